@@ -31,7 +31,7 @@ LIMIT = "limit"
 
 
 def arguments_of(words: Sequence[str] | None) -> argparse.Namespace:
-    """What the command line says."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Answers questions about speed.")
     parser.add_argument(
         "names", nargs="*", metavar="question", help=f"some of: {', '.join([LIMIT, *QUESTIONS])}; default: all"
@@ -59,7 +59,7 @@ def arguments_of(words: Sequence[str] | None) -> argparse.Namespace:
 
 @contextmanager
 def site_of(arguments: argparse.Namespace) -> Iterator[Site]:
-    """Folders of the run's own, with servers that write to the one on disk; all are gone afterwards."""
+    """Yields new folders for the run, with servers that write to the one on disk; removes all at the end."""
     keys = arguments.systems or (["inorder", LIMIT] if arguments.names == [LIMIT] else list(PLACES))
     systems = systems_named(keys)
     with ExitStack() as stack:
@@ -77,7 +77,7 @@ def site_of(arguments: argparse.Namespace) -> Iterator[Site]:
 
 
 def teller(words: str) -> Callable[[str], None]:
-    """What says on one line of the standard error how far it has come, each time with the seconds so far."""
+    """Returns a function that shows the progress and the seconds so far on one line of standard error."""
     start = time.monotonic()
 
     def tell(more: str) -> None:
@@ -88,17 +88,17 @@ def teller(words: str) -> Callable[[str], None]:
 
 
 def is_whole(arguments: argparse.Namespace) -> bool:
-    """Everything is measured, and beside everyone."""
+    """Whether the run measures all questions with all contestants."""
     return not (arguments.names or arguments.quick or arguments.systems)
 
 
 def questions_of(names: Sequence[str]) -> list[Question]:
-    """The questions of these words."""
+    """Returns the questions with these names."""
     return [QUESTIONS[name] for name in (BESIDE_THE_LIMIT if list(names) == [LIMIT] else names or QUESTIONS)]
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Runs the command; the report is written after each question, as far as it has come."""
+    """Runs the command; writes the report so far after each question."""
     arguments = arguments_of(words)
     rounds = arguments.rounds or (QUICK_ROUNDS if arguments.quick else ROUNDS)
     seconds = arguments.seconds or (QUICK_SECONDS if arguments.quick else SECONDS)

@@ -1,4 +1,4 @@
-"""Processes that put at once on one queue, and what is computed of how long each put took."""
+"""Processes that put on one queue at the same time, and statistics of their latencies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def serve(pipe: Connection, system: type[System], folder: Path, port: int) -> No
 
 
 def latencies(system: System, end: float) -> array[float]:
-    """Puts until the end; the seconds that each put took."""
+    """Puts until the end; returns the seconds of each put."""
     taken = array("d")
     now = time.monotonic()
     while now < end:
@@ -53,7 +53,7 @@ def figures(answers: Sequence[Sequence[float]], seconds: float) -> Figures:
 
 @contextmanager
 def opened(folder: Path, *, system: type[System], port: int, processes: int) -> Iterator[Ready]:
-    """That many processes on one queue, which is emptied after each measure."""
+    """Runs processes on one queue, which is emptied after each measure."""
     with closing(system(folder, port)) as own, ExitStack() as stack:
         own.empty()
         children: list[Child] = [stack.enter_context(child(serve, system, folder, port)) for _ in range(processes)]

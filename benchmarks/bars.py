@@ -1,4 +1,4 @@
-"""What is required of each kind of work beside the others: the bars that several questions share.
+"""The bars that several questions share: the required ratios for each kind of work.
 
 A question adds bars of its own in its file. Every bar here is the least ratio of our rate to another's, in the same
 rounds. The limit's have a goal above the first bar; in memory, where no sync hides what the processor does, they
@@ -50,7 +50,7 @@ TO_THE_LIMIT: Final = {
 
 
 def bars_of(question: str) -> list[Bar]:
-    """The bars of a question: against the limit on disk and in memory, then against each peer."""
+    """Returns the bars of a question: against the limit on disk and in memory, then against each peer."""
     peers = PEERS.get(question, {})
     return [
         *(

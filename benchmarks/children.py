@@ -1,4 +1,4 @@
-"""Other processes: fresh interpreters that do what they are told and answer with figures.
+"""Child processes: fresh interpreters that carry out orders and answer with figures.
 
 A child is started once and runs `serve(pipe, *arguments)`, a function at the top of a module; it takes one order
 after another from the pipe until there is None, and answers each.
@@ -34,11 +34,11 @@ class Child:
         theirs.close()
 
     def order(self, order: Any) -> None:
-        """Tells the child what to do."""
+        """Sends the child an order."""
         self._pipe.send(order)
 
     def answer(self, seconds: float = ANSWER_SECONDS) -> Any:
-        """What the child answers to its oldest order. Raises: Cannot, as the child did, or it does not answer."""
+        """Returns the child's answer to its oldest order. Raises: Cannot, as the child, or it does not answer."""
         if not self._pipe.poll(seconds):
             raise Cannot(f"no answer from another process within {seconds:g} s")
         try:
@@ -50,7 +50,7 @@ class Child:
         return answer
 
     def end(self) -> None:
-        """Lets it end, or ends it."""
+        """Lets the child end, or kills it."""
         if self._process.is_alive():
             with contextlib.suppress(BrokenPipeError):  # it is just ending by itself
                 self._pipe.send(None)
@@ -72,7 +72,7 @@ def child(serve: Serve, *arguments: Any) -> Iterator[Child]:
 
 
 def orders(pipe: Connection) -> Iterator[Any]:
-    """What a child is told, until it is to end."""
+    """Yields the orders to a child until its end."""
     return iter(pipe.recv, None)
 
 

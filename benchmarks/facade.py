@@ -95,7 +95,7 @@ def calls_us() -> Mapping[str, float]:
 
 
 def rules_us() -> Mapping[str, float]:
-    """What a store calls for each message."""
+    """The calls of a store for each message."""
     at = PutCircumstances(in_unit=False, unit_open=False, now=1.7e9, new_number=itertools.count(1).__next__)
     definitions = define_queue("Q"), define_manager(name="INORDER"), Program("user", "program")
     plain, grouped = Message(BODY), Message(BODY, flags=inorder.Flags.IN_GROUP)

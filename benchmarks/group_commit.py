@@ -46,7 +46,7 @@ HEAD: Final = (
 
 
 def no_lock(descriptor: int, operation: int) -> None:
-    """What the busy handler is left alone with."""
+    """The busy handler's limits."""
 
 
 LOCKS: Final[dict[str, Callable[[int, int], object]]] = {"none": no_lock, "record": fcntl.lockf, "flock": fcntl.flock}

@@ -1,4 +1,4 @@
-"""The harness: contestants answer a question in turn, round after round, on a machine that is shared and noisy.
+"""The harness: contestants answer a question in turn, round after round, on a shared and noisy machine.
 
     round 1    A  B  C
     round 2    B  C  A      each in its turn, for some seconds
@@ -35,7 +35,7 @@ Place = Literal["disk", "memory"]
 Verdict = Literal["goal", "bar", "missed", "not measured"]
 
 RATE, USER, SYSTEM = "rate", "user us", "system us"
-SLICES = 5  # a cell is measured in about so many slices, with fresh stock before each
+SLICES = 5  # about this many slices per cell, with fresh stock before each
 WARM_UP_SECONDS = 0.05
 
 
@@ -45,15 +45,15 @@ class Cannot(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """Where a run takes place: a folder on the disk that is measured, servers by name, the size of deep stores.
+    """The surroundings of a run: folders, servers and the size of deep stores.
 
     Args:
-        folder: an empty folder on the disk; each contestant makes its own under it.
-        memory: an empty folder in memory, for those who run there; None: there is none.
-        systems: those that take part, if they are servers as far as they run.
-        ports: loopback ports of the servers that run, by the name of the system.
-        scale: 1 for the full size of everything large; 0.01 for a quick look.
-        full: also what takes minutes and gigabytes.
+        folder: an empty folder on the measured disk; each contestant makes its own under it.
+        memory: an empty folder in memory for contestants that run there, or None.
+        systems: the systems that take part; servers only if they run.
+        ports: loopback ports of the running servers, by the name of the system.
+        scale: 1 for the full size of everything large; 0.01 for a quick run.
+        full: also measures cases that take minutes and gigabytes.
     """
 
     folder: Path
@@ -78,9 +78,9 @@ class Ready:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contestant:
-    """Who answers a question: `open` is given an empty folder; it, and the first measure, may raise Cannot.
+    """A system that answers a question: `open` takes an empty folder; it, and the first measure, may raise Cannot.
 
-    Who runs in memory is compared with those who do, and with nobody else.
+    Contestants in memory are compared only with each other.
     """
 
     name: str
@@ -91,10 +91,10 @@ class Contestant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """What a figure must reach, and what we want of it.
+    """The required value of a figure, and our goal for it.
 
-    With `against` it is the least ratio to the same figure of that contestant, or, if `most`, the most; without, it is
-    the most that the figure itself may be.
+    With `against` it is the smallest ratio to the same figure of that contestant, or with `most` the largest. Without
+    `against` it is the largest value of the figure itself.
     """
 
     figure: str
@@ -185,7 +185,7 @@ def ratio(result: Result, figure: str, of: str, against: str) -> Spread | None:
 
 
 def measured(result: Result, bar: Bar) -> Spread | None:
-    """What a bar is held against."""
+    """The value to compare with a bar."""
     if bar.against is not None:
         return ratio(result, bar.figure, bar.of, bar.against)
     entry = result.entry(bar.of)
@@ -211,9 +211,9 @@ class Work:
         size: how many messages it moves.
         before: called with a number of operations, untimed, before as many of them.
         after: called untimed after them.
-        end: called untimed when all are done.
-        slice: how many operations at a time; None: what fills a slice of the time.
-        most: the most messages that such a slice moves, so that everyone's queue is about as deep; None: any number.
+        end: called untimed at the end.
+        slice: the number of operations at a time; None: as many as fill a slice of the time.
+        most: the largest number of messages of such a slice, so that all queues have a similar depth; None: any.
     """
 
     operation: Callable[[], object]
@@ -226,10 +226,10 @@ class Work:
 
 
 def cost(work: Work, seconds: float) -> Figures:
-    """Messages per second of timed operations, over at least that many seconds of them, and what a message costs.
+    """Measures messages per second of timed operations over at least `seconds`, and the cost of a message.
 
-    The cost is processor time of this process, in microseconds: all of it for who runs inside the program, the
-    client's share for a server.
+    The cost is processor time of this process, in microseconds: the whole cost of a library, the client's share for a
+    server.
     """
     done, spent, count = 0, Spent(), work.slice or 1
     most = math.inf if work.most is None else work.most // work.size
@@ -247,7 +247,7 @@ def cost(work: Work, seconds: float) -> Figures:
 
 
 def rate(work: Work, seconds: float) -> float:
-    """Messages per second of timed operations."""
+    """Measures messages per second of timed operations."""
     return cost(work, seconds)[RATE]
 
 
@@ -264,7 +264,7 @@ class Spent:
 
 
 def timed(operation: Callable[[], object], count: int) -> Spent:
-    """What so many operations take."""
+    """Measures the time of `count` operations."""
     before, start = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
     for _ in range(count):
         operation()
@@ -273,15 +273,15 @@ def timed(operation: Callable[[], object], count: int) -> Spent:
 
 
 def silent(words: str) -> None:
-    """Tells nobody how far it has come."""
+    """Shows no progress."""
 
 
 def run(
     question: Question, site: Site, *, rounds: int, seconds: float, tell: Callable[[str], object] = silent
 ) -> Result:
-    """Answers one question: opens everyone, then round robin, each round beginning with another.
+    """Answers one question: opens all contestants and measures them in turn; each round begins with another one.
 
-    `tell` is called with words that say how far it has come.
+    `tell` is called with the progress in words.
     """
     with ExitStack() as stack:
         tell("opening")
@@ -318,12 +318,12 @@ def _play(
     number: int,
     seconds: float,
 ) -> dict[str, Figures]:
-    """One round. Who cannot go on is refused from then on."""
+    """Runs one round. A contestant that fails takes no part in later rounds."""
     there = [one for one in contestants if one.name in ready and one.name not in refusals]
     first = number % len(there) if there else 0
     figures = {}
     for one in there[first:] + there[:first]:
-        gc.collect()  # nobody pays for what another one left
+        gc.collect()  # no contestant pays for another one's garbage
         with _refusal(one, refusals):
             figures[one.name] = ready[one.name].measure(seconds)
     return figures
@@ -331,7 +331,7 @@ def _play(
 
 @contextmanager
 def _refusal(contestant: Contestant, refusals: dict[str, str]) -> Iterator[None]:
-    """Notes why a contestant cannot go on. A peer may fail in ways of its own: that is shown, and the run goes on."""
+    """Notes the failure of a contestant. A failure of a peer is shown in the report, and the run continues."""
     try:
         yield
     except Cannot as reason:

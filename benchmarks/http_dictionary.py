@@ -1,4 +1,4 @@
-"""A server that answers from a dictionary: what HTTP costs with nothing behind it.
+"""A server that answers from a dictionary, to measure the cost of HTTP alone.
 
 It is what `inorder serve` is made of, uvicorn with h11 and Starlette, in one process. A POST puts the body under a new
 key, a DELETE takes the oldest one. It prints its address, as `inorder serve --json` does.
@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 
 def application() -> Starlette:
-    """What it serves."""
+    """The content that it serves."""
     kept: dict[int, bytes] = {}
     keys = itertools.count()
 

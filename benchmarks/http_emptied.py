@@ -1,7 +1,7 @@
-"""Our server with nothing behind it: `inorder serve`, whose puts and gets go to a dictionary.
+"""Our server without a store: `inorder serve`, whose puts and gets use a dictionary.
 
-All else is there, the routes, the guard, the log-in, the authorities, the log: so it says what these cost. What the
-dictionary gives was made by a store in memory before. Arguments are those of `inorder`.
+It has the routes, the guard, the log-in, the authorities and the log, so it shows their cost. A store in memory made
+the contents of the dictionary. Arguments are those of `inorder`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ QUEUE = "Q"
 
 
 class Kept:
-    """What `put` and `get` of a connection do, with a dictionary."""
+    """`put` and `get` of a connection, with a dictionary."""
 
     def __init__(self) -> None:
         self._messages: dict[int, Got] = {}

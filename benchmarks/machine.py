@@ -1,4 +1,4 @@
-"""What the figures were measured on: machine, kernel, file system, versions, and what one sync costs."""
+"""The environment of a run: machine, kernel, file system, versions, and the cost of one sync."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KIBIBYTE = 1024
 
 
 def facts(folder: Path) -> dict[str, str]:
-    """Facts by name; `folder` is where everything is written."""
+    """Returns the facts by name; `folder` is the folder of the run."""
     return {
         "processor": f"{_field('/proc/cpuinfo', 'model name') or platform.machine()}, {os.cpu_count()} cores",
         "memory": f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30:.1f} GiB",
@@ -47,7 +47,7 @@ def file_system(folder: Path) -> str:
 
 
 def sync_seconds(folder: Path) -> float:
-    """How long one fdatasync takes after an append, as a log is written."""
+    """Measures one fdatasync after an append, as in writing a log."""
     block, taken = bytes(KIBIBYTE), []
     with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
         for _ in range(SYNCS):

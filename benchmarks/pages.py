@@ -1,4 +1,4 @@
-"""What the project's own pages show of a run: written by one command, from the results of one run.
+"""Writes the figures of one run into the project's pages.
 
     README.md                         what a newcomer compares first
     docs/explanation/benchmarks.md    where we are behind, every bar, every row, the settings of all
@@ -49,11 +49,11 @@ COMPARED = ("ours", "limit", "peer")
 
 
 class PageError(Exception):
-    """A page lacks the lines between which it is to be written."""
+    """A page lacks the two lines that mark the place of the figures."""
 
 
 def replaced(text: str, part: str) -> str:
-    """The text with this part between its two lines. Raises: PageError, there are none."""
+    """Returns the text with this part between its two lines. Raises: PageError, the lines are missing."""
     before, begin, rest = text.partition(BEGIN + "\n")
     _, end, after = rest.partition(END + "\n")
     if not begin or not end:
@@ -74,7 +74,7 @@ def write(run: Run) -> None:
 
 
 def first_part(run: Run) -> str:
-    """What the first page shows: a table, then where we are behind."""
+    """Returns the part of the first page: a table, then the cases in which we are slower."""
     results = {result.question.name: result for result in run.results}
     rows = [(label, results[name], figure) for name, figure, label in FIRST_ROWS if name in results]
     sync, _, _ = run.facts["sync"].partition(":")
@@ -91,7 +91,7 @@ def first_part(run: Run) -> str:
 
 
 def part(run: Run) -> str:
-    """What the page of benchmarks shows."""
+    """Returns the part of the page of benchmarks."""
     rates = [(_title(result), result, RATE) for result in run.results if _has_peers(result, RATE)]
     others = [result for result in run.results if _has_peers(result) and _more_than_a_rate(result)]
     sections = [
@@ -139,7 +139,7 @@ def compared(rows: Sequence[tuple[str, Result, str]], *, noise: bool = False) ->
 
 
 def _entries(result: Result) -> list[Entry]:
-    """Those that are compared with each other: the first of ours on disk, the limit, the peers."""
+    """Returns the entries to compare: the first of ours on disk, the limit, the peers."""
     return [
         entry
         for entry in result.entries
@@ -188,7 +188,7 @@ def _first_behind(rows: Sequence[tuple[str, Result, str]]) -> str:
 
 
 def bars_in_short(results: Sequence[Result]) -> str:
-    """What a bar is, and how many are met."""
+    """Explains bars, and says how many are met."""
     count = verdicts(results)
     met = count["bar"] + count["goal"]
     missed = f"{count['missed']} are missed" if count["missed"] else "none is missed"

@@ -1,4 +1,4 @@
-"""The report: what a run found, as JSON for programs and as Markdown for people.
+"""The report of a run, as JSON for programs and as Markdown for people.
 
 In the Markdown each question has a table with a line for each contestant and figure: the median of the rounds, the
 quartiles, and how our own figure compares within the rounds. Below it stand the bars, and the settings that each
@@ -52,7 +52,7 @@ class Run:
 
 
 def as_json(run: Run) -> str:
-    """The run with every figure of every round."""
+    """Returns the run with every figure of every round."""
     content = {
         "started": run.started,
         "facts": dict(run.facts),
@@ -130,7 +130,7 @@ def as_markdown(run: Run) -> str:
 
 
 def how(run: Run) -> str:
-    """When a run was, and how it measured."""
+    """Describes the time and settings of a run."""
     scale = "" if run.scale == 1 else f" **Everything large is at {run.scale:g} of its size: no result.**"
     return (
         f"Started {run.started}; {run.rounds} rounds of {run.seconds:g} s for each figure, fewer where one is long, "
@@ -140,7 +140,7 @@ def how(run: Run) -> str:
 
 
 def facts(run: Run) -> str:
-    """What it was measured on."""
+    """Describes the environment of a run."""
     return table(["", ""], [[name, value] for name, value in run.facts.items()])
 
 
@@ -259,7 +259,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def write(run: Run, *, json_file: Path | None, markdown_file: Path | None) -> None:
-    """Writes what is wanted, as far as the run has come."""
+    """Writes the requested reports for the questions answered so far."""
     if json_file is not None:
         json_file.write_text(as_json(run), encoding="utf-8")
     if markdown_file is not None:

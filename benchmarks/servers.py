@@ -32,7 +32,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def free_port() -> int:
-    """A port of the loopback that nobody listens on."""
+    """Returns a free port of the loopback."""
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])
@@ -53,16 +53,16 @@ class Server(ABC):
 
     @abstractmethod
     def command(self, folder: Path, port: int) -> list[str]:
-        """What runs it in the foreground, on this port of the loopback alone."""
+        """Returns the command that runs it in the foreground, on this port of the loopback only."""
 
     def environment(self, folder: Path, port: int) -> dict[str, str]:
         return {}
 
     def prepare(self, folder: Path) -> None:  # noqa: B027  # most need nothing
-        """Makes what the command expects to find in its folder."""
+        """Prepares the folder for the command."""
 
     def finish(self) -> None:  # noqa: B027  # most leave nothing running
-        """Ends what the program left running when it ended."""
+        """Ends processes that the program left running."""
 
     def is_ready(self, port: int) -> bool:
         """It answers."""

@@ -28,7 +28,7 @@ EARLY = (READER, *WRITERS.values(), *READERS, *UNIT_WRITERS)
 
 
 def main() -> int:
-    """Runs the demonstration; 0 if everything was as documented."""
+    """Runs the demonstration; returns 0 if all results are as documented."""
     screen = Screen()
     print("Checked as it runs against two documents: 'Logical and physical ordering' of")
     print("WebSphere MQ, and the disclosure IPCOM000015719D. docs/explanation/order.md explains.")

@@ -18,7 +18,7 @@ from . import files
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs one. 0: all was as documented; 1: something was not; 2: a process failed, or nothing could be run."""
+    """Runs a demonstration. Returns 0: all results were correct; 1: one was not; 2: it could not run to its end."""
     parser = argparse.ArgumentParser(prog="python -m demo", description="Runs a demonstration.")
     which = parser.add_subparsers(dest="which", required=True)
     which.add_parser("order", help="order on a queue, shown by a dozen processes; some seconds")

@@ -19,12 +19,12 @@ SHORT_LIFE = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def tell(what: str, value: Any) -> None:
-    """A line for the process that conducts."""
+    """Prints a line for the parent process."""
     print(json.dumps([what, value]), flush=True)
 
 
 def main() -> None:
-    """Does the order."""
+    """Carries out the order."""
     with jobs.session("demo", driver_memory="1g", java_options=SHORT_LIFE) as spark:
         register(spark)  # starts the workers' interpreter
         tell("ready", os.getpid())

@@ -37,7 +37,7 @@ from .screen import Screen
 QUEUE = "FILES"
 LOADERS = 4
 RULE = "delimiter:\\n\\n"  # paragraphs
-BATCHES = 8  # into about so many micro-batches the files fall
+BATCHES = 8  # the approximate number of micro-batches
 FILES_MIN = 10
 TELL_SECONDS = 5.0
 PATIENCE_SECONDS = 600.0
@@ -46,11 +46,11 @@ DIFFERENT_SHOWN = 5
 
 
 class DemoFailed(Exception):
-    """A process did not do as it was asked; the text says which, and its last words."""
+    """A process failed; the text names it and quotes its last output."""
 
 
 class Chosen(NamedTuple):
-    """A folder, and which of its files; as `formats.folder`."""
+    """A folder and a selection of its files; as in `formats.folder`."""
 
     root: Path
     patterns: Sequence[str] = ("**",)
@@ -58,13 +58,13 @@ class Chosen(NamedTuple):
 
 
 def standard_library() -> Chosen:
-    """The default: Python's own modules, what is installed beside them left out."""
+    """Returns the default: Python's own modules without installed packages."""
     return Chosen(Path(sysconfig.get_path("stdlib")), ("**/*.py",), ("site-packages/**", "dist-packages/**"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planted:
-    """What goes wrong in the loading processes: at one file the process dies, another is backed out, once each."""
+    """The planned failures of the loading processes: one process dies at a file, and one file is backed out."""
 
     dies_at: str
     backs_out_at: str
@@ -77,7 +77,7 @@ class Planted:
 
 
 class JobProcess:
-    """A process of the job, with the lines that it tells."""
+    """A process of the job, with its output lines."""
 
     def __init__(self, name: str, module: str, log: Path) -> None:
         self.name, self._log = name, log
@@ -88,7 +88,7 @@ class JobProcess:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
-                start_new_session=True,  # a driver is killed with all that it has started
+                start_new_session=True,  # a kill of the driver includes its child processes
             )
         self._lines: queues.SimpleQueue[str | None] = queues.SimpleQueue()
         threading.Thread(target=self._listen, daemon=True).start()
@@ -97,17 +97,17 @@ class JobProcess:
         assert self._process.stdout is not None
         with self._process.stdout as lines:
             for line in lines:
-                if line.startswith("["):  # others may print as well
+                if line.startswith("["):  # libraries may print other lines
                     self._lines.put(line)
         self._lines.put(None)
 
     def order(self, **order: Any) -> None:
-        """Tells it what to do."""
+        """Sends it an order."""
         assert self._process.stdin is not None
         print(json.dumps(order), file=self._process.stdin, flush=True)
 
     def told(self) -> Iterator[list[Any]]:
-        """What it tells, until it ends. Raises: DemoFailed, it tells nothing for too long."""
+        """Yields its lines until it ends. Raises: DemoFailed, no line came for too long."""
         while True:
             try:
                 line = self._lines.get(timeout=PATIENCE_SECONDS)
@@ -118,7 +118,7 @@ class JobProcess:
             yield json.loads(line)
 
     def kill(self) -> None:
-        """SIGKILL for it and all that it has started; harmless when repeated."""
+        """Kills it and its child processes with SIGKILL; harmless when repeated."""
         for pid in members_of_session(self._process.pid):
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -133,14 +133,14 @@ class JobProcess:
         return status
 
     def end(self) -> None:
-        """It has ended well. Raises: DemoFailed."""
+        """Waits for its end. Raises: DemoFailed, it did not end well."""
         if status := self._wait():
             words = self._log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_WORDS:]
             raise DemoFailed(f"{self.name} ended with status {status}\n" + "\n".join(f"    {line}" for line in words))
 
 
 def members_of_session(leader: int) -> list[int]:
-    """The processes that a process which began a session has started, itself among them."""
+    """Returns the processes of a session, including its leader."""
     found = []
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -154,7 +154,7 @@ def members_of_session(leader: int) -> list[int]:
 
 @dataclass
 class Facts:
-    """What the job has found out."""
+    """The results of the job."""
 
     files: int = 0
     messages: int = 0
@@ -169,7 +169,7 @@ class Facts:
 
     @property
     def verdict(self) -> str:
-        """What became of the files and messages, in numbers."""
+        """Returns the numbers of files and messages by outcome."""
         return (
             f"{len(self.different):,} of {self.files:,} files differ from the originals; "
             f"{self.audited['messages']:,} of {self.messages:,} messages are in the archive; "
@@ -178,10 +178,10 @@ class Facts:
 
 
 class DemoJob:
-    """The whole job, in a folder of its own.
+    """The whole job, in its own folder.
 
     Args:
-        store: the URL of a store elsewhere; None: it is a file in that folder.
+        store: the URL of a store; None: a file in that folder.
     """
 
     def __init__(self, chosen: Chosen, output: Path, work: Path, screen: Screen, store: str | None = None) -> None:
@@ -198,14 +198,14 @@ class DemoJob:
 
     @property
     def seconds(self) -> float:
-        """Since it began."""
+        """Returns the seconds since the beginning."""
         return time.monotonic() - self._began
 
     def say(self, text: str) -> None:
         print(f"{self.seconds:6.1f} s  {text}", flush=True)
 
     def driver(self, name: str) -> JobProcess:
-        """A new process that runs Spark."""
+        """Starts a process that runs Spark."""
         child = JobProcess(name, "demo.driver", self.work / f"{name.replace(' ', '-')}.log")
         self._children.append(child)
         return child
@@ -229,7 +229,7 @@ class DemoJob:
     # --- loading
 
     def _load(self) -> None:
-        """Several processes at a time; one is killed and replaced, one backs a file out."""
+        """Loads with several processes at a time; one is killed and replaced, one backs a file out."""
         facts, count = self.facts, len(self.paths)
         planted = Planted(dies_at=self.paths[count // 3], backs_out_at=self.paths[2 * count // 3])
         self.say(f"{LOADERS} processes put {facts.files:,} files ({facts.size:,} bytes), each as a group")
@@ -260,7 +260,7 @@ class DemoJob:
     # --- draining
 
     def _drain(self, driver: JobProcess) -> None:
-        """Spark takes it all; its driver is killed when it has done a part, and another goes on."""
+        """Drains the queue with Spark; the driver is killed halfway, and another one continues."""
         order = {
             "store": self.store,
             "queue": QUEUE,
@@ -303,7 +303,7 @@ class DemoJob:
         self.screen.check("the queue is empty, and nobody holds anything", (left, len(qm.inspect.units())), (0, 0))
 
     def _compare(self) -> None:
-        """Every file byte by byte, and its permissions."""
+        """Compares every file byte by byte, and its permissions."""
         rebuilt = self.work / "rebuilt"
         for path in self.paths:
             ours, theirs = rebuilt / path, self.root / path
@@ -328,7 +328,7 @@ class DemoJob:
 
 
 def main(root: str | None = None, output: str = "build/demo", store: str | None = None) -> int:
-    """Runs the job; 0: all was as promised, 1: something was not, 2: it could not be done.
+    """Runs the job. Returns 0: all results were correct; 1: one was not; 2: the job could not run to its end.
 
     Args:
         store: the URL of an empty store; None: a file that is removed at the end.

@@ -12,7 +12,7 @@ from .worker import names
 
 
 def confirmed_life(screen: Screen, cast: Cast) -> None:
-    """Part 4: what is put, got and locked under an id can be confirmed, or undone, by any program that knows the id."""
+    """Part 4: any program that knows an id can confirm or undo the puts, gets and locks under it."""
     screen.title("4. Confirm, lock and undo")
     qm, queue = cast.qm, cast.new_queue("commit")
 
@@ -49,7 +49,7 @@ def confirmed_life(screen: Screen, cast: Cast) -> None:
 
 
 def waits_and_deaths(screen: Screen, cast: Cast) -> None:
-    """Part 5: others are woken, and nobody waits for the dead."""
+    """Part 5: waiting processes wake, and no process waits for a dead one."""
     screen.title("5. Processes that wait, and processes that die")
     queue = cast.new_queue()
     writer, reader = cast.process("A"), cast.process("eager getter")

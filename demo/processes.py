@@ -1,7 +1,7 @@
-"""The processes of the demonstration, as the one that conducts them sees them.
+"""The processes of the demonstration, as their parent sees them.
 
-Nobody waits for ever: a process that has ended, or gives no answer in time, ends the demonstration, and what it had to
-say is shown.
+The parent never waits for ever: if a process ends, or does not answer in time, the demonstration ends and shows the
+last output of that process.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ LAST_WORDS = 8  # lines
 
 
 class ProcessFailed(Exception):
-    """A process of the demonstration did not do as it was asked; the text says which, and its last words."""
+    """A process of the demonstration failed; the text names it and quotes its last output."""
 
 
 class Process:
-    """Another process with the file open. It does one act at a time."""
+    """Another process with the file open, which does one action at a time."""
 
     def __init__(self, name: str, path: Path) -> None:
         self.name = name
@@ -56,7 +56,7 @@ class Process:
         self._answers.put(None)
 
     def begin(self, act: str, **keywords: Any) -> None:
-        """Tells it to do something, and does not wait for it."""
+        """Sends it an action without waiting for the answer."""
         assert self._process.stdin is not None
         self._act = act
         try:
@@ -65,7 +65,7 @@ class Process:
             raise self._ended() from None
 
     def answer(self) -> Any:
-        """Its next answer. Raises: ProcessFailed, there is none."""
+        """Returns its next answer. Raises: ProcessFailed, it gives none."""
         try:
             line = self._answers.get(timeout=PATIENCE_SECONDS)
         except queues.Empty:
@@ -77,7 +77,7 @@ class Process:
         return json.loads(line)
 
     def do(self, act: str, **keywords: Any) -> Any:
-        """Tells it to do something; its answer."""
+        """Sends it an action and returns the answer."""
         self.begin(act, **keywords)
         return self.answer()
 
@@ -88,7 +88,7 @@ class Process:
         return ProcessFailed(f"process {self.name!r} ended with status {status} in {self._act!r}{said}")
 
     def kill(self) -> None:
-        """SIGKILL: it gets no chance to tidy up. Harmless when repeated."""
+        """Kills it with SIGKILL, so that it cannot tidy up. Harmless when repeated."""
         self._process.kill()
         self._process.wait()
         self._ears.join()
@@ -99,9 +99,9 @@ class Process:
 
 
 class Cast:
-    """Everyone who has the demonstration's file open: this process, and the others by name.
+    """The processes that have the demonstration's file open: this one, and the others by name.
 
-    As a context manager: at the end all are gone, and the file too.
+    As a context manager it ends the other processes and deletes the file.
     """
 
     def __init__(self, early: Sequence[str] = ()) -> None:
@@ -118,18 +118,18 @@ class Cast:
             raise
 
     def process(self, name: str) -> Process:
-        """The process of this name, which is started if it is not there."""
+        """Returns the process of this name, and starts it if needed."""
         if name not in self._processes:
             self._processes[name] = Process(name, self.path)
         return self._processes[name]
 
     @property
     def size(self) -> int:
-        """How many processes have had the file open."""
+        """The number of processes that have opened the file."""
         return 1 + len(self._processes)
 
     def new_queue(self, order: OrderRule = "put") -> str:
-        """A queue that nobody has used."""
+        """Creates a new queue."""
         self._queues += 1
         name = f"ORDERS.{self._queues}"
         self.qm.create_queue(name, order=order)
@@ -140,7 +140,7 @@ class Cast:
         self.wait_until(lambda: self.qm.inspect.order_view(queue).strict_waiters > 0, f"no reader waits on {queue}")
 
     def wait_until(self, done: Callable[[], bool], failure: str) -> None:
-        """Returns when it is so. Raises: ProcessFailed, it does not come about in time."""
+        """Returns when the condition is true. Raises: ProcessFailed, it is not in time."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not done():
             if time.monotonic() > deadline:

@@ -15,7 +15,7 @@ from .worker import END
 
 
 class WriterStep(NamedTuple):
-    """What a writer does; without a message it commits."""
+    """A step of a writer: a put, or without a message a commit."""
 
     writer: str
     message: str = ""
@@ -36,7 +36,7 @@ WRITERS = ("A", "B")
 READERS = ("late getter", "eager getter", "late browser", "eager browser")
 COLUMN = 14
 
-Seen = list[list[str]]  # what a reader has read after each of the six steps
+Seen = list[list[str]]  # the messages that a reader has read after each of the six steps
 DOCUMENTED: Mapping[tuple[OrderRule, AskedOrder], tuple[str, ...]] = {
     ("put", "relaxed"): ("A1 B1 A2 B2", "A1 A2 B1 B2", "A1 B1 A2 B2", "A1 A2 B2"),
     ("put", "strict"): ("A1 B1 A2 B2",) * 4,
@@ -46,7 +46,7 @@ DOCUMENTED: Mapping[tuple[OrderRule, AskedOrder], tuple[str, ...]] = {
 
 
 class EagerGetter:
-    """A process that always waits, and what it has said."""
+    """A process that always waits for messages, and its output."""
 
     def __init__(self, cast: Cast, process: Process, queue: str, asked: AskedOrder) -> None:
         self._cast, self._process, self._queue = cast, process, queue
@@ -55,7 +55,7 @@ class EagerGetter:
         process.begin("follow", queue=queue, read_order=asked)
 
     def _has_all(self) -> bool:
-        """Whether nothing is left that it could be given."""
+        """Whether it has read every message that it can read."""
         try:
             self._looking.browse_first()
         except (NoMessageAvailable, OrderPending):
@@ -63,7 +63,7 @@ class EagerGetter:
         return False
 
     def catch_up(self, put: int) -> list[str]:
-        """What it has read since the last look, when it has read all that it can.
+        """Waits until it has read all that it can; returns the messages since the last call.
 
         Args:
             put: how many messages have been put, committed or not.
@@ -74,14 +74,14 @@ class EagerGetter:
         return [self._process.answer() for _ in range(gone)]
 
     def end(self) -> None:
-        """All has been written."""
+        """Ends the reader after the last write."""
         self._looking.close()
         self._cast.qm.put(self._queue, END.encode())
         assert self._process.answer() == END
 
 
 def four_readers(cast: Cast, order: OrderRule, asked: AskedOrder) -> dict[str, Seen]:
-    """The example read by its four readers. Each has a queue of its own, and the writers put on all four."""
+    """Runs the example with its four readers. Each has its own queue, and the writers put on all four."""
     queues = [cast.new_queue(order) for _ in READERS]
     late_getter, eager_getter, late_browser, eager_browser = (cast.process(name) for name in READERS)
     eager = EagerGetter(cast, eager_getter, queues[1], asked)
@@ -103,7 +103,7 @@ def four_readers(cast: Cast, order: OrderRule, asked: AskedOrder) -> dict[str, S
 
 
 def table(columns: dict[str, Seen]) -> list[str]:
-    """The steps, and what each reader read after them, side by side."""
+    """Shows the steps and the messages that each reader read after them, side by side."""
     lines = ["      " + "".join(text.ljust(COLUMN) for text in ("", *columns))]
     for n, step in enumerate(STEPS):
         cells = "".join(" ".join(seen[n]).ljust(COLUMN) for seen in columns.values())

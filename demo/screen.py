@@ -1,4 +1,4 @@
-"""What the demonstration prints, and whether it was as documented."""
+"""The output of the demonstration, compared with the documents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ COLOURS = {"Y": "\033[36m", "Z": "\033[35m", "": "\033[0m"}
 
 
 class Screen:
-    """Prints, in colour where somebody looks, and counts what is not as documented."""
+    """Prints, in colour on a terminal, and counts differences from the documents."""
 
     def __init__(self) -> None:
         self.colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ

@@ -1,7 +1,7 @@
-"""A process of the demonstration: it has a connection of its own to the file, and does as it is asked.
+"""A process of the demonstration, with its own connection to the file.
 
-It is driven by lines of JSON on its input, `[act, arguments]`, and answers each with a line on its output. When its
-input ends it ends, also in the middle of a call that waits: so none is left when the demonstration is killed.
+It reads actions as lines of JSON, `[act, arguments]`, from its input, and answers each with a line on its output. It
+ends with its input, even during a waiting call, so no process is left when the demonstration is killed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ENDING_SECONDS = 2.0
 
 
 def drain(read: Callable[[], Message]) -> Iterator[Message]:
-    """Reads until there is none, or until order withholds the next."""
+    """Reads until the queue has no message, or order withholds the next one."""
     while True:
         try:
             yield read()
@@ -35,19 +35,19 @@ def drain(read: Callable[[], Message]) -> Iterator[Message]:
 
 
 def names(messages: Iterable[Message]) -> list[str]:
-    """The bodies as text."""
+    """Returns the bodies as text."""
     return [message.body.decode() for message in messages]
 
 
 class DemoWorker:
-    """The acts of a process; each is a method, and what it returns is the answer."""
+    """The actions of a process: each is a method, whose result is the answer."""
 
     def __init__(self, qm: QueueManager) -> None:
         self._qm = qm
         self._browsers: dict[str, Queue] = {}
 
     def put(self, queues: list[str], name: str, group: str = "", **keywords: Any) -> list[Any]:
-        """Puts one message on each queue; the unique id of the last."""
+        """Puts one message on each queue; returns the unique id of the last."""
         group_id = group.encode()
         results = [self._qm.put(queue, name.encode(), group_id=group_id, **keywords) for queue in queues]
         return list(results[-1].uid)
@@ -56,18 +56,18 @@ class DemoWorker:
         self._qm.commit()
 
     def browse(self, queue: str, **keywords: Any) -> list[list[str]]:
-        """Name, group and place in it, of each message."""
+        """Returns name, group and position in the group of each message."""
         return [
             [message.body.decode(), message.group_id.rstrip(b"\0").decode(), describe(message)]
             for message in self._qm.browse(queue, **keywords)
         ]
 
     def drain(self, queue: str, **keywords: Any) -> list[str]:
-        """Gets all that can be got."""
+        """Gets all available messages."""
         return names(drain(lambda: self._qm.get(queue, **keywords)))
 
     def groups(self, queue: str) -> list[list[str]]:
-        """Gets all whole groups."""
+        """Gets all complete groups."""
         groups = []
         while True:
             try:
@@ -76,18 +76,18 @@ class DemoWorker:
                 return groups
 
     def browse_on(self, queue: str, read_order: AskedOrder) -> list[str]:
-        """Browses on from where the last call stopped."""
+        """Continues the browse after the last call."""
         if queue not in self._browsers:
             self._browsers[queue] = self._qm.open(queue, browse=True, read_order=read_order)
         return names(drain(self._browsers[queue].browse_next))
 
     def take(self, queue: str, **keywords: Any) -> list[Any]:
-        """Waits for one message; its name and how often it was backed out."""
+        """Waits for one message; returns its name and backout count."""
         message = self._qm.get(queue, wait=FOREVER, **keywords)
         return [message.body.decode(), message.backout_count]
 
     def follow(self, queue: str, read_order: AskedOrder) -> str:
-        """Waits for messages, all the time, and tells each, until one is called END."""
+        """Waits for messages and reports each, until one is named END."""
         while True:
             name = self._qm.get(queue, wait=FOREVER, read_order=read_order).body.decode()
             if name == END:
@@ -96,7 +96,7 @@ class DemoWorker:
 
 
 def describe(message: Message) -> str:
-    """A message in words: group, sequence number, segment."""
+    """Returns a message's group, sequence number and segment as text."""
     group = message.group_id.rstrip(b"\0").decode()
     if not group:
         return "in no group"
@@ -106,21 +106,21 @@ def describe(message: Message) -> str:
 
 
 def tell(answer: object) -> None:
-    """One answer."""
+    """Prints one answer."""
     print(json.dumps(answer), flush=True)
 
 
 def listen(told: queues.SimpleQueue[str | None]) -> None:
-    """Passes on what comes to this process; None at the end."""
+    """Passes on the lines of the input, and None at the end."""
     for line in sys.stdin:
         told.put(line)
     told.put(None)
     time.sleep(ENDING_SECONDS)
-    os._exit(1)  # a call still waits, for what nobody will bring
+    os._exit(1)  # a call may still wait for a message that will never come
 
 
 def main() -> None:
-    """Does as it is asked, until its input ends."""
+    """Runs the actions until the input ends."""
     path, program = sys.argv[1:]
     told: queues.SimpleQueue[str | None] = queues.SimpleQueue()
     threading.Thread(target=listen, args=(told,), daemon=True).start()

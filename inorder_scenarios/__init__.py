@@ -1,4 +1,4 @@
-"""The runner of scenario tables, which judges `inorder`. It is no part of it: only wheels of 0.1.1 have it, too.
+"""The runner of scenario tables, which tests `inorder`. It is a separate package; only wheels of 0.1.1 include it.
 
     python -m inorder_scenarios FILE... [--store memory]
 

@@ -1,4 +1,4 @@
-"""What an actor of a scenario does: a connection, its handles, and the words of its steps as calls."""
+"""An actor of a scenario: a connection, its handles, and the calls for its steps."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ READ_ORDERS = frozenset({"strict", "relaxed", "notify"})
 
 @dataclass(frozen=True, slots=True)
 class StepOutcome:
-    """What a step brought, in the words of the table.
+    """The outcome of a step, in the words of the table.
 
     Attributes:
         message: one that is to be named, when all that was put is known: a call that waited may end before the put does
@@ -95,7 +95,7 @@ def translate_error(error: InorderError) -> StepOutcome:
 
 
 def number(value: str) -> int:
-    """A number as a table writes it."""
+    """Reads a number from a table."""
     try:
         return int(value)
     except ValueError:
@@ -148,7 +148,7 @@ class NameTable:
         return name or self.first_queue
 
     def id_of(self, text: str) -> bytes:
-        """The bytes that an id of a table stands for."""
+        """Returns the bytes of an id in a table."""
         if not text.startswith("$"):
             return text.encode("ascii").ljust(len(NO_ID), b"\0")
         bound = self.bound(text)
@@ -157,7 +157,7 @@ class NameTable:
         return bound
 
     def bound(self, text: str) -> bytes | int | str:
-        """What a $name stands for."""
+        """Returns the value of a $name."""
         if text not in self.ids:
             raise ValueError(f"{text} stands for nothing yet: an outcome binds it first")
         return self.ids[text]
@@ -174,9 +174,9 @@ class NameTable:
         return bound
 
     def uid_of(self, actor: str, queue: str, name: str) -> UniqueId:
-        """The unique id of this actor's latest message of that body, else of the only one there is.
+        """Returns the unique id of this actor's latest message with that body, else of the only such message.
 
-        Of a body that nobody has put there it is that of the message which was read there last.
+        If no actor has put that body there, it is the unique id of the message with it that was read last.
         """
         known = self.uids.get((queue, name), [])
         own = [uid for by, uid in known if by == actor]
@@ -190,7 +190,7 @@ class NameTable:
         return others.pop()
 
     def name_of_uid(self, queue: str, uid: UniqueId) -> str:
-        """The body of the message that was given this unique id."""
+        """Returns the body of the message with this unique id."""
         known = ((name, one) for (on, name), put in self.uids.items() if on == queue for _, one in put)
         return next((name for name, one in known if one == uid), str(uid))
 

@@ -1,4 +1,4 @@
-"""What an actor of a scenario does in bulk: claims, surveys, staged rows."""
+"""The bulk steps of an actor: claims, surveys, staged rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .actors import FOR_BROWSE, READ_ORDERS, NameTable, StepOutcome, number, one
 from .language import ScenarioStep
 from .once import OnceActor
 
-APPLICATION = "app"  # of a step that names none
+APPLICATION = "app"  # the default of a step
 LASTS_SECONDS = 3600.0
 FOR_CLAIMS = OpenOptions(input="shared")
 

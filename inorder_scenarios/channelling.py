@@ -1,4 +1,4 @@
-"""What the operators of a scenario do with channels, and the runs that they begin.
+"""The steps of a scenario's operators for channels, and the runs that they begin.
 
 A run goes on a thread of its own until it ends, is held at a point that the table names, or dies there. Where it dies
 an exception takes it out of all calls, and its connections are lost: what a killed process leaves, as all points are
@@ -25,7 +25,7 @@ CHANNEL_VERBS = frozenset(
     "define-channel alter-channel run-channel resume-channel kill-channel stop-channel start-channel reset-channel "
     "resolve-channel channel-status received".split()
 )
-WAITS = "waits"  # a point beside those of the run: it waits before it tries again
+WAITS = "waits"  # an extra point: the run waits before it tries again
 NUMBERS: Mapping[str, str] = {
     "batch-size": "batch_size",
     "bytes": "batch_kilobytes",
@@ -41,15 +41,15 @@ NO_RETRIES = {"short_retry_count": 0, "long_retry_count": 0}
 
 
 class Killed(BaseException):
-    """A run dies."""
+    """Ends a run as if its process had died."""
 
 
 class ChannelRun:
-    """One run of a channel, on a thread of its own.
+    """One run of a channel, on its own thread.
 
     Args:
-        stands_at: the point at which it stands still, and at which time that it comes to it.
-        dies: it dies there instead.
+        stands_at: the point at which it stops, and the number of the visit on which it does.
+        dies: whether it dies there instead.
     """
 
     def __init__(self, sites: Sites, site: Site, channel: str, stands_at: tuple[str, int], *, dies: bool) -> None:
@@ -62,19 +62,19 @@ class ChannelRun:
         self._thread = threading.Thread(target=self._run, name=f"run of {channel}", daemon=True)
 
     def begin(self) -> StepOutcome:
-        """It runs; how it ended, or that it is held."""
+        """Starts the run; returns how it ended, or that it is held."""
         self._thread.start()
         return self._stands()
 
     def resume(self) -> StepOutcome:
-        """It goes on."""
+        """Lets a held run continue."""
         with self._changed:
             self._held = False
             self._changed.notify_all()
         return self._stands()
 
     def kill(self) -> StepOutcome:
-        """It dies where it stands."""
+        """Makes a held run die."""
         self._dies = True
         return self.resume()
 
@@ -135,7 +135,7 @@ _lock = threading.Lock()
 
 @contextmanager
 def _watched(run: ChannelRun) -> Iterator[None]:
-    """What this thread comes to is the run's."""
+    """Reports the points that this thread reaches to the run."""
     with _lock:
         _watching[threading.get_ident()] = run
         points.reached = _reached
@@ -154,14 +154,14 @@ def _reached(point: str) -> None:
 
 
 def reach(sites: Sites, connection: str) -> Receiver:
-    """The receiver at a queue manager, by what the table calls it. Raises: StoreError, there is none."""
+    """Returns the receiver at a queue manager, by its name in the table. Raises: StoreError, it has none."""
     if not OPERATOR.fullmatch(connection):
         raise StoreError(f"there is no store at {connection}", path=connection)
     return Receiver(sites[connection].reach("channel"))
 
 
 def shown(now: channels.ChannelNow) -> StepOutcome:
-    """What a channel does now."""
+    """Returns the status of a channel as an outcome."""
     facts = {
         "state": now.status,
         "stop": now.stop or "no",
@@ -175,14 +175,14 @@ def shown(now: channels.ChannelNow) -> StepOutcome:
 
 
 class Runs:
-    """The runs of a scenario that are held, by queue manager and channel; and all else that concerns channels."""
+    """The held runs of a scenario, by queue manager and channel, and the other steps for channels."""
 
     def __init__(self, sites: Sites) -> None:
         self._sites = sites
         self._held: dict[tuple[str, str], ChannelRun] = {}
 
     def act(self, site: Site, step: ScenarioStep) -> StepOutcome:
-        """One step of an operator. Raises: ValueError, a fault of the table."""
+        """Does one step of an operator. Raises: ValueError, a fault of the table."""
         try:
             done: StepOutcome = getattr(self, f"_{step.verb.replace('-', '_')}")(site, step)
             return done
@@ -190,7 +190,7 @@ class Runs:
             return translate_error(error)
 
     def kill_all(self) -> None:
-        """The scenario is over."""
+        """Kills all held runs at the end of the scenario."""
         for run in self._held.values():
             with suppress(Killed):
                 run.kill()

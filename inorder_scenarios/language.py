@@ -148,7 +148,7 @@ QUEUE_KEYS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerbSyntax:
-    """What a verb takes: how many names after it, which flags, which keys."""
+    """The arguments of a verb: the number of names after it, its flags, its keys."""
 
     names: tuple[int, int] = (0, 0)
     flags: frozenset[str] = frozenset()
@@ -251,7 +251,7 @@ BODY = re.compile(r"[^\s#+\[\]=$]+")
 
 
 class TableError(Exception):
-    """A table that says something the language does not have: file, line (0: the whole file), and what is wrong."""
+    """A mistake in a table: file, line (0: the whole file), and the fault."""
 
     def __init__(self, file: str, line: int, text: str) -> None:
         super().__init__(f"{file}:{line}: {text}" if line else f"{file}: {text}")
@@ -260,7 +260,7 @@ class TableError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """What a step must bring.
+    """The expected outcome of a step.
 
     Args:
         kind: ok, none, pending, waits, error, ignored, held, killed, message, list, number or token.
@@ -306,12 +306,12 @@ class Scenario:
 
 
 def read_scenarios(path: str | Path) -> list[Scenario]:
-    """The scenarios of a file. Raises: TableError with file and line; OSError."""
+    """Returns the scenarios of a file. Raises: TableError with file and line; OSError."""
     return parse(Path(path).read_text(encoding="utf-8"), str(path))
 
 
 def parse(text: str, file: str = "<text>") -> list[Scenario]:
-    """The scenarios of a text."""
+    """Returns the scenarios of a text."""
     found: list[tuple[str, int, list[ScenarioStep]]] = []
     for number, raw in enumerate(text.splitlines(), 1):
         line = COMMENT.sub(r"\1", raw).strip()
@@ -340,7 +340,7 @@ def _title(line: str) -> str:
 
 
 def parse_step(line: str, number: int = 0) -> ScenarioStep:
-    """One step. Raises: ValueError that says which word is wrong."""
+    """Parses one step. Raises: ValueError, with the wrong word."""
     found = STEP.fullmatch(line)
     if not found:
         raise ValueError("a step needs `-> OUTCOME`")
@@ -405,7 +405,7 @@ def _check_body(body: str) -> None:
 
 
 def parse_outcome(text: str) -> Expected:
-    """What stands behind the arrow."""
+    """Parses the outcome after the arrow."""
     if text.startswith("["):
         return _list(text)
     head, *words = text.split()

@@ -1,4 +1,4 @@
-"""What an actor of a scenario puts once, though others put it too: whole groups under keys, and what schedules say."""
+"""Puts that happen once although several actors try: groups under keys, and messages of schedules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .language import ScenarioStep
 
 
 class OnceActor(Actor):
-    """An actor that puts groups under keys, and what is due."""
+    """An actor that puts groups under keys, and due messages of schedules."""
 
     def _put_group(self, handle: str, step: ScenarioStep) -> StepOutcome:
         queue, last = self._queue(handle, step, OpenOptions(output=True)), len(step.names) - 1

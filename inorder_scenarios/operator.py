@@ -1,4 +1,4 @@
-"""What `qm`, the operator of a scenario, does."""
+"""The steps of `qm`, the operator of a scenario."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TYPES: Mapping[str, QueueType] = {"base_queue": "alias", "remote_manager": "remo
 
 
 def operate(manager: QueueManager, table: NameTable, step: ScenarioStep) -> StepOutcome:
-    """One step of the operator, but for clock and restart."""
+    """Does one step of the operator, except for clock and restart."""
     attributes: dict[str, Any] = {}
     for key, value in step.keys.items():
         if key in ATTRIBUTES:

@@ -1,4 +1,4 @@
-"""The runner of scenario tables: steps to calls, calls to outcomes, outcomes against what the table says.
+"""The runner of scenario tables: makes the calls of the steps, and compares their outcomes with the table.
 
 Each step of an actor runs on a thread of its own, which ends with it: so any step of the actor may go on with the unit
 of work that an earlier one has opened, also one that waits. The runner watches the queue manager's waiting room until
@@ -24,7 +24,7 @@ from .sites import Site, Sites
 
 @dataclass(frozen=True, slots=True)
 class ScenarioFailure:
-    """Where a scenario failed, what was expected, and what came."""
+    """The place where a scenario failed, the expected outcome, and the actual one."""
 
     file: str
     line: int
@@ -39,7 +39,7 @@ class ScenarioFailure:
 
 @dataclass(slots=True, eq=False)
 class PendingCall:
-    """A call that may wait, on its own thread."""
+    """A call, which may wait, on its own thread."""
 
     site: Site
     owner: int
@@ -52,7 +52,7 @@ class PendingCall:
 
 @dataclass(slots=True)
 class Stage:
-    """Everything of one running scenario; actors and calls are by name and queue manager."""
+    """The state of one running scenario; actors and calls are by name and queue manager."""
 
     sites: Sites
     actors: dict[tuple[str, str], BulkActor] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Stage:
 
 
 def run_scenario(scenario: Scenario, store: str = "memory") -> ScenarioFailure | None:
-    """Runs one scenario against a fresh store, or several; None if all is as the table says."""
+    """Runs one scenario against a fresh store, or several; returns None if all outcomes are as expected."""
     stage = Stage(Sites(store))
     try:
         for step in scenario.steps:
@@ -83,7 +83,7 @@ def run_scenario(scenario: Scenario, store: str = "memory") -> ScenarioFailure |
 
 
 def _step(stage: Stage, scenario: Scenario, step: ScenarioStep) -> str | None:
-    """Runs one step; None if it brought what was expected, else what it brought."""
+    """Runs one step; returns None if the outcome is as expected, else the outcome."""
     site = stage.sites[step.manager]
     try:
         outcome = _outcome(stage, site, step)
@@ -174,7 +174,7 @@ def _read(stage: Stage, who: tuple[str, str], call: PendingCall, actor: BulkActo
 
 
 def _settle(stage: Stage) -> None:
-    """Blocks until every call under way has ended or is asleep."""
+    """Waits until every running call has ended or sleeps."""
     for site in stage.sites.values():
         room = site.store.waiting
         calls = [call for call in stage.calls.values() if call.site is site]
@@ -211,11 +211,11 @@ def _strike(stage: Stage) -> None:
         site.store.close_store()
 
 
-# --- what was expected
+# --- expected outcomes
 
 
 def difference(table: NameTable, expected: Expected, got: StepOutcome) -> str | None:
-    """None if `got` is what the table says, else `got` in the table's own words."""
+    """Returns None if `got` is as expected, else `got` in the table's own words."""
     if expected.kind == "error":
         same = got.kind == "error" and expected.value in ("", got.value, *got.items)
     elif expected.kind == "list":

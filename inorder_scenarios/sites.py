@@ -1,4 +1,4 @@
-"""The queue managers of a scenario: each with a store of its own, made when a step first names it."""
+"""The queue managers of a scenario, each with its own store; the first step that names one creates it."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from .language import HERE
 
 
 class Site:
-    """One queue manager: its store, its operator's connection, and what the table has named there."""
+    """One queue manager: its store, its operator's connection, and the names that the table has used there."""
 
     def __init__(self, name: str, store: RestartableStore, table: NameTable) -> None:
         self.name, self.store, self.table = name, store, table
         self.operator = connect(store, program="operator")
 
     def connect(self) -> None:
-        """The operator connects again; the connection that it had is lost."""
+        """Abandons the operator's connection and makes another one."""
         self.operator.internals.abandon()
         self.operator = connect(self.store, program="operator")
 
     def reach(self, program: str) -> QueueManager:
-        """A connection of another program."""
+        """Returns a connection of another program."""
         return connect(self.store, program=program)
 
 
 class Sites(dict[str, Site]):
-    """The queue managers by what a table calls them: `qm` is called TEST, and `qm2` is QM2.
+    """The queue managers by their names in a table: `qm` is the queue manager TEST, and `qm2` is QM2.
 
     Args:
-        kind: of their stores.
+        kind: the kind of their stores.
     """
 
     def __init__(self, kind: str) -> None:
@@ -47,5 +47,5 @@ class Sites(dict[str, Site]):
 
 
 def manager_name(site: str) -> str:
-    """What the queue manager is called that a table calls so."""
+    """Returns the name of a queue manager from its name in a table."""
     return NAME if site == HERE else site.upper()

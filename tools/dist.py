@@ -1,4 +1,4 @@
-"""Builds wheel and sdist, and tries the wheel as a user has it: alone, in a fresh environment, without extras.
+"""Builds wheel and sdist, and tests the wheel alone in a fresh environment, without extras.
 
 ``python tools/dist.py [FOLDER]``, or ``make dist``. It needs the packages `build` and `mypy`, and a package registry.
 The wheel is built twice, from the sdist and from the sources here: both must have the same content, `src` and, until
@@ -42,7 +42,7 @@ WRONG = ('qm.put("Q", b"1", priorty=7)', 'qm.create_queue("Q", read_order="strik
 
 
 class DistError(Exception):
-    """What is wrong with what was built."""
+    """A fault of the wheel or sdist."""
 
 
 def main(arguments: list[str]) -> None:
@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> None:
 
 
 def run(*command: str | Path, cwd: Path, refused: bool = False) -> str:
-    """What a command prints; nothing of this folder is on its path. Raises: DistError, it fails, or does not."""
+    """Runs a command without this folder on its path; returns its output. Raises: DistError, a wrong exit status."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL_ENV"))}
     done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
     if bool(done.returncode) != refused:
@@ -69,7 +69,7 @@ def run(*command: str | Path, cwd: Path, refused: bool = False) -> str:
 
 
 def build(out: Path, work: Path) -> tuple[Path, Path]:
-    """The sdist, and the wheel that is built from it; it must be the one that the sources give."""
+    """Builds the sdist, and the wheel from it, which must equal the wheel from the sources."""
     for old in out.glob("inorder-*"):
         old.unlink()
     run(sys.executable, "-m", "build", "--outdir", out, cwd=ROOT)
@@ -86,7 +86,7 @@ def contents(wheel: Path) -> dict[str, bytes]:
 
 
 def check_content(sdist: Path, wheel: Path) -> None:
-    """The wheel is all of `src` and the runner, and nothing else; the sdist has what development needs."""
+    """Checks that the wheel has `src` and the runner only, and that the sdist has all files for development."""
     wanted = {
         path.relative_to(top).as_posix()
         for top, folder in ((SOURCE, SOURCE), (ROOT, RUNNER))
@@ -104,7 +104,7 @@ def check_content(sdist: Path, wheel: Path) -> None:
 
 
 def installed(wheel: Path, venv: Path) -> Path:
-    """The interpreter of a fresh environment that has the wheel and what it depends on."""
+    """Returns the interpreter of a fresh environment with the wheel and its dependencies."""
     run(sys.executable, "-m", "venv", venv, cwd=venv.parent)
     python = venv / "bin/python"
     run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel, cwd=venv.parent)
@@ -131,7 +131,7 @@ def try_readme(python: Path, work: Path) -> None:
 
 
 def try_old_names(python: Path, work: Path) -> None:
-    """What 0.1.0 documents of the runner goes on until 0.2; the demonstrations have gone."""
+    """Checks that the runner's names of 0.1.0 work, until 0.2, and that the demonstrations are not in the wheel."""
     run(python, "-m", "inorder.testing", SCENARIO, "--store", "memory", cwd=work)
     run(python, "-m", "inorder", "scenarios", SCENARIO, "--kind", "sqlite", cwd=work)
     run(python, "-c", "from inorder.testing import read_scenarios, run_scenario, Scenario, Failure", cwd=work)
@@ -139,7 +139,7 @@ def try_old_names(python: Path, work: Path) -> None:
 
 
 def try_types(python: Path, work: Path) -> None:
-    """A user's program is judged by the types of the installed package, strictly, and mistakes are found."""
+    """Checks a user's program strictly against the types of the installed package, which must show its mistakes."""
     mypy = (sys.executable, "-m", "mypy", "--strict", "--config-file=", "--python-executable", python)
     (work / "user.py").write_text(PROGRAM, encoding="utf-8")
     run(*mypy, "user.py", cwd=work)

@@ -1,4 +1,4 @@
-"""A SIGTERM ends a tool as Ctrl-C does: whatever it has started is stopped."""
+"""Makes SIGTERM end a tool as Ctrl-C does, so that it stops the processes that it started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps a store of the release that is about to be made, for the upgrades of those to come.
+"""Keeps a store of the next release, for the upgrade tests of later releases.
 
     python -m tools.fixture_store 0.1.0        writes tests/releases/0.1.0: run it once, with the release's own code
 
@@ -29,7 +29,7 @@ ROLES: Final = {"anna": ["operator"], "shop": ["application"]}
 
 
 def filled(qm: QueueManager) -> None:
-    """Puts something of every kind into an empty store."""
+    """Fills an empty store with one object of every kind."""
     qm.create_queue("ORDERS", order="commit", read_order="strict", description="what came in")
     qm.create_queue("OTHERS", max_depth=10)
     qm.create_queue("ALIAS", type="alias", base_queue="ORDERS")
@@ -53,7 +53,7 @@ def filled(qm: QueueManager) -> None:
 
 
 def missing(qm: QueueManager) -> list[str]:
-    """What is not as `filled` left it, in sentences; it takes what it finds."""
+    """Returns the differences from `filled`, in sentences; it removes the messages that it finds."""
     found = []
 
     def compare(what: str, is_there: object, was_put: object) -> None:
@@ -87,7 +87,7 @@ def missing(qm: QueueManager) -> list[str]:
 
 
 def keep(version: str, releases: Path = RELEASES) -> Path:
-    """Writes the folder of a release. Raises: FileExistsError, it is there: a release is kept once."""
+    """Writes the folder of a release. Raises: FileExistsError, the folder exists: a release is kept once."""
     folder = releases / version
     folder.mkdir(parents=True)
     with tempfile.TemporaryDirectory() as made:

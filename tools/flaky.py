@@ -1,4 +1,4 @@
-"""Runs tests again and again in random order on a busy machine, and reports which failed how often.
+"""Runs tests repeatedly in random order on a busy machine, and reports how often each failed.
 
     make flaky                                        everything in the gate, three times
     make flaky TIMES=20 TESTS="tests/aio/test_manager.py"     some tests, twenty times
@@ -27,7 +27,7 @@ BUSY = "while True: sum(range(10_000))"
 
 @contextlib.contextmanager
 def busy(processes: int) -> Iterator[None]:
-    """Keeps so many processors busy."""
+    """Keeps this many processors busy."""
     running = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(processes)]
     try:
         yield
@@ -38,14 +38,14 @@ def busy(processes: int) -> Iterator[None]:
 
 
 def run(tests: Sequence[str], marks: str, seed: int, workers: int, report: Path) -> int:
-    """One run; pytest's status."""
+    """Runs the tests once; returns pytest's status."""
     command = [sys.executable, "-m", "pytest", "-q", "-n", str(workers), "--dist", "loadgroup", "-m", marks]
     order = ["-p", "randomly", f"--randomly-seed={seed}", "--hypothesis-profile=quick"]
     return subprocess.run([*command, *order, f"--junitxml={report}", *tests], cwd=ROOT, check=False).returncode
 
 
 def failures(report: Path) -> list[str]:
-    """The names of the tests that failed, or whose set-up or clean-up did."""
+    """Returns the names of the tests that failed, in themselves or in set-up or clean-up."""
     cases = ET.parse(report).iter("testcase") if report.exists() else ()
     return [
         f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"

@@ -1,4 +1,4 @@
-"""`make fuzz`: schemathesis against a running server, as an administrator and as a user who may do little.
+"""`make fuzz`: schemathesis against a running server, as an administrator and as a user with few rights.
 
 It reads the description of our interface, `/inorder/v1/openapi.json`, and sends requests that keep to it and requests
 that do not. A finding is an answer of 500 and above, one that is not described, one with another content type or
@@ -50,7 +50,7 @@ USERS: Final[dict[str, dict[str, Any]]] = {
 
 @contextmanager
 def served(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """A server on a store with some messages: its address, and a token of each user."""
+    """Starts a server on a store with some messages; yields its address and a token of each user."""
     store = folder / "fuzzed.db"
     with inorder.connect(store, name="QM1") as qm:
         for queue in ("Q1", "ORDERS"):
@@ -75,7 +75,7 @@ def served(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def fuzz(target: list[str], token: str, folder: Path, checks: tuple[str, ...], given: argparse.Namespace) -> int:
-    """One run; its exit status."""
+    """Runs schemathesis once; returns its exit status."""
     configuration = folder / "schemathesis.toml"
     configuration.write_text(CONFIGURATION)
     command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(configuration)]

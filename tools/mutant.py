@@ -1,4 +1,4 @@
-"""What a mutant is: the package with one thing broken. Those that a person wrote are read from lists, here.
+"""Mutants: the package with one thing broken. This file reads the lists of hand-written mutants.
 
 A *written* mutant says in words what a rule forbids, and breaks that. They are for `rules/` alone, where each line is
 a rule: the lists are `mutants_*.txt` beside this file, a few lines each:
@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 SOURCE = Path("src/inorder")
 STORES = ("memory", "sqlite")
-IN_FILE = ("stores/sql/", "stores/sqlite/")  # what is broken here the store in a file shows
+IN_FILE = ("stores/sql/", "stores/sqlite/")  # the store in a file shows mutants in these folders
 LISTS = tuple(
     Path(__file__).with_name(f"mutants_{topic}.txt") for topic in ("rules", "lives", "selectors", "between", "users")
 )
@@ -32,7 +32,7 @@ RULE = re.compile(r"[A-Z]{0,2}-?\d+(\.\d+)?")
 
 
 class CodeChangedError(Exception):
-    """A mutant does not fit the code any more."""
+    """A mutant no longer fits the code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Mutant(ABC):
 
     @property
     def store(self) -> str:
-        """The store that shows what is broken: of what all stores share the memory store, which is the fastest."""
+        """The store that shows the mutant: for shared code the memory store, which is the fastest."""
         return STORES[self.file.startswith(IN_FILE)]
 
     @property
@@ -60,12 +60,12 @@ class Mutant(ABC):
     @property
     @abstractmethod
     def by_tests(self) -> tuple[str, ...]:
-        """The files of unit tests that judge it: all that is left after the tables."""
+        """The files of unit tests that judge it after the tables."""
 
     @property
     @abstractmethod
     def change(self) -> str:
-        """What was changed into what, in one line, for those who look at a survivor."""
+        """The change in one line, for reports of survivors."""
 
     @abstractmethod
     def apply(self, source: str) -> str:
@@ -110,7 +110,7 @@ class Written(Mutant):
 
 
 def read_written(text: str) -> list[Written]:
-    """The mutants of a list, in its order. Raises: ValueError, a line that is none of a list's."""
+    """Returns the mutants of a list, in its order. Raises: ValueError, a malformed line."""
     mutants: list[Written] = []
     file = ""
     for number, line in enumerate(text.splitlines(), 1):
@@ -137,5 +137,5 @@ def _with_line(mutant: Written, mark: str, line: str) -> Written:
 
 
 def written() -> list[Written]:
-    """All of them."""
+    """Returns all hand-written mutants."""
     return [mutant for path in LISTS for mutant in read_written(path.read_text(encoding="utf-8"))]

@@ -150,20 +150,20 @@ def run(number: int) -> Outcome:
 
 
 def _processor() -> float:
-    """The seconds of processor of all commands that have ended."""
+    """Returns the processor seconds of all commands that have ended."""
     times = os.times()
     return times.children_user + times.children_system
 
 
 def _counts(report: Path) -> tuple[int, int, int]:
-    """How many tests there were, failed and were skipped."""
+    """Returns the numbers of tests run, failed and skipped."""
     suite = next(ET.parse(report).iter("testsuite"))
     tests, failures, errors, skipped = (int(suite.get(name, 0)) for name in ("tests", "failures", "errors", "skipped"))
     return tests, failures + errors, skipped
 
 
 def table(outcomes: dict[int, Outcome]) -> str:
-    """The outcomes as a table in Markdown."""
+    """Returns the outcomes as a table in Markdown."""
     lines = ["| shard | what ran | tests | failed | skipped | minutes | processor min | result |", "|" + "---|" * 8]
     for number, one in outcomes.items():
         result = one.remark or ("passed" if one.status == 0 else f"status {one.status}")
@@ -174,7 +174,7 @@ def table(outcomes: dict[int, Outcome]) -> str:
 
 
 def touched(paths: Sequence[str]) -> list[int]:
-    """The numbers of the shards that a change of these files asks for."""
+    """Returns the numbers of the shards that a change of these files requires."""
     return [number for number, shard in enumerate(SHARDS, 1) if any(path.startswith(shard.folders) for path in paths)]
 
 

@@ -1,4 +1,4 @@
-"""Imports every module of the package on every Python that is here: the quickest look at whether it runs there.
+"""Imports every module of the package on every installed Python: the quickest check that it runs there.
 
 ``python -m tools.pythons`` makes a small environment for each version in build/ (without Spark) and imports all
 modules in it; modules that need an extra that is not installed there are counted, not imported.
@@ -40,7 +40,7 @@ sys.exit(failed > 0)
 
 
 def interpreter(version: str) -> str | None:
-    """The path of a Python of this version: on the PATH, or one of pyenv's. None if there is none."""
+    """Returns the path of a Python of this version, from the PATH or pyenv, or None."""
     name = f"python{version}"
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     places = [shutil.which(name), *map(str, sorted(pyenv.glob(f"versions/{version}.*/bin/{name}")))]
@@ -60,7 +60,7 @@ def modules() -> list[str]:
 
 
 def import_all(version: str) -> str:
-    """What the run on this version printed; the error where it failed. Raises: CalledProcessError."""
+    """Imports all on this version; returns the output. Raises: RuntimeError; CalledProcessError, from pip."""
     if version == ".".join(map(str, sys.version_info[:2])):
         python, allowed = sys.executable, "-"
     elif found := interpreter(version):
@@ -76,7 +76,7 @@ def import_all(version: str) -> str:
 
 
 def _environment(version: str, base: str) -> str:
-    """The interpreter of an environment in build/, made when it is missing or pyproject.toml is newer."""
+    """Returns the interpreter of an environment in build/, made if missing or older than pyproject.toml."""
     folder = ROOT / f"build/python{version}"
     python, ready = folder / "bin/python", folder / ".ready"
     if not ready.exists() or ready.stat().st_mtime < (ROOT / "pyproject.toml").stat().st_mtime:

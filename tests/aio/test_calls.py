@@ -80,7 +80,7 @@ def test_names_of_0_1_0_answer_with_a_warning() -> None:
             async with qm.open("Q", browse=True) as queue:
                 old = queue
                 with (
-                    pytest.warns(DeprecationWarning, match="internals.release_lock"),
+                    pytest.warns(DeprecationWarning, match="qm.admin.release_lock"),
                     pytest.raises(inorder.errors.NotFound),
                 ):
                     await old.release_lock(7)

@@ -81,7 +81,7 @@ def test_an_upgrade_says_what_it_did_and_where_the_backup_is(
     taken.write_text("mine")
     ended = run("upgrade", "--backup", str(taken))
     assert (ended.status, taken.read_text()) == (2, "mine")
-    assert "--backup must be the path of a file that is not there yet" in ended.err
+    assert "--backup must be the path of a file that does not exist yet" in ended.err
     assert run("upgrade", "--backup", "copy.db", "--no-backup").status == 2
     newest = invented.SQLITE.newest
     told = run("upgrade", "--json").records[0]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from inorder import GetOptions, Match, Message, OpenOptions, PutOptions, Reason, UniqueId
+from inorder import GetOptions, Match, Message, OpenOptions, PutOptions, Reason
 from inorder.errors import ArgumentError, InorderError, OptionsError
 from inorder.testing import ManualClock
 
@@ -41,9 +41,7 @@ MATCH: list[Bad] = [
     (lambda: match(properties={"colour": "red"}), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "properties"),
     (lambda: match(priority=-1), ArgumentError, Reason.PRIORITY_ERROR, "priority"),
     (lambda: match(token="text"), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "token"),
-    (lambda: match(token=bytes(17)), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "token"),
     (lambda: match(uid=("Q", 1)), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "uid"),
-    (lambda: match(uid=UniqueId("Q", 0)), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "uid"),
     (lambda: match(uid=None), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "uid"),
 ]
 PUT_OPTIONS: list[Bad] = [
@@ -53,10 +51,8 @@ PUT_OPTIONS: list[Bad] = [
     (lambda: put_options(new_correlation_id="x"), ArgumentError, Reason.OPTIONS_ERROR, "new_correlation_id"),
     (lambda: put_options(context="pass_all"), ArgumentError, Reason.OPTIONS_ERROR, "context"),
     (lambda: put_options(confirm_id=-1), ArgumentError, Reason.OPTIONS_ERROR, "confirm_id"),
-    (lambda: put_options(confirm_id=2**64), ArgumentError, Reason.OPTIONS_ERROR, "confirm_id"),
     (lambda: put_options(confirm_id=7, syncpoint=True), OptionsError, Reason.OPTIONS_ERROR, "confirm_id"),
     (lambda: put_options(uid="TEST"), ArgumentError, Reason.ARGUMENT_ERROR, "uid"),
-    (lambda: put_options(context=["none"]), ArgumentError, Reason.OPTIONS_ERROR, "context"),
 ]
 FLAGS = """syncpoint_if_persistent logical complete all_segments all_messages under_cursor lock mark_handle mark_co_op
     unmarked unmark_handle unmark_co_op accept_truncated""".split()
@@ -64,13 +60,7 @@ GET_OPTIONS: list[Bad] = [
     (lambda: get_options(browse="last"), ArgumentError, Reason.OPTIONS_ERROR, "browse"),
     (lambda: get_options(syncpoint=0), ArgumentError, Reason.OPTIONS_ERROR, "syncpoint"),
     (lambda: get_options(wait=-0.001), ArgumentError, Reason.WAIT_INTERVAL_ERROR, "-0.001"),
-    (lambda: get_options(wait=-math.inf), ArgumentError, Reason.WAIT_INTERVAL_ERROR, "wait"),
-    (lambda: get_options(wait=math.nan), ArgumentError, Reason.WAIT_INTERVAL_ERROR, "nan"),
-    (lambda: get_options(wait=True), ArgumentError, Reason.WAIT_INTERVAL_ERROR, "wait"),
-    (lambda: get_options(wait="5"), ArgumentError, Reason.WAIT_INTERVAL_ERROR, "'5'"),
     (lambda: get_options(buffer=-1), ArgumentError, Reason.BUFFER_LENGTH_ERROR, "buffer"),
-    (lambda: get_options(buffer=2.0), ArgumentError, Reason.BUFFER_LENGTH_ERROR, "2.0"),
-    (lambda: get_options(buffer=False), ArgumentError, Reason.BUFFER_LENGTH_ERROR, "buffer"),
     (lambda: get_options(match={"priority": 1}), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "match"),
     (lambda: get_options(confirm_id="7"), ArgumentError, Reason.OPTIONS_ERROR, "confirm_id"),
     (lambda: get_options(lock_id=True), ArgumentError, Reason.OPTIONS_ERROR, "lock_id"),

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from inorder import ArgumentError, Flags, GetOptions, Match, NoMessageAvailable, OrderPending, QueueManager, Reason
+from inorder import ArgumentError, Flags, GetOptions, NoMessageAvailable, OrderPending, QueueManager, Reason
 from inorder.client.bulk import ClaimReader
 from inorder.errors import Fenced, InconsistentCall, NotFound, ObjectInUse
 from inorder.rules.ordering import ReadOrder
@@ -179,44 +179,6 @@ def test_a_reader_that_leaves_its_group_goes_on_with_the_next(qm: QueueManager) 
         qm.get("Q", logical=True)
     assert qm.leave_group("Q")
     assert not qm.leave_group("Q")
-    assert qm.get("Q", logical=True).body == b"x"
-
-
-@pytest.mark.every_store
-def test_a_reader_that_leaves_its_group_holds_nobody_back(qm: QueueManager) -> None:
-    put(qm, "g1", "g2.", "x")
-    other = qm.connect()
-    qm.get("Q", logical=True)
-    with pytest.raises(OrderPending):
-        other.get("Q", logical=True, read_order="strict")
-    qm.leave_group("Q")
-    assert other.get("Q", logical=True, read_order="strict").body == b"x"
-    assert other.get("Q", match=Match(group_id=G, sequence_number=2)).body == b"g2"
-
-
-@pytest.mark.every_store
-def test_what_its_unit_holds_of_the_group_goes_on_holding_others_back(qm: QueueManager) -> None:
-    put(qm, "g1", "g2", "g3.", "x")
-    other = qm.connect()
-    with qm.unit_of_work():
-        qm.get("Q", logical=True)
-    with qm.unit_of_work() as unit:
-        qm.get("Q", logical=True)
-        qm.leave_group("Q")
-        with pytest.raises(OrderPending):
-            other.get("Q", logical=True, read_order="strict")
-        unit.back_out()
-    assert other.get("Q", logical=True, read_order="strict").body == b"x"
-
-
-@pytest.mark.every_store
-def test_a_back_out_does_not_bring_the_reader_back_into_the_group_it_left(qm: QueueManager) -> None:
-    put(qm, "g1", "g2.", "x")
-    qm.get("Q", logical=True, syncpoint=True)
-    qm.commit()
-    qm.get("Q", logical=True, syncpoint=True)
-    qm.leave_group("Q")
-    qm.back_out()
     assert qm.get("Q", logical=True).body == b"x"
 
 

@@ -51,22 +51,6 @@ def test_a_claim_hides_its_messages_and_they_can_be_read_again_and_again(qm: Que
     assert (qm.inspect.units()[0].name, qm.inspect.units()[0].gets, qm.inspect.units()[0].queue) == ("app#1", 2, "Q")
 
 
-def test_the_next_claim_confirms_the_one_before(qm: QueueManager) -> None:
-    put_all(qm, [b"a", b"b", b"c"])
-    app = Application(store_of(qm))
-    app.claim(0, most=2)
-    app.plan(0, 1)
-    claim = app.claim(1, most=2)
-    assert claim is not None
-    assert claim[:6] == (2, 1, 1, 2, False, False)
-    assert app.bodies(2) == [b"c"]
-    assert qm.inspect.status("Q").current_depth == 1
-    assert app.claim(2) is None
-    assert (qm.inspect.status("Q").current_depth, qm.inspect.units()) == (0, [])
-    (account,) = store_of(qm).claims()
-    assert account[1:2] + account[4:] == ("app", 2, 3, ())
-
-
 def test_a_checkpoint_that_is_too_old_or_knows_too_much_is_refused(qm: QueueManager) -> None:
     put_all(qm, [b"a", b"b", b"c"])
     app = Application(store_of(qm))
@@ -83,32 +67,6 @@ def test_a_checkpoint_that_is_too_old_or_knows_too_much_is_refused(qm: QueueMana
     with pytest.raises(CheckpointLost):
         app.settle(3)
     assert app.bodies(2) == [b"b"], "nothing has changed"
-
-
-def test_settle_is_idempotent(qm: QueueManager) -> None:
-    put_all(qm, [b"a", b"b"])
-    app = Application(store_of(qm))
-    app.claim(0)
-    assert (app.settle(0), app.settle(1), app.settle(1)) == (0, 2, 0)
-    assert Application(store_of(qm)).settled == 1
-    assert qm.inspect.status("Q").current_depth == 0
-
-
-def test_an_older_epoch_is_fenced_everywhere(qm: QueueManager) -> None:
-    put_all(qm, [b"a"])
-    old = Application(store_of(qm))
-    old.claim(0)
-    (part,) = old.plan(0, 1)
-    Application(store_of(qm))
-    for call in (
-        lambda: old.claim(0),
-        lambda: old.plan(0, 1),
-        lambda: old.settle(1),
-        lambda: next(claim_pages(store_of(qm), old.claimer, part)),
-    ):
-        with pytest.raises(Fenced, match="epoch 2, this reader has 1"):
-            call()
-    assert qm.inspect.status("Q").current_depth == 1
 
 
 @pytest.mark.every_store
@@ -141,17 +99,6 @@ def test_release_returns_the_messages_to_their_places_and_the_number_never_retur
     claim = again.claim(1)
     assert claim is not None
     assert claim[:4] == (2, 3, 3, 0), "what was released was not delivered"
-
-
-def test_finish_confirms_for_a_reader_that_has_stopped(qm: QueueManager) -> None:
-    put_all(qm, [b"a", b"b"])
-    app = Application(store_of(qm))
-    app.claim(0)
-    assert store_of(qm).finish_claims("Q", "app", 1) == 2
-    assert store_of(qm).finish_claims("Q", "app", 1) == 0
-    assert qm.inspect.status("Q").current_depth == 0
-    with pytest.raises(CheckpointLost):
-        store_of(qm).finish_claims("Q", "app", 2)
 
 
 def test_a_queue_with_an_open_claim_stays_and_a_new_one_knows_no_claims(qm: QueueManager) -> None:

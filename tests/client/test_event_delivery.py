@@ -13,7 +13,6 @@ from tests.helpers.support import LIMIT_SECONDS, Call, bodies, told
 
 import inorder.client.listening
 from inorder import Arrival, Message, QueueManager, connect
-from inorder.errors import GetInhibited
 from inorder.model.message import IN_GROUP, LAST_IN_GROUP
 from inorder.stores.seam.changes import Change, Happened
 from inorder.testing import ManualClock
@@ -196,19 +195,6 @@ def test_r6_3_what_expired_before_its_commit_was_never_visible(
     qm.commit()
     assert [message.priority for change in changes for message in change.visible] == [2]
     assert [message.priority for change in changes for message in change.expired] == [1]
-
-
-def test_r6_2_what_has_expired_is_gone_though_the_call_that_found_it_is_refused(
-    store: RestartableStore, qm: QueueManager, clock: ManualClock
-) -> None:
-    changes: list[Change] = []
-    qm.put("Q", b"old", expiry=10)
-    qm.alter_queue("Q", get_allowed=False)
-    clock.advance(10)
-    subscribe(store, changes.append)
-    with pytest.raises(GetInhibited):
-        qm.get("Q")
-    assert [message.body for change in changes for message in change.expired] == [b"old"]
 
 
 @pytest.mark.parametrize("size", [1, 2, 300])

@@ -127,12 +127,6 @@ def test_an_alteration_takes_effect_at_once(qm: QueueManager, clock: ManualClock
     assert status.altered_at == status.created_at + 5
 
 
-def test_altering_one_attribute_leaves_the_others(qm: QueueManager) -> None:
-    qm.create_queue("N", max_depth=5, delivery="fifo")
-    qm.alter_queue("N", max_depth=6)
-    assert (qm.attributes("N").max_depth, qm.attributes("N").delivery) == (6, "fifo")
-
-
 def test_a_queue_that_may_be_there_is_left_as_it_is(qm: QueueManager) -> None:
     qm.create_queue("N", exist_ok=True, max_depth=5)
     qm.alter_queue("N", description="altered")

@@ -8,7 +8,7 @@ import pytest
 
 from inorder import Got, Match, NoMessageAvailable, OrderPending, QueueManager, connect
 from inorder.errors import ArgumentError, ConnectionClosed
-from inorder.rules.retries import ERROR_CHARACTERS_MAX, Failure, failure_of
+from inorder.rules.retries import Failure, failure_of
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 
@@ -118,22 +118,6 @@ def test_it_survives_a_restart(store: RestartableStore) -> None:
         clock_of(qm).advance(10)
         message = qm.get("Q")
         assert (message.backout_count, message.properties["retry.error"]) == (1, "KeyError: 'price'")
-
-
-def test_the_properties_that_a_message_has_go_before(qm: QueueManager) -> None:
-    full = {f"a{number}": "x" * 914 for number in range(71)}
-    qm.put("Q", b"full", properties=full)
-    fail(qm, delay=0)
-    assert qm.get("Q").properties == full
-    qm.put("Q", b"folder", properties={"retry": True})
-    fail(qm, delay=0)
-    assert dict(qm.get("Q").properties) == {"retry": True}
-
-
-def test_a_long_error_is_cut(qm: QueueManager) -> None:
-    qm.put("Q", b"1")
-    fail(qm, delay=0, error="x" * 5_000)
-    assert qm.get("Q").properties["retry.error"] == "x" * ERROR_CHARACTERS_MAX
 
 
 def test_a_delay_or_an_error_that_is_none_is_refused_and_nothing_changes(qm: QueueManager) -> None:

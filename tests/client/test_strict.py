@@ -257,18 +257,6 @@ def test_b33_the_operator_is_told_of_what_has_been_pending_longest(qm: QueueMana
     assert (view.oldest_put.by, view.oldest_out.by) == ("writer 1", "reader 1")
 
 
-def test_a9_a_confirm_id_that_is_used_again_begins_anew(qm: QueueManager, clock: ManualClock) -> None:
-    qm.confirm_put("Q", qm.put("Q", b"1", confirm_id=7).uid)
-    assert qm.get("Q").body == b"1"
-    clock.advance(10)
-    qm.put("Q", b"2", confirm_id=7)
-    qm.put("Q", b"3")
-    clock.advance(1)
-    with pytest.raises(OrderPending) as raised:
-        qm.get("Q", read_order="strict")
-    assert (raised.value.by, raised.value.age) == ("7", 1.0)
-
-
 def test_b21_a_confirm_id_is_no_lock_id_though_it_has_its_number(qm: QueueManager) -> None:
     """What a reader of locked messages has got under a confirm id is its own where the call names that one."""
     qm.put_many("Q", [b"1", b"2"])

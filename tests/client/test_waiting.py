@@ -15,7 +15,6 @@ from tests.helpers.support import Call, Stores, room_of, waiting
 from inorder import FOREVER, Match, NoMessageAvailable, QueueManager, connect
 from inorder.errors import ConnectionBroken, GetInhibited, QueueDeleted, QueueManagerStopping
 from inorder.support.clock import SLEEP_SECONDS_MAX, SystemClock
-from inorder.testing import ManualClock
 
 THREADS = 4
 EACH = 50
@@ -109,17 +108,6 @@ def test_a_browse_with_lock_counts_as_a_remover(qm: QueueManager) -> None:
 
 
 # ---- what ends a wait
-
-
-@pytest.mark.every_store
-def test_a_wait_ends_at_its_deadline(qm: QueueManager, clock: ManualClock) -> None:
-    waiter = Waiter(qm, lambda one: one.get("Q", wait=10).body)
-    clock.advance(9.5)
-    waiter.sleeps()
-    clock.advance(0.5)
-    error = waiter.call.error()
-    assert isinstance(error, NoMessageAvailable)
-    assert "10 s" in str(error)
 
 
 def test_inhibiting_gets_through_an_alias_ends_its_waits_only(qm: QueueManager) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from inorder import GetOptions, Match, Message, PutOptions, Reason, UniqueId, connect
@@ -177,8 +176,6 @@ MANAGER_CALLS: dict[str, list[Bad]] = {
     ],
     "get_many": [
         argument(lambda w: w.qm.get_many("Q", 0), "count"),
-        argument(lambda w: w.qm.get_many("Q", True), "count"),
-        argument(lambda w: w.qm.get_many("Q", 2**63), "count"),
         option(lambda w: w.qm.get_many("Q", 2, 5), "options"),
     ],
     "browse": [
@@ -195,7 +192,6 @@ MANAGER_CALLS: dict[str, list[Bad]] = {
         argument(lambda w: w.qm.put_stream("Q", io.StringIO("text")), "bytes"),
         argument(lambda w: w.qm.put_stream("Q", stream(), chunk=0), "chunk"),
         argument(lambda w: w.qm.put_stream("Q", stream(), most=0), "999,999,999"),
-        argument(lambda w: w.qm.put_stream("Q", stream(), most=10**9), "most"),
         argument(lambda w: w.qm.put_stream("Q", stream(), most=9, chunk=4), "stream", Reason.OFFSET_ERROR),
         option(lambda w: w.qm.put_stream("Q", stream(), as_group=1), "as_group"),
         argument(lambda w: w.qm.put_stream("Q", stream(), colour=1), "colour"),
@@ -214,7 +210,6 @@ MANAGER_CALLS: dict[str, list[Bad]] = {
     ],
     "units": [
         argument(lambda w: w.qm.prepare(""), "name"),
-        argument(lambda w: w.qm.prepare(5), "5"),
         (lambda w: w.qm.prepare("nothing"), UnitNotFound, Reason.UNIT_NOT_FOUND, "unit of work"),
         argument(lambda w: w.qm.settle("P1", "maybe"), "outcome"),
         (lambda w: w.qm.settle("P2", "commit"), UnitNotFound, Reason.UNIT_NOT_FOUND, "'P2'"),
@@ -222,9 +217,6 @@ MANAGER_CALLS: dict[str, list[Bad]] = {
     ],
     "confirm": [
         argument(lambda w: w.qm.confirm_put("Q", "uid"), "uid"),
-        argument(lambda w: w.qm.confirm_put("Q", UniqueId("X", 0)), "uid"),
-        argument(lambda w: w.qm.confirm_put("Q", UniqueId("X", 2**63)), "uid"),
-        argument(lambda w: w.qm.confirm_put("Q", UniqueId("\ud800", 5)), "uid"),
         option(lambda w: w.qm.confirm_put("Q", UID, confirm_id=-1), "confirm_id"),
         argument(lambda w: w.qm.confirm_get("Q", None), "uid"),
         wrong_state(lambda w: w.qm.confirm_get("Q", w.there)),
@@ -232,19 +224,8 @@ MANAGER_CALLS: dict[str, list[Bad]] = {
     "browse_and_lock": [
         argument(lambda w: w.qm.browse_and_lock("Q", "x"), "match", MATCH),
         option(lambda w: w.qm.browse_and_lock("Q", confirm_id=1.5), "confirm_id"),
-        *[
-            argument(
-                partial(lambda bad, w: w.qm.browse_and_lock("Q", most=bad), bad), "most must be an integer from 1 to"
-            )
-            for bad in (0, True, "2", 2**63)
-        ],
-        *[
-            argument(
-                partial(lambda bad, w: w.qm.browse_and_lock("Q", lease=bad), bad),
-                "lease must be a number of seconds",
-            )
-            for bad in (0, math.inf, math.nan, True, "5")
-        ],
+        argument(lambda w: w.qm.browse_and_lock("Q", most=0), "most must be an integer from 1 to"),
+        argument(lambda w: w.qm.browse_and_lock("Q", lease=0), "lease must be a number of seconds"),
         (lambda w: w.qm.browse_and_lock("SHUT"), GetInhibited, Reason.GET_INHIBITED, "SHUT"),
     ],
     "locks": [
@@ -282,7 +263,6 @@ MANAGER_CALLS: dict[str, list[Bad]] = {
         argument(lambda w: w.qm.inspect.look("Q", match={"priority": 5}), "match"),
         argument(lambda w: w.qm.inspect.look("Q", unit="P1"), "'P1'"),
         argument(lambda w: w.qm.inspect.look("Q", preview=-1), "preview"),
-        argument(lambda w: w.qm.inspect.look("Q", preview=2**30), "preview"),
         argument(lambda w: w.qm.inspect.look("Q", most=True), "most"),
         argument(lambda w: w.qm.inspect.look("Q", after=(0, 1, 0)), "after"),
         argument(lambda w: w.qm.inspect.look("Q", numbered_after="5"), "numbered_after"),
@@ -296,7 +276,6 @@ MANAGER_CALLS: dict[str, list[Bad]] = {
         in_use(lambda w: w.qm.admin.clear_queue("Q")),
         argument(lambda w: w.qm.admin.check("loudly"), "progress"),
         argument(lambda w: w.qm.admin.discard_expired(0), "limit"),
-        argument(lambda w: w.qm.admin.discard_expired("all"), "'all'"),
         argument(lambda w: w.qm.admin.backup(5), "path"),
         argument(lambda w: w.qm.admin.backup(""), "path"),
         argument(lambda w: w.qm.admin.backup("a\0b"), "path"),

@@ -14,7 +14,7 @@ SAME = [name for name in Message.FIELDS if name not in ITS_OWN]
 
 
 def fill(qm: QueueManager, queue: str = "Q") -> None:
-    """Twelve messages that differ in all that is carried, and one whose life is over."""
+    """Returns twelve messages that differ in every transferred field, and an expired one."""
     qm.put(queue, b"first", priority=3, correlation_id=b"k", format="MQSTR", reply_to_queue="R")
     group = b"g".ljust(24, b"\0")
     for number in (1, 3, 4):  # the second one has been taken out long ago
@@ -34,12 +34,12 @@ def fill(qm: QueueManager, queue: str = "Q") -> None:
 
 
 def values(message: Message) -> dict[str, Any]:
-    """What the message is, wherever it lies."""
+    """Returns the fields of a message that do not depend on its store."""
     return {name: getattr(message, name) for name in SAME} | {"expires": message.expiry is not None}
 
 
 def seen(qm: QueueManager, queue: str = "Q") -> list[dict[str, Any]]:
-    """The messages of a queue, in its order."""
+    """Returns the messages of a queue, in its order."""
     return [values(message) for message in qm.browse(queue, read_order="relaxed")]
 
 

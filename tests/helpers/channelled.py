@@ -21,7 +21,7 @@ Place = str
 
 
 def manager(place: Place, name: str, order: OrderRule = "put") -> None:
-    """Makes a queue manager with a queue Q, and one for its dead letters."""
+    """Makes a queue manager with a queue Q and a dead-letter queue."""
     with connect(place, name=name) as qm:
         qm.create_queue("Q", order=order)
         qm.create_queue("DEAD")
@@ -59,7 +59,7 @@ def numbers(first: int, upto: int) -> list[bytes]:
 
 
 class Died(BaseException):
-    """A run dies."""
+    """Ends a run as if its process had died."""
 
 
 class World(NamedTuple):
@@ -77,7 +77,7 @@ class World(NamedTuple):
         return channels.run_channel(self.a, "TO.B", until_empty=True)
 
     def dies(self, point: str) -> None:
-        """A run ends at its first time at this point, as if it were killed there: between two transactions."""
+        """Kills a run at its first visit to this point, between two transactions."""
 
         def reached(name: str) -> None:
             if name == point:
@@ -98,7 +98,7 @@ class World(NamedTuple):
 
 @contextmanager
 def world_of(source: Place, target: Place) -> Iterator[World]:
-    """Makes both in places where nothing is yet."""
+    """Makes both queue managers in empty places."""
     manager(source, "A")
     manager(target, "B")
     link(source, "B", target)

@@ -74,7 +74,7 @@ def put_all(qm: QueueManager, bodies: Iterable[bytes]) -> None:
 
 
 def claim_pages(store: Store, claimer: Claimer, part: Slice) -> Iterator[BulkPage]:
-    """A slice of a claim, a page at a time."""
+    """Reads a slice of a claim page by page."""
     first = part.first
     while first <= part.last:
         page = store.read_claim(claimer, part, first)
@@ -83,7 +83,7 @@ def claim_pages(store: Store, claimer: Claimer, part: Slice) -> Iterator[BulkPag
 
 
 def stretch_pages(store: Store, handle: int, stretch: Stretch) -> Iterator[BulkPage]:
-    """A stretch, a page at a time."""
+    """Reads a stretch page by page."""
     after: tuple[Any, ...] | None = ()
     while after is not None:
         page, after = store.read_stretch(handle, stretch, after)

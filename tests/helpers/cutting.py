@@ -1,4 +1,4 @@
-"""Cancels a task at a chosen step, in a chosen moment of it.
+"""Cancels a task at a chosen moment of a chosen step.
 
 A step is a point where the task is suspended. Its moments are
 
@@ -45,7 +45,7 @@ class Cut:
         self.task.cancel()
 
     def begins(self) -> None:
-        """A thread begins a call, or the loop does."""
+        """Notes that a thread or the loop begins a call."""
         cancelled, task = threading.Event(), self.task
         if task is None or task.done():
             return
@@ -64,7 +64,7 @@ class Cut:
         assert cancelled.wait(LIMIT_SECONDS), "the loop does not go on"
 
     async def cutting(self, work: Coroutine[Any, Any, T]) -> T:
-        """The work, with the cancel at its step."""
+        """Does the work, with the cancel at its step."""
         return await self._step_by_step(work)
 
     @types.coroutine
@@ -91,7 +91,7 @@ class Cut:
 
 @contextmanager
 def cut(monkeypatch: pytest.MonkeyPatch, step: int, moment: Moment) -> Iterator[Cut]:
-    """A cancel that comes at a step; `Cut.cutting` is for the work."""
+    """Prepares a cancel at a step; do the work in `Cut.cutting`."""
     one, run = Cut(step, moment), jobs.Job.run
 
     def held_up(job: jobs.Job[Any]) -> None:
@@ -111,7 +111,7 @@ def cut(monkeypatch: pytest.MonkeyPatch, step: int, moment: Moment) -> Iterator[
 
 
 def ended(work: Coroutine[Any, Any, T]) -> T:
-    """What the work comes to, in a loop of its own, within a time limit."""
+    """Runs the work in its own loop within a time limit; returns its result."""
 
     async def limited() -> T:
         return await asyncio.wait_for(work, LIMIT_SECONDS)

@@ -1,4 +1,4 @@
-"""Processes of their own that start at once: forked from a server that has imported much and opened no store."""
+"""Processes that start quickly: forked from a server that has imported the modules and opened no store."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run(code: str, *arguments: str, kill_at: str = "") -> int:
 
 
 def _live(code: str, arguments: tuple[str, ...], kill_at: str) -> None:
-    """In the new process."""
+    """Runs in the new process."""
     if kill_at:
         crash_points.reach(crash_points.kill_at(kill_at))
     names: dict[str, Any] = {"arguments": arguments}

@@ -1,4 +1,4 @@
-"""What observers are told, and a program that makes every call of a store that one process can make."""
+"""An observer that records events, and a program that makes every call on a store that one process can make."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from inorder.testing import ManualClock
 
 
 class Heard(list[StoreEvent]):
-    """What an observer was told."""
+    """The events that an observer received."""
 
     def named(self, name: str) -> list[StoreEvent]:
         return [event for event in self if event.name == PREFIX + name]
@@ -50,7 +50,7 @@ def is_in_file(qm: QueueManager) -> bool:
 
 
 def everything(qm: QueueManager, folder: Path, clock: ManualClock) -> None:
-    """Calls every verb that one process can call, but `stop`."""
+    """Makes every call that one process can make, except `stop`."""
     other = qm.connect()
     qm.alter_queue("Q", description="altered")
     qm.create_queue("GONE")

@@ -1,4 +1,4 @@
-"""Exceptions from outside: one in the middle of a call, at a chosen place; or many, by signals and from other threads.
+"""Exceptions from outside: one at a chosen place in a call, or many, by signals and from other threads.
 
 CPython raises one where a function written in Python begins, after a call has returned, and where a loop goes round.
 `Interruption` counts these places in a call, and raises at one of them, so that each can be tried.
@@ -22,11 +22,11 @@ IS_KNOWN = sys.implementation.name == "cpython" and sys.version_info[:2] == (3, 
 
 
 class Outside(BaseException):
-    """What comes from outside; nobody expects it."""
+    """An exception from outside, which no code expects."""
 
 
 class Late(TimeoutError):
-    """A time-out of the caller's: an exception that has the same kind as errors of the system."""
+    """A time-out of the caller: an exception of the same kind as errors of the system."""
 
 
 OUTSIDE = (Outside, Late)

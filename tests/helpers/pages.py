@@ -1,4 +1,4 @@
-"""The pages as tests see them: their blocks, and the commands in them.
+"""The pages of the documents, for tests: their blocks, and the commands in them.
 
 A block is run in the order of the page, in a folder of the page's own:
 
@@ -43,14 +43,14 @@ SECONDS_MAX = 600
 
 
 class Typed(NamedTuple):
-    """A line typed at a shell, and what is shown behind it."""
+    """A shell command of a page, and the output after it."""
 
     command: str
     shown: str
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
-    """The language and text of each fenced block."""
+    """Yields language and text of each fenced block."""
     return BLOCK.findall(page.read_text(encoding="utf-8"))
 
 
@@ -59,7 +59,7 @@ def name_of(page: Path) -> str:
 
 
 def runs(page: Path) -> bool:
-    """Whether the page has something to run."""
+    """Whether the page has a block to run."""
     return any(language in ("python", "console") for language, _ in blocks(page))
 
 
@@ -68,7 +68,7 @@ def needs_spark(page: Path) -> bool:
 
 
 def typed(console: str) -> Iterator[Typed]:
-    """The commands of a console block."""
+    """Returns the commands of a console block."""
     for part in re.split(r"^\$ ", console.replace("\\\n", ""), flags=re.MULTILINE)[1:]:
         command, _, shown = part.partition("\n")
         yield Typed(command, shown)
@@ -86,12 +86,12 @@ def commands(page: Path) -> Iterator[list[str]]:
 
 
 def prose(page: Path) -> str:
-    """The text of a page without its blocks."""
+    """Returns the text of a page without its blocks."""
     return FENCED.sub("", page.read_text(encoding="utf-8"))
 
 
 def mentioned(text: str) -> list[str]:
-    """What stands behind `inorder` in each command that a text names in its sentences."""
+    """Returns the words after `inorder` in each command that a text names in its sentences."""
     return [" ".join(found.split()) for found in MENTIONED.findall(text)]
 
 

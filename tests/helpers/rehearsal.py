@@ -21,7 +21,7 @@ LIVES = 3
 
 
 class Died(BaseException):
-    """The process is dead."""
+    """Stands for the death of a process."""
 
 
 class MortalHistory(History):

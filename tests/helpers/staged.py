@@ -1,4 +1,4 @@
-"""Staging by hand, for tests: a store, its queues, and what was staged for them."""
+"""Staging by hand, for tests: a store, its queues, and the rows staged for them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IN, LAST = int(Flags.IN_GROUP), int(Flags.LAST_IN_GROUP)
 
 
 class Writer:
-    """Stages through handles of its own connection, and knows what it has staged."""
+    """Stages rows through handles of its own connection, and remembers them."""
 
     def __init__(self, store: Store, qm: QueueManager) -> None:
         self.store, self.qm = store, qm
@@ -47,7 +47,7 @@ class Writer:
         return settled
 
     def put(self, bodies: Sequence[bytes], key: LedgerKey = KEY, **columns: Any) -> Settled:
-        """Stages under one name, and settles it."""
+        """Stages rows under one name, and settles them."""
         name = f"of {key}"
         self.stage(name, bodies, **columns)
         return self.settle(name, key=key)
@@ -57,7 +57,7 @@ class Writer:
 
 
 def letters(text: str) -> list[bytes]:
-    """A body for each character."""
+    """Returns a body for each character."""
     return [character.encode() for character in text]
 
 

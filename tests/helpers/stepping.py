@@ -1,4 +1,4 @@
-"""Runs a program step by step: it is killed with SIGKILL at its n-th step, wherever that is in the program.
+"""Runs a program step by step, and kills it with SIGKILL at its n-th step.
 
 A step is a call of the queue manager that has returned, or a point inside the store's verbs (`points.py`).
 Between two steps a program does nothing that another process could see. Nothing of this is in the program: it is run as
@@ -33,7 +33,7 @@ CALLS = {
 
 
 class Life(NamedTuple):
-    """How a program ran.
+    """The record of a program's run.
 
     Args:
         killed: it came to the step at which it is killed.

@@ -1,4 +1,4 @@
-"""What several test files need: stores that are closed again, calls on threads, everything visible at one moment."""
+"""Helpers for several test files: stores that are closed again, calls on threads, a view of all visible state."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Stores:
         self._made: list[RestartableStore] = []
 
     def make(self, clock: Clock | None = None) -> RestartableStore:
-        """A new store; by default it goes by the machine's clock."""
+        """Makes a store; by default it uses the machine's clock."""
         self._made.append(make_store(self.kind, clock or SystemClock()))
         return self._made[-1]
 
@@ -135,7 +135,7 @@ class Call(Generic[T]):
             room_of(self.watcher).poke()
 
     def result(self) -> T:
-        """What the call returned; raises what it raised."""
+        """Returns the result of the call, or raises its error."""
         self._thread.join(LIMIT_SECONDS)
         assert not self._thread.is_alive(), "the call has not ended in time"
         if self._error is not None:
@@ -143,14 +143,14 @@ class Call(Generic[T]):
         return self._results[0]
 
     def error(self) -> BaseException:
-        """What the call raised."""
+        """Returns the error of the call."""
         self._thread.join(LIMIT_SECONDS)
         assert not self._thread.is_alive(), "the call has not ended in time"
         assert self._error is not None, f"the call returned {self._results[0]!r}"
         return self._error
 
     def ends(self) -> None:
-        """Returns when the call has ended, however."""
+        """Returns when the call has returned or raised."""
         self._thread.join(LIMIT_SECONDS)
         assert not self._thread.is_alive(), "the call has not ended in time"
 
@@ -173,7 +173,7 @@ class Call(Generic[T]):
 
 
 def room_of(manager: QueueManager) -> WaitingRoom:
-    """Where calls of this process wait for the store of a connection."""
+    """Returns the waiting room of this process for the store of a connection."""
     store: Any = manager._services.store
     room: WaitingRoom = store.waiting
     return room
@@ -207,7 +207,7 @@ def waiting(manager: QueueManager, function: Callable[[], T]) -> Call[T]:
 
 
 def until(condition: Callable[[], bool], what: str, seconds: float = 240.0) -> None:
-    """Waits for what another thread or process does. Raises: AssertionError, it has not come in time."""
+    """Waits for an effect of another thread or process. Raises: AssertionError, it was not in time."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"after {seconds:g} s not yet: {what}"
@@ -215,12 +215,12 @@ def until(condition: Callable[[], bool], what: str, seconds: float = 240.0) -> N
 
 
 def bodies(manager: QueueManager, queue: str = "Q", **keywords: Any) -> list[bytes]:
-    """The bodies on a queue in order, as a browser sees them."""
+    """Returns the bodies on a queue in order, as a browse shows them."""
     return [message.body for message in manager.browse(queue, **keywords)]
 
 
 def drained(manager: QueueManager, queue: str = "Q", **keywords: Any) -> list[bytes]:
-    """The bodies that gets bring until there is none."""
+    """Gets all messages; returns their bodies."""
     found = []
     with contextlib.suppress(NoMessageAvailable):
         while True:
@@ -259,7 +259,7 @@ def _waits(listener: Listener) -> None:
 
 
 def snapshot(manager: QueueManager) -> tuple[object, ...]:
-    """All that can be seen of a queue manager, by a connection of its own."""
+    """Returns the visible state of a queue manager, read by its own connection."""
     onlooker = manager.connect(program="onlooker")
     try:
         queues = onlooker.queues()

@@ -1,4 +1,4 @@
-"""What tests of workers need: what a worker says, awaited with a time limit."""
+"""Helpers for tests of workers: a worker's events, awaited with a time limit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .support import LIMIT_SECONDS
 
 
 class Heard:
-    """What a worker has said so far."""
+    """The events that a worker has reported so far."""
 
     def __init__(self) -> None:
         self.told: list[WorkerEvent] = []
@@ -33,18 +33,18 @@ class Heard:
         return [one.kind for one in self.told if one.kind != "attempt"]
 
     def until(self, so: Callable[[Heard], bool]) -> None:
-        """Waits until it is so."""
+        """Waits until the condition is true."""
         with self._changed:
             assert self._changed.wait_for(lambda: so(self), LIMIT_SECONDS), f"the worker has said: {self.told}"
 
     def attempts(self, count: int) -> None:
-        """Waits for so many attempts."""
+        """Waits for `count` attempts."""
         self.until(lambda heard: len(heard.outcomes) >= count)
 
 
 @contextlib.contextmanager
 def at_work(qm: QueueManager, tasks: Tasks, *, threads: int = 1) -> Iterator[tuple[Worker, Heard]]:
-    """A worker inside the block, and what it says."""
+    """Runs a worker inside the block; yields its events."""
     heard = Heard()
     worker = qm.worker(tasks, threads=threads, log=heard)
     with worker:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Coroutine
 from typing import Any
 from urllib.parse import quote_plus, urlencode
 
@@ -18,7 +17,6 @@ from inorder.server.console import acting, forms
 from inorder.server.console.listing import uid_text
 
 HOSTILE = '<script>alert("1")</script>'
-Visit = Callable[[httpx.AsyncClient], Coroutine[Any, Any, None]]
 
 
 async def csrf_of(client: httpx.AsyncClient) -> str:

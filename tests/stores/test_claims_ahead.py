@@ -6,32 +6,6 @@ import pytest
 from tests.helpers.claiming import STRICT_GROUPS, Application, interleaved, put_all, store_of
 
 from inorder import QueueManager
-from inorder.errors import CheckpointTooOld
-
-
-@pytest.mark.every_store
-def test_a_claim_is_taken_ahead_and_given_when_it_is_asked_for(qm: QueueManager) -> None:
-    put_all(qm, [b"a", b"b", b"c", b"d", b"e"])
-    app = Application(store_of(qm))
-    app.claim(0, most=2)
-    assert app.claim(1, most=2, ahead=True) is None, "the work on the open claim has not begun"
-    app.plan(0, 1)
-    ahead = app.claim(1, most=2, ahead=True)
-    assert ahead is not None
-    assert ahead[:6] == (2, 2, 2, 2, True, False)
-    assert app.claim(1, most=2, ahead=True) is None, "never more than one"
-    assert [message.body for message in qm.browse("Q")] == [b"e"], "others see it held"
-    assert qm.inspect.status("Q").current_depth == 5
-    assert app.bodies(1) == [b"a", b"b"]
-    assert app.claim(1, most=1) == ahead, "given whatever the limits"
-    (account,) = store_of(qm).claims()
-    assert (account.settled, account.delivered, account.open) == (1, 2, ahead)
-    assert [one.number for one in account.held] == [1, 2]
-    with pytest.raises(CheckpointTooOld, match=r"claim 1 .* is over"):
-        app.plan(0, 1)
-    assert app.bodies(2) == [b"c", b"d"]
-    assert qm.inspect.status("Q").current_depth == 5, "what is done is removed apart"
-    assert (app.settle(1), app.settle(1), qm.inspect.status("Q").current_depth) == (2, 0, 3)
 
 
 @pytest.mark.every_store

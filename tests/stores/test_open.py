@@ -52,7 +52,10 @@ def test_a_text_names_a_store(given: Any, kind: type[Location], shown: str, abso
         (b"x", "store must be the path of a file"),
         (None, "store must be the path of a file"),
         ("sqlite:///x", "store must be the path alone, 'x', without sqlite:"),
-        ("mysql://me:secret@host/orders", "store must be a URL as postgresql://user@host/database[?]schema=name "),
+        (
+            "mysql://me:secret@host/orders",
+            "store must be the path of a file, or a URL like postgresql://user@host/database[?]schema=name ",
+        ),
         ("postgresql://me:secret@host/a?schema=B c", "schema must be"),
     ],
 )

@@ -84,13 +84,10 @@ def test_a_bad_value_is_named_with_its_row(
 
 BAD_REQUESTS: list[tuple[dict[str, Any], str]] = [
     ({"name": ""}, "name"),
-    ({"name": 1}, "name"),
     ({"count": -1}, "count"),
     ({"count": True}, "count"),
     ({"columns": {"priority": [1]}}, "columns"),
     ({"lasts": 0.0}, "lasts"),
-    ({"lasts": math.nan}, "lasts"),
-    ({"lasts": "1"}, "lasts"),
 ]
 
 

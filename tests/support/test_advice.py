@@ -51,6 +51,8 @@ def test_each_word_of_another_library_has_one_of_ours_and_is_none_itself() -> No
         (lambda qm: qm.get("Q", block=False), "wait=SECONDS"),
         (lambda qm: qm.browse("Q", timeout=5), "wait=SECONDS"),
         (lambda qm: qm.put("Q", b"1", timeout=5), "never waits: a full queue raises QueueFull"),
+        (lambda qm: qm.get("Q", wait_interval=5000), "option must be wait=SECONDS, .*, not 'wait_interval'"),
+        (lambda qm: qm.get("Q", gmo=1), "option must be left out: each option is a keyword of its own, .*, not 'gmo'"),
         (lambda qm: qm.put("Q", b"1", countdown=5), "field or option must be delay=SECONDS, .*, not 'countdown'"),
         (lambda qm: qm.put("Q", b"1", eta=5), "delay=SECONDS"),
         (lambda qm: qm.put("Q", b"1", headers={}), r"field or option must be properties=\{NAME: VALUE\}"),

@@ -118,25 +118,6 @@ def test_a_clock_that_is_set_back_a_little_is_no_trouble(qm: QueueManager, clock
     assert not standing(qm, HOURLY)[2]
 
 
-@pytest.mark.parametrize(
-    ("missed", "expected"),
-    [("one", [b"01 05:00"]), ("all", [b"01 0%d:00" % n for n in range(1, 6)]), ("none", [])],
-)
-def test_what_was_missed_is_made_up_for_as_the_schedule_says(
-    qm: QueueManager, clock: ManualClock, missed: Missed, expected: list[bytes]
-) -> None:
-    schedule = Schedule(name="s", cron="0 * * * *", queue="Q", body=HOURLY.body, missed=missed)
-    Periodic(qm, [schedule]).put_due()
-    clock.advance(5 * HOUR)  # half past five
-    later = Periodic(qm, [schedule])
-    later.put_due()
-    later.put_due()
-    assert bodies(qm) == expected
-    clock.advance(HOUR / 2)
-    later.put_due()
-    assert bodies(qm) == [*expected, b"01 06:00"]
-
-
 def test_the_message_has_what_the_schedule_says_and_else_the_defaults_of_the_queue(
     qm: QueueManager, clock: ManualClock
 ) -> None:
@@ -172,16 +153,6 @@ def test_what_makes_the_body_needs_no_hash(qm: QueueManager, clock: ManualClock)
     assert len(periodic.put_due()) == 1
     assert [one.body for one in qm.browse("Q")] == [b"sales"]
     assert schedule != Schedule(name="sales", cron="0 * * * *", queue="Q", body=Report("stock"))
-
-
-def test_an_alias_stands_for_its_queue(qm: QueueManager, clock: ManualClock) -> None:
-    qm.create_queue("A", type="alias", base_queue="Q")
-    periodic = [Periodic(qm, [Schedule(name="s", cron="* * * * *", queue=name, body=b"x")]) for name in ("A", "Q")]
-    for _ in range(3):
-        for one in periodic:
-            one.put_due()
-        clock.advance(60.0)
-    assert bodies(qm) == [b"x"] * 2
 
 
 def test_a_clock_that_is_set_back_puts_nothing_twice(store: RestartableStore, qm: QueueManager) -> None:

@@ -20,7 +20,7 @@ FOLDER = ROOT / "build" / "console"
 
 @contextlib.contextmanager
 def peopled(folder: Path) -> Iterator[Path]:
-    """A new sample with programs at work on it, until the block ends."""
+    """Makes a new sample, with programs at work on it until the block ends."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     store = folder / "shop.db"

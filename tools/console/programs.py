@@ -31,7 +31,7 @@ def main(store: str) -> None:
 
 
 def _hold(qm: QueueManager, closing: contextlib.ExitStack) -> None:
-    """What is put, got and locked, and not settled."""
+    """Puts, gets and locks messages without settling them."""
 
     def program(name: str) -> QueueManager:
         return closing.enter_context(contextlib.closing(qm.connect(program=name)))

@@ -1,4 +1,4 @@
-"""A queue manager with something of everything that the console shows: what lies there."""
+"""A sample queue manager with an example of everything that the console shows."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ CUSTOMERS: Final = ("Adler", "Brunner", "Cortez", "Dahl", "Eriksen", "Fontane")
 
 
 def make(path: Path) -> None:
-    """A store with the sample."""
+    """Makes a store with the sample."""
     with inorder.connect(path, name="SHOP", program="sample") as qm:
         fill(qm)
 
 
 def fill(qm: QueueManager) -> None:
-    """Makes the queues, and puts what lies on them."""
+    """Makes the queues, and puts their messages."""
     qm.create_queue("ORDERS", description="one group an order: a header, then its lines")
     qm.create_queue("PAYMENTS", read_order="required", description="read in strict order")
     qm.create_queue("PICKING", description="worked on by the warehouse")
@@ -39,7 +39,7 @@ def fill(qm: QueueManager) -> None:
 
 
 def _orders(qm: QueueManager) -> None:
-    """Four groups, mixed as they come in: two are whole, one lacks a line, one its end."""
+    """Puts four interleaved groups: two are complete, one lacks a line, one its end."""
     orders = [("order-1001", 3, ()), ("order-1002", 5, (3,)), ("order-1003", 4, ()), ("order-1004", 3, (3,))]
     for sequence in range(1, 6):
         for number, (name, lines, lost) in enumerate(orders):
@@ -61,7 +61,7 @@ def _header(number: int) -> dict[str, object]:
 
 
 def _scans(qm: QueueManager) -> None:
-    """A picture in segments of which one is missing, and one that is whole."""
+    """Puts a picture in segments, one of which is missing, and a complete one."""
     for name, offsets in ((b"scan-77", (0, 1000, 2000)), (b"scan-78", (0, 2000))):
         for offset in offsets:
             flags = END if offset == 2000 else SEGMENT
@@ -70,7 +70,7 @@ def _scans(qm: QueueManager) -> None:
 
 
 def _dead(qm: QueueManager) -> None:
-    """Reports that could not be delivered, and what a program has set aside."""
+    """Makes reports that could not be delivered, and dead letters of a program."""
     for question in (b"in stock?", b"how long?", b"how much?"):  # the first report fills NOTES
         qm.put("ARCHIVE", question, report=inorder.Report.COA_WITH_DATA, reply_to_queue="NOTES")
         qm.get("ARCHIVE")

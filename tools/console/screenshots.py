@@ -32,7 +32,7 @@ WATCHED_SECONDS: Final = 75  # so that there is something in the pictures of rat
 
 @contextlib.contextmanager
 def chromium(size: tuple[int, int] = WIDE, *, is_dark: bool = False) -> Iterator[webdriver.Chrome]:
-    """A browser with nothing in it. Raises: FileNotFoundError, it is not installed."""
+    """Starts a browser with a new profile. Raises: FileNotFoundError, it is not installed."""
     program, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if program is None or driver is None:
         raise FileNotFoundError("Chromium and its driver are needed: apt install chromium chromium-driver")
@@ -97,7 +97,7 @@ def _wait_for_rates(browser: webdriver.Chrome) -> None:
 
 
 def _keep(data: bytes, path: Path) -> None:
-    """As a small PNG."""
+    """Returns the picture as a small PNG."""
     with Image.open(io.BytesIO(data)) as picture:
         picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
 

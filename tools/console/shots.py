@@ -1,4 +1,4 @@
-"""Which pictures of the console the docs have."""
+"""The list of the docs' pictures of the console."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ WIDE, PHONE = (1440, 900), (390, 844)
 
 
 class Shot(NamedTuple):
-    """A picture: of which page, how large, in which colours."""
+    """A picture: its page, size and colours."""
 
     name: str
     path: str

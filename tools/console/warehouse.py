@@ -1,4 +1,4 @@
-"""What the warehouse of the sample does: `inorder work warehouse`, from this folder."""
+"""The tasks of the sample's warehouse: run `inorder work warehouse` in this folder."""
 
 from __future__ import annotations
 

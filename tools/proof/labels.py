@@ -1,4 +1,4 @@
-"""What stands in the body of each message of a proof: who put it, its serial number, its group and place there."""
+"""The label in the body of each message of a proof: its writer, serial number, group and place in the group."""
 
 from __future__ import annotations
 

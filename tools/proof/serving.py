@@ -67,7 +67,7 @@ class Life(NamedTuple):
 
 @dataclass
 class Report:
-    """What a run did and found."""
+    """The results of a run."""
 
     seed: int
     kills: Counter[str] = field(default_factory=Counter)
@@ -189,7 +189,7 @@ def run_round(
 
 
 def judge(report: Report, place: str, clients: list[Client]) -> None:
-    """What is not as it was promised."""
+    """Returns the broken promises."""
     done, acts = Done(), Acts()
     for client in clients:
         done.add(client.done)

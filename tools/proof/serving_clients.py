@@ -1,4 +1,4 @@
-"""The clients of servers that are killed: what each does over HTTP, and what it was promised.
+"""The clients of servers that are killed: their requests over HTTP, and the promises that they received.
 
 A request whose answer is lost has happened or not. `Client.ask` says so, and each client does what the interface has
 for it: it repeats a put with its Idempotency-Key, undoes what stands under a confirm id, backs a lease out.
@@ -27,7 +27,7 @@ PAUSE_SECONDS: Final = 0.01
 
 
 class Servers:
-    """The servers that are there now."""
+    """The servers that are running now."""
 
     def __init__(self, token: str) -> None:
         self.headers = {"Authorization": f"Bearer {token}", "ibm-mq-rest-csrf-token": ""}
@@ -35,17 +35,17 @@ class Servers:
         self._urls: dict[int, str] = {}
 
     def add(self, slot: int, url: str) -> None:
-        """One serves now."""
+        """Adds a running server."""
         with self._lock:
             self._urls[slot] = url.rstrip("/")
 
     def remove(self, slot: int) -> None:
-        """It is dead."""
+        """Removes a killed server."""
         with self._lock:
             self._urls.pop(slot, None)
 
     def any(self, chance: random.Random) -> str | None:
-        """The address of one, if one is there."""
+        """Returns the address of a running server, or None."""
         with self._lock:
             return chance.choice([*self._urls.values()]) if self._urls else None
 

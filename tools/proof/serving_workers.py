@@ -1,4 +1,4 @@
-"""A server with several worker processes: what kills one of them, or their parent, and what must be so then.
+"""A server with several worker processes: kills one of them, or their parent, and checks the consequences.
 
 a worker that is killed is begun again; the others serve meanwhile
 workers whose parent is killed end by themselves

@@ -1,4 +1,4 @@
-"""A strict reader that is always there, while other processes write (lifecycle B-53).
+"""A strict reader that runs all the time while other processes write (lifecycle B-53).
 
     python -m tools.proof.strict writer STORE HISTORY --queue BY_PUT --seed 7 --seconds 2
     python -m tools.proof.strict getter STORE HISTORY --queue BY_PUT
@@ -37,7 +37,7 @@ class Writer:
         self._prepared: list[str] = []
 
     def step(self) -> None:
-        """A put by itself, a unit of work, or the end of a prepared one."""
+        """Makes a single put or a unit of work, or settles a prepared one."""
         what = self.chance.random()
         if what < 0.2:
             self._put(0)

@@ -71,7 +71,7 @@ class Round(NamedTuple):
 
 @dataclass
 class Report:
-    """What a run did and found."""
+    """The results of a run."""
 
     seed: int
     kills: int = 0
@@ -167,7 +167,7 @@ def watch_verdicts(one: Round, chance_of_death: float) -> None:
 
 
 def forked(act: Callable[[], None]) -> int:
-    """A process that does it and ends; its number."""
+    """Forks a process that does it and ends; returns its number."""
     pid = os.fork()
     if not pid:
         _as_child(act)

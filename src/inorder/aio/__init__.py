@@ -6,43 +6,40 @@
             message = await qm.get("ORDERS", wait=30)
             await qm.put("DONE", message.body)
 
-**A task behaves as if it had a connection of its own.** A connection of `inorder` is for one caller at a time and has
-one unit of work, open queues, groups, cursors. A thousand tasks cannot have a thousand connections, and need not:
-between two calls most of them hold nothing. So a `QueueManager` for tasks has a few connections, each with a thread
-that makes its calls (`lanes.py`). A task has one of them for the time of a call, and keeps it as long as that call has
-left something open there: a unit of work, a queue, a group, a loop. Meanwhile all its calls go to that connection, and
-so behave as those of one connection do. When nothing is open there any more the next task has it. Tasks that find none
-free are given one in the order in which they came. What a task leaves open when it ends is backed out and closed, but
-for a queue that the program still has.
+**Each task behaves as if it had its own connection.** A connection of `inorder` serves one caller at a time and has
+one unit of work, open queues, groups and cursors. A thousand tasks do not need a thousand connections, because most of
+them hold nothing between two calls. So the `QueueManager` for tasks has a few connections, each with a thread that
+makes its calls (`lanes.py`). A task borrows a connection for each call, and keeps it while it has a unit of work,
+queue, group or loop open there. Meanwhile all its calls use that connection. Tasks that find no free connection wait
+for one in order of arrival. When a task ends, its unit of work is backed out and everything it left open is closed,
+except queues that the program still refers to.
 
-**A unit of work belongs to its task.** A task that was started inside the block is recognised by its context
-(`contextvars`): its puts and gets would be neither surely in the unit nor surely outside, and are refused with
-UnitOfAnother, as with connections. It may begin a unit of its own, or say `syncpoint=False`. So `asyncio.gather` and,
-before Python 3.12, `asyncio.wait_for` do not work around a call in a unit; `wait=` and `asyncio.timeout` do.
+**A unit of work belongs to its task.** The context (`contextvars`) shows that a task was started inside the block. Its
+puts and gets are refused with UnitOfAnother, as between threads, because it would be unclear whether they belong to the
+unit. The task may begin its own unit, or use `syncpoint=False`. So `asyncio.gather` and, before Python 3.12,
+`asyncio.wait_for` do not work around a call in a unit; `wait=` and `asyncio.timeout` do.
 
-**A waiting task has no thread.** A get that finds nothing gives its connection back, and its task waits in the loop,
-also in a unit of work that has done nothing yet. One thread for each queue that is waited for says when a look may be
-worth it, whichever process has changed the queue, and the tasks look in the order of R3.27 (`waiting.py`). A unit that
-holds something waits in its connection, so that deadlocks of strict readers are found (B-31).
+**A waiting task uses no thread.** When a get finds nothing, its task returns the connection and waits in the loop, even
+in a unit of work that has done nothing yet. One thread per queue with waiting tasks reports when a new try may succeed,
+whichever process changed the queue. The tasks try in the order of R3.27 (`waiting.py`). A unit that holds something
+waits in its connection, so that deadlocks of strict readers are found (B-31).
 
-**A cancel finds a call not begun, or lets it end.** A thread cannot be stopped in the middle of a call (`jobs.py`).
+**A cancel revokes a call, or lets it finish.** A thread cannot be stopped in the middle of a call (`jobs.py`).
 
-    not begun, or waiting   it has not happened: CancelledError
-    a get                   it is taken in a unit of work, which is committed when the task goes on with the message. A
-                            cancel before that backs the message out to its place: CancelledError
+    not begun, or waiting   the call does not happen: CancelledError
+    a get                   the get takes the message in a unit of work, which is committed when the task resumes with
+                            the message. An earlier cancel backs the message out: CancelledError
     a stream                it is stopped between two reads or writes and backed out: CancelledError
-    any other call, the     it ends, and its answer is returned as if there had been no cancel; CancelledError comes
-    commit of a get         where the task awaits something next
-    the end of a block      it is always done
+    any other call, the     it finishes, and the task receives its result; the task's next await raises
+    commit of a get         CancelledError
+    the end of a block      it always finishes
 
-So a task that gets CancelledError knows that the call has not happened, and one that gets an answer knows that it has.
-A message that was backed out has one more in its backout count: every return of a got message counts (A-40). A get
-costs a second trip to the thread and a unit of work for this.
+So CancelledError means that the call has not happened, and a result means that it has. Each back out of a message
+increases its backout count (A-40). For this, a get costs a second trip to the thread, and a unit of work.
 
-**Threads.** The loop's own is used for nothing that may take long: for brief calls that wait for nobody (`brief.py`).
-Values that a call is given, and what it returns, pass from thread to thread as they are, and the context of the task
-with them: so traces go on. A `QueueManager` belongs to the loop in which it was made; a child made by fork makes its
-own.
+**Threads.** The loop's own thread makes only brief calls that wait for nobody (`brief.py`). Arguments and results pass
+between threads unchanged, with the context of the task, so traces continue. A `QueueManager` belongs to the loop in
+which it was made; a child made by fork makes its own.
 """
 
 from __future__ import annotations

@@ -1,20 +1,19 @@
-"""Brief calls of all tasks: one connection, in the loop's own thread where nobody is in the way, and one sync for many.
+"""Brief calls of all tasks on one connection, in the loop's own thread if they need not wait; one sync for many.
 
-To wake a thread, and the loop again, costs more than a put. So a brief call is made at once, in the thread of the loop,
-if it will wait for nobody: no other thread or process is writing now, and the store is on this machine. What becomes
-of a call:
+Waking a thread, and then the loop, costs more than a put. So the loop's thread makes a brief call at once if the call
+need not wait: no other thread or process is writing now, and the store is on this machine. The cases:
 
-    nobody is in its way     the loop makes it, at once (`_is_made`)
-        it promises nothing      it is over
-        it is the only one,      the loop waits for the sync, and it is over
+    nobody is writing        the loop makes the call at once (`_is_made`)
+        it owes no sync          it is over
+        it is the only call,     the loop waits for the sync, and the call is over
         and syncs are short
-        else                     it joins `_owing`, and the loop goes on: the thread syncs for all in there at once
-    somebody is              it joins `_waiting`, and so do those behind it. The loop tries once more at the end of its
-                             turn; then the thread makes them, and syncs for all at once
+        otherwise                it joins `_owing`, and the loop continues; the thread does one sync for all of them
+    somebody is writing      it joins `_next.jobs`, as do all later calls. The loop tries again at the end of its turn;
+                             then the thread makes the calls, with one sync for all
 
-The thread is given one `CallBatch` at a time, of what has come in one turn of the loop, or while it was at the last
-one. Each call stands for itself: it fails alone, and is revoked by a cancel as long as it has not begun (`jobs`). It
-raises as it answers: when what it has promised is on disk.
+The thread gets one `CallBatch` at a time, with the calls of one turn of the loop, or those that arrived while it was
+busy. Each call fails alone, and a cancel revokes it until it has begun (`jobs`). Calls return or raise when their
+effect is on disk.
 """
 
 from __future__ import annotations
@@ -31,18 +30,18 @@ from .jobs import Job, finished, tell
 from .lanes import Connection, Lane, closed
 
 T = TypeVar("T")
-TOGETHER_MAX: Final = 64  # calls that are handed over together: the first one waits for the last
-HELD_UP_SECONDS: Final = 0.01  # a call that takes longer was not brief: others do not join behind it
+TOGETHER_MAX: Final = 64  # calls in one batch: the first one waits for the last
+HELD_UP_SECONDS: Final = 0.01  # if a call takes longer, later calls do not wait for it
 
 
 class Owed(NamedTuple):
-    """A call that has promised something, and what it has put."""
+    """A call that waits for a sync, with its puts."""
 
     job: Job[Any]
     puts: Sequence[PutOutcome]
 
     def fail(self, error: BaseException) -> None:
-        """It could not be kept: each call raises an error of its own, with the unique ids of its puts."""
+        """Fails the call after a failed sync; each call raises its own error, with the unique ids of its puts."""
         own = error
         if isinstance(error, InorderError):
             own = copy(error)
@@ -53,11 +52,11 @@ class Owed(NamedTuple):
 
 
 class CallBatch:
-    """Calls that are over together, when what they have promised is on disk.
+    """Calls that end together, after one sync.
 
     Attributes:
-        jobs: those that the thread makes; the connection is its own meanwhile. The others were made in the loop.
-        began: when the thread was given it, by the loop's clock.
+        jobs: the calls that the thread makes, during which it has the connection. The loop made the others.
+        began: when the thread got the batch, by the loop's clock.
     """
 
     def __init__(self) -> None:
@@ -66,14 +65,14 @@ class CallBatch:
         self._owing: list[tuple[Connection, Promises, list[Owed]]] = []  # more than one after a connection was lost
 
     def of(self, connection: Connection) -> tuple[Promises, list[Owed]]:
-        """What is promised on a connection, and by whom."""
+        """Returns the unsynced effects on a connection, and the calls that made them."""
         if not self._owing or self._owing[-1][0] is not connection:
             self._owing.append((connection, connection.internals.promises(), []))
         return self._owing[-1][1:]
 
     @property
     def all(self) -> list[Job[Any]]:
-        """Its calls, but for those that were over at once."""
+        """Its calls, except those that were over at once."""
         return list(dict.fromkeys([*(one.job for _, _, calls in self._owing for one in calls), *self.jobs]))
 
     @property
@@ -83,7 +82,7 @@ class CallBatch:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to do."""
+        """Whether it needs neither calls nor a sync."""
         return not self.jobs and all(promises.is_empty for _, promises, _ in self._owing)
 
     def make(self, connected: Callable[[], Connection]) -> None:
@@ -104,7 +103,7 @@ class CallBatch:
                 owed.append(Owed(job, promises.take_puts()))
 
     def keep(self) -> None:
-        """Brings to disk what was promised. The calls of which that fails have failed."""
+        """Syncs the calls' effects to disk; calls whose sync fails have failed."""
         for _, promises, calls in self._owing:
             try:
                 promises.keep()
@@ -114,26 +113,26 @@ class CallBatch:
 
 
 class BriefLane(Lane):
-    """A lane of no task, for brief calls of all of them."""
+    """A lane for the brief calls of all tasks."""
 
     def __init__(self, connect: Callable[[], Connection]) -> None:
         super().__init__(connect)
         self._calls = 0
-        self._next = CallBatch()  # what the thread will be given
+        self._next = CallBatch()  # the thread's next batch
         self._hands_over_soon = False  # `_hand_over` will be called at the end of this turn of the loop
-        self._is_alone = True  # one call came in the last turn of the loop: the next is not kept waiting for others
-        self._batch: CallBatch | None = None  # that the thread is at
+        self._is_alone = True  # the last turn of the loop had one call: the next call does not wait for others
+        self._batch: CallBatch | None = None  # the thread's current batch
 
     async def make(self, call: Callable[[Connection], T]) -> T:
-        """What a call answers, at once if nobody is in its way. Raises: what it raises; ConnectionClosed."""
+        """Makes a call, at once if it need not wait, and returns its result. Raises: as the call; ConnectionClosed."""
         self._calls += 1
         if not self._calls % TOGETHER_MAX:
-            await asyncio.sleep(0)  # a task whose calls are all made at once would have the loop for itself
+            await asyncio.sleep(0)  # otherwise a task whose calls never wait would block the loop
         job = self.submit(call)
         return job.answer() if job.is_over else await finished(job)
 
     def submit(self, call: Callable[[Connection], T], *, is_revocable: bool = True) -> Job[T]:
-        """Makes a call if nobody is in its way; else has the thread make it, with others. Raises: ConnectionClosed."""
+        """Makes a call if it need not wait; else gives it to the thread, with others. Raises: ConnectionClosed."""
         if self.is_over:
             raise closed()
         job = Job(lambda: self._make(call), _nothing, self._loop, is_revocable=is_revocable)
@@ -143,7 +142,7 @@ class BriefLane(Lane):
         return job
 
     def _is_made(self, job: Job[Any], make: Callable[[], None]) -> bool:
-        """Makes a call, if that can be at once; it is over then, or when what it has promised is on disk."""
+        """Makes a call if it need not wait, and returns whether it did; the call is over now or after its sync."""
         if self.connection is None:
             return False
         promises, owed = self._next.of(self.connection)
@@ -157,7 +156,7 @@ class BriefLane(Lane):
             job.end()
             return True
         owed.append(Owed(job, promises.take_puts()))
-        if is_only_one and promises.is_quick:  # the loop waits for the sync: it is short, and nobody would share it
+        if is_only_one and promises.is_quick:  # the loop waits: the sync is short, and no other call shares it
             self._next.keep()
             owed.clear()
             job.end()
@@ -165,17 +164,17 @@ class BriefLane(Lane):
 
     @property
     def _is_threads(self) -> bool:
-        """Whether the thread makes calls now; else, while it syncs, the loop does."""
+        """Whether the thread makes calls now; while it only syncs, the loop may make them."""
         return self._batch is not None and bool(self._batch.jobs)
 
     @property
     def is_held_up(self) -> bool:
-        """Whether what the thread makes now takes too long for a brief call."""
+        """Whether the thread's current calls take too long for a brief call."""
         batch = self._batch
         return batch is not None and self._is_threads and self._loop.time() - batch.began > HELD_UP_SECONDS
 
     def _hand_over_soon(self) -> None:
-        """At the end of this turn of the loop: the thread gets all that comes in it, and the loop then rests."""
+        """Gives the thread all calls of this turn of the loop, at its end."""
         if not self._hands_over_soon and self._batch is None:
             self._hands_over_soon = True
             self._loop.call_soon(self._hand_over)
@@ -188,13 +187,13 @@ class BriefLane(Lane):
         for _ in range(TOGETHER_MAX):
             if not jobs or not self._is_made(jobs[0], jobs[0].run):
                 break
-            del jobs[0]  # who was in the way has gone
+            del jobs[0]
         if not self._next.is_empty:
             self._batch = self._give(TOGETHER_MAX)
             self._is_alone = len(self._batch.all) == 1
 
     def _give(self, most: int | None = None) -> CallBatch:
-        """Gives the thread what has come, up to so many calls that it makes."""
+        """Gives the thread the next batch, with at most `most` calls to make."""
         batch, self._next = self._next, CallBatch()
         if most is not None:
             self._next.jobs, batch.jobs = batch.jobs[most:], batch.jobs[:most]
@@ -216,11 +215,11 @@ class BriefLane(Lane):
             self._hand_over_soon()
 
     def _note(self) -> None:
-        """After a call: what it has left open is not open for the next one."""
+        """After a call: backs out a unit that it left open, so that the next call does not join it."""
         try:
             if self.connection is not None and self.connection.inspect.has_unit:
                 self.connection.back_out()
-        except ConnectionBroken:  # it was lost, and the next call has another
+        except ConnectionBroken:  # the next call makes another connection
             self.drop()
 
     def end(self, *, commits: bool) -> Job[None]:
@@ -231,4 +230,4 @@ class BriefLane(Lane):
 
 
 def _nothing() -> None:
-    """Nothing else is to be done when it is over."""
+    """The `then` of a brief job: does nothing."""

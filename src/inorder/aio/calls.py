@@ -27,15 +27,15 @@ T = TypeVar("T")
 
 
 class Calls(ABC):
-    """What has awaitable calls."""
+    """The base of objects with awaitable calls."""
 
     @abstractmethod
     async def _call(self, method: Callable[..., T], /, *given: Any, **named: Any) -> T:
-        """Has a thread make a call on what this stands for."""
+        """Makes a call in a thread on the object that this one wraps."""
 
 
 def awaited(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """The same call for tasks; a method of `Calls`."""
+    """Returns the awaitable form of a call, a method of `Calls`."""
 
     @functools.wraps(method)
     async def call(self: Calls, /, *given: P.args, **named: P.kwargs) -> T:
@@ -46,7 +46,7 @@ def awaited(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[An
 
 
 def listed(call: Callable[P, Iterator[T]]) -> Callable[P, list[T]]:
-    """The call of an iterator that is gone through at once."""
+    """Returns a call that lists the iterator of another call."""
 
     @functools.wraps(call)
     def as_list(*given: P.args, **named: P.kwargs) -> list[T]:
@@ -58,7 +58,7 @@ def listed(call: Callable[P, Iterator[T]]) -> Callable[P, list[T]]:
 
 
 class ManagerCalls(Calls):
-    """The calls of `inorder.QueueManager` that are alike for tasks."""
+    """The calls of `inorder.QueueManager` that tasks await unchanged."""
 
     put = awaited(Connection.put)
     put_json = awaited(Connection.put_json)
@@ -96,11 +96,11 @@ class ManagerCalls(Calls):
 
     @abstractmethod
     async def _get(self, method: Callable[..., T], options: GetOptions, queue: str, /, *given: object) -> T:
-        """The same of a get, which may wait."""
+        """Makes a get, which may wait."""
 
 
 class AwaitedNamespace(Calls):
-    """Calls that stand together under one name."""
+    """A group of calls under one name."""
 
     _of: Callable[[Any], Any]
 
@@ -117,7 +117,7 @@ class AwaitedNamespace(Calls):
 
 
 class Admin(AwaitedNamespace):
-    """As `qm.admin` of an `inorder.QueueManager`: what an administrator does."""
+    """Administration, as `qm.admin` of an `inorder.QueueManager`."""
 
     _of = admin.Admin
     stop = awaited(admin.Admin.stop)
@@ -138,7 +138,7 @@ class Admin(AwaitedNamespace):
 
 
 class Accounts(AwaitedNamespace):
-    """As `qm.accounts` of an `inorder.QueueManager`: users of servers and their tokens."""
+    """Users of servers and their tokens, as `qm.accounts` of an `inorder.QueueManager`."""
 
     _of = accounts.Accounts
     create_user = awaited(accounts.Accounts.create_user)
@@ -155,7 +155,7 @@ class Accounts(AwaitedNamespace):
 
 
 class Bulk(AwaitedNamespace):
-    """As `qm.bulk` of an `inorder.QueueManager`: claims and staged rows."""
+    """Claims and staged rows, as `qm.bulk` of an `inorder.QueueManager`."""
 
     _of = bulk.Bulk
     claims = awaited(bulk.Bulk.claims)
@@ -169,7 +169,7 @@ class Bulk(AwaitedNamespace):
 
 
 class DeadLetters(AwaitedNamespace):
-    """As `qm.dead` of an `inorder.QueueManager`: dead letters."""
+    """Dead letters, as `qm.dead` of an `inorder.QueueManager`."""
 
     _of = dead_letters.DeadLetters
     replay = awaited(dead_letters.DeadLetters.replay)
@@ -180,7 +180,7 @@ class DeadLetters(AwaitedNamespace):
 
 
 class Inspect(AwaitedNamespace):
-    """As `qm.inspect` of an `inorder.QueueManager`: looks."""
+    """Inspection, as `qm.inspect` of an `inorder.QueueManager`."""
 
     _of = inspection.Inspect
     status = awaited(inspection.Inspect.status)

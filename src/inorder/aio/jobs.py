@@ -1,13 +1,13 @@
-"""Calls that a thread makes for a task, and what becomes of them when the task is cancelled.
+"""Calls that a thread makes for a task, and how they end when the task is cancelled.
 
 A thread cannot be stopped in the middle of a call. So a cancel finds a call in one of three states:
 
-    it has not begun    it is revoked, and never begins; the task is cancelled at once
-    it is under way     it is finished first; the caller of `ended` then decides what becomes of it
-    it is over          the same: the task had not taken the answer yet
+    not begun     it is revoked, and never begins; the task is cancelled at once
+    running       it finishes first; the caller of `ended` then keeps or undoes it
+    over          the same, because the task has not taken the result yet
 
-`finished` lets such a call stand: the task has its answer, and the cancel comes when the task awaits something next.
-So a call that is cancelled has not happened, and one that has happened returns its answer.
+`finished` keeps such a call: the task gets the result, and its next await raises CancelledError. So a cancelled call
+has not happened, and a call that has happened returns its result.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ HURRY_SECONDS = 0.01
 
 
 class Job(Generic[T]):
-    """A call that a thread makes for the task that makes this.
+    """A call that a thread makes for the task that creates this object.
 
     Attributes:
-        is_over: the thread is done with it, as the loop knows.
+        is_over: whether the call is over, as seen by the loop.
 
     Args:
-        then: called in the loop when it is over, before the task goes on.
-        is_revocable: a cancel that comes before it has begun revokes it; else it is made whatever comes.
+        then: called in the loop when it is over, before the task resumes.
+        is_revocable: whether a cancel before its beginning revokes it; otherwise it is always made.
     """
 
     __slots__ = (
@@ -63,15 +63,15 @@ class Job(Generic[T]):
         self.is_over = False
 
     def hand_over(self) -> Job[T]:
-        """In the task: another thread, or another turn of the loop, will make the call, in the task's context."""
+        """In the task: prepares the call for another thread or turn of the loop, with the task's context."""
         self._context, self._begun = contextvars.copy_context(), threading.Lock()
         return self
 
     def make(self) -> None:
-        """Makes the call, here and now."""
+        """Makes the call now."""
         try:
             self._result = self._call()
-        except BaseException as error:  # noqa: BLE001 - raised again where the answer is asked for
+        except BaseException as error:  # noqa: BLE001 - `answer` raises it
             self._error = error
 
     # --- in the thread
@@ -84,34 +84,34 @@ class Job(Generic[T]):
             self._context.run(self.make)
 
     def serve(self) -> None:
-        """Makes the call, and tells the loop."""
+        """Makes the call, and then wakes its task in the loop."""
         self.run()
         tell(self._loop, self.end)
 
     def fail(self, error: BaseException) -> None:
-        """It was made, and what it has promised could not be kept."""
+        """Replaces the result with an error, because the sync after the call failed."""
         self._error, self._result = error, None
 
     # --- in the loop
 
     def end(self) -> None:
-        """It is over, and its task goes on."""
+        """Marks the call as over and resumes its task."""
         self.is_over = True
         self._then()
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
     def _revoke(self) -> bool:
-        """Whether it has not begun; then it never will."""
+        """Keeps the call from beginning; returns whether it could."""
         return self._is_revocable and self._begun is not None and self._begun.acquire(blocking=False)
 
     async def ended(self, hurry: Callable[[], object] | None = None) -> asyncio.CancelledError | None:
-        """Returns when it is over; the cancel that came meanwhile, if one did.
+        """Waits for the end of the call; returns the first cancel that came meanwhile, or None.
 
         Args:
-            hurry: called again and again, once there was a cancel, until it is over.
+            hurry: called repeatedly after a cancel, until the call is over.
 
-        Raises: CancelledError, it had not begun.
+        Raises: CancelledError, the call had not begun.
         """
         cancel: asyncio.CancelledError | None = None
         while not self.is_over:
@@ -130,27 +130,27 @@ class Job(Generic[T]):
 
     @property
     def has_failed(self) -> bool:
-        """When it is over: whether it has raised something."""
+        """Whether the call, which is over, raised an error."""
         return self._error is not None
 
     def answer(self) -> T:
-        """What the call returned; raises what it raised."""
+        """Returns the result of the call, or raises its error."""
         error, self._error = self._error, None
         try:
             if error is not None:
                 raise error
             return self._result  # type: ignore[return-value]
         finally:
-            del error  # its traceback holds this frame
+            del error  # its traceback refers to this frame
 
 
 async def finished(job: Job[T], hurry: Callable[[], object] | None = None) -> T:
-    """The answer of a call that stands once it has begun.
+    """Waits for a call and returns its result; a cancel does not undo a call that has begun.
 
     Args:
-        hurry: ends the call early, after a cancel, so that it fails and has not happened; it may come too late.
+        hurry: makes the call fail early after a cancel, without an effect; it may come too late.
 
-    Raises: what the call raises; CancelledError, it has not happened.
+    Raises: as the call; CancelledError, the call has not happened.
     """
     cancel = await job.ended(hurry)
     if cancel is not None:
@@ -161,9 +161,10 @@ async def finished(job: Job[T], hurry: Callable[[], object] | None = None) -> T:
 
 
 def _cancel_later(cancel: asyncio.CancelledError) -> None:
-    """The task goes on as if it had not been cancelled; the cancel comes when it awaits something next.
+    """Makes the task's next await raise the cancel.
 
-    Unless the code that asked for it has dealt with that by then, as `asyncio.timeout` does at the end of its block.
+    It does not if the code that cancelled has withdrawn the cancel by then, as `asyncio.timeout` does at the end of its
+    block.
     """
     task = asyncio.current_task()
     if task is not None:
@@ -173,7 +174,7 @@ def _cancel_later(cancel: asyncio.CancelledError) -> None:
 def _cancel(task: asyncio.Task[Any], why: tuple[Any, ...]) -> None:
     if task.done():
         return
-    counted: Any = task  # from Python 3.11 on it is counted how often it was asked for
+    counted: Any = task  # Python 3.11 and later count the cancels
     if hasattr(counted, "uncancel"):
         if not counted.cancelling():
             return
@@ -182,7 +183,7 @@ def _cancel(task: asyncio.Task[Any], why: tuple[Any, ...]) -> None:
 
 
 def tell(loop: asyncio.AbstractEventLoop, call: Callable[..., object], *given: object) -> bool:
-    """From any thread: the loop makes a call soon; False if it is closed, and nobody is there any more."""
+    """From any thread: makes the loop call a function soon; returns False if the loop is closed."""
     try:
         loop.call_soon_threadsafe(call, *given)
     except RuntimeError:

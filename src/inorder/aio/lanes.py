@@ -1,4 +1,4 @@
-"""Lanes: connections with a thread each, which make the calls of tasks one after another; and the pool of them."""
+"""Lanes: connections with one thread each, which makes calls of tasks one after another; and their pool."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ gives_way: ContextVar[Callable[[], object] | None] = ContextVar("inorder.gives_w
 
 
 def act_for(user: str) -> None:
-    """Has this task, and tasks that it starts from now on, make all calls on behalf of a user.
+    """Makes this task, and tasks that it starts later, call on behalf of a user; for servers.
 
-    For servers. What that means: `qm.accounts.on_behalf_of` of a connection.
+    See `qm.accounts.on_behalf_of` of a connection.
     """
     _user.set(user)
 
 
 class UnitBlock:
-    """The block of a unit of work: calls in it are part of the unit, which begins with the first.
+    """The block of a unit of work, which begins with the first call inside it.
 
     Attributes:
-        lane, unit: where it has begun; None: it has not.
+        lane, unit: the lane and unit after the beginning; None before.
     """
 
     def __init__(self) -> None:
@@ -48,11 +48,11 @@ class UnitBlock:
         self._connection: Connection | None = None
 
     def adopt(self, lane: Lane, unit: UnitOfWork) -> None:
-        """It has begun on a connection."""
+        """Notes that the unit has begun on a connection."""
         self.lane, self.unit, self._connection = lane, unit, lane.connection
 
     def begin_with(self, lane: Lane, call: Callable[[Connection], T]) -> Callable[[Connection], T]:
-        """A call that begins the unit on a connection first."""
+        """Returns a call that first begins the unit on a connection."""
 
         def begun(connection: Connection) -> T:
             self.adopt(lane, connection.unit_of_work().__enter__())
@@ -62,13 +62,13 @@ class UnitBlock:
 
     @property
     def is_begun(self) -> bool:
-        """Whether it has a connection. Raises: ConnectionBroken, it has lost that."""
+        """Whether the unit has begun. Raises: ConnectionBroken, its connection was lost."""
         if self.lane is not None and self.lane.connection is not self._connection:
-            raise ConnectionBroken("the connection of this unit of work was lost, and what it had done is backed out")
+            raise ConnectionBroken("the connection of this unit of work was lost, and the unit was backed out")
         return self.unit is not None
 
     async def settle(self, act: Callable[[UnitOfWork], object]) -> None:
-        """Ends the unit, which has begun, whatever comes."""
+        """Ends a unit that has begun; a cancel does not prevent it."""
         lane, unit = self.lane, self.unit
         assert lane is not None, "it has begun"
         assert unit is not None
@@ -76,18 +76,18 @@ class UnitBlock:
 
 
 def leave(unit: UnitOfWork, error: BaseException | None) -> None:
-    """In the thread: commits, or with an error backs out; if that fails, the connection's next call does it."""
+    """In the thread: commits, or backs out after an error; if that fails, the connection's next call backs out."""
     unit.__exit__(None if error is None else type(error), error, None)
 
 
 class Seat:
-    """What a task holds of a queue manager.
+    """The connection and unit of work that a task holds.
 
     Attributes:
         caller: the task.
-        lane: the connection that it has, as long as that holds something.
-        block: the block of a unit of work in which its calls stand.
-        is_known: later calls of the task find it.
+        lane: its connection, while something is open there.
+        block: the block of a unit of work around its calls.
+        is_known: whether later calls of the task find this object.
     """
 
     __slots__ = ("block", "caller", "is_known", "lane")
@@ -97,18 +97,18 @@ class Seat:
         self.block: UnitBlock | None = None
 
     def ended(self) -> None:
-        """Its task has."""
+        """Tidies up after the end of the task."""
         if self.lane is not None:
             self.lane.tidy()
 
     @property
     def is_empty(self) -> bool:
-        """Whether it holds nothing."""
+        """Whether the task holds neither a connection nor a unit."""
         return self.lane is None and self.block is None
 
     @property
     def has_unit(self) -> bool:
-        """Whether its calls are part of a unit of work."""
+        """Whether the task's calls are part of a unit of work."""
         return self.block is not None or (self.lane is not None and self.lane.has_unit)
 
 
@@ -116,14 +116,14 @@ class Lane:
     """A connection, and its thread.
 
     Attributes:
-        seat: of the task that has it; None: nobody has, or what is open there is not a task's.
-        is_out: it is not free.
-        has_unit: its connection has a unit of work that has put or got something.
-        handles: queues that are open on it, as the program has them.
-        is_over: nothing more is submitted.
+        seat: the seat of the task that has it; None: no task has it.
+        is_out: whether it is borrowed.
+        has_unit: whether its connection has a unit of work with puts or gets.
+        handles: the program's queue objects that are open on it.
+        is_over: whether it takes no more calls.
 
-    `async with lane:` keeps other tasks away during a call, and from a get to its commit: they may use a queue that is
-    open here. The lane is not free before that block has ended, and is free afterwards if nothing is open on it.
+    `async with lane:` keeps other tasks, which may use a queue that is open here, away during a call and from a get to
+    its commit. The lane becomes free at the end of that block if nothing is open on it.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class Lane:
         self.is_over = False
         self._under_way = 0  # calls, and blocks that hold the lane or wait for it
         threading.Thread(target=_serve, args=(self._jobs,), name=name, daemon=True).start()
-        self._no_more = weakref.finalize(self, self._jobs.put, None)  # the thread does not keep it
+        self._no_more = weakref.finalize(self, self._jobs.put, None)  # the thread does not keep the lane alive
         self._no_more.atexit = False
 
     async def __aenter__(self) -> None:
@@ -166,33 +166,33 @@ class Lane:
         return connection is not None and connection.internals.has_queues
 
     def submit(self, call: Callable[[Connection], T], *, is_revocable: bool = True) -> Job[T]:
-        """Has its thread make a call, after those that were submitted before. Raises: ConnectionClosed."""
+        """Submits a call to the thread, after earlier ones. Raises: ConnectionClosed."""
         if self.is_over:
             raise closed()
         self._under_way += 1
         return self.give(Job(lambda: self._make(call), self._ended, self._loop, is_revocable=is_revocable))
 
     def give(self, job: Job[T]) -> Job[T]:
-        """Gives its thread a job, after those before it."""
+        """Gives the thread a job, after earlier ones."""
         self._jobs.put(job.hand_over().serve)
         return job
 
     async def call(self, call: Callable[[Connection], T], hurry: Callable[[], object] | None = None) -> T:
-        """What a call answers. Raises: as `finished`; ConnectionClosed."""
+        """Makes a call in the thread and returns its result. Raises: as `finished`; ConnectionClosed."""
         return await finished(self.submit(call), hurry)
 
     async def exit(self, leave: Callable[[], T]) -> T:
-        """Has its thread end a block, whatever comes; or does it here, if there is nothing left to end."""
+        """Ends a block in the thread, despite a cancel; or here, if the lane is over."""
         return leave() if self.is_over else await finished(self.submit(lambda _: leave(), is_revocable=False))
 
     def post(self, call: Callable[[], object]) -> None:
-        """Has its thread make a call that nobody awaits; from any thread, as finalizers may run in any."""
+        """Makes a call in the thread that nobody awaits; finalizers may call this from any thread."""
         tell(self._loop, lambda: self.is_over or self.submit(lambda _: call(), is_revocable=False))
 
     # --- in the thread
 
     def connected(self) -> Connection:
-        """Its connection, made if it has none. Raises: as `inorder.connect`."""
+        """Returns its connection, after making it if needed. Raises: as `inorder.connect`."""
         if self.connection is None:
             self.connection = self._connect()
         return self.connection
@@ -215,12 +215,12 @@ class Lane:
         try:
             self._is_idle = connection is None or connection.internals.is_idle
             self.has_unit = not self._is_idle and connection is not None and connection.inspect.has_unit
-        except ConnectionBroken:  # it was lost, and the next call has another
+        except ConnectionBroken:  # the next call makes another connection
             self.drop()
             self._is_idle, self.has_unit = True, False
 
     def drop(self) -> None:
-        """In the thread: the next call has a new connection; what was open on this one is backed out."""
+        """In the thread: ends the connection and backs out its unit; the next call makes a new one."""
         with contextlib.suppress(InorderError):
             self._end(commits=False)
 
@@ -240,13 +240,13 @@ class Lane:
                 self._freed(self)
 
     def leave(self) -> None:
-        """The task has it no more."""
+        """Takes the lane from its task."""
         if self.seat is not None:
             self.seat.lane = None
             self.seat = None
 
     def tidy(self) -> None:
-        """Its task has ended: what it left open is backed out and closed, but for queues that the program still has."""
+        """After the end of its task: backs out its unit, and closes all but queues that the program still has."""
         self.leave()
         if self.is_over:
             return
@@ -261,16 +261,16 @@ class Lane:
         self.submit(settle, is_revocable=False)
 
     def end_waits(self) -> None:
-        """Ends the wait of the call that is under way, if it waits."""
+        """Ends the wait of the running call, if it waits."""
         if self.connection is not None:
-            with contextlib.suppress(InorderError):  # it has ended
+            with contextlib.suppress(InorderError):  # the connection has ended
                 self.connection.end_waits()
 
     def end(self, *, commits: bool) -> Job[None]:
-        """Has the connection ended after the calls that were submitted, and the thread with it.
+        """Ends the connection and the thread after the submitted calls.
 
         Args:
-            commits: its unit of work, if it has one, is committed; else it is backed out.
+            commits: commits an open unit of work; otherwise it is backed out.
         """
         self.is_over = True
         self.end_waits()
@@ -282,31 +282,31 @@ class Lane:
 def _serve(jobs: SimpleQueue[Callable[[], None] | None]) -> None:
     while (job := jobs.get()) is not None:
         job()
-        del job  # it holds the lane
+        del job  # it refers to the lane
 
 
 class LanePool:
-    """The pool: some lanes, made when they are needed, and given in the order of requests.
+    """The pool of lanes, which are made when needed and lent in the order of requests.
 
     Attributes:
-        all: these, and those that others have made for what they do beside.
+        all: its lanes, and those added for special purposes.
 
     Args:
-        most: so many are lent at most.
+        most: the largest number of lanes to lend.
     """
 
     def __init__(self, connect: Callable[[], Connection], most: int) -> None:
         self._connect, self._most = connect, most
-        self._made = 0  # to be borrowed: there are others, too
+        self._made = 0  # lanes for lending
         self.all: list[Lane] = []
         self.free: list[Lane] = []
         self._waiting: deque[asyncio.Future[Lane]] = deque()
         self.is_closed = False
 
     async def borrow(self) -> Lane:
-        """One for the caller alone, until what is made on it is over and nothing is open there.
+        """Lends a lane to the caller alone, until its calls are over and nothing is open there.
 
-        Raises: ConnectionClosed, there will be none any more.
+        Raises: ConnectionClosed, the pool is closed.
         """
         if self.is_closed:
             raise closed()
@@ -342,12 +342,12 @@ class LanePool:
         self.free.append(lane)
 
     def add(self, lane: L) -> L:
-        """One that is not lent, and ends with the others."""
+        """Adds a lane that is not lent but ends with the others."""
         self.all.append(lane)
         return lane
 
     async def close(self, ends_well: Callable[[Lane], bool]) -> None:
-        """Ends all connections, and their threads. Raises: what the commit of one that ends well raises."""
+        """Ends all connections and threads, with a commit where `ends_well` says so. Raises: as the commit."""
         self.is_closed = True
         for waiting in self._waiting:
             if not waiting.done():
@@ -363,5 +363,5 @@ class LanePool:
 
 
 def closed() -> ConnectionClosed:
-    """The error of a call after the end."""
+    """Returns the error of a call after the end."""
     return ConnectionClosed("the connection is closed")

@@ -1,4 +1,4 @@
-"""QueueManager for tasks, and how one is made."""
+"""QueueManager for tasks, and `connect`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def connect(
 
     Args:
         store, program, name: as in `inorder.connect`.
-        connections: how many the tasks share at most, each with a thread; from 1. They are made when they are needed.
+        connections: the largest number of connections that the tasks share, from 1; each has a thread. They are made
+            when needed.
 
     Raises, when it is entered or awaited: as `inorder.connect`.
     """
@@ -67,7 +68,7 @@ async def _connected(another: Callable[[], Connection], connections: int) -> Que
 
 
 class SharedInternals:
-    """What servers need of the connections that tasks share."""
+    """Calls for servers on the connections that tasks share."""
 
     def __init__(self, shared: Sharing) -> None:
         self._shared = shared
@@ -77,21 +78,21 @@ class SharedInternals:
         await self._shared.end(lambda _: False)
 
     async def close_unused_queues(self) -> None:
-        """Closes what calls by name hold open on free connections, and have not used since this was called last.
+        """Closes default handles on free connections that were not used since the last call of this.
 
-        For a program that serves many, now and then: a queue that is open cannot be cleared or deleted (2042).
+        Servers call it now and then, because an open queue cannot be cleared or deleted (2042).
         """
         await self._shared.close_unused()
 
 
 class QueueManager(ManagerCalls):
-    """A queue manager for tasks; made by `inorder.aio.connect`. See the module's text for how tasks share it."""
+    """A queue manager for tasks; made by `inorder.aio.connect`. `inorder.aio` describes how tasks share it."""
 
     def __init__(self, another: Callable[[], Connection], connections: int) -> None:
         self._another, self._connections = another, connections
         self._shared = Sharing(another, connections)
 
-    # --- what else it does
+    # --- namespaces
 
     @property
     def admin(self) -> Admin:
@@ -100,7 +101,7 @@ class QueueManager(ManagerCalls):
 
     @property
     def accounts(self) -> Accounts:
-        """Users of servers, and their tokens; see `inorder.QueueManager.accounts`."""
+        """Users of servers and their tokens; see `inorder.QueueManager.accounts`."""
         return Accounts(self)
 
     @property
@@ -115,12 +116,12 @@ class QueueManager(ManagerCalls):
 
     @property
     def inspect(self) -> Inspect:
-        """Looks; see `inorder.QueueManager.inspect`."""
+        """Inspection; see `inorder.QueueManager.inspect`."""
         return Inspect(self)
 
     @property
     def internals(self) -> SharedInternals:
-        """For other parts of this package, not for programs: it may change with any version."""
+        """For other parts of this package only; it may change in any release."""
         return SharedInternals(self._shared)
 
     if not TYPE_CHECKING:
@@ -131,7 +132,7 @@ class QueueManager(ManagerCalls):
     # --- connections, and calls on them
 
     def connect(self, *, connections: int | None = None) -> Entered[QueueManager]:
-        """Another one to the same store, with connections of its own."""
+        """Opens another queue manager object on the same store, with its own connections."""
         if connections is not None:
             check_whole("connections", connections, 1)
         most = connections or self._connections
@@ -162,37 +163,37 @@ class QueueManager(ManagerCalls):
 
         try:
             return await self._shared.take(seat, queue, options, get)
-        except ObjectInUse:  # by another of our connections, if the open is exclusive
+        except ObjectInUse:  # another of our connections may have the queue open
             if not await self._shared.let_go(queue):
                 raise
         return await self._shared.take(seat, queue, options, get)
 
     async def close_queue(self, name: str, *, manager: str = "") -> Reason | None:
-        """Closes what calls by name hold open of a queue, on the connection of this task and on all that are free.
+        """Closes the default handles of a queue, on this task's connection and on all free connections.
 
-        Returns: the warning of the task's own, as `Queue.close`; None if it was not open there.
+        Returns: the warning of the task's handle, as `Queue.close`; None if it was not open.
         """
         warning = await self._call(Connection.close_queue, name, manager=manager)
         await self._shared.let_go(name)
         return warning
 
     async def run(self, work: Callable[[Connection], T], *, is_brief: bool = False) -> T:
-        """What a function returns that makes several calls, or loops, on a connection in the connection's thread.
+        """Runs a function on a connection, in the connection's thread, and returns its result.
 
-        It must leave nothing open there, and must not wait. A cancel before it has begun means that it has not
-        happened; afterwards it is finished.
+        Use it for several calls, or a loop. The function must leave nothing open on the connection, and must not wait.
+        A cancel before its beginning revokes it; after that it runs to its end.
 
             names = await qm.run(lambda connection: [one.name for one in connection.queues()])
 
         Args:
-            is_brief: it takes about as long as a put or a get. Such calls of all tasks share one more connection. One
-                is made at once, in the thread of the loop, if nobody else writes to the store, which is on this
-                machine; else the connection's thread makes those that are there, one after another. What they
-                promise is brought to disk together, and then they return, or raise. While one takes long others go
-                elsewhere. Nobody else can write while it runs in the loop: so it makes calls of this connection
-                alone, not of another store, and waits for no other thread.
+            is_brief: whether the function takes about as long as a put or a get. Brief functions of all tasks share an
+                extra connection. The loop's own thread runs one at once if the store is on this machine and nobody
+                else is writing to it. Otherwise the connection's thread runs the waiting ones one after another.
+                One sync serves several, after which they return or raise. While one takes long, others use other
+                connections. Nobody else can write while the function runs in the loop, so it must call this connection
+                only, no other store, and must not wait for another thread.
 
-        Raises: what the function raises; CallInProgress 2219, a brief one makes a call that waits.
+        Raises: as the function; CallInProgress 2219, a brief function makes a call that waits.
         """
         if is_brief:
             return await self._shared.brief(work)
@@ -207,26 +208,27 @@ class QueueManager(ManagerCalls):
         match: Match = EVERYTHING,
         key: Hashable = None,
     ) -> T:
-        """What a look at a queue finds, now or within some seconds: for gets that are made of several calls.
+        """Repeats a function until it finds something on a queue, or the time is over; for gets made of several calls.
 
-        A look that raises NoMessageAvailable or OrderPending has found nothing. It is repeated when something has
-        changed on the queue, and once more at the end; meanwhile it has no connection and no thread. It must leave
-        nothing open, and must not wait itself.
+        If the function raises NoMessageAvailable or OrderPending, it is repeated after each change of the queue, and
+        once more at the end. Meanwhile it uses no connection and no thread. It must leave nothing open, and must not
+        wait itself.
 
         Args:
-            look: makes the calls, with `run` or in a unit of work of its own.
+            look: makes the calls, with `run` or in its own unit of work.
             wait: seconds from now, from 0; or `FOREVER`.
-            match: what is looked for: who names a message looks before others (R3.27).
-            key: of looks with the same key only one looks at a time, for what it does not find none of them finds;
-                None: there is no other like this one.
+            match: the match of the get; gets that name a message try first (R3.27).
+            key: functions with the same key would find the same, so only one of them tries at a time; None: unique.
 
-        Raises: what the last look raises.
+        Returns: the result of `look`.
+
+        Raises: as the last call of `look`.
         """
 
         async def once(found: Callable[[], object]) -> T:
             try:
                 answer = await look()
-            except ObjectInUse:  # by another of our connections, if it is for one alone
+            except ObjectInUse:  # another of our connections may have the queue open
                 if not await self._shared.let_go(queue):
                     raise
                 answer = await look()
@@ -239,27 +241,27 @@ class QueueManager(ManagerCalls):
         key = object() if key is None else (key, self._shared.own_lane)  # as in `take`
         return await self._shared.awaited(queue, key, rank_of(options), options.wait, once)
 
-    # --- blocks, loops, and what else takes a connection for a while
+    # --- blocks, loops and other calls that keep a connection
 
     def unit_of_work(self) -> UnitOfWork:
-        """A block whose puts and gets are one unit: committed at its end, backed out by an exception.
+        """Returns a block whose puts and gets form one unit: its end commits them, an exception backs them out.
 
-        It is the unit of the task that began it. A put or get of a task that was started in it raises UnitOfAnother.
+        The unit belongs to the task that began it. A put or get of a task that was started in it raises UnitOfAnother.
         """
         return UnitOfWork(self._shared)
 
     async def lease(self, *, seconds: float = 30.0, user: str | None = None, most: int | None = None) -> Lease:
-        """A unit of work by token, until its deadline; see `inorder.QueueManager.lease`."""
+        """Begins a unit of work with a token and a deadline; see `inorder.QueueManager.lease`."""
         return Lease(self._shared, await self._call(Connection.lease, seconds=seconds, user=user, most=most), user)
 
     async def resume_lease(self, token: str, *, user: str | None = None) -> Lease:
-        """The lease with this token; see `inorder.QueueManager.resume_lease`."""
+        """Returns the lease with this token; see `inorder.QueueManager.resume_lease`."""
         return Lease(self._shared, await self._call(Connection.resume_lease, token, user=user), user)
 
     def open(self, name: str, *, dynamic_name: str = "*", **options: Unpack[OpenKeywords]) -> Entered[Queue]:
         """Opens a queue: `async with qm.open(...) as queue`, or `queue = await qm.open(...)`.
 
-        It has a connection for itself, and for the task's other calls, until it is closed.
+        Until it is closed, it keeps a connection, which the task's other calls use too.
         """
         return Entered(lambda: self._open(name, dynamic_name, options))
 
@@ -271,7 +273,7 @@ class QueueManager(ManagerCalls):
         return Queue(self._shared, seat.lane, handle)
 
     def group(self, queue: str) -> GroupWriter:
-        """A block that puts one group in logical order; see `inorder.GroupWriter`."""
+        """Returns a block that puts one group in logical order; see `inorder.GroupWriter`."""
         return GroupWriter(self._shared, queue)
 
     def browse(self, queue: str, *, after: str | None = None, **keywords: Unpack[BrowseKeywords]) -> Browsing:
@@ -286,10 +288,10 @@ class QueueManager(ManagerCalls):
         match: Match = EVERYTHING,
         read_order: ReadOrder | None = None,
     ) -> Group:
-        """A complete group in order, or one message in no group, in an `async for`.
+        """Gets a complete group in order, or one message in no group, in an `async for`.
 
-        See `inorder.QueueManager.get_group`. A loop that ends before the group does backs it out, at the latest when
-        its task ends: `contextlib.aclosing` does so at once.
+        See `inorder.QueueManager.get_group`. Leaving the loop early backs the group out, at the latest when the task
+        ends; with `contextlib.aclosing` at once.
         """
         return Group(self._shared, queue, whole_group(wait=wait, match=match, read_order=read_order))
 
@@ -302,7 +304,7 @@ class QueueManager(ManagerCalls):
     def replies(
         self, queue: str, body: Data, *, timeout: float, count: int | None = None, **fields: Unpack[Descriptor]
     ) -> Replies:
-        """Puts a request that several may answer, with the first step of the loop; the replies as they come.
+        """Returns an iterator that puts a request in its first step and yields the replies as they arrive.
 
         See `inorder.QueueManager.replies`.
         """
@@ -312,7 +314,7 @@ class QueueManager(ManagerCalls):
         """Puts a binary stream as one logical message in segments, or as a group; see
         `inorder.client.groups.put_stream`.
 
-        The stream is read in the connection's thread. A cancel ends that, and nothing was put.
+        The connection's thread reads the stream. A cancel stops it, and nothing is put.
         """
         guard, stop = guarded(stream)
         seat = self._shared.seat("put_stream")
@@ -329,7 +331,7 @@ class QueueManager(ManagerCalls):
     ) -> Got:
         """Gets one logical message, or a group, into a binary stream; see `inorder.client.groups.get_stream`.
 
-        The stream is written in the connection's thread. A cancel ends that, and nothing was got.
+        The connection's thread writes the stream. A cancel stops it, and no message is removed.
         """
         guard, stop = guarded(stream)
         options = GetOptions(wait=wait, match=match, logical=True, all_messages=as_group)
@@ -360,7 +362,7 @@ class QueueManager(ManagerCalls):
 
     @property
     def connections_in_use(self) -> int:
-        """How many of its connections are in a call, or held by a task or an open queue."""
+        """The number of connections that are in a call, or that a task or an open queue holds."""
         return sum(lane.is_out for lane in self._shared.lanes.all)
 
     def __repr__(self) -> str:

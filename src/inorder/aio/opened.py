@@ -1,4 +1,4 @@
-"""What a task opens, begins or goes through: a queue, a unit of work, a group, a loop over messages, a lease."""
+"""Objects that tasks open or begin: queues, units of work, groups, loops over messages, leases."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ E = TypeVar("E", bound=AbstractAsyncContextManager[Any])
 
 
 class Entered(Generic[E]):
-    """`await` it, or enter it: `async with` makes it and ends it."""
+    """An object to await or to enter: `async with` makes it and ends it."""
 
     def __init__(self, make: Callable[[], Awaitable[E]]) -> None:
         self._make = make
@@ -58,7 +58,7 @@ class Entered(Generic[E]):
 class UnitOfWork:
     """A unit of work; made by `QueueManager.unit_of_work`.
 
-    It takes a connection with its first call. Until it has put or got something, a get that waits needs none.
+    Its first call borrows a connection. Until it has put or got something, a waiting get uses none.
     """
 
     def __init__(self, shared: Sharing) -> None:
@@ -68,7 +68,7 @@ class UnitOfWork:
 
     @property
     def status(self) -> unit_of_work.Status:
-        """How it is: "new", "open", "committed", "backed out" or "prepared"."""
+        """One of "new", "open", "committed", "backed out" or "prepared"."""
         return self._status if self._block.unit is None else self._block.unit.status
 
     async def __aenter__(self) -> UnitOfWork:
@@ -82,10 +82,10 @@ class UnitOfWork:
             )
         seat.block, self._seat, self._status = self._block, seat, "open"
         self._shared.keep(seat)
-        if seat.lane is not None:  # an open queue, say, whose calls are part of the unit
+        if seat.lane is not None:  # the calls of an open queue, for example, join the unit
             try:
                 await self._shared.run(seat, lambda _: None)
-            except BaseException:  # nobody will leave what was not entered
+            except BaseException:  # `__aexit__` will not be called
                 self._leave()
                 raise
         return self
@@ -93,7 +93,7 @@ class UnitOfWork:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Commits, or with an exception backs out; see `inorder.UnitOfWork`."""
+        """Commits, or backs out after an exception; see `inorder.UnitOfWork`."""
         self._leave()
         if self.status == "open":
             await self._settle(
@@ -105,12 +105,12 @@ class UnitOfWork:
         await self._settle("committed", unit_of_work.UnitOfWork.commit)
 
     async def back_out(self, *, delay: float = 0, error: str = "") -> None:
-        """Undoes its puts; what it got returns to its place, with one more back out; see `inorder.UnitOfWork`."""
-        unit_of_work.later_of(delay, error)  # what is wrong with them is said before anything is looked at
+        """Undoes its puts and returns messages got to their places; see `inorder.UnitOfWork`."""
+        unit_of_work.later_of(delay, error)  # raises for bad arguments first
         await self._settle("backed out", lambda unit: unit.back_out(delay=delay, error=error))
 
     async def prepare(self, name: str) -> None:
-        """Gives the unit a name; it waits, also over a restart, until someone settles it (R5.10).
+        """Prepares the unit under a name; it then waits, also over a restart, until someone settles it (R5.10).
 
         Raises: UnitExists, the name is taken; UnitNotFound, the unit holds nothing.
         """
@@ -122,13 +122,13 @@ class UnitOfWork:
         if self._block.unit is not None:
             await self._block.settle(act)
         elif status == "prepared":
-            raise UnitNotFound("the unit of work holds nothing that could be prepared")
+            raise UnitNotFound("the unit of work has no puts or gets to prepare")
         else:
             self._status = status
         self._leave()
 
     def _leave(self) -> None:
-        """Calls of the task stand outside of it from now on."""
+        """Ends the block for later calls of the task."""
         if self._seat is not None and self._seat.block is self._block:
             self._seat.block = None
 
@@ -137,7 +137,7 @@ class UnitOfWork:
 
 
 class AwaitedQueueInternals(AwaitedNamespace):
-    """What other parts of this package need of an open queue."""
+    """Calls of an open queue for other parts of this package."""
 
     _of = queue_internals.QueueInternals
     release_lock = awaited(queue_internals.QueueInternals.release_lock)
@@ -146,7 +146,7 @@ class AwaitedQueueInternals(AwaitedNamespace):
 class Queue(Calls):
     """An open queue; made by `QueueManager.open`.
 
-    Its calls are made on the connection on which it was opened. Other tasks may make some, too, one after another.
+    Its calls use the connection on which it was opened. Other tasks may use it too; their calls run one by one.
     """
 
     def __init__(self, shared: Sharing, lane: Lane, opened: queue.Queue) -> None:
@@ -156,17 +156,17 @@ class Queue(Calls):
 
     @property
     def name(self) -> str:
-        """Of the queue: of a model, that of the queue that was made."""
+        """The name of the queue; after opening a model, the name of the new queue."""
         return self._handle.name
 
     @property
     def options(self) -> OpenOptions:
-        """What it is open for."""
+        """The options with which it is open."""
         return self._handle.options
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
+        """Whether it is closed."""
         return self._handle.closed
 
     put = awaited(queue.Queue.put)
@@ -174,13 +174,13 @@ class Queue(Calls):
     end_group = awaited(queue.Queue.end_group)
 
     async def get(self, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> Got:
-        """Removes one message and returns it. Options are given by keyword, or as `GetOptions`."""
+        """Removes one message and returns it. Give options as keywords, or as `GetOptions`."""
         return await self._get(queue.Queue.get, get_options(keywords, options, DEFAULT_GET))
 
     async def get_many(
         self, count: int, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]
     ) -> list[Got]:
-        """Removes up to `count` messages as one step, as that many gets would; at least one, or it raises."""
+        """Removes up to `count` messages in one step, as that many gets would; raises if it finds none."""
         return await self._get(queue.Queue.get_many, get_options(keywords, options, DEFAULT_GET), count)
 
     async def browse_first(self, options: GetOptions | None = None, **keywords: Unpack[BrowseKeywords]) -> Got:
@@ -188,7 +188,7 @@ class Queue(Calls):
         return await self._get(queue.Queue.browse_first, get_options(keywords, options, BROWSE_FIRST))
 
     async def browse_next(self, options: GetOptions | None = None, **keywords: Unpack[BrowseKeywords]) -> Got:
-        """Copies the next suitable message after the cursor, and moves it there."""
+        """Copies the next suitable message after the cursor, and moves the cursor to it."""
         return await self._get(queue.Queue.browse_next, get_options(keywords, options, BROWSE_NEXT))
 
     async def browse_cursor(self, options: GetOptions | None = None, **keywords: Unpack[BrowseKeywords]) -> Got:
@@ -212,7 +212,7 @@ class Queue(Calls):
 
     @property
     def internals(self) -> AwaitedQueueInternals:
-        """For other parts of this package, not for programs: it may change with any version."""
+        """For other parts of this package only; it may change in any release."""
         return AwaitedQueueInternals(self)
 
     if not TYPE_CHECKING:
@@ -290,7 +290,7 @@ class GroupWriter(Calls):
     @property
     def _begun(self) -> tuple[Lane, groups.GroupWriter]:
         if self._lane is None or self._writer is None:
-            raise CallerError("a group is put in its block: async with it", reason=Reason.INCOMPLETE_GROUP)
+            raise CallerError("the group must be entered first, with async with", reason=Reason.INCOMPLETE_GROUP)
         return self._lane, self._writer
 
     put = awaited(groups.GroupWriter.put)
@@ -307,11 +307,11 @@ class GroupWriter(Calls):
 
 
 class Stopped(Exception):
-    """The task was cancelled."""
+    """Raised in a thread by a guarded stream after its task was cancelled."""
 
 
 def guarded(stream: IO[bytes]) -> tuple[IO[bytes], Callable[[], None]]:
-    """A stream for a thread, and what stops it: from then on each use of it raises `Stopped`."""
+    """Returns a stream for a thread, and a function after which each use of the stream raises `Stopped`."""
     guard = _Guard(stream)
     return cast("IO[bytes]", guard), guard.stop
 
@@ -330,7 +330,7 @@ class _Guard:
 
 
 class Browsing(AsyncIterator[Got]):
-    """The messages that a browse shows; made by `browse`. See `inorder.Browsing`."""
+    """An iterator over the messages of a browse; made by `browse`. See `inorder.Browsing`."""
 
     def __init__(
         self,
@@ -370,19 +370,19 @@ class Browsing(AsyncIterator[Got]):
 
     @property
     def token(self) -> str | None:
-        """Where it stands, or stood at its end, for `browse(..., after=token)` (B-41); a relaxed browse has none."""
+        """The current or last position, for `browse(..., after=token)` (B-41); None in a relaxed browse."""
         return self._after if self._loop is None else self._loop.token
 
     @property
     def awaits(self) -> Numbers | None:
-        """The member of a group that comes next (B-44); None: it is inside none. See `inorder.Browsing.awaits`."""
+        """The next member of the group that it is inside (B-44), or None. See `inorder.Browsing.awaits`."""
         return None if self._loop is None else self._loop.awaits
 
 
 class Group(AsyncIterator[Got]):
-    """The messages of a whole group that is got; made by `QueueManager.get_group`.
+    """An iterator that gets a complete group; made by `QueueManager.get_group`.
 
-    Outside of a unit of work it has one of its own, committed when the loop asks for a message after the last.
+    Outside a unit of work it begins one, which is committed when the loop asks for a message after the last.
     """
 
     def __init__(self, shared: Sharing, queue: str, options: GetOptions) -> None:
@@ -411,7 +411,7 @@ class Group(AsyncIterator[Got]):
             return self._next_page()
 
         seat = self._shared.seat("get_group")
-        options = replace(self._options, syncpoint=None)  # it is in one by `take`
+        options = replace(self._options, syncpoint=None)  # `take` puts it in a unit
         page = await self._shared.take(seat, self._queue, options, take, self._block)
         self._is_new, self._lane = False, seat.lane
         self._keep(page)
@@ -429,7 +429,7 @@ class Group(AsyncIterator[Got]):
             await block.settle(lambda unit: leave(unit, error))
 
     async def aclose(self) -> None:
-        """Ends the loop early: what it had got returns to its place. Harmless when repeated."""
+        """Ends the loop early; the messages got return to their places. Harmless when repeated."""
         self._page.clear()
         self._is_new = self._has_more = False
         await self._end(GeneratorExit())
@@ -441,7 +441,7 @@ class Group(AsyncIterator[Got]):
 
 
 class Replies(AsyncIterator[Got]):
-    """The replies to one request, as they come; made by `QueueManager.replies`."""
+    """An iterator over the replies to one request, as they arrive; made by `QueueManager.replies`."""
 
     def __init__(self, shared: Sharing, ask: Callable[[Connection], requesting.Replies]) -> None:
         self._shared, self._ask = shared, ask
@@ -449,7 +449,7 @@ class Replies(AsyncIterator[Got]):
 
     @property
     def message_id(self) -> bytes | None:
-        """Of the request, when it was put."""
+        """The request's message id, once it was put; else None."""
         return None if self._replies is None else self._replies.message_id
 
     async def __anext__(self) -> Got:
@@ -473,7 +473,7 @@ class Replies(AsyncIterator[Got]):
         try:
             if wait := replies.left:
                 return await self._shared.awaited(replies.reply_queue, replies, 0, wait, lambda _: look())
-        except NoMessageAvailable:  # time is over: that is the end, or an error of this call
+        except NoMessageAvailable:  # time is over: the next call ends the loop or raises
             pass
         found = await lane.call(now)
         if found is None:
@@ -485,7 +485,7 @@ class Lease:
     """A lease; made by `QueueManager.lease` and `QueueManager.resume_lease`.
 
     Attributes:
-        token, name, user, ends_at: as of an `inorder.Lease`.
+        token, name, user, ends_at: as in `inorder.Lease`.
     """
 
     def __init__(self, shared: Sharing, lease: leases.Lease, user: str | None) -> None:
@@ -493,22 +493,22 @@ class Lease:
         self.token, self.name, self.user, self.ends_at = lease.token, lease.name, lease.user, lease.ends_at
 
     async def run(self, call: Callable[[Connection], T]) -> T:
-        """What `call` makes of a connection inside the lease, on the connection's thread: `lambda qm: qm.get("Q")`.
+        """Runs a function in the lease, on the connection's thread: `lambda qm: qm.get("Q")`; returns its result.
 
-        Raises: LeaseOver 9060; what `call` raises, and then the lease goes on.
+        Raises: LeaseOver 9060; as `call`, after which the lease stays open.
         """
         return await self._on(lambda lease, connection: _inside(lease, connection, call))
 
     async def commit(self) -> None:
-        """Makes its puts visible and its gets final, all at once. Raises: LeaseOver 9060."""
+        """Makes its puts visible and its gets final in one step. Raises: LeaseOver 9060."""
         await self._on(lambda lease, _: lease.commit())
 
     async def back_out(self) -> None:
-        """Undoes its puts; what it got returns to its place. Raises: LeaseOver 9060."""
+        """Undoes its puts and returns messages got to their places. Raises: LeaseOver 9060."""
         await self._on(lambda lease, _: lease.back_out())
 
     async def extend(self, seconds: float) -> float:
-        """Sets the deadline to so many seconds from now; the new one. Raises: LeaseOver 9060; ArgumentError."""
+        """Sets the deadline to `seconds` from now and returns it. Raises: LeaseOver 9060; ArgumentError."""
         self.ends_at = await self._on(lambda lease, _: lease.extend(seconds))
         return self.ends_at
 

@@ -1,7 +1,6 @@
-"""What the tasks of one loop share of a queue manager: connections, which task has which, and what tasks wait for.
+"""The shared state of the tasks of one loop: connections, the task that has each, and waiting tasks.
 
-A task behaves as if it had a connection of its own. It has one as long as something of it is open there (`Seat`), and
-otherwise for the time of a call.
+A task borrows a connection for each call, and keeps it while something of the task is open there (`Seat`).
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ JOINING = frozenset(
 
 
 def joins(name: str, given: Iterable[object], named: Mapping[str, Any]) -> str:
-    """The name of a call, if it would be part of an open unit of work."""
+    """Returns the name of a call if it would join an open unit of work, else ""."""
     if name not in JOINING or named.get("syncpoint") is False or named.get("confirm_id") or named.get("uid"):
         return ""
     options = [one for one in given if isinstance(one, PutOptions)]
@@ -39,11 +38,12 @@ def joins(name: str, given: Iterable[object], named: Mapping[str, Any]) -> str:
 
 
 class Sharing:
-    """See above.
+    """The connections and waiting tasks of one loop.
 
     Args:
         another: makes a connection.
-        connections: so many at most, beside those that watch queues, one for requests, and one for brief calls.
+        connections: the largest number to lend; not counted are those that watch queues, one for requests, and one
+            for brief calls.
     """
 
     def __init__(self, another: Callable[[], Connection], connections: int) -> None:
@@ -62,7 +62,7 @@ class Sharing:
         self._clock, self._path = connection.internals.clock, connection.inspect.path
         return connection
 
-    # --- who has what
+    # --- seats
 
     def _check(self) -> None:
         if self._life is not forks.current:
@@ -76,7 +76,7 @@ class Sharing:
 
     @property
     def seat_around(self) -> Seat | None:
-        """What this task, or the one that started it, holds."""
+        """The seat of this task, or of the task that started it."""
         return self._seat.get()
 
     @property
@@ -86,12 +86,12 @@ class Sharing:
         return seat.lane if seat is not None and seat.caller.is_calling() else None
 
     def seat(self, joins: str = "") -> Seat:
-        """What this task holds; a new one if it holds nothing.
+        """Returns the seat of this task, or a new one.
 
         Args:
-            joins: a call that would be part of a unit of work.
+            joins: the name of a call that would join a unit of work, or "".
 
-        Raises: as each call; UnitOfAnother, the unit of work is that of the task that has started this one.
+        Raises: as each call; UnitOfAnother, the unit of work belongs to the task that started this one.
         """
         self._check()
         seat = self.seat_around
@@ -103,7 +103,7 @@ class Sharing:
         return Seat(Caller.now())
 
     def keep(self, seat: Seat) -> None:
-        """Later calls of the task find its seat, as long as it holds something."""
+        """Makes later calls of the task find its seat, if that holds something."""
         if seat.is_known or seat.is_empty:
             return
         seat.is_known = True
@@ -121,7 +121,7 @@ class Sharing:
     # --- calls
 
     async def run(self, seat: Seat, call: Callable[[Connection], T], *, hurry: Callable[[], object] | None = None) -> T:
-        """A call on the connection of a seat; in the unit of work of its block."""
+        """Makes a call on the connection of a seat, in the unit of work of its block."""
         self._check()
         block = seat.block
         begins = block is not None and not block.is_begun
@@ -134,7 +134,7 @@ class Sharing:
             self.keep(seat)
 
     async def brief(self, call: Callable[[Connection], T]) -> T:
-        """A brief call, together with those of other tasks; on the task's own connection, if it has one."""
+        """Makes a brief call, together with those of other tasks, or on the task's own connection if it has one."""
         self._check()
         if self._brief is None:
             self._brief = self.lanes.add(BriefLane(self._connect))
@@ -145,13 +145,13 @@ class Sharing:
         return await self._brief.make(call)
 
     async def on(self, lane: Lane, joins: str, call: Callable[[], T], hurry: Callable[[], object] | None = None) -> T:
-        """A call on something that is open on a connection: a queue, a group, a loop."""
+        """Makes a call on an object that is open on a connection: a queue, a group, a loop."""
         self.seat_of(lane, joins)
         async with lane:
             return await lane.call(lambda _: call(), hurry)
 
     def seat_of(self, lane: Lane, joins: str) -> Seat:
-        """That of the task that has a lane, even if it is another one."""
+        """Returns the seat of the task that has a lane, even if that is another task."""
         self._check()
         own = self.seat_around
         if joins and own is not None and own.lane is not lane and own.has_unit and own.caller.admits_caller():
@@ -165,25 +165,25 @@ class Sharing:
         return seat
 
     async def let_go(self, queue: object) -> bool:
-        """Closes what our own free connections have open of a queue; whether there was any."""
+        """Closes the default handles of a queue on our free connections; returns whether `queue` is a name."""
         if not isinstance(queue, str):
             return False
         watch = self._watches.get(queue)
         if watch is not None and not watch.is_used:
             await finished(watch.end())
         for lane in list(self.lanes.all):
-            if not lane.is_out:  # now: a task may have borrowed it while the others were asked
+            if not lane.is_out:  # a task may have borrowed it during the calls on the others
                 await lane.call(lambda one: one.close_queue(queue))
         return True
 
     async def close_unused(self) -> None:
-        """Closes what calls by name hold open on free connections, and have not used since this was called last."""
+        """Closes default handles on free connections that were not used since the last call of this."""
         for lane in list(self.lanes.all):
             if not lane.is_out and lane.has_queues:
                 await lane.call(lambda one: one.internals.close_unused_queues())
 
     def asking(self) -> Lane:
-        """Where requests are put and replies come, beside all others; it waits for nobody."""
+        """Returns the lane for requests and replies, which never waits."""
         self._check()
         if self._asking is None:
             self._asking = self.lanes.add(Lane(self._connect))
@@ -200,13 +200,12 @@ class Sharing:
         keeps: UnitBlock | None = None,
         hurry: Callable[[], object] | None = None,
     ) -> T:
-        """A get, which waits if its options say so.
+        """Makes a get, which waits if its options say so.
 
         Args:
-            call: makes it, and waits so many seconds there.
-            keeps: has the unit of work that the get was made in, if it was made in one of its own; None: it is
-                committed.
-            hurry: makes it fail, after a cancel.
+            call: makes the get, with the given wait in seconds.
+            keeps: takes over the get's own unit of work, if the get has one; None: the unit is committed.
+            hurry: makes the get fail after a cancel.
         """
         in_unit = options.syncpoint is not False and (
             (seat.lane is not None and seat.lane.has_unit) or (seat.block is not None and seat.block.is_begun)
@@ -242,7 +241,7 @@ class Sharing:
         block: UnitBlock | None,
         hurry: Callable[[], object] | None,
     ) -> T:
-        """What a get takes in a unit of work of its own, which is committed when the task has it in hand."""
+        """Makes a get in its own unit of work, which is committed when the task has the message."""
         lane, units = await self._lane_for(seat), list[UnitOfWork]()
 
         def take(connection: Connection) -> T:
@@ -288,11 +287,11 @@ class Sharing:
         seconds: float,
         look: Callable[[Callable[[], object]], Awaitable[T]],
     ) -> T:
-        """What a look finds, now or in so many seconds.
+        """Tries a get now, and again for up to `seconds`, until it finds a message.
 
         Args:
-            key, rank: as `WaitingTask` has them.
-            look: one look. It raises what is in `NOTHING`, or calls what it is given as soon as it has found something.
+            key, rank: as in `WaitingTask`.
+            look: makes one try. It raises an error of `NOTHING`, or calls its argument as soon as it has a message.
         """
         began = None if self._clock is None else self._clock.monotonic()
         watch = self._watches.get(queue)
@@ -326,11 +325,11 @@ class Sharing:
 def _refuse(seat: Seat) -> None:
     names: dict[str, Any] = seat.caller.names
     raise UnitOfAnother(
-        f"task {names['task']!r} has a unit of work open, and this call, of a task that was started in it, is not "
-        "its own: make the call in that task, or begin a unit of its own in this one",
+        f"task {names['task']!r} has a unit of work open, and this call is in another task, which was started inside "
+        "it: make the call in that task, or begin a separate unit in this one",
         **names,
     )
 
 
 def _nothing() -> None:
-    """Nobody needs to know that a get has taken something."""
+    """The `taken` of a get for which no task waits: does nothing."""

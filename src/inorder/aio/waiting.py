@@ -1,14 +1,14 @@
-"""Gets that wait: any number of tasks, and one thread for each queue that is waited for.
+"""Waiting gets: any number of tasks, and one thread for each queue with waiting tasks.
 
-A task that was given nothing joins the `QueueWatch` of its queue. That has a lane, whose thread calls whenever a get
-may find something now (`LocalStore.watch`), and the loop lets the tasks look again: one look at a time, in the order of
-R3.27, gets that name a message first. They look in rounds: none looks twice before each has looked once. Of tasks that
-ask for the very same only the first looks: what it does not find nobody finds. When it has found something the next one
-looks. A task whose look must first wait for a connection lets the others look meanwhile: those that have it may be
-among them.
+A task whose get found nothing joins the `QueueWatch` of its queue. The thread of the watch's lane reports whenever a
+get may find a message now (`LocalStore.watch`). The loop then lets the tasks try again, one at a time, in the order of
+R3.27: gets that name a message first. They try in rounds: no task tries twice before each has tried once. If several
+tasks ask for the same messages, only the first tries, because the others would find nothing either. When it finds a
+message, the next one tries. A task that must first wait for a connection gives up its turn meanwhile, because the tasks
+that have the connections may wait for theirs.
 
-No wake-up is lost. A task joins first and looks then, and whatever changes after the thread has said that it watches
-calls again, however many changes one call stands for. While nobody waits it rests, and a put wakes nobody.
+No wake-up is lost. A task joins before it tries, and every change after the beginning of the watch causes a report; one
+report may stand for several changes. While no task waits, the thread rests, and a put wakes no one.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from .jobs import Job, tell
 from .lanes import Lane, gives_way
 
 T = TypeVar("T")
-NOTHING = (NoMessageAvailable, OrderPending)  # a look has found nothing
+NOTHING = (NoMessageAvailable, OrderPending)  # the errors of a try that found no message
 KEPT_SECONDS = 5.0  # how long a thread rests before it ends
 
 
 class _Rests(Exception):
-    """Nobody waits."""
+    """Ends a watch while no task waits."""
 
 
 class WaitingTask:
-    """A task that waits.
+    """A waiting task.
 
     Attributes:
-        key: waiters with the same key ask for the very same.
-        rank: who is served first; smaller is earlier.
+        key: tasks with the same key ask for the same messages.
+        rank: the smallest is served first.
         deadline: by `Clock.monotonic`.
-        has_news: it has a reason to look.
-        turn: done when it may; None: it does not wait for that now.
+        has_news: whether it has a reason to try.
+        turn: done when it may try; None: it does not wait for its turn now.
     """
 
     __slots__ = ("deadline", "has_news", "key", "rank", "timer", "turn")
@@ -54,22 +54,22 @@ class WaitingTask:
 
 
 class QueueWatch:
-    """The tasks that wait for one queue, and the thread that says when they should look.
+    """The tasks that wait for one queue, and the thread that reports when they should try.
 
     Args:
-        lane: for it alone.
-        all: those there are, by queue; this one is out when its thread stops watching.
+        lane: a lane for this watch only.
+        all: all watches, by queue; this one removes itself when its thread stops watching.
     """
 
     def __init__(self, queue: str, clock: Clock, lane: Lane, all: dict[str, QueueWatch]) -> None:
         self.queue, self._clock, self._lane, self._all = queue, clock, lane, all
         self._loop = asyncio.get_running_loop()
-        self._lines: dict[Hashable, deque[WaitingTask]] = {}  # by what they ask for; the first of each looks
-        self._round: deque[WaitingTask] = deque()  # who is still to look in this round
-        self._again = False  # something has happened: another round follows
+        self._lines: dict[Hashable, deque[WaitingTask]] = {}  # by key; the first of each line tries
+        self._round: deque[WaitingTask] = deque()  # the tasks still to try in this round
+        self._again = False  # another round must follow
         self._looking: WaitingTask | None = None
         self._keeping: asyncio.TimerHandle | None = None
-        self._job: Job[None] | None = None  # that the thread is at; None: it rests
+        self._job: Job[None] | None = None  # the thread's current job; None: it rests
         self._is_watching = self._is_told = False
         self._error: BaseException | None = None  # why the thread has stopped watching
 
@@ -79,16 +79,16 @@ class QueueWatch:
         self._lane.connected().internals.watch(self.queue, self._changed)
 
     def _changed(self) -> None:
-        self._is_watching = False  # in this order: `_join` adds a line, and then asks this
+        self._is_watching = False  # in this order: `_join` adds a line, and then reads this
         if self._lane.is_over or not self._lines:
             raise _Rests
         self._is_watching = True
-        if not self._is_told:  # else the loop is still to hear of it, and everyone looks after that
+        if not self._is_told:  # otherwise the loop already has a report to handle, after which all tasks try
             self._is_told = True
             if not tell(self._loop, self._let_look):
                 raise _Rests
 
-    # --- in the loop: who looks
+    # --- in the loop: turns
 
     def _let_look(self) -> None:
         self._is_told, self._again = False, True
@@ -98,7 +98,7 @@ class QueueWatch:
         self._next()
 
     def _go_on(self) -> None:
-        """Somebody waits, and the thread rests. Its call is nobody's: it is made in the context of no task."""
+        """Starts the thread's watch, in an empty context, because it belongs to no task."""
         self._job = Job(self._watch, self._has_ended, self._loop, is_revocable=False)
         contextvars.Context().run(self._lane.give, self._job)
 
@@ -113,7 +113,7 @@ class QueueWatch:
                     self._go_on()
                 return
             self._error = WaitEnded("the queue is not watched any more")
-        except BaseException as error:  # noqa: BLE001 - raised by those who wait
+        except BaseException as error:  # noqa: BLE001 - the waiting tasks raise it
             self._error = error
         if not self._lane.is_over:
             self.end()
@@ -124,7 +124,7 @@ class QueueWatch:
         self._next()
 
     def _next(self) -> None:
-        """The next of this round looks, unless somebody does."""
+        """Gives the next task of this round its turn, unless a task is trying."""
         while self._looking is None:
             if self._round:
                 waiter = self._round.popleft()
@@ -140,12 +140,12 @@ class QueueWatch:
                 return
 
     async def found(self, waiter: WaitingTask, look: Callable[[Callable[[], object]], Awaitable[T]]) -> T:
-        """What the looks of a task that waits find.
+        """Lets a waiting task try until it finds a message; returns that.
 
         Args:
-            look: one look. It raises what is in `NOTHING`, or calls what it is given as soon as it has found something.
+            look: makes one try. It raises an error of `NOTHING`, or calls its argument as soon as it has a message.
 
-        Raises: what the last look raises.
+        Raises: as the last try.
         """
         self._join(waiter)
         try:
@@ -167,11 +167,11 @@ class QueueWatch:
             self._leave(waiter)
 
     def has_line(self, key: Hashable) -> bool:
-        """Whether somebody waits who asks for the same."""
+        """Whether a task with this key waits."""
         return key in self._lines
 
     def _join(self, waiter: WaitingTask) -> None:
-        """The task waits here until it leaves."""
+        """Adds a waiting task."""
         if self._keeping is not None:
             self._keeping.cancel()
             self._keeping = None
@@ -182,7 +182,7 @@ class QueueWatch:
         waiter.has_news = self._error is not None or (self._is_watching and line[0] is waiter)
 
     def _leave(self, waiter: WaitingTask) -> None:
-        """It has something, or gives up. Harmless when repeated."""
+        """Removes a task that has a message or gives up. Harmless when repeated."""
         line = self._lines.get(waiter.key)
         if line is None or waiter not in line:
             return
@@ -198,7 +198,7 @@ class QueueWatch:
             self._keeping = self._loop.call_later(KEPT_SECONDS, self._end_unless_used)
 
     async def _turn(self, waiter: WaitingTask) -> None:
-        """Returns when the task should look: it has the turn until `_has_looked` or `_leave`."""
+        """Returns when the task should try; its turn lasts until `_has_looked` or `_leave`."""
         waiter.turn = self._loop.create_future()
         try:
             if waiter.has_news:
@@ -212,7 +212,7 @@ class QueueWatch:
                 waiter.timer.cancel()
 
     def _has_looked(self, waiter: WaitingTask) -> None:
-        """It has found nothing, or cannot look yet."""
+        """Ends the turn of a task."""
         if self._looking is waiter:
             self._looking = None
         self._next()
@@ -229,7 +229,7 @@ class QueueWatch:
             self._set_timer(waiter)
 
     def _is_late(self, waiter: WaitingTask) -> None:
-        """Its last look comes now."""
+        """Lets a task try a last time."""
         waiter.has_news = True
         self._round.appendleft(waiter)
 
@@ -240,7 +240,7 @@ class QueueWatch:
             self.end()
 
     def end(self) -> Job[None]:
-        """Ends the thread, and the wait of those who still wait; once."""
+        """Ends the thread and all waits; to be called once."""
         if self._keeping is not None:
             self._keeping.cancel()
         if self._all.get(self.queue) is self:
@@ -249,5 +249,5 @@ class QueueWatch:
 
     @property
     def is_used(self) -> bool:
-        """Whether somebody waits."""
+        """Whether a task waits."""
         return bool(self._lines)

@@ -1,4 +1,4 @@
-"""`qm.admin`: what an administrator does to a queue manager; its attributes, process definitions, upkeep, its end."""
+"""`qm.admin`: administration of a queue manager: its attributes, process definitions, upkeep and stop."""
 
 from __future__ import annotations
 
@@ -24,16 +24,15 @@ Progress = Callable[[int, int], object]  # done, and all there is
 
 
 class Admin(Namespace):
-    """The administration of a queue manager, `qm.admin`.
+    """Administration of a queue manager, `qm.admin`.
 
-    Queues of all types are created, altered and deleted by the connection itself: `create_queue`, `alter_queue` and
-    `delete_queue`.
+    To create, alter and delete queues, use the connection itself: `create_queue`, `alter_queue` and `delete_queue`.
     """
 
     # --- the queue manager
 
     def manager_attributes(self) -> ManagerAttributes:
-        """The queue manager's own attributes."""
+        """Returns the queue manager's own attributes."""
         with self._session:
             return self._store.manager()
 
@@ -43,19 +42,20 @@ class Admin(Namespace):
             self._store.alter_manager(dict(changes))
 
     def stop(self) -> None:
-        """Stops the queue manager for everyone: calls that wait, and all later ones, end with 2162."""
-        self._session.check()  # not more: it may end a call that waits on this connection
+        """Stops the queue manager for everyone: waiting calls and all later calls raise 2162."""
+        self._session.check()  # no lock: a call that `stop` ends may be waiting on this connection
         self._store.stop()
 
     # --- process definitions, which name the program that serves a queue (R4.9)
 
     def create_process(self, name: str, *, exist_ok: bool = False, **attributes: Unpack[ProcessKeywords]) -> None:
-        """Defines what program serves a queue. Attributes: see `inorder.model.process_attributes.ProcessAttributes`.
+        """Creates a process definition: the program that serves a queue.
 
-        A queue names it with its attribute `process`; its trigger messages say then what is defined here.
+        A queue refers to it with its attribute `process`; its trigger messages then carry these attributes.
 
         Args:
-            exist_ok: one of this name that is the same is left as it is.
+            exist_ok: accepts an existing definition of this name if it is the same.
+            **attributes: see `inorder.model.process_attributes.ProcessAttributes`.
 
         Raises: ArgumentError, a bad name or attribute; ObjectExists 2100.
         """
@@ -75,28 +75,28 @@ class Admin(Namespace):
             self._store.alter_object(PROCESS, name, before, as_text(altered_process(process_of(before), **changes)))
 
     def delete_process(self, name: str) -> None:
-        """Deletes a process definition; queues that name it trigger nothing any more. Raises: UnknownObject 2085."""
+        """Deletes a process definition; queues that name it stop triggering. Raises: UnknownObject 2085."""
         with self._session:
             self._store.delete_object(PROCESS, name)
 
     def process(self, name: str) -> ProcessAttributes:
-        """A process definition. Raises: UnknownObject 2085."""
+        """Returns a process definition. Raises: UnknownObject 2085."""
         with self._session:
             return process_of(self._store.object(PROCESS, name).attributes)
 
     def processes(self) -> list[ProcessAttributes]:
-        """All process definitions, by name."""
+        """Returns all process definitions, sorted by name."""
         with self._session:
             return [process_of(one.attributes) for one in self._store.objects(PROCESS)]
 
-    # --- what queues hold
+    # --- messages, locks and leases
 
     def clear_queue(self, name: str) -> int:
         """Removes all messages of a local queue, locked ones too, as MQSC's CLEAR QLOCAL; returns how many.
 
-        Of many messages some hundreds go at a time, each time in a transaction of its own, so that other calls come
-        between. Others may then find what is not removed yet. What they have got or locked stays theirs, and what
-        is put after the beginning stays on the queue. If the call is interrupted, the rest stays.
+        Many messages are removed in steps of some hundreds, each in its own transaction, so that other calls can run in
+        between and may find messages that are not removed yet. Messages that others got or locked meanwhile stay
+        theirs, and messages put after the call began stay on the queue. If the call is interrupted, the rest stays.
 
         Raises: ObjectInUse 2042, it is open, not counting idle handles of this connection's own calls by name;
         QueueNotEmpty 2055, it has messages in units of work; WrongQueueType 2043.
@@ -105,11 +105,11 @@ class Admin(Namespace):
 
     @by_name
     def release_lock(self, queue: str, lock_id: int) -> int:
-        """Unlocks all messages that are still locked under a lock id; of how many. Raises: NotFound."""
+        """Unlocks all messages that are still locked under a lock id; returns how many. Raises: NotFound."""
         return self._manager._default(queue).internals.release_lock(lock_id)
 
     def end_lease(self, name: str) -> None:
-        """Backs out a lease before its deadline; it is named as in `units()`. Raises: LeaseOver 9060, it is over."""
+        """Backs out a lease before its deadline; `name` is its name in `units()`. Raises: LeaseOver 9060."""
         if not isinstance(name, str) or not is_storable(name):
             raise LeaseOver(f"there is no lease {written(name)}", lease=name)
         with self._session:
@@ -118,25 +118,25 @@ class Admin(Namespace):
     # --- upkeep
 
     def check_store(self) -> None:
-        """Looks whether the store can be used on; for a program that runs for long, between its calls.
+        """Checks that the store is still usable; for long-running programs, between their calls.
 
         Raises: ConnectionClosed 2018; StoreError with `must_reopen`: the store was deleted, replaced or restored, or a
-            sync to its disk has failed. This process can use it again after it has closed it; after a failed sync, all
-            processes must have closed it.
+            sync to its disk has failed. This process can use it again after closing it; after a failed sync, all
+            processes must close it first.
         """
         self._session.check()
         self._session.services.store.refuse_lost()
 
     def check(self, progress: Progress | None = None) -> list[str]:
-        """Everything that is wrong with the store, in words; empty: it is sound.
+        """Checks the whole store; returns a text for each fault, and an empty list for a sound store.
 
-        It reads everything, each part on one state of it, but for the bodies, which are verified some at a time. Others
-        may work between two parts.
+        It reads the store in parts, each in one transaction, except for the bodies, which it verifies a few at a time.
+        Other programs can work between two parts.
 
         Args:
-            progress: called with the parts that are done and all there are. What it raises ends the check.
+            progress: called with the number of parts done and of all parts. An exception from it ends the check.
 
-        What cannot be read for the damage in it is something that is wrong, and no error.
+        Damage that makes a part unreadable is reported as a fault, not raised.
         """
         _check_progress(progress)
         with self._session:
@@ -150,25 +150,25 @@ class Admin(Namespace):
         return found
 
     def discard_expired(self, limit: int = housekeeping.STEP_MESSAGES) -> int:
-        """Discards expired messages on all queues, up to `limit`; how many it was."""
+        """Discards up to `limit` expired messages on all queues; returns how many."""
         check_whole("limit", limit, 1)
         with self._session:
             return housekeeping.tidy(self._store, limit)
 
     def backup(self, path: str | os.PathLike[str], *, replace: bool = False, progress: Progress | None = None) -> None:
-        """Copies the queue manager to another file as it is at one instant, while all go on using it.
+        """Copies the queue manager, as it is at one instant, to a file, while programs go on using it.
 
-        The copy is a store of its own, which `inorder.connect` opens. What was committed before the call is in it.
-        Units of work that are open stay out of it: they are backed out when the copy is first opened.
+        `inorder.connect` can open the copy. It contains everything committed before the call. The first open of the
+        copy backs out units of work that were open.
 
         Args:
-            path: of the copy. It appears there when it is whole and on disk.
-            replace: a file that is there is replaced; without it, it is refused.
-            progress: called with the bytes copied and the bytes in all, for each few MiB and at the end. What it
-                raises ends the backup.
+            path: the copy's path. The file appears there when it is complete and on disk.
+            replace: replaces an existing file; otherwise an existing file is refused.
+            progress: called with the bytes copied and the bytes in all, every few MiB and at the end. An exception
+                from it ends the backup.
 
-        Raises: ArgumentError, a file is there, or it is the store itself; CallerError 2298, the queue manager is in
-        memory; StoreError, the path cannot be written, or somebody has it open; StoreFull 2192.
+        Raises: ArgumentError, the file exists, or is the store itself; CallerError 2298, the queue manager is in
+        memory; StoreError, the path cannot be written, or a program has it open; StoreFull 2192.
         """
         if not isinstance(path, str | os.PathLike) or not is_path(path):
             raise bad_argument("path", path, "the path of a file, in UTF-8")

@@ -1,4 +1,4 @@
-"""A browse of all messages, as a loop. It knows its position and how it ended, and can continue from a token.
+"""A browse of all messages, as a loop. It knows its position and how it ended; another loop can continue from there.
 
 If each call is a round trip to a server, the loop fetches pages ahead. A page holds the messages that consecutive calls
 would have shown at one moment (`stores/engine/paging.py`). The handle's cursor moves with each message that the loop
@@ -22,16 +22,16 @@ from ..rules.ordering import UNSET, Cursor
 from ..stores.seam.records import GetOutcome
 from .session import Session
 
-PAGES: Final = (4, 8, 256)  # messages of the first page, how many times more those of the next, and of any at most
+PAGES: Final = (4, 8, 256)  # messages of the first page, the factor for each next page, and the largest page
 PAGE_SECONDS: Final = 1.0
 
 
 class BrowsePosition(NamedTuple):
-    """Where a browse stands.
+    """The position of a browse.
 
     Args:
-        token: of a strict browse; None: a relaxed one has none.
-        awaits: the next member of the group, or piece of the message, inside which it stands; None: it is in none.
+        token: the token of a strict browse; None: a relaxed one has none.
+        awaits: the next member of the group, or segment of the message, that it is inside; None: it is inside none.
     """
 
     token: str | None = None
@@ -39,10 +39,10 @@ class BrowsePosition(NamedTuple):
 
 
 class FetchedPage:
-    """Messages that a loop has fetched ahead, each with what the handle becomes by it.
+    """Messages that a loop has fetched ahead, each with the handle's state after it.
 
     Attributes:
-        fetch: how many it fetches next.
+        fetch: the size of the next page.
     """
 
     __slots__ = ("_calls", "_cursor", "_outcomes", "_until", "fetch")
@@ -52,16 +52,16 @@ class FetchedPage:
         self._calls, self._cursor, self._until, self.fetch = 0, UNSET, 0.0, PAGES[0]
 
     def fill(self, outcomes: Iterable[GetOutcome], now: float) -> GetOutcome | None:
-        """A new page; the first of it."""
+        """Takes a new page; returns its first message."""
         self._outcomes, self._until = iter(outcomes), now + PAGE_SECONDS
         return next(self._outcomes, None)
 
     def stands(self, session: Session, cursor: Cursor) -> None:
-        """The loop has given a message; nothing is to happen until the next one."""
+        """Notes the state after the loop yielded a message; any change before the next one discards the page."""
         self._calls, self._cursor = session.calls, cursor
 
     def next(self, session: Session, cursor: Cursor) -> GetOutcome | None:
-        """What comes next, if the page is still good."""
+        """Returns the next message of the page, or None if the page is used up or no longer valid."""
         is_good = session.calls == self._calls + 1 and cursor is self._cursor and session.services.now() < self._until
         outcome = next(self._outcomes, None)
         if outcome is None:
@@ -81,12 +81,12 @@ class Browsed(Protocol):
 
 
 class BrowsedOn(Protocol):
-    """The part of it that is not for programs."""
+    """The internals of that handle."""
 
     def browse_on(self, options: GetOptions, page: FetchedPage) -> Got: ...
 
     def go_on(self, token: str, options: GetOptions) -> GetOptions:
-        """Puts the cursor where a token says; the options with which the browse goes on from there."""
+        """Moves the cursor to the position in a token; returns the options for the rest of the browse."""
         ...
 
     @property
@@ -94,15 +94,15 @@ class BrowsedOn(Protocol):
 
 
 class Browsing(Iterator[Got]):
-    """The messages that a browse shows, one after another; made by `browse` of a queue manager or a handle.
+    """An iterator over the messages of a browse; made by `browse` of a queue manager or a handle.
 
         for message in (browsing := qm.browse("ORDERS", logical=True, read_order="strict")):
             ...
-        if browsing.awaits:  # it ended inside a group: this member is not there yet
+        if browsing.awaits:  # it ended inside a group, before this member
             ...
 
-    The loop ends where there is nothing more to show. A strict one that is withheld for order raises OrderPending with
-    the `token` of the place; `qm.browse("ORDERS", after=token)` goes on from there, also after a restart.
+    The loop ends after the last message. A strict loop that must wait for a pending message raises OrderPending with a
+    `token`; `qm.browse("ORDERS", after=token)` continues from there, also after a restart.
     """
 
     def __init__(self, opening: AbstractContextManager[Browsed], options: GetOptions, after: str | None) -> None:
@@ -113,19 +113,19 @@ class Browsing(Iterator[Got]):
         return next(self._messages)
 
     def close(self) -> None:
-        """Ends the loop early, and closes the handle if the loop has one of its own. Harmless when repeated."""
+        """Ends the loop early, and closes the handle if the loop opened it. Harmless when repeated."""
         self._messages.close()
 
     @property
     def token(self) -> str | None:
-        """Where it stands, or stood at its end, for `browse(..., after=token)`; a relaxed browse has none."""
+        """The current or last position, for `browse(..., after=token)`; None in a relaxed browse."""
         return self._where.token
 
     @property
     def awaits(self) -> Numbers | None:
-        """The member of a group, or piece of a message in segments, that comes next; None: it is inside none.
+        """The next member of the group, or segment of the message, that the browse is inside; None: it is inside none.
 
-        If the loop has ended and this is not None, it ended inside that group: the member is not there, or is pending.
+        If the loop has ended and this is not None, it ended inside that group: the member is missing or pending.
 
         Rules: B-44.
         """
@@ -139,11 +139,11 @@ class Browsing(Iterator[Got]):
 
 @dataclass(slots=True)
 class _Place:
-    """What the loop and its owner share, so that neither holds the other: a loop that is dropped ends at once.
+    """The state shared by the loop and its owner. Neither refers to the other, so a dropped loop ends at once.
 
     Attributes:
         browsed: the handle, while the loop runs.
-        last: where it stood at the end.
+        last: the position at the end.
     """
 
     browsed: Browsed | None

@@ -2,8 +2,8 @@
 
 * `ClaimReader` removes messages exactly once. It takes them in numbered claims, which any number of processes can read
   any number of times, and confirms a claim once its work is on disk.
-* `BulkBrowser` reads the messages that a browse would show, in stretches that can be read in parallel.
-* `Stager` writes rows next to the queue, where they are not visible. `qm.bulk.settle_staging` puts the rows of
+* `BulkBrowser` reads the messages that a browse would show, in stretches that several readers can read in parallel.
+* `Stager` writes rows next to the queue, where nobody sees them. `qm.bulk.settle_staging` puts the rows of
   several stagers in one step, exactly once for each key.
 
 Rows are plain tuples in the order of `BULK_COLUMNS`. Their pages also offer whole columns. The Spark source and sink
@@ -48,17 +48,18 @@ NAME_LENGTH_MAX = 200
 
 
 class ClaimReader:
-    """An application that removes messages in claims, each exactly once (spec/spark.md, 2).
+    """A reader that removes messages in claims, each exactly once (spec/spark.md, 2).
 
-    Its checkpoint is the number of the last claim whose work is done. For each claim: write down that it comes, `plan`,
-    `read` its slices, write down that it is done; the next `claim` confirms it, or `settle`.
+    The application's checkpoint is the number of the last finished claim. For each claim it records the start, calls
+    `plan`, reads the slices with `read`, and records the end. The next `claim`, or `settle`, then confirms the claim.
 
     Args:
         queue: a handle that is open for input.
-        application: 1 to 200 characters. One reader of the queue at a time may work under a name: a later start of
-            another one ends this one's (Fenced).
-        epoch: of the start whose work this one shares; None: `begin` must be called.
-        delivers: False: what it confirms has gone on to another queue, where its reader is. Then COD is not reported.
+        application: 1 to 200 characters. Only one reader of a queue may work under a name at a time: a later start
+            under the name fences this reader (Fenced).
+        epoch: the epoch of a start whose work this reader shares; None: call `begin` first.
+        delivers: False if the messages have moved on to another queue, where they will be delivered. Then COD is not
+            reported.
     """
 
     def __init__(self, queue: Queue, application: str, *, epoch: int | None = None, delivers: bool = True) -> None:
@@ -69,7 +70,7 @@ class ClaimReader:
         self._delivers = delivers
 
     def begin(self) -> ClaimStart:
-        """Starts the application: it takes a higher epoch, earlier starts are fenced. Raises: NotOpenFor 2037."""
+        """Starts the application with a higher epoch, which fences earlier starts. Raises: NotOpenFor 2037."""
         with self._queue.session:
             store, handle = self._queue.opened_for("input")
             start = store.begin_claims(handle, self.application)
@@ -86,23 +87,23 @@ class ClaimReader:
         horizon: int | None = None,
         ahead: bool = False,
     ) -> Claim | None:
-        """Confirms all claims up to `start`, and takes the next messages; None: there are none.
+        """Confirms all claims up to `start`, and claims the next messages; returns None if it finds none.
 
-        A claim that was taken and never planned is given again.
+        A claim that was taken but never planned is returned again.
 
         Args:
-            ahead: claim `start` is planned and not done; the next one is taken before it is asked for, so that it is
-                there at once: the call that asks for it gets it, whatever its other arguments say. It only notes that
-                `start` is done: `settle` then removes the messages. `return_ahead`, and a reader that begins or
-                releases, returns what was taken ahead to its place. None also: it is taken already, or claim
-                `start` is not planned, or it ends inside a group.
+            ahead: takes the next claim early, while claim `start` is planned and not yet done. The later call that asks
+                for that claim returns it at once, whatever its other arguments say, and only notes that `start` is
+                done; `settle` then removes the messages. `return_ahead`, or a reader that begins or releases, returns
+                the messages to their places. With `ahead` the call also returns None if the claim is already taken, or
+                if claim `start` is not planned or ends inside a group.
             options: `logical`, `complete`, `all_messages`, `read_order`.
-            most, most_bytes: messages, and bytes of bodies; but one message is always taken, or with `all_messages`
-                one group.
-            horizon: nothing with a higher number is taken.
+            most, most_bytes: the largest number of messages, and of bytes of bodies; but the call takes at least one
+                message, or with `all_messages` one group.
+            horizon: takes no message with a higher number.
 
-        Raises: Fenced; CheckpointTooOld, CheckpointLost: `start` does not go on where this application stands;
-        GetInhibited 2016; OrderUnsupported.
+        Raises: Fenced; CheckpointTooOld, CheckpointLost: `start` is not the application's position; GetInhibited 2016;
+        OrderUnsupported.
         """
         _check_limits(options, most, most_bytes, horizon)
         check_whole("start", start)
@@ -112,13 +113,13 @@ class ClaimReader:
             return store.claim(ClaimRequest(self._claimer(handle), start, options, most, most_bytes, horizon, ahead))
 
     def return_ahead(self) -> int:
-        """Returns the messages of a claim that was taken ahead to their places; how many. Raises: Fenced."""
+        """Puts the messages of a claim taken ahead back into their places; returns their number. Raises: Fenced."""
         with self._queue.session:
             store, handle = self._queue.opened_for("input")
             return store.return_ahead(self._claimer(handle))
 
     def plan(self, after: int, upto: int, slices: int = 1) -> Sequence[Slice]:
-        """Begins the work on the claims behind `after`: their slices, cut nowhere inside a group, always the same.
+        """Returns the slices of the claims after `after`; repeated calls return the same ones. No slice cuts a group.
 
         Raises: Fenced, CheckpointTooOld, CheckpointLost.
         """
@@ -130,7 +131,7 @@ class ClaimReader:
             return store.plan_claims(self._claimer(handle), after, upto, slices)
 
     def skip(self, upto: int) -> None:
-        """Counts claim `upto` as over though it was never taken: the checkpoint knows it, and it has no messages.
+        """Counts claim `upto` as finished without messages, because the checkpoint names it but it was never taken.
 
         Harmless when repeated. Raises: Fenced; CheckpointLost: a claim is open, or `upto` is not the next one.
         """
@@ -140,7 +141,7 @@ class ClaimReader:
             store.plan_claims(self._claimer(handle), upto, upto, 0)
 
     def read(self, part: Slice) -> Iterator[BulkPage]:
-        """The rows of a slice, in pages. Nothing changes. Raises: Fenced; CheckpointTooOld, the claim is over."""
+        """Yields the rows of a slice in pages; changes nothing. Raises: Fenced; CheckpointTooOld, the claim is over."""
         check_instance("part", part, Slice, "a Slice from plan()")
         first = part.first
         while first <= part.last:
@@ -151,7 +152,7 @@ class ClaimReader:
             first += len(page)
 
     def settle(self, upto: int) -> int:
-        """Confirms claims up to this one; how many messages went for good. Harmless when repeated."""
+        """Confirms claims up to `upto`; returns the number of messages removed for good. Harmless when repeated."""
         check_whole("upto", upto)
         with self._queue.session:
             store, handle = self._queue.opened_for("input")
@@ -167,7 +168,7 @@ class BulkBrowser:
     """Browses a queue in bulk; removes nothing.
 
     Args:
-        queue: a handle that is open for browse. Its own cursor is not moved.
+        queue: a handle that is open for browse. Its own cursor does not move.
     """
 
     def __init__(self, queue: Queue) -> None:
@@ -183,12 +184,12 @@ class BulkBrowser:
         slices: int = 1,
         horizon: int | None = None,
     ) -> Survey:
-        """What a browse would show next: where it then stands, and the stretches to read.
+        """Returns the stretches that a browse would read next, and its cursor after them.
 
         Args:
             options: `logical` (whole groups only), `read_order`.
-            cursor: where a strict browse stands; of a relaxed one there is none.
-            slices: in about how many stretches; there are more where several priorities are there.
+            cursor: the position of a strict browse; a relaxed one has none.
+            slices: the approximate number of stretches; several priorities need more.
 
         Raises: GetInhibited 2016; OrderUnsupported, a strict survey of an unordered queue.
         """
@@ -200,7 +201,7 @@ class BulkBrowser:
             return store.survey(SurveyRequest(handle, options, cursor, most, most_bytes, slices, horizon))
 
     def read(self, stretch: Stretch) -> Iterator[BulkPage]:
-        """The rows that are there of a stretch, in pages."""
+        """Yields the rows of a stretch that the queue still has, in pages."""
         check_instance("stretch", stretch, Stretch, "a Stretch from survey()")
         after: tuple[Any, ...] | None = ()
         while after is not None:
@@ -212,16 +213,16 @@ class BulkBrowser:
 
     @property
     def incarnation(self) -> int:
-        """Names the queue since it was created: one made again under its name has another."""
+        """A number for this creation of the queue: a queue created again under its name has another."""
         self._queue.checked_for("browse")
         return self._queue.incarnation
 
     def token(self, cursor: Cursor) -> str:
-        """The strict cursor as a token, to go on from after a restart."""
+        """Returns a strict cursor as a token, for continuing after a restart."""
         return encode(self.incarnation, cursor, NOTHING_OPEN)
 
     def cursor(self, token: str) -> Cursor | None:
-        """The cursor that a token holds; None: the token is of another queue of this name.
+        """Returns the cursor in a token, or None if the token belongs to another queue of this name.
 
         Raises: ArgumentError, it is not a token.
         """
@@ -230,15 +231,15 @@ class BulkBrowser:
 
 
 class Stager:
-    """Writes rows beside a queue, in bulk: on disk when a call returns, and seen by nobody until they are settled.
+    """Stages rows for a queue in bulk: they are on disk when a call returns, but nobody sees them until they settle.
 
     Args:
         queue: a handle that is open for output.
-        name: of this staging, one that is used once only.
-        lasts: seconds until what was staged and never settled is undone.
-        checks_numbers: whether the sequence numbers of groups whose ids the rows bring must follow each other when the
-            rows are settled; False for messages that are carried over as they were found.
-        arrives: False: they were on another queue before, so that COA is not reported.
+        name: the name of this staging, to be used only once.
+        lasts: seconds after which rows that were never settled are dropped.
+        checks_numbers: whether settling checks that the sequence numbers of groups with given ids are consecutive;
+            False for messages that are transferred as they are.
+        arrives: False if the messages come from another queue; then COA is not reported.
     """
 
     def __init__(
@@ -257,9 +258,10 @@ class Stager:
         """Adds rows.
 
         Args:
-            columns: of `count` values each, by the names of `STAGED_COLUMNS`; the put's default for what is missing.
+            columns: columns of `count` values each, by the names of `STAGED_COLUMNS`; a missing column takes the
+                default of a put.
 
-        Raises: ArgumentError, MessageTooBig 2030, StoreFull; nothing of this call is staged then.
+        Raises: ArgumentError, MessageTooBig 2030, StoreFull; the call has then staged nothing.
         """
         check_instance("columns", columns, Mapping, "a mapping of names to columns")
         with self._queue.session:
@@ -271,7 +273,7 @@ class Stager:
 
     @property
     def staged(self) -> Staged:
-        """What to settle."""
+        """The name and count of this staging, for `settle_staging`."""
         return Staged(self.name, self.count)
 
 
@@ -279,14 +281,14 @@ class Bulk(Namespace):
     """Claims and staged rows of a queue manager, `qm.bulk`."""
 
     def claims(self) -> Sequence[Claims]:
-        """The claims and the progress of each application, by queue and application."""
+        """Returns the claims and the progress of each application, sorted by queue and application."""
         with self._session:
             return self._store.claims()
 
     def finish_claims(self, queue: str, application: str, upto: int) -> int:
-        """Confirms claims up to `upto` of an application that has stopped for good; of how many messages.
+        """Confirms the claims up to `upto` of an application that has stopped for good; returns how many messages.
 
-        A reader that still runs is fenced. Raises: NotFound, it never claimed; CheckpointLost, no such claim.
+        A running reader is fenced. Raises: NotFound, the application never claimed; CheckpointLost, no such claim.
         """
         check_name("application", application)
         check_whole("upto", upto)
@@ -294,21 +296,21 @@ class Bulk(Namespace):
             return self._store.finish_claims(queue, application, upto)
 
     def release_claims(self, queue: str, application: str) -> int:
-        """Returns the messages of open claims to their places, of how many: the checkpoint is lost.
+        """Returns the messages of open claims to their places, after the checkpoint was lost; returns how many.
 
-        A reader that still runs is fenced. What it has done with the messages, it, or the next reader, does again.
-        Raises: NotFound, it never claimed.
+        A running reader is fenced. It or the next reader will process these messages again. Raises: NotFound, the
+        application never claimed.
         """
         check_name("application", application)
         with self._session:
             return self._store.release_claims(queue, application)
 
     def leave_claimed_group(self, queue: str, application: str) -> bool:
-        """The operator's way for an application that claimed groups in parts and has stopped for good.
+        """Makes an application that claimed part of a group and has stopped for good leave that group.
 
-        It holds strict logical readers back no more: what is left of the group that it is inside is reached by a match
-        on group id and sequence number. A reader that still runs is fenced; one that starts again goes on behind the
-        group. What it holds in a claim it goes on holding.
+        It then no longer holds back strict logical readers; a match on group id and sequence number reaches the rest
+        of the group. A running reader is fenced; one that starts again continues after the group. Messages in open
+        claims stay claimed.
 
         Returns: whether it was inside a group. Raises: NotFound, it never claimed anything there.
 
@@ -319,13 +321,13 @@ class Bulk(Namespace):
             return self._store.leave_claimed_group(queue, application)
 
     def settle_staging(self, key: LedgerKey, stagings: Sequence[Staged], *, after: str | None = None) -> Settled:
-        """The put of staged rows, all or none, once for each key: if the key is in the ledger they are dropped.
+        """Puts staged rows, all or none, once for each key; if the ledger already has the key, the rows are dropped.
 
         Args:
-            after: the batch that must be the last of the key's query, as `last_settled` gave it; None: any.
+            after: the batch that must be the last one of the key's query, as `last_settled` returned it; None: any.
 
-        Raises: Fenced, another batch than `after` is the last; StagingGone, one is missing or has another count;
-        QueueFull 2053; PutInhibited 2051; InconsistentCall, sequence numbers with a gap. Nothing has changed then.
+        Raises: Fenced, another batch than `after` is the last; StagingGone, a staging is missing or has another count;
+        QueueFull 2053; PutInhibited 2051; InconsistentCall, sequence numbers with a gap. An error changes nothing.
         """
         check_instance("key", key, LedgerKey, "a LedgerKey")
         if not isinstance(stagings, Sequence) or not all(isinstance(one, Staged) for one in stagings):
@@ -334,20 +336,20 @@ class Bulk(Namespace):
             return self._store.settle_staging(key, stagings, after, self._session.owner)
 
     def undo_staging(self, names: Sequence[str]) -> int:
-        """Drops what was staged under these names; of how many rows. Unknown names are passed over."""
+        """Drops the rows staged under these names; returns their number. Unknown names are ignored."""
         if isinstance(names, str | bytes | bytearray | memoryview) or not isinstance(names, Sequence):
             raise bad_argument("names", names, "a list of names")
         with self._session:
             return self._store.undo_staging(names)
 
     def in_ledger(self, queue: str, key: LedgerKey) -> Noted | None:
-        """When staged rows were settled under this key on a queue, and how many messages that put; None: never."""
+        """Returns when rows were settled under this key on a queue, and how many messages that put; None: never."""
         check_instance("key", key, LedgerKey, "a LedgerKey")
         with self._session:
             return self._store.in_ledger(queue, key)
 
     def last_settled(self, queue: str, application: str, query: str) -> str:
-        """The batch that was settled last on a queue for an application and query; empty: none was."""
+        """Returns the last batch settled on a queue for an application and query; empty: none was."""
         with self._session:
             return self._store.last_settled(queue, application, query)
 

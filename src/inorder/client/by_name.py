@@ -1,4 +1,4 @@
-"""The calls of a connection that name a queue, and the default handles that they go through."""
+"""The calls of a connection that name a queue, and the default handles that they use."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ FOR_BROWSE = OpenOptions(browse=True)
 
 
 class Elsewhere(NamedTuple):
-    """The name of a queue, and of the queue manager that has it; no tuple that a caller gives as a name is one."""
+    """The name of a queue and of its queue manager; a tuple that a caller gives as a name is refused."""
 
     queue: str
     manager: str
 
 
 Name = str | Elsewhere
-HERE = ""  # the default, which a put by name knows by `is`: what is given may be nothing that can be compared
+HERE = ""  # the default, recognized by `is`: a caller's value may not support comparison
 
 
 class NamesQueues(Protocol):
@@ -49,9 +49,9 @@ class NamesQueues(Protocol):
 
 
 def by_name(call: F) -> F:
-    """A call on the default handle of the queue that is its first argument, made again where that can help.
+    """Decorates a call on the default handle of the queue in its first argument: repeats it where that can help.
 
-    At the limit of handles another one is closed first. If the queue was deleted the handle is opened anew, once.
+    At the limit of handles it closes another default handle first. If the queue was deleted it reopens the handle once.
     """
 
     @functools.wraps(call)
@@ -74,14 +74,14 @@ def by_name(call: F) -> F:
 
 
 class CallsByName:
-    """The calls of a connection that name a queue, through a default handle for each queue."""
+    """The calls of a connection that name a queue; each queue has a default handle."""
 
     _session: Session
     _store: Store
-    _queues: OrderedDict[Name, Queue]  # the one used last is the last
+    _queues: OrderedDict[Name, Queue]  # the most recently used is last
 
     def close_queue(self, name: str, *, manager: str = "") -> Reason | None:
-        """Closes the default handle of a queue; the warning as `Queue.close`, None if it was not open."""
+        """Closes the default handle of a queue; returns the warning of `Queue.close`, or None if it was not open."""
         return self._close_default(name_of(name, manager)) if isinstance(name, str) else None
 
     def _close_default(self, name: Name) -> Reason | None:
@@ -93,7 +93,7 @@ class CallsByName:
         return warning
 
     def _close_idle(self, handles: Set[int]) -> bool:
-        """Closes these if all are default handles that nobody would miss; whether they were."""
+        """Closes these handles if all are idle default handles; returns whether it did."""
         idle = {queue.internals.number: name for name, queue in self._queues.items() if queue.internals.is_idle}
         if not handles <= idle.keys():
             return False
@@ -102,7 +102,7 @@ class CallsByName:
         return True
 
     def _default(self, name: Name) -> Queue:
-        """The default handle of a queue, not opened before a call needs it; the one used last is the last."""
+        """Returns the default handle of a queue, which the first call that needs it opens."""
         queue = self._queues.get(name) if isinstance(name, str | Elsewhere) else None
         if queue is None or queue.closed:
             self._check_no_model(name)
@@ -138,11 +138,11 @@ class CallsByName:
             )
 
     def _make_room(self, queue: str = "", manager: str = HERE) -> bool:
-        """At the limit of handles: closes the default handle used longest ago that nobody would miss; whether any.
+        """At the limit of handles: closes the idle default handle used longest ago; returns whether it found one.
 
         Args:
-            queue, manager: whose default handle the call is on. If that is open the limit is another's, which what the
-                call was given has reached: a stream, or a function.
+            queue, manager: the queue whose default handle the call uses. If that handle is open, the call itself did
+                not reach the limit: a stream or function that the caller passed did, through calls of its own.
         """
         own = self._queues.get(name_of(queue, manager))
         if own is not None and own.internals.number and not own.closed:
@@ -153,10 +153,11 @@ class CallsByName:
         return idle is not None
 
     def _renew(self, queue: str, manager: str = HERE) -> bool:
-        """The queue of a default handle was deleted: closes it; whether another queue has the name now.
+        """Closes a default handle whose queue was deleted; returns whether the call may be repeated on a new queue.
 
-        A handle inside a group is closed alone: the group is not silently begun again. If the handle has its queue the
-        error is another's, of a stream or a function that the call was given: that has read or done something.
+        If the handle was inside a group, the call is not repeated: that would silently begin the group again. If the
+        queue of the handle still exists, the error came from a stream or function that the caller passed, which has
+        read or done something.
         """
         name = name_of(queue, manager)
         own = self._queues.get(name)
@@ -171,7 +172,7 @@ class CallsByName:
         return False
 
     def _has_queue(self, handle: Queue) -> bool:
-        """Whether the queue of an open handle is there still."""
+        """Whether the queue of an open handle still exists."""
         try:
             with self._session:
                 if handle.internals.number:
@@ -195,15 +196,15 @@ class CallsByName:
         """Puts one message through the default handle of a queue; see `Queue.put`.
 
         Args:
-            manager: the queue manager that has the queue, as with `open`.
-            **keywords: fields of the message; `Message` has their meaning: report=0, message_type=8, expiry=None,
+            manager: the queue manager that has the queue, as in `open`.
+            **keywords: fields of the message, see `Message`: report=0, message_type=8, expiry=None,
                 feedback=0, encoding=546, coded_character_set_id=0, format="", priority=None, persistent=None,
                 message_id=b"", correlation_id=b"", reply_to_queue="", reply_to_queue_manager="", user_identifier="",
                 accounting_token=b"", application_identity_data="", put_application_type=0, put_application_name="",
                 put_at=0.0, application_origin_data="", group_id=b"", sequence_number=1, offset=0, flags=0,
-                original_length=-1, delay=0.0, transmission=None, properties={}. And options; `PutOptions` has their
-                meaning: syncpoint=None, logical=False, new_message_id=False, new_correlation_id=False,
-                context="default", confirm_id=0, uid=None, resend=False, deduplicate=None, deduplicate_for=3600.0.
+                original_length=-1, delay=0.0, transmission=None, properties={}. And options, see `PutOptions`:
+                syncpoint=None, logical=False, new_message_id=False, new_correlation_id=False, context="default",
+                confirm_id=0, uid=None, resend=False, deduplicate=None, deduplicate_for=3600.0.
         """
         name = queue if manager is HERE else name_of(queue, manager)
         return self._default(name).put(body, options, **keywords)
@@ -217,7 +218,7 @@ class CallsByName:
         manager: str = "",
         **keywords: Unpack[PutCall],
     ) -> PutResult:
-        """Puts a value as JSON, which `Message.json` of the message is again; see `Message.of_json`, `Queue.put`."""
+        """Puts a value as JSON; `Message.json` of a get gives it back. See `Message.of_json` and `Queue.put`."""
         return self.put(queue, Message.of_json(value), options, manager=manager, **keywords)
 
     def put_many(
@@ -230,7 +231,7 @@ class CallsByName:
         **keywords: Unpack[PutCall],
     ) -> list[PutResult]:
         """Puts messages in order, all or none; see `put` and `Queue.put_many`."""
-        again = list(messages) if isinstance(messages, Iterator) else messages  # for a call that is made twice
+        again = list(messages) if isinstance(messages, Iterator) else messages  # the call may be repeated
         return self._put_many(queue, again, options, manager=manager, **keywords)
 
     @by_name
@@ -245,7 +246,7 @@ class CallsByName:
         """Removes one message and returns it; see `Queue.get`.
 
         Args:
-            **keywords: `GetOptions` has their meaning: wait=0, syncpoint=None, syncpoint_if_persistent=False,
+            **keywords: see `GetOptions`: wait=0, syncpoint=None, syncpoint_if_persistent=False,
                 logical=False, complete=False, all_segments=False, all_messages=False, match=EVERYTHING, selector=None,
                 under_cursor=False, buffer=None, accept_truncated=False, read_order=None, confirm_id=0, lock_id=0.
         """
@@ -259,12 +260,12 @@ class CallsByName:
         return self._default(queue).get_many(count, options, **keywords)
 
     def browse(self, queue: str, *, after: str | None = None, **keywords: Unpack[BrowseKeywords]) -> Browsing:
-        """Copies every suitable message, from the first on, or on from a token; see `Queue.browse`.
+        """Copies every suitable message, from the first or after a token; see `Queue.browse`.
 
-        Each call has a handle of its own, closed at the end of the loop, so loops may be nested.
+        Each call opens its own handle and closes it at the end of the loop, so loops may be nested.
 
         Args:
-            **keywords: `GetOptions` has their meaning: wait=0, logical=False, complete=False, all_segments=False,
+            **keywords: see `GetOptions`: wait=0, logical=False, complete=False, all_segments=False,
                 all_messages=False, match=EVERYTHING, selector=None, lock=False, mark_handle=False, mark_co_op=False,
                 unmarked=False, unmark_handle=False, unmark_co_op=False, buffer=None, accept_truncated=False,
                 read_order=None.
@@ -278,11 +279,11 @@ class CallsByName:
 
     @by_name
     def leave_group(self, queue: str) -> bool:
-        """Leaves the group that the default handle of a queue is inside for its gets; see `Queue.leave_group`."""
+        """Leaves the group that gets through the default handle of a queue are inside; see `Queue.leave_group`."""
         return self._default(queue).leave_group()
 
     def group(self, queue: str, *, manager: str = "") -> groups.GroupWriter:
-        """A block that puts one group in logical order, through a handle of its own; see `GroupWriter` and `put`."""
+        """Returns a block that puts one group in logical order, through its own handle; see `GroupWriter`, `put`."""
         name = name_of(queue, manager)
         self._check_no_model(name)
         return groups.GroupWriter(self._session, self._open(name, FOR_OUTPUT))
@@ -295,15 +296,16 @@ class CallsByName:
         match: Match = EVERYTHING,
         read_order: ReadOrder | None = None,
     ) -> Generator[Got, None, None]:
-        """A complete group in order, or one message in no group, segments joined; taken as one step.
+        """Gets a complete group in order, or one message in no group, in one step; segments are joined.
 
         Args:
-            wait: seconds to wait until a whole group is there, from 0; or `FOREVER`.
-            match: which group: what its first message must be.
-            read_order: "strict", "relaxed" or "notify"; None: as the queue says.
+            wait: seconds to wait for a complete group, from 0; or `FOREVER`.
+            match: selects the group by its first message.
+            read_order: "strict", "relaxed" or "notify"; None: the queue's default.
 
-        Outside a unit of work it makes one: committed when the loop ends, backed out when it is left early. Until
-        then puts and gets of this connection belong to that unit; an iterator kept in a name wants its `close()`.
+        Outside a unit of work it begins one: the end of the loop commits it, leaving the loop early backs it out. Until
+        then puts and gets of this connection belong to that unit. If you keep the iterator in a variable, call its
+        `close()`.
 
         Raises: NoMessageAvailable 2033; InconsistentCall 2241, the default handle is inside a group; as `Queue.get`.
         """
@@ -336,7 +338,7 @@ class CallsByName:
         handle = self._default(queue)
         return groups.get_stream(self._session, handle, stream, wait=wait, match=match, as_group=as_group)
 
-    # --- confirmed calls: confirm ids, lock ids and unique ids live per queue (A-15)
+    # --- confirmed calls: each queue has its own confirm ids, lock ids and unique ids (A-15)
 
     @by_name
     def confirm_put(self, queue: str, uid: UniqueId, *, confirm_id: int = 0) -> Reason | None:
@@ -363,12 +365,12 @@ class CallsByName:
 
     @by_name
     def unlock(self, queue: str, uid: UniqueId, *, lock_id: int) -> None:
-        """Frees one message that `browse_and_lock` locked. Raises: NotFound, WrongState, LockMismatch."""
+        """Unlocks one message that `browse_and_lock` locked. Raises: NotFound, WrongState, LockMismatch."""
         self._default(queue).unlock(uid, lock_id=lock_id)
 
     @by_name
     def delete(self, queue: str, uid: UniqueId, *, lock_id: int = 0) -> None:
-        """Removes one message, unlocked, or locked under `lock_id`; see `Queue.delete`."""
+        """Removes one message that is unlocked or locked under `lock_id`; see `Queue.delete`."""
         self._default(queue).delete(uid, lock_id=lock_id)
 
     @by_name
@@ -378,8 +380,8 @@ class CallsByName:
 
 
 def name_of(queue: str, manager: str) -> Name:
-    """A queue, and the queue manager that has it, if one is named. Raises: ArgumentError 2058, it is not a name."""
+    """Returns the name of a queue, with its queue manager if one is named. Raises: ArgumentError 2058, a bad name."""
     if isinstance(manager, str) and manager == HERE:
         return queue
     manager = check_queue_name(manager, argument="manager", reason=Reason.Q_MGR_NAME_ERROR)
-    return Elsewhere(queue, manager) if isinstance(queue, str) else queue  # which is then refused as a name here is
+    return Elsewhere(queue, manager) if isinstance(queue, str) else queue  # the open then refuses it

@@ -29,14 +29,14 @@ LEASE = Seconds(0, LOCK_SECONDS_MAX, above=True, also={"None for no end": None})
 
 
 def check_use(use: object) -> None:
-    """What a handle is to be open for."""
+    """Raises: ArgumentError, not a use of a handle."""
     USE.check("use", use)
 
 
 class ConfirmedCalls(ABC):
-    """The calls of `Queue` about confirm ids, lock ids and unique ids, which live per queue.
+    """The calls of `Queue` that use confirm ids, lock ids and unique ids; each queue has its own.
 
-    They act at once, never in a unit of work, and what they hold survives a restart.
+    They act at once, never in a unit of work. The messages that they hold stay held over a restart.
 
     Rules: A-15.
     """
@@ -52,12 +52,13 @@ class ConfirmedCalls(ABC):
     def _need_nothing(self) -> None: ...
 
     def confirm_put(self, uid: UniqueId, *, confirm_id: int = 0) -> Reason | None:
-        """Makes a message that was put under a confirm id visible; on an order=commit queue it is placed now.
+        """Makes a message that was put under a confirm id visible; on an order=commit queue it gets its place now.
 
         Args:
-            confirm_id: if given, it must be the one of the put.
+            confirm_id: if given, it must be the put's.
 
-        Returns: the warning NOT_FOUND if the message is not there; None also if it is visible already.
+        Returns: the warning NOT_FOUND if the queue does not have the message; None otherwise, also if it was already
+        visible.
 
         Raises: ConfirmIdMismatch; WrongState, a unit of work holds it. It acts at once, never in a unit of work.
 
@@ -68,9 +69,9 @@ class ConfirmedCalls(ABC):
     def confirm_get(self, uid: UniqueId, *, confirm_id: int = 0) -> Reason | None:
         """Removes for good a message that was got under a confirm id.
 
-        Returns: the warning NOT_FOUND if the message is not there: it was confirmed before.
+        Returns: None, or the warning NOT_FOUND if the queue no longer has the message: it was confirmed before.
 
-        Raises: WrongState, it was not got, or in a unit of work; ConfirmIdMismatch. It acts at once.
+        Raises: WrongState, it was not got, or got in a unit of work; ConfirmIdMismatch. It acts at once.
 
         Rules: A-25.
         """
@@ -84,16 +85,17 @@ class ConfirmedCalls(ABC):
         most: int | None = None,
         lease: float | None = None,
     ) -> Locked:
-        """Copies the available messages that match and locks them all under one new lock id.
+        """Copies the available messages that match, and locks them all under one new lock id.
 
-        Get, delete and unlock then need that lock id. What arrives later is not locked. A lock stays until it is used,
-        undone by `confirm_id`, or released; also over a restart. With a lease the queue manager releases it when that
-        is over: the lock id is not known any more, and a message that was got under it, and comes back, is free.
+        Get, delete and unlock then need that lock id. Messages that arrive later are not locked. A lock stays, also
+        over a restart, until it is used, released, or undone by `confirm_id`. With a lease the queue manager releases
+        the lock when the lease ends. The lock id is then unknown, and a message that was got under it and returns is
+        unlocked.
 
         Args:
             match: which messages.
             confirm_id: for `undo`; 0: none.
-            most: so many messages at most, from 1, the first in queue order; None: all.
+            most: the largest number of messages, from 1; the first in queue order are taken. None: all.
             lease: seconds from now, above 0, at most 31,536,000 (a year); None: no end.
 
         Returns: the messages in queue order, and the lock id.
@@ -106,7 +108,7 @@ class ConfirmedCalls(ABC):
         """
         if not isinstance(match, Match):
             raise bad_argument("match", match, "a Match", Reason.MATCH_OPTIONS_ERROR)
-        selector_of(match)  # which says what is wrong in it
+        selector_of(match)  # raises if the selector is wrong
         ID_OR_NONE.check("confirm_id", confirm_id)
         if most is not None:
             check_whole("most", most, 1)
@@ -118,20 +120,21 @@ class ConfirmedCalls(ABC):
             )
 
     def unique_ids(self, *, confirm_id: int = 0, lock_id: int = 0) -> list[UniqueId]:
-        """The unique ids of what stands under a confirm id, or under a lock id: one of the two is given.
+        """Returns the unique ids of the messages under a confirm id or a lock id; give one of the two.
 
-        So a program that knows its id alone, after a crash say, can confirm, delete or unlock message by message.
+        A program that knows only that id, for example after a crash, can then confirm, delete or unlock each message.
 
         Args:
-            confirm_id: everything that `undo` would act on: what was put, got or locked under it.
-            lock_id: everything that is locked under it, and what was got under it and is not settled.
+            confirm_id: all messages put, got or locked under it: those that `undo` would act on.
+            lock_id: all messages locked under it, and those got under it and not yet settled.
 
-        Returns: them in queue order; what has no place yet comes last, as each process put it.
+        Returns: the ids in queue order. Messages without a place yet come last, in the order in which each process
+        put them.
 
-        Raises: NotFound, nothing stands under it, or its lease is over; OptionsError 2046, both are given, or none;
-        ArgumentError 2046.
+        Raises: NotFound, no message is under this id, or its lease is over; OptionsError 2046, both ids are given, or
+        none; ArgumentError 2046.
 
-        It changes nothing, and sees what others hold too, in units of work as well.
+        The call changes nothing. It includes messages that others hold, also in units of work.
 
         Rules: A-9, A-12, A-15, B-5.
         """
@@ -144,15 +147,16 @@ class ConfirmedCalls(ABC):
             return self._store.unique_ids(self._handle, confirm_id, lock_id)
 
     def delete(self, uid: UniqueId, *, lock_id: int = 0) -> None:
-        """Removes one message, unlocked, or locked under `lock_id`. Raises: NotFound, WrongState, LockMismatch."""
+        """Removes a message that is unlocked or locked under `lock_id`. Raises: NotFound, WrongState, LockMismatch."""
         self._one_message(Event.DELETE, uid, lock_id=lock_id)
 
     def undo(self, confirm_id: int) -> int:
-        """Takes back everything put, got or locked on this queue under a confirm id; of how many messages.
+        """Undoes all puts, gets and locks on this queue under a confirm id; returns the number of messages.
 
-        What was put is gone, what was got is back in its place with one more back out, what was locked is free.
+        Messages put under it are removed. Messages got return to their places, and their back out counts rise by
+        one. Locked messages are unlocked.
 
-        Raises: NotFound, nothing is held under it.
+        Raises: NotFound, no message is held under it.
 
         Rules: A-15.
         """

@@ -1,4 +1,4 @@
-"""`qm.dead`: lists, replays and discards dead letters, and makes a message one.
+"""`qm.dead`: lists, replays, discards and adds dead letters.
 
 A dead letter is the original message, with the reason among its properties (`rules.dead_letters`). It is on an ordinary
 queue: the queue manager's `dead_letter_queue`, or SYSTEM.DEAD.LETTER.QUEUE if that names none. Only these calls and
@@ -41,11 +41,12 @@ Progress = Callable[[int], object]  # how many dead letters were looked at
 
 
 class DeadLetter(NamedTuple):
-    """A message that could not be delivered, and why.
+    """A message that could not be delivered, and the reason.
 
     Args:
-        message: as it lies there; without the properties that begin with `dlh.` it is the message that was put.
-        why: reason 0: it was put there by a program that does not say why.
+        message: the message on the dead-letter queue; without the properties that begin with `dlh.` it is the message
+            that was put.
+        why: the reason; 0: the program that put it there gave none.
     """
 
     message: Got
@@ -53,14 +54,14 @@ class DeadLetter(NamedTuple):
 
 
 class Stayed(NamedTuple):
-    """A dead letter that could not be replayed, and what stood in its way."""
+    """A dead letter that could not be replayed, and the error."""
 
     letter: DeadLetter
     error: InorderError
 
 
 class Replayed(NamedTuple):
-    """What a replay did: how many went where they belong, and which stayed."""
+    """The result of a replay: the number of messages replayed, and the letters that stayed."""
 
     messages: int
     stayed: list[Stayed]
@@ -77,16 +78,16 @@ class DeadLetters(Namespace):
         match: Match = EVERYTHING,
         dead_letter_queue: str | None = None,
     ) -> Iterator[DeadLetter]:
-        """The dead letters, in their order; nothing is taken.
+        """Lists the dead letters in order, without removing any.
 
         Args:
-            reason: only those that were set aside for this reason.
-            queue: only those that should have gone to this queue.
-            match: only messages that fit; its selector may name `dlh.reason` and the like.
-            dead_letter_queue: where they lie; None: on the queue that the queue manager names, or on
+            reason: only letters with this reason.
+            queue: only letters whose destination was this queue.
+            match: only matching messages; its selector may name `dlh.reason` and the other properties of a letter.
+            dead_letter_queue: the queue to read; None: the queue manager's `dead_letter_queue`, or
                 SYSTEM.DEAD.LETTER.QUEUE.
 
-        Raises: what a browse raises, such as UnknownQueue 2085.
+        Raises: as a browse, for example UnknownQueue 2085.
         """
         if reason is not None and (isinstance(reason, bool) or not isinstance(reason, int)):
             raise bad_argument("reason", reason, "a Reason, or an integer")
@@ -112,18 +113,18 @@ class DeadLetters(Namespace):
         most: int | None = None,
         progress: Progress | None = None,
     ) -> Replayed:
-        """Puts dead letters where they belong, each in a unit of work of its own: its get, and its put.
+        """Puts dead letters on their destination queues; one unit of work gets and puts each letter.
 
         Args:
-            to: the queue where they are put; None: each where it should have gone.
-            reason, queue, match, dead_letter_queue: which, as in `letters`.
-            most: at most so many, from 1; None: all.
-            progress: called with how many were looked at. What it raises ends the replay.
+            to: the queue to put them on; None: the destination of each.
+            reason, queue, match, dead_letter_queue: select letters, as in `letters`.
+            most: the largest number to replay, from 1; None: all.
+            progress: called with the number of letters looked at. An exception from it ends the replay.
 
-        What cannot be put stays where it is, and is in the answer with the error. The messages keep their ids, group,
-        priority, what is left of their life and who put them when; unique ids and places are new.
+        A letter that cannot be put stays, and the result lists it with the error. Messages keep their ids, group,
+        priority, remaining expiry, and the user and time of their put; unique ids and places are new.
 
-        Raises: CallerError 2128, the connection has a unit of work. And what `letters` raises.
+        Raises: CallerError 2128, the connection has a unit of work; as `letters`.
         """
         if most is not None:
             check_whole("most", most, 1)
@@ -147,7 +148,7 @@ class DeadLetters(Namespace):
         return Replayed(done, stayed)
 
     def _replay_one(self, there: str, letter: DeadLetter, to: str | None) -> bool:
-        """Whether it was there still."""
+        """Replays a letter; returns False if the queue no longer has it."""
         target, manager = self._target(letter, to)
         with self._manager.unit_of_work():
             try:
@@ -158,7 +159,7 @@ class DeadLetters(Namespace):
         return True
 
     def _target(self, letter: DeadLetter, to: str | None) -> tuple[str, str]:
-        """A queue, and the queue manager that has it."""
+        """Returns the destination: a queue and its queue manager."""
         if to is not None:
             return to, ""
         why = letter.why
@@ -180,27 +181,27 @@ class DeadLetters(Namespace):
         attempts: int = 0,
         program: str = "",
     ) -> Buried:
-        """Makes a message that was got a dead letter.
+        """Puts a message that was got on a dead-letter queue, with the reason.
 
-        It is put on its queue's `backout_requeue_queue`, or on the queue manager's `dead_letter_queue`, or on
-        SYSTEM.DEAD.LETTER.QUEUE if neither names one.
+        That is its queue's `backout_requeue_queue`, or else the queue manager's `dead_letter_queue`, or else
+        SYSTEM.DEAD.LETTER.QUEUE.
 
         Args:
-            message: as it was got. Of a group give all messages, in one unit of work.
-            queue: where it was got, and where a replay puts it.
-            reason: a Reason, or a number of the program's own from 65,536.
-            error: what went wrong, in words.
-            attempts: how often it was tried; 0: that is not known.
-            program: who says so; empty: this connection's.
+            message: the message as it was got. Add all messages of a group, in one unit of work.
+            queue: the queue from which it was got; a replay puts it there.
+            reason: a Reason, or a number of your own from 65,536.
+            error: the error as text.
+            attempts: how often it was tried; 0: unknown.
+            program: the program that reports the failure; empty: this connection's program.
 
-        A message that says DISCARD_MESSAGE becomes none; one that asks for exception reports has one made.
+        A message with the report option DISCARD_MESSAGE is not put. One that asks for exception reports gets one.
 
-        Returns: "buried"; "discarded", nothing was put.
+        Returns: "buried", or "discarded" if nothing was put.
 
-        Raises: Undeliverable 9040: the queue requires the order, so that nothing may pass the message; or the
-        dead-letter queue does not take it, or does not exist. UnknownQueue 2085; ArgumentError.
+        Raises: Undeliverable 9040: the queue requires strict order, so nothing may overtake the message; or the
+        dead-letter queue refuses it, or does not exist. UnknownQueue 2085; ArgumentError.
 
-        In the unit of work of its get the message is a dead letter if and only if it has left its queue.
+        Call it in the unit of work of the get: then the message is either on its queue or a dead letter, never both.
 
         Rules: R6.8, R6.9, B-24.
         """
@@ -247,7 +248,7 @@ class DeadLetters(Namespace):
         dead_letter_queue: str | None = None,
         progress: Progress | None = None,
     ) -> int:
-        """Removes dead letters for good; how many. Arguments and errors: as `replay`."""
+        """Removes dead letters for good; returns how many. Arguments and errors: as `replay`."""
         _check_progress(progress)
         there = self.place(dead_letter_queue)
         done = 0
@@ -266,7 +267,7 @@ class DeadLetters(Namespace):
         return True
 
     def place(self, given: str | None = None) -> str:
-        """The queue where dead letters lie, unless the caller gives another."""
+        """Returns the given queue, or the queue manager's dead-letter queue."""
         if given is not None:
             return given
         with self._session:

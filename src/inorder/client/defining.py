@@ -25,24 +25,24 @@ T = TypeVar("T")
 
 
 class Defining(CallsByName):
-    """What `QueueManager` has of it."""
+    """The calls of `QueueManager` that define queues."""
 
     def create_queue(
         self, name: str, *, type: QueueType = "local", exist_ok: bool = False, **attributes: Unpack[QueueKeywords]
     ) -> None:
-        """Defines a queue. Attributes: see `inorder.model.attributes.QueueAttributes`.
+        """Creates a queue. Attributes: see `inorder.model.attributes.QueueAttributes`.
 
         Args:
             type: "local"; "alias", another name for the local or remote queue `base_queue`, with its own defaults and
-                inhibits; "model": opening it makes a dynamic queue with these attributes; "remote", a name for the
-                queue `remote_queue` of the queue manager `remote_manager`. What is put through that waits on the
-                transmission queue. Without `remote_queue` it is an alias of the queue manager, for the calls that take
-                `manager=`, and for replies (N-2).
-            exist_ok: a queue of this name and type that has the attributes given here is left as it is. What is not
-                given may be otherwise: somebody may have altered it.
+                inhibits; "model": opening it creates a dynamic queue with these attributes; "remote", a name for the
+                queue `remote_queue` of the queue manager `remote_manager`. Messages put to a remote queue wait on the
+                transmission queue. Without `remote_queue` it is an alias of the queue manager, for calls that take
+                `manager=` and for replies (N-2).
+            exist_ok: accepts an existing queue of this name and type if it has the attributes given here; the
+                other attributes may differ.
 
         Raises: ArgumentError, a bad name, type or attribute, or a remote queue that would lead to itself; ObjectExists
-        2100, with what differs where `exist_ok` is given.
+        2100, with the differences if `exist_ok` is given.
         """
         check_switch("exist_ok", exist_ok)
         wanted = define_queue(name, type, **attributes)
@@ -55,9 +55,9 @@ class Defining(CallsByName):
                 check_same(self._store.queue(name), wanted, attributes.keys())
 
     def alter_queue(self, name: str, **changes: Unpack[QueueKeywords]) -> None:
-        """Changes attributes; what is on the queue keeps its place.
+        """Changes attributes of a queue; its messages keep their places.
 
-        Raises: UnknownQueue 2085; ArgumentError; ObjectInUse 2042, a new `order` while a put is not committed.
+        Raises: UnknownQueue 2085; ArgumentError; ObjectInUse 2042, a new `order` while a put is uncommitted.
 
         Rules: R4.10.
         """
@@ -65,10 +65,10 @@ class Defining(CallsByName):
             self._store.alter_queue(name, "alter", dict(changes))
 
     def delete_queue(self, name: str, *, purge: bool = False) -> None:
-        """Deletes a queue; `purge` also its messages.
+        """Deletes a queue; with `purge` also its messages.
 
-        Of many messages some hundreds go at a time, each time in a transaction of its own, so that other calls come
-        between. If another program opens the queue meanwhile, the call fails, and the queue stays with the rest.
+        Many messages are deleted in steps of some hundreds, each in its own transaction, so that other calls can run in
+        between. If another program opens the queue meanwhile, the call fails and the remaining messages stay.
 
         Raises: ObjectInUse 2042, it is open, not counting idle handles of this connection's own calls by name;
         QueueNotEmpty 2055, it has messages, or some in units of work.
@@ -77,7 +77,7 @@ class Defining(CallsByName):
         self._unhindered(name, lambda: self._store.delete_queue(name, purge=purge))
 
     def _unhindered(self, name: str, call: Callable[[], T]) -> T:
-        """A call on a queue that must not be open; what this connection's calls by name left open is closed for it."""
+        """Makes a call on a queue that must not be open; first closes this connection's idle default handles of it."""
         try:
             with self._session:
                 return call()
@@ -89,17 +89,17 @@ class Defining(CallsByName):
             return call()
 
     def queues(self) -> list[QueueAttributes]:
-        """The attributes of all queues, by name."""
+        """Returns the attributes of all queues, sorted by name."""
         with self._session:
             return self._store.queues()
 
     def attributes(self, name: str) -> QueueAttributes:
-        """The attributes of one queue. Raises: UnknownQueue 2085 with the nearest names."""
+        """Returns the attributes of a queue. Raises: UnknownQueue 2085, with similar names."""
         with self._session:
             return self._store.queue(name)
 
     def depth(self, name: str) -> int:
-        """How many messages the queue counts: uncommitted puts are in, messages got are out."""
+        """Returns the depth of a queue: uncommitted puts count, messages got do not."""
         return self._status(name).current_depth
 
     def _status(self, name: str) -> QueueStatus:
@@ -107,15 +107,15 @@ class Defining(CallsByName):
             return self._store.status(name)
 
     def inquire(self, name: str, *selectors: Selector) -> dict[Any, Any]:
-        """Attributes and status of a queue by name (MQINQ); all of them if none is named.
+        """Returns the selected attributes and status values of a queue, or all of them (MQINQ).
 
         Args:
             name: the queue.
-            *selectors: our names (`max_depth`), MQ's (`"MaxQDepth"`), or MQ's numbers (15). The answer is under what
-                was asked, and in MQ's values if it was asked in MQ's words: InhibitGet is 1 if gets are not allowed.
+            *selectors: our names (`max_depth`), MQ's names (`"MaxQDepth"`), or MQ's numbers (15). The result has the
+                selectors as keys; MQ's selectors give MQ's values: InhibitGet is 1 if gets are not allowed.
 
-        A model or remote queue has no status; depth and counts of an alias are those of the queue that it names.
+        A model or remote queue has no status; an alias has the depth and counts of its base queue.
 
-        Raises: ArgumentError 2067, an unknown selector; 2068, it has no status.
+        Raises: ArgumentError 2067, an unknown selector; 2068, the queue has no status.
         """
         return inquired(self.attributes(name), lambda: self._status(name), selectors)

@@ -24,7 +24,7 @@ from ..stores.seam.changes import Change, Changes, Happened
 
 log = logging.getLogger("inorder.events")
 
-JOIN_SECONDS = 5.0  # so long the end of the last connection waits for hooks that are still being called
+JOIN_SECONDS = 5.0  # how long the end of the last connection waits for running hooks
 
 HookName = Literal["put", "visible", "expired", "duplicate"]
 HOOKS: tuple[HookName, ...] = ("put", "visible", "expired", "duplicate")
@@ -43,15 +43,15 @@ class Registration:
     hub: Hub
 
     def cancel(self) -> None:
-        """No event that happens from now on is reported. Harmless when repeated."""
+        """Stops the hook: no later event is reported. Harmless when repeated."""
         self.hub.cancel(self)
 
 
 class Hub:
-    """Passes on what happens at the store to hooks of this process."""
+    """Passes changes of the store to the hooks of this process."""
 
     def __init__(self, changes: Changes) -> None:
-        # The collector may close a generator, and with it a handle, in the middle of a line here: so it may re-enter.
+        # Reentrant: the garbage collector may close a generator, and with it a handle, in the middle of a line here.
         self._lock = threading.RLock()
         self._registered: list[Registration] = []
         self._calls: Calls | None = None
@@ -80,7 +80,7 @@ class Hub:
         self._subscription.turn(heeds=True, wants=True)
         self._thread = threading.Thread(target=_run, args=(calls,), name="inorder events", daemon=True)
         self._thread.start()
-        # The thread does not keep the hub: it ends with it, where no connection was closed.
+        # The thread does not keep the hub alive. It ends with the hub, even if no connection was closed.
         self._no_more = weakref.finalize(self, calls.put, None)
         self._no_more.atexit = False
 
@@ -95,7 +95,7 @@ class Hub:
                     calls.put(call)
 
     def close(self) -> threading.Thread | None:
-        """Takes no more; returns the thread that still tells what has happened so far, and then ends."""
+        """Takes no more events; returns the thread, which still reports the earlier ones and then ends."""
         with self._lock:
             thread, self._thread, self._registered = self._thread, None, []
             self._calls = None
@@ -106,7 +106,7 @@ class Hub:
 
 
 def await_end(thread: threading.Thread | None) -> None:
-    """Waits a while for a thread that `Hub.close` returned; a hook that ends the hub waits for nothing."""
+    """Waits up to `JOIN_SECONDS` for a thread from `Hub.close`, unless this is that thread."""
     if thread is None or thread is threading.current_thread():
         return
     thread.join(JOIN_SECONDS)
@@ -115,7 +115,7 @@ def await_end(thread: threading.Thread | None) -> None:
 
 
 def check_callable(called: object) -> None:
-    """What is to be called when something happens."""
+    """Raises: ArgumentError, not a callable."""
     if not callable(called):
         raise bad_argument("callback", called, "a callable", Reason.OPTIONS_ERROR)
 
@@ -129,7 +129,7 @@ def _run(calls: Calls) -> None:
 
 
 def _calls_of(one: Registration, change: Change) -> Iterator[Callable[[], object]]:
-    """The calls by which a hook hears of a change."""
+    """Yields the calls that report a change to a hook."""
     told = {"put": change.put, "visible": change.visible, "expired": change.expired, "duplicate": change.duplicates}
     for message in told[one.name]:
         yield _call(one.called, change.queue, message)

@@ -39,9 +39,9 @@ class GroupWriter:
             group.put(b"header")
             group.put(b"line 1")
 
-    Leaving the block closes the group: the last message is marked as last in group; if that one is committed
-    already it raises WrongState, so say `last=True` on its put. If there is no unit of work the block makes one,
-    committed at its end; after a commit inside the block, another. After an exception nothing is marked.
+    The end of the block marks the last message as the last in the group. If that message is already committed, this
+    raises WrongState: then give `last=True` on its put. Without a unit of work the block begins one and commits it at
+    its end; after a commit inside the block it begins another. After an exception nothing is marked.
 
     Attributes:
         group_id: the group's id, after the first put.
@@ -61,13 +61,13 @@ class GroupWriter:
         """Begins the group. Raises: UnitOfAnother, another thread or task has a unit of work open here."""
         try:
             self._have_unit()
-        except BaseException as failure:  # nobody will leave what was not entered
+        except BaseException as failure:  # `__exit__` will not be called
             self._leave(type(failure), failure, failure.__traceback__)
             raise
         return self
 
     def _have_unit(self) -> None:
-        """A commit inside the block ended the unit: the group goes on in another, which ends with the block."""
+        """Begins a unit of work if none is open, also after a commit inside the block."""
         if not self._session.can_join_unit():
             self._own_unit = UnitOfWork(self._session).__enter__()
 
@@ -78,11 +78,11 @@ class GroupWriter:
         last: bool = False,
         **fields: Unpack[Descriptor],
     ) -> PutResult:
-        """Puts the next message of the group; the queue manager gives the group id and the sequence number.
+        """Puts the next message of the group; the queue manager assigns the group id and sequence number.
 
         Args:
-            last: this is the last message of the group.
-            **fields: fields of the descriptor; `flags` may say that it is a segment, or may be segmented.
+            last: whether this is the last message of the group.
+            **fields: fields of the descriptor; `flags` may mark the message as a segment, or allow segmentation.
 
         Raises: CallerError after the last message; otherwise as `Queue.put`.
         """
@@ -111,7 +111,7 @@ class GroupWriter:
         return result
 
     def _check_goes_on(self) -> None:
-        """Raises: InconsistentCall 2241, what the group has put was backed out."""
+        """Raises: InconsistentCall 2241, the puts of this group were backed out."""
         if self._handle.put_state != self._state:
             raise InconsistentCall(
                 "the puts of this group were backed out: start the group again", reason=Reason.INCOMPLETE_GROUP
@@ -144,12 +144,12 @@ class GroupWriter:
 
 
 def whole_group(*, wait: float = 0, match: Match = EVERYTHING, read_order: ReadOrder | None = None) -> GetOptions:
-    """The options of `get_group`.
+    """Returns the options for `get_group`.
 
     Args:
-        wait: seconds to wait until a whole group is there, from 0; or `FOREVER`.
-        match: which group: what its first message must be.
-        read_order: as of a get.
+        wait: seconds to wait for a complete group, from 0; or `FOREVER`.
+        match: selects the group by its first message.
+        read_order: as in a get.
     """
     return GetOptions(
         logical=True, complete=True, all_messages=True, wait=wait, match=match, read_order=read_order, syncpoint=True
@@ -157,18 +157,18 @@ def whole_group(*, wait: float = 0, match: Match = EVERYTHING, read_order: ReadO
 
 
 def get_group(session: Session, queue: Queue, options: GetOptions) -> Generator[Got, None, None]:
-    """One complete group in order, or one message in no group, segments joined; taken as one step.
+    """Gets one complete group in order, or one message in no group, in one step; segments are joined.
 
-    Outside a unit of work it makes one: committed when the loop ends, backed out when it is left early. Until then
-    puts and gets of this connection belong to that unit. A loop that is left early ends it at once, unless the
-    iterator is kept in a name: then close it, or take the group in a unit of work of your own.
+    Outside a unit of work it begins one: the end of the loop commits it, leaving the loop early backs it out at once.
+    Until then puts and gets of this connection belong to that unit. If you keep the iterator in a variable, close it,
+    or get the group in a unit of work of your own.
 
-    Memory holds a page of a large group, which is read as the loop goes on; so a unit of your own may be settled
-    when the loop has ended, not before.
+    A large group is read page by page as the loop proceeds, and memory holds one page. So settle a unit of your own
+    only after the loop has ended.
 
     Raises: NoMessageAvailable 2033; InconsistentCall 2241, this handle is inside a group; as `Queue.get`;
-    UnitOfAnother, the unit of work that is open is that of another thread or task; UnitNotFound, it was settled before
-    all of a large group was read.
+    UnitOfAnother, another thread or task has the open unit of work; UnitNotFound, the unit was settled before the loop
+    had read all of a large group.
     """
     state = queue.internals.get_state
     if state.group_open or state.message_open:
@@ -189,21 +189,22 @@ def put_stream(
     most: int = NUMBER_MAX,
     **fields: Any,
 ) -> PutResult:
-    """Puts all that a binary stream holds as one logical message, a segment for every `chunk` bytes.
+    """Puts the content of a binary stream as one logical message, with a segment for every `chunk` bytes.
 
-    Memory holds two chunks. It is one unit of work: the open one, or one of its own. If it fails, nothing of it
-    stays on the queue.
+    Memory holds two chunks. The puts are part of the open unit of work, or of a new one. If a put fails, no part of the
+    stream stays on the queue.
 
     Args:
-        chunk: bytes, 1 to 999,999,999.
-        as_group: the stream becomes a group of its own, of as many logical messages as it needs, so that it may be of
-            any length; `get_stream(as_group=True)` brings all of it back. Also a short one does.
+        chunk: bytes of a segment, 1 to 999,999,999.
+        as_group: puts the stream as a group of logical messages, so that it may have any length; even a short stream
+            becomes a group. `get_stream(as_group=True)` gets all of it.
         most: bytes of one logical message, 1 to 999,999,999.
-        **fields: fields of the descriptor of all segments; `properties` of the first one of each logical message.
+        **fields: fields of the descriptor of all segments; only the first segment of each logical message gets
+            `properties`.
 
-    Returns: what the last put returned; its offset plus the last chunk is the length of the last logical message.
+    Returns: the result of the last put; its offset plus the last chunk is the length of the last logical message.
 
-    Raises: ArgumentError 2251, the stream is longer than `most` bytes and is to be no group; InconsistentCall 2242,
+    Raises: ArgumentError 2251, the stream is longer than `most` bytes and `as_group` is False; InconsistentCall 2242,
     2241, the handle has a logical message or (with `as_group`) a group open; as `Queue.put`.
     """
     BYTES.check("chunk", chunk)
@@ -238,10 +239,9 @@ def put_stream(
 
 
 def _pieces(stream: IO[bytes], chunk: int, most: int, group: int) -> Iterator[tuple[bytes, int]]:
-    """The segments that a stream becomes, with the flags of each: of one logical message, or with the flag `group`
-    of as many as are needed.
+    """Yields the segments of a stream with their flags, as one logical message, or with the flag `group` as several.
 
-    Raises: ArgumentError 2251, it is too long for one.
+    Raises: ArgumentError 2251, the stream is too long for one.
     """
     length, following = 0, _read(stream, min(chunk, most))
     while True:
@@ -271,15 +271,16 @@ def get_stream(
 ) -> Got:
     """Gets one logical message and writes its data to a binary stream, segment by segment.
 
-    Memory holds one segment. It is one unit of work: the open one, or one of its own, committed when all is
-    written and the stream is flushed, backed out if that fails (what was written then is not all). Data that must
-    outlive a crash of the machine need ``os.fsync`` before the commit: get them in a unit of work of your own.
+    Memory holds one segment. The gets are part of the open unit of work, or of a new one. A new one is committed when
+    all data is written and the stream is flushed. If that fails, it is backed out, and the stream has only part of the
+    data. If the data must survive a crash of the machine, get it in a unit of work of your own, and call ``os.fsync``
+    before the commit.
 
     Args:
-        as_group: gets a whole group, as `put_stream(as_group=True)` makes one, and writes the data of all its logical
-            messages, in order; or one logical message in no group.
+        as_group: gets a complete group, as `put_stream(as_group=True)` makes it, and writes the data of its logical
+            messages in order; or one logical message in no group.
 
-    Returns: the first segment's descriptor, without body, with the whole length.
+    Returns: the descriptor of the first segment, without the body, with the length of all data.
 
     Raises: NoMessageAvailable 2033; InconsistentCall 2242, 2241, this handle is inside a logical message or (with
     `as_group`) a group.
@@ -318,7 +319,7 @@ def _read(stream: IO[bytes], chunk: int) -> bytes:
 
 
 def _check_fields(fields: Mapping[str, object]) -> None:
-    """Only fields of the descriptor; the options of these puts are settled."""
+    """Raises: ArgumentError, a name that is no field of the descriptor; these puts take no options."""
     for name in fields:
         if name not in Descriptor.__annotations__:
             raise bad_argument("field", name, f"one of: {', '.join(sorted(Descriptor.__annotations__))}")
@@ -331,5 +332,5 @@ def _flags(value: object) -> int:
 
 
 def _unit(session: Session) -> UnitOfWork | nullcontext[None]:
-    """The unit of work that the call stands in, or one of its own."""
+    """Joins the open unit of work, or returns a new one."""
     return nullcontext() if session.can_join_unit() else UnitOfWork(session)

@@ -14,7 +14,7 @@ STEP_MESSAGES = 1000
 def tidy(store: Store, limit: int = STEP_MESSAGES) -> int:
     """Discards up to `limit` expired messages on all queues; their expiry hooks are called (R6.2, A-36).
 
-    Stagings whose time is over go too, and up to `limit` keys of puts.
+    It also drops stagings whose time is over, and up to `limit` expired keys of puts.
 
     Returns: how many it discarded; fewer than `limit` means that none is left.
     """

@@ -1,4 +1,4 @@
-"""`qm.inspect`: queues, messages, their holders and waiting readers, and what happens, as operators see them.
+"""`qm.inspect`: queues, messages, their holders, waiting readers and events, for operators.
 
 These calls need no handle. They do not take, lock or change messages.
 """
@@ -37,19 +37,19 @@ from .by_name import by_name
 from .events import Hook, HookName, Registration
 from .namespace import Namespace
 
-PAGE_MESSAGES, PAGE_BYTES = 1000, 8 * 2**20  # of a listing: what is read at once
+PAGE_MESSAGES, PAGE_BYTES = 1000, 8 * 2**20  # limits of one page of a listing
 PAGE_ACTS = 500
 PREVIEW_MAX = 104_857_600
 
 
 class Inspect(Namespace):
-    """Looks at a queue manager, `qm.inspect`; they take, lock and change nothing."""
+    """Inspection of a queue manager, `qm.inspect`; its calls take, lock and change no message."""
 
     # --- the connection
 
     @property
     def path(self) -> str:
-        """Where the store is: a file, a server without its password, or ":memory:"."""
+        """The store's location: a file, a URL without its password, or ":memory:"."""
         return self._session.services.store.path
 
     @property
@@ -62,7 +62,7 @@ class Inspect(Namespace):
         """Whether a unit of work is open that has put or got something."""
         return not self._session.closed and self._store.has_unit(self._session.owner)
 
-    # --- what lies on a queue
+    # --- messages on a queue
 
     def look(
         self,
@@ -76,22 +76,22 @@ class Inspect(Namespace):
         after: Position | None = None,
         numbered_after: int | None = None,
     ) -> Iterator[MessageView]:
-        """Every message on a queue, whatever its state and its holder; what has expired is passed over.
+        """Lists every unexpired message on a queue, whatever its state and whoever holds it.
 
-        It is read in pages, each of them one moment: what changes between two may be missed, or be shown twice.
+        The listing is read in pages, each a snapshot. It may miss or repeat messages that change between two pages.
 
         Args:
             queue: a local queue or an alias.
-            order: "physical", by place; "logical", groups and messages in segments together, where their first message
-                stands, and at last those of which the first message is not there. In both, what has no place yet comes
-                last, as it came.
-            match: which messages are shown.
-            unit: only what this unit holds.
-            preview: how many bytes of each body are read, 0 to 104,857,600.
-            most: how many messages at most; None: all.
-            after: the `position` of a message in a listing in the same order: it goes on behind it.
-            numbered_after: only what was given a higher number by the queue; in physical order. `QueueView.numbered` is
-                the highest so far, so that one can follow what arrives.
+            order: "physical", by place; "logical", groups and messages in segments together, at the place of their
+                first message; those without their first message come last. In both orders, messages without a place
+                yet come at the end, in order of arrival.
+            match: which messages to list.
+            unit: only messages that this unit holds.
+            preview: how many bytes of each body to read, 0 to 104,857,600.
+            most: the largest number of messages; None: all.
+            after: the `position` of a message in a listing in the same order; this listing continues after it.
+            numbered_after: only messages to which the queue gave a higher number; in physical order.
+                `QueueView.numbered` is the highest so far, so a program can follow arriving messages.
 
         Raises: ArgumentError; UnknownQueue 2085, WrongQueueType 2045.
 
@@ -99,7 +99,7 @@ class Inspect(Namespace):
         """
         Choice(("physical", "logical")).check("order", order)
         check_instance("match", match, Match, "a Match")
-        selector_of(match)  # which says what is wrong in it
+        selector_of(match)  # raises if the selector is wrong
         check_whole("preview", preview, 0, PREVIEW_MAX)
         if unit is not None:
             check_instance("unit", unit, Unit, "a Unit from units()")
@@ -138,7 +138,7 @@ class Inspect(Namespace):
             page = self._page(replace(request, after=page[-1].position, most=min(request.most, room)))
 
     def gaps(self, queue: str, group_id: bytes) -> Gaps:
-        """What is missing of a group, or of a message in segments, whatever the state of what is there.
+        """Returns the missing parts of a group or of a message in segments; parts in any state count as there.
 
         Args:
             group_id: at most 24 bytes, not all NUL.
@@ -151,10 +151,12 @@ class Inspect(Namespace):
             return self._store.gaps(queue, group_id.ljust(ID_LENGTH, b"\0"))
 
     def overview(self, queue: str | None = None) -> list[QueueView]:
-        """All local queues by name, at one moment: depth, what is held, how old. Cheap at any depth; writes nothing.
+        """Returns depth, held messages and age of all local queues, in one snapshot, sorted by name.
+
+        It is cheap at any depth and writes nothing.
 
         Args:
-            queue: the name of a local queue: it alone, or nothing if there is none or nothing has used it yet.
+            queue: only this local queue; the list is empty if it does not exist or was never used.
         """
         if queue is not None and not isinstance(queue, str):
             raise bad_argument("queue", queue, "the name of a queue, or None for all")
@@ -162,61 +164,61 @@ class Inspect(Namespace):
             return self._store.overview(queue)
 
     def dropped(self) -> list[Dropped]:
-        """Reports and trigger messages that had to be dropped, and why, by the queue that they were about.
+        """Returns the dropped reports and trigger messages with the reasons, by the queue that they were about.
 
-        Neither their target nor the dead-letter queue took them. The call writes nothing.
+        Neither their destination nor the dead-letter queue accepted them. The call writes nothing.
         """
         with self._session:
             return self._store.dropped()
 
     def status(self, name: str) -> QueueStatus:
-        """Depth and open counts of a queue, after discarding what has expired."""
+        """Returns depth and open counts of a queue, after discarding expired messages."""
         return self._manager._status(name)
 
     @by_name
     def unique_ids(self, queue: str, *, confirm_id: int = 0, lock_id: int = 0) -> list[UniqueId]:
-        """The unique ids of what stands under a confirm id or a lock id; see `Queue.unique_ids`."""
+        """Returns the unique ids of the messages under a confirm id or lock id; see `Queue.unique_ids`."""
         return self._manager._default(queue).unique_ids(confirm_id=confirm_id, lock_id=lock_id)
 
-    # --- who holds, and who waits
+    # --- holders and waits
 
     def order_view(self, queue: str) -> OrderView:
-        """What is pending on a queue, since when and by whom, and how many strict readers wait."""
+        """Returns the pending messages of a queue, since when and by whom, and the number of waiting strict readers."""
         with self._session:
             return self._store.order_view(queue)
 
     def units(self) -> list[Unit]:
-        """All unsettled units of this queue manager, oldest first."""
+        """Returns all unsettled units of this queue manager, oldest first."""
         with self._session:
             return self._store.units()
 
     def waits(self) -> list[Wait]:
-        """The calls that wait for messages, and what the strict ones wait for."""
+        """Returns the calls that wait for messages; for strict ones also the message that they wait for."""
         with self._session:
             return self._store.waits()
 
     def locks(self) -> list[LockView]:
-        """What locks messages: browse locks of handles, and lock ids; the oldest first."""
+        """Returns the browse locks of handles and the lock ids, oldest first."""
         with self._session:
             return self._store.locks()
 
     def connections(self) -> list[ConnectionView]:
-        """Who has this queue manager open, and which queues for what: a program, a process, its handles.
+        """Returns the connections to this queue manager: their programs, processes, and open handles.
 
-        Connections are in the order in which they were made. Those of a process that has died are ended before, and
-        not shown.
+        Connections are in the order in which they were made. Connections of dead processes are ended first and not
+        listed.
         """
         with self._session:
             return self._store.list_connections()
 
-    # --- what happens
+    # --- events
 
     def hook(self, name: HookName, called: Hook) -> Registration:
-        """Calls `called(queue, message)` for what calls of this process do, on any queue.
+        """Calls `called(queue, message)` for events of this process on any queue.
 
-        "put" is reported after each put, "visible" when everyone can see a message, "expired" when one is
-        discarded by a call of this process, "duplicate" of puts refused as duplicates. All hooks are called on one
-        thread of their own, in the order of what happened; what they raise is logged.
+        "put" is reported after each put, "visible" when everyone can see a message, "expired" when a call of this
+        process discards a message, "duplicate" when a put is refused as a duplicate. One separate thread calls all
+        hooks, in the order of the events; it logs their exceptions.
 
         Rules: A-36.
         """
@@ -224,10 +226,10 @@ class Inspect(Namespace):
             return self._session.services.hub.hook(name, called)
 
     def observe(self, observer: StoreObserver) -> Observation:
-        """Calls `observer` with a `StoreEvent` for each call on the store, of all connections of this process to it.
+        """Calls `observer` with a `StoreEvent` for each call on the store by any connection of this process.
 
-        It is called on the thread of the call, when that is over and before the caller has the answer; so it should be
-        quick. What it raises is logged. Calls that it makes itself, on another connection, report nothing. It ends with
+        The observer runs on the thread of the call, after the call and before its return, so it should be quick. Its
+        exceptions are logged. Calls that it makes on another connection are not reported. The observation ends with
         `Observation.cancel`, or with the last connection. docs/reference/events.md lists the events.
 
         Raises: ArgumentError, `observer` cannot be called.
@@ -236,7 +238,7 @@ class Inspect(Namespace):
             return self._session.services.telemetry.observe(observer)
 
 
-if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+if not TYPE_CHECKING:  # otherwise a type checker would accept any name
     __getattr__ = renamed(__name__, Sight="MessageView")
 
 __all__ = [

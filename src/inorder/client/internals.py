@@ -1,7 +1,6 @@
-"""`qm.internals`: what other parts of this package need of a connection.
+"""`qm.internals`: calls of a connection for other parts of this package.
 
-Programs do not call these: they may change with any version. They serve the doors: workers, the server, Spark, and
-`inorder.aio`, whose tasks share a few connections.
+Programs do not use them: they may change in any release. Workers, the server, Spark and `inorder.aio` do.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from .unit_of_work import later_of
 
 
 class Internals(Namespace):
-    """What other parts of this package need of a connection, `qm.internals`."""
+    """Calls of a connection for other parts of this package, `qm.internals`."""
 
     # --- the connection
 
@@ -38,14 +37,14 @@ class Internals(Namespace):
         self._session.end()
 
     def end_with(self, one: object) -> None:
-        """When `one` is dropped the connection is forgotten, unless it has ended by then."""
+        """Ends the connection when `one` is dropped."""
         self._session.services.forget_with(one, self._session.owner)
 
     def give_up(self, *, delay: float = 0, error: str = "") -> None:
-        """Ends the connection for a program that does not come to an end with its work; for another thread.
+        """Ends the connection of a function that has run for too long; another thread calls this.
 
-        Its unit of work is backed out as `back_out` does with this delay and error. Whatever the program does through
-        the connection from then on raises ConnectionClosed 2018.
+        It backs out the unit of work as `back_out` does with this delay and error. Later calls through the connection
+        raise ConnectionClosed 2018.
 
         Raises: ArgumentError, as `back_out`.
         """
@@ -53,9 +52,9 @@ class Internals(Namespace):
 
     @property
     def is_idle(self) -> bool:
-        """Whether the next call may be another caller's: no unit of work, queue, group or cursor is open.
+        """Whether another caller may use the connection: it has no unit of work, queue, group or cursor open.
 
-        Queues that calls by name have opened are left open, and so is one for replies.
+        Idle default handles and queues for replies do not count.
         """
         if self._session.closed:
             return True
@@ -73,9 +72,9 @@ class Internals(Namespace):
         return bool(self._manager._queues)
 
     def close_unused_queues(self) -> None:
-        """Closes the default handles that no call has used since this was called last, and that nobody would miss.
+        """Closes idle default handles that were not used since the last call of this.
 
-        So a program that serves many keeps no queue in use that nobody uses. The next call by name opens it again.
+        So a server does not keep unused queues open. The next call by name opens them again.
         """
         for name, queue in list(self._manager._queues.items()):
             if queue.internals.is_idle and not queue.was_used:
@@ -83,7 +82,7 @@ class Internals(Namespace):
             queue.was_used = False
 
     def open_growing(self, name: str, options: OpenOptions, *, manager: str = "") -> Queue:
-        """A handle that is opened for more whenever a call needs it, as the default handles are."""
+        """Opens a handle that later calls may extend to further uses, as default handles."""
         check_instance("options", options, OpenOptions, "OpenOptions")
         return self._manager._open(name, options, grows=True, manager=manager).internals.given()
 
@@ -91,27 +90,27 @@ class Internals(Namespace):
 
     @by_name
     def get_if(self, queue: str, accepts: Callable[[Got], object], options: GetOptions | None = None) -> Got:
-        """Gets a message, unless `accepts` refuses it: what that raises leaves the message where it was, uncounted.
+        """Gets a message, unless `accepts` raises: then the message stays in place and its counts do not change.
 
         Args:
-            accepts: called with the message just before the get has happened, and once more with what is found then if
-                that has to be tried again. Nobody else can put or get meanwhile, so it must be quick, must not wait,
-                and must make no call of this queue manager.
-            options: as of `get`.
+            accepts: called with the message just before the get takes effect, and again if the get has to be repeated.
+                Nobody else can put or get meanwhile, so it must be quick, must not wait, and must not call this queue
+                manager.
+            options: as in `get`.
 
-        Returns: the message. It is gone, or in the unit of work, as `get` says.
+        Returns: the message, removed or in the unit of work as in `get`.
 
-        Raises: what `accepts` raises; as `get`. ArgumentError, it cannot be called.
+        Raises: the exception of `accepts`; as `get`. ArgumentError, `accepts` is not callable.
         """
         return self._manager._default(queue).internals.get_if(accepts, options)
 
     def watch(self, queue: str, changed: Callable[[], object]) -> None:
-        """Calls `changed` whenever a get that found nothing on a queue may find something now; see `LocalStore.watch`.
+        """Calls `changed` whenever a get that found nothing may find a message now; see `LocalStore.watch`.
 
-        It occupies the connection until `end_waits`, the end of the connection, or what `changed` raises.
+        It uses the connection until `end_waits`, the end of the connection, or an exception from `changed`.
 
-        Raises: UnknownQueue 2085, WrongQueueType 2057; ArgumentError, `changed` cannot be called. WaitEnded;
-        ConnectionBroken; QueueDeleted 2052, the queue has gone.
+        Raises: UnknownQueue 2085, WrongQueueType 2057; ArgumentError, `changed` is not callable. WaitEnded;
+        ConnectionBroken; QueueDeleted 2052, the queue was deleted.
         """
         check_callable(changed)
         self._manager._check_no_model(queue)
@@ -119,23 +118,23 @@ class Internals(Namespace):
             self._session.services.store.watch(handle.internals.number, changed)
 
     def promises(self) -> Promises:
-        """For calls that a thread makes for several others: what they promise goes to disk at once.
+        """Lets one sync serve several calls that a thread makes for others.
 
-        Calls of this thread on this store return inside `with promises:` before what they promise is on disk, and
-        `promises.keep()` brings it there. Nobody may be given an answer of theirs before.
+        Inside `with promises:` calls of this thread on this store return before their effect is on disk.
+        `promises.keep()` then writes it to disk. Pass no result on before that.
         """
         return self._session.services.store.promises()
 
     def tell(self, event: str, measurements: Mapping[str, float], metadata: Mapping[str, object]) -> None:
-        """Tells the observers of this store something that happened beside its calls."""
+        """Reports to the observers of this store an event that is not a call on it."""
         self._session.services.telemetry.report(event, measurements, metadata)
 
     @property
     def is_observed(self) -> bool:
-        """Whether anybody hears what `tell` says."""
+        """Whether `tell` has an observer."""
         return self._session.services.telemetry.is_observed
 
     @property
     def clock(self) -> Clock:
-        """The time that waits go by."""
+        """The clock that waits use."""
         return self._session.services.store.clock

@@ -29,14 +29,14 @@ class PutCall(Descriptor, PutKeywords, total=False):
 
 
 def message_of(body: bytes | bytearray | memoryview | Message, fields: dict[str, Any]) -> Message | bytes:
-    """The message of a body, or of a message with some fields replaced; bytes that say nothing else are themselves."""
+    """Returns a body as a message, or a message with some fields replaced; bytes without fields stay bytes."""
     if not fields and (type(body) is bytes or isinstance(body, Message)):
         return body
     return body.replace(**fields) if isinstance(body, Message) else Message(body, **fields)
 
 
 def split_put(keywords: Any, options: PutOptions | None) -> tuple[dict[str, Any], PutOptions]:
-    """Keywords are fields of the message or options of the put."""
+    """Splits keywords into fields of the message and options of the put."""
     if options is not None and not isinstance(options, PutOptions):
         raise bad_argument("options", options, "PutOptions, or keywords", Reason.OPTIONS_ERROR)
     if not keywords:
@@ -59,24 +59,24 @@ def split_put(keywords: Any, options: PutOptions | None) -> tuple[dict[str, Any]
 
 
 def changed(options: Options, chosen: dict[str, Any]) -> Options:
-    """The options with some chosen otherwise. Raises: as the options themselves."""
+    """Returns the options with some values replaced. Raises: as the options themselves."""
     if not chosen:
         return options
     try:
         made: Options = _changed(options, **chosen)
     except ArgumentError:
         raise
-    except (TypeError, ValueError):  # a value that cannot be kept: the options say what is wrong with it
+    except (TypeError, ValueError):  # an unhashable value: the options raise the right error
         return replace(options, **chosen)
     return made
 
 
-# Options never change, so what a program asks for again and again is made and checked once.
+# Options are immutable, so repeated keywords are built and checked once.
 _changed = functools.lru_cache(maxsize=256, typed=True)(replace)
 
 
 def sweep_options(options: GetOptions | None, keywords: Any) -> GetOptions:
-    """The options of a browse of all messages. Raises: OptionsError, they would stop its cursor for ever."""
+    """Returns the options of a browse of all messages. Raises: OptionsError, its cursor could stop for ever."""
     chosen = get_options(keywords, options, BROWSE_FIRST)
     if chosen.buffer is not None and not chosen.accept_truncated:
         raise OptionsError("a browse of all messages with a buffer needs accept_truncated=True")
@@ -84,7 +84,7 @@ def sweep_options(options: GetOptions | None, keywords: Any) -> GetOptions:
 
 
 def get_options(keywords: Any, options: GetOptions | None, default: GetOptions) -> GetOptions:
-    """The options of a get, or of a browse if `default` is one; its selector is one that can be compiled."""
+    """Returns the options of a get, or of a browse if `default` is for one, with a valid selector."""
     if options is not None and not isinstance(options, GetOptions):
         raise bad_argument("options", options, "GetOptions, or keywords", Reason.OPTIONS_ERROR)
     if options is not None and options.browse and not default.browse:
@@ -96,7 +96,7 @@ def get_options(keywords: Any, options: GetOptions | None, default: GetOptions) 
     chosen = options or default
     if "selector" in keywords:
         keywords = _with_selector(chosen.match, **keywords)
-    if "wait" in keywords and keywords["wait"] is None:  # each line that says so is warned
+    if "wait" in keywords and keywords["wait"] is None:  # `no_wait` warns
         keywords = {**keywords, "wait": no_wait()}
     chosen = changed(chosen, keywords)
     if chosen.match.selector is not None:
@@ -105,6 +105,6 @@ def get_options(keywords: Any, options: GetOptions | None, default: GetOptions) 
 
 
 def _with_selector(usual: Match, *, selector: str | None, match: Any = None, **keywords: Any) -> dict[str, Any]:
-    """The keywords with the selector as a part of the match."""
+    """Returns the keywords with the selector moved into the match."""
     match = usual if match is None else match
     return {**keywords, "match": match.selecting(selector) if isinstance(match, Match) else match}

@@ -1,4 +1,4 @@
-"""Labels by which people recognize a message in a list: group, place, beginning of the body, missing pieces."""
+"""Short labels for messages in lists: group, place, beginning of the body, missing parts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAME_WIDTH: Final = 24
 
 
 def name_of(group_id: bytes) -> str:
-    """A group id to be recognized by: its text, the number in one that a queue manager made, else hex."""
+    """Returns a short form of a group id: its number if a queue manager generated it, its text, or hex."""
     if group_id.startswith(GENERATED_ID):
         return f"#{int.from_bytes(group_id[16:], 'big')}"
     short = group_id.rstrip(b"\0")
@@ -28,7 +28,7 @@ def _cut(text: str) -> str:
 
 
 def place_of(sight: MessageView) -> str:
-    """The number of a place, with its turn in the unit that put it if it was not the first."""
+    """Returns the number of a place; after the first message of a unit, also the message's number in the unit."""
     place = sight.place
     if place is None:
         return ""
@@ -36,7 +36,7 @@ def place_of(sight: MessageView) -> str:
 
 
 def text_of(message: Message) -> str | None:
-    """The beginning of a body as text, without the last character if the cut has split it; None: it is not a text."""
+    """Returns the beginning of a body as text, without a character that the cut has split; None: it is not text."""
     is_whole = message.length <= len(message.body)
     try:
         return codecs.getincrementaldecoder("utf-8")().decode(message.body, final=is_whole)
@@ -45,7 +45,7 @@ def text_of(message: Message) -> str | None:
 
 
 def in_words(missing: Gaps) -> str:
-    """What is missing: sequence 3, 5-7, bytes 0-99 of 2 and the last; of a message in no group: bytes 0-99."""
+    """Lists the missing parts: "sequence 3, 5-7, bytes 0-99 of 2 and the last"; outside a group "bytes 0-99"."""
     found = []
     alone = not (missing.sequences or missing.last) and {one[0] for one in missing.segments} | {*missing.unended} == {1}
     if missing.sequences:

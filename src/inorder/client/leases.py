@@ -26,7 +26,7 @@ LeaseStatus = Literal["open", "committed", "backed out"]
 
 
 def name_of(token: str) -> str:
-    """The name of the lease with this token, from which the token cannot be found."""
+    """Returns the name of the lease with this token; the name does not reveal the token."""
     from ..support import secrets  # noqa: PLC0415 - few programs need it
 
     return secrets.hashed(token)[:NAME_LENGTH]
@@ -35,15 +35,16 @@ def name_of(token: str) -> str:
 class Lease:
     """A lease; made by `QueueManager.lease` and `QueueManager.resume_lease`.
 
-    As a context manager it is the connection's unit of work inside the block, which can be entered again, and by other
-    connections too: their acts come one after another. What a handle remembers of groups stays with the handle.
+    As a context manager it is the connection's unit of work inside the block. It can be entered again, and by other
+    connections too, whose calls run one after another. Each handle keeps its own group state.
 
     Attributes:
-        token: what others need to act under it. The store has no copy: without it one can only wait for the deadline.
-        name: by which operators know it, in `units()`.
-        user: whose it is.
-        ends_at: the deadline as this object has seen it last; seconds since 1970 by the clock of the store.
-        status: "open", "committed" or "backed out", as far as this object has done it.
+        token: the token that other programs need to use the lease. The store has no copy: without the token one can
+            only wait for the deadline, or end the lease as an operator.
+        name: the name that operators see in `units()`.
+        user: the owner.
+        ends_at: the last known deadline; seconds since 1970 by the clock of the store.
+        status: "open", "committed" or "backed out", if this object did it.
     """
 
     def __init__(self, session: Session, token: str, user: str | None, leased: Leased) -> None:
@@ -53,7 +54,7 @@ class Lease:
         self.status: LeaseStatus = "open"
 
     def __enter__(self) -> Lease:
-        """Makes it the connection's unit of work.
+        """Makes the lease the connection's unit of work.
 
         Raises: LeaseOver 9060; CallerError 2128 UOW_IN_PROGRESS, the connection has a unit of work.
         """
@@ -73,27 +74,27 @@ class Lease:
         self.leave("back_out" if isinstance(error, LeaseOver) else "commit")
 
     def leave(self, outcome: Outcome = "commit") -> None:
-        """The connection goes on without it. Harmless when repeated.
+        """Leaves the lease open and ends its use by this connection. Harmless when repeated.
 
         Args:
-            outcome: what its handles take it for: "back_out" puts their group states back to where they entered.
+            outcome: "back_out" restores the handles' group states from the beginning of the block.
         """
         if self._is_inside:
             self._is_inside = False
             self._session.leave(self, outcome)
 
     def commit(self) -> None:
-        """Makes its puts visible and its gets final, all at once. Raises: LeaseOver 9060, nothing of it has happened.
+        """Commits: makes all puts visible and all gets final in one step, on disk when the call returns.
 
-        On disk when it returns.
+        Raises: LeaseOver 9060; the lease was not committed.
         """
         self._settle("commit", "committed")
 
     def back_out(self, *, delay: float = 0, error: str = "") -> None:
-        """Undoes its puts; what it got returns to its place, with one more back out.
+        """Backs out: undoes the puts and returns messages got to their places; their back out counts rise by one.
 
         Args:
-            delay, error: as of `QueueManager.back_out`.
+            delay, error: as in `QueueManager.back_out`.
 
         Raises: LeaseOver 9060; ArgumentError.
         """
@@ -109,7 +110,7 @@ class Lease:
         self.status = status
 
     def extend(self, seconds: float) -> float:
-        """Sets the deadline to so many seconds from now, above 0 up to 86,400; the new one, seconds since 1970.
+        """Sets the deadline to `seconds` from now, above 0 up to 86,400; returns it in seconds since 1970.
 
         Raises: LeaseOver 9060; ArgumentError.
         """
@@ -123,39 +124,41 @@ class Lease:
 
 
 class LeaseCalls:
-    """What a queue manager does about leases; part of `QueueManager`."""
+    """The calls of `QueueManager` that begin and resume leases."""
 
     _session: Session
     _program: Program
 
     def lease(self, *, seconds: float = 30.0, user: str | None = None, most: int | None = None) -> Lease:
-        """A unit of work that any connection may act under which shows its token, until its deadline; see `Lease`.
+        """Begins a unit of work that any connection with its token may use until its deadline; see `Lease`.
+
+        The lease is on disk when the call returns.
 
         Args:
-            seconds: until the deadline, above 0 up to 86,400. Then it is backed out, if nobody has settled it.
-            user: whose it is; default: the user of this program.
-            most: leases of that user that may be open then, with this one, 1 or more; None: any number. It holds for
-                all processes, however many begin one at once.
+            seconds: time to the deadline, above 0 up to 86,400. At the deadline an unsettled lease is backed out.
+            user: the owner; default: the user of this program.
+            most: the largest number of open leases of that user, including this one, 1 or more, across all processes;
+                None: any number.
 
-        Raises: ArgumentError; UnitNotAvailable 2255, the user has as many. It is on disk when the call returns.
+        Raises: ArgumentError; UnitNotAvailable 2255, the user already has that many.
 
         Rules: B-32.
         """
         return begin_lease(self._session, user, self._program.user, seconds, most)
 
     def resume_lease(self, token: str, *, user: str | None = None) -> Lease:
-        """The lease with this token, even one of another process.
+        """Returns the lease with this token; another process may have begun it.
 
         Args:
-            user: the lease must be this user's; None: whose it is does not matter.
+            user: the user that must own the lease; None: any.
 
-        Raises: LeaseOver 9060, it was settled, its time has passed, or it is another user's; ArgumentError.
+        Raises: LeaseOver 9060, it was settled, its deadline has passed, or it belongs to another user; ArgumentError.
         """
         return resume_lease(self._session, token, user)
 
 
 def begin_lease(session: Session, user: str | None, owner: str, seconds: float, most: int | None) -> Lease:
-    """A new lease of `user`, or of the program's own user, `owner`."""
+    """Begins a lease of `user`, or else of `owner`, the program's user."""
     from ..support import secrets  # noqa: PLC0415 - few programs need it
 
     SECONDS.check("seconds", seconds)
@@ -169,7 +172,7 @@ def begin_lease(session: Session, user: str | None, owner: str, seconds: float, 
 
 
 def resume_lease(session: Session, token: str, user: str | None) -> Lease:
-    """The lease with this token. Raises: LeaseOver 9060; ArgumentError."""
+    """Returns the lease with this token. Raises: LeaseOver 9060; ArgumentError."""
     if not isinstance(token, str) or not token or not is_storable(token):
         raise bad_argument("token", "...", "a text, the token of a lease")
     check_user(user)

@@ -42,16 +42,16 @@ from .session import Session
 
 log = logging.getLogger("inorder.listening")
 
-LOOK_SECONDS = 30.0  # so often it sees whether the connection that it belongs to was forgotten
-INHIBITED_SECONDS = 0.5  # so often it looks again while gets are inhibited
-JOIN_SECONDS = 5.0  # so long its end waits for a function that is being called
+LOOK_SECONDS = 30.0  # the longest wait of one browse; between two it checks whether its connection has ended
+INHIBITED_SECONDS = 0.5  # between two tries while gets are inhibited
+JOIN_SECONDS = 5.0  # how long `cancel` waits for a running function
 TO_LISTEN = OpenOptions(browse=True, read_order="strict")
 THE_END = (ConnectionClosed, ConnectionBroken, QueueManagerStopping)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """A message is on a queue, for everyone to see."""
+    """The arrival of a message that everyone can see, for a listener."""
 
     queue: str
     uid: UniqueId | None
@@ -68,7 +68,7 @@ class Listener:
     """A listener of a queue, made by `QueueManager.listen`; it ends with the connection, or by `cancel`.
 
     Attributes:
-        error: what ended it, if that was an error; it was logged.
+        error: the error that ended it, which was also logged; None: there was none.
     """
 
     def __init__(self, own: Connected, queue: str, told: Told, match: Match) -> None:
@@ -83,11 +83,14 @@ class Listener:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it goes on."""
+        """Whether it is still running."""
         return self._thread.is_alive() and not self._is_over.is_set()
 
     def cancel(self) -> None:
-        """Ends it. Harmless when repeated. When this returns it is called no more, unless a call takes 5 seconds."""
+        """Ends the listener. Harmless when repeated.
+
+        After the return the function is not called any more. If a call of it is running, this waits at most 5 seconds.
+        """
         self._is_over.set()
         self.own.internals.abandon()
         if self._thread is threading.current_thread():
@@ -142,7 +145,7 @@ class Listener:
 
 
 class Listening(ABC):
-    """What `QueueManager` has of it."""
+    """The calls of `QueueManager` for listeners."""
 
     _services: Services
     _session: Session
@@ -151,17 +154,17 @@ class Listening(ABC):
     def listen(self, queue: str, listener: Told, match: Match = EVERYTHING) -> Listener:
         """Calls `listener` with an `Arrival` for each matching message of a local queue, from any process.
 
-        It hears of what is there when it begins, then of what comes, each once, in the order of the queue, when a
-        strict browse would show it. It is called on a thread of its own, and given the next message when it has
-        returned; what it raises is logged. The message is not given to it: a get with the arrival's `token` fetches it.
-        A message that somebody takes before it is reached is passed over.
+        It reports the messages on the queue first, then those that arrive, each once, in the order of the queue, as
+        soon as a strict browse would show them. A message that somebody gets before that is skipped. The listener runs
+        on its own thread, one call at a time; its exceptions are logged. It receives no body: a get that matches
+        the arrival's `token` fetches the message.
 
-        Raises: UnknownQueue 2085. ArgumentError 2043, it is not a local queue. OrderUnsupported, it keeps no order.
-        MatchError. ArgumentError, `listener` cannot be called.
+        Raises: UnknownQueue 2085. ArgumentError 2043, the queue is not local. OrderUnsupported, the queue keeps no
+        order. MatchError. ArgumentError, `listener` is not callable.
         """
         if not isinstance(match, Match):
             raise MatchError(f"match must be a Match, not {written(match)}")
-        selector_of(match)  # which says what is wrong in it
+        selector_of(match)  # raises if the selector is wrong
         check_callable(listener)
         with self._session:
             definition = self._store.queue(queue)
@@ -174,21 +177,21 @@ class Listening(ABC):
             own.internals.abandon()
             raise
         self._session.keep(made)
-        # A connection that is dropped is not ended by the collector: the listener's is forgotten with it.
+        # If this connection is dropped without an end, the listener's connection ends too.
         own.internals.end_with(self._session)
         return made
 
     def end_waits(self) -> bool:
-        """Ends the wait of a call that is under way on this connection; for another thread, and never waits itself.
+        """Ends the wait of a call on this connection; another thread calls it, and it returns at once.
 
-        The call raises WaitEnded 9022, and nothing else has happened: the connection, and its unit of work if it has
-        one, go on. A call that has found its message already returns it.
+        The waiting call raises WaitEnded 9022. The connection and its unit of work stay open. A call that has already
+        found its message returns it.
 
-        Returns: whether a call waited. A call that only comes to wait is not ended.
+        Returns: whether a call was waiting. A call that begins to wait later is not affected.
 
         Raises: ConnectionClosed 2018.
         """
-        self._session.check()  # not more: a call is in progress
+        self._session.check()  # no lock: a call is in progress
         return self._store.end_waits(self._session.owner)
 
     @abstractmethod
@@ -196,7 +199,7 @@ class Listening(ABC):
 
 
 class Connected(Protocol):
-    """What `connect` of a connection returns, as far as it matters here."""
+    """The connection that `connect` returns."""
 
     @property
     def internals(self) -> Internals: ...

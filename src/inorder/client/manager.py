@@ -61,21 +61,21 @@ def connect(
     """Connects to a queue manager.
 
     Args:
-        store: the path of a file, which is made if it is missing: any number of processes use it at once. Or
+        store: the path of a file, which any number of processes can use at once; a missing file is created. Or
             ":memory:" for a new queue manager in this process's memory. Or the URL of a PostgreSQL database,
-            "postgresql://host/database?schema=orders", with whose store programs on any number of machines work; the
-            other parameters are libpq's, and a password is never shown. Or a store: all connections of a process to
-            one store object, and to one file, share its waiting room and its listeners.
+            "postgresql://host/database?schema=orders", which programs on any number of machines can use; the
+            other parameters are libpq's, and a password is never shown. Or a store object. All connections of a
+            process to one store object, or to one file, share its waiting calls and its listeners.
         program: the name recorded with each message put; default: the name of the running script.
-        name: of a queue manager that is made: 1 to 48 characters, part of the ids that it makes. Default: "INORDER"
-            in memory, the schema's name in PostgreSQL, else made from the file's name.
+        name: the name of a new queue manager, 1 to 48 characters; its generated ids contain it. Default: "INORDER"
+            in memory, the schema's name in PostgreSQL, otherwise derived from the file's name.
 
     Returns: a connection. Use it as a context manager: the normal end of the block commits and closes, an
-    exception backs out and closes. For another thread or asyncio task take another connection with `connect` of
-    this one.
+    exception backs out and closes. Another thread or asyncio task needs its own connection: call this one's
+    `connect`.
 
-    Raises: ArgumentError. StoreForeign, StoreNewer: the file is not ours to open, and was left as it was.
-    StoreError: there can be no store here, and why.
+    Raises: ArgumentError. StoreForeign, StoreNewer: the file belongs to another program or a newer release, and was
+    not changed. StoreError: the store cannot be opened or created; the text says why.
     """
     script = running_script() if program is None else program_name(program)
     who = Program(user_name(), script)
@@ -110,10 +110,11 @@ class QueueManager(
 ):
     """A connection to a queue manager; made by `inorder.connect`.
 
-    It has one unit of work, and a default handle for each queue that its calls name: opened at first use for
-    what the call needs, with its own group states, closed with the connection or by `close_queue`. A connection
-    is used by one thread at a time; a second one that calls meanwhile gets 2219. While a unit of work is open, puts
-    and gets that would be part of it are for the thread and the asyncio task that opened it; others get 9021.
+    It has one unit of work. It also keeps a default handle for each queue that its calls name. The first call opens
+    that handle, and `close_queue` or the end of the connection closes it; the handle has its own group states.
+
+    Only one thread may use a connection at a time: a second one that calls meanwhile gets 2219. While a unit of work is
+    open, only the thread and asyncio task that opened it may put and get in it; others get 9021.
     """
 
     def __init__(self, services: Services, program: Program) -> None:
@@ -126,11 +127,11 @@ class QueueManager(
         housekeeping.tidy(self._store)
 
     def connect(self, *, program: str | None = None) -> QueueManager:
-        """Another connection to the same queue manager: with its own unit of work, for another thread or task."""
+        """Opens another connection to the same queue manager, with its own unit of work, for another thread or task."""
         chosen = self._program if program is None else self._program._replace(name=program_name(program))
         return self._services.another(lambda services: QueueManager(services, chosen))
 
-    # --- what else it does
+    # --- namespaces
 
     @property
     def admin(self) -> Admin:
@@ -139,7 +140,7 @@ class QueueManager(
 
     @property
     def accounts(self) -> Accounts:
-        """Users of servers, their tokens, and the log of their acts."""
+        """Users of servers, their tokens, and the log of operators' actions."""
         return Accounts(self)
 
     @property
@@ -154,12 +155,12 @@ class QueueManager(
 
     @property
     def inspect(self) -> Inspect:
-        """Looks: queues and their messages, units of work, locks, waits, connections, events."""
+        """Inspection without changes: queues, their messages, units of work, locks, waits, connections, events."""
         return Inspect(self)
 
     @property
     def internals(self) -> Internals:
-        """For other parts of this package, not for programs: it may change with any version."""
+        """For other parts of this package only; it may change in any release."""
         return Internals(self)
 
     if not TYPE_CHECKING:
@@ -170,17 +171,17 @@ class QueueManager(
     # --- handles
 
     def open(self, name: str, *, manager: str = "", dynamic_name: str = "*", **options: Unpack[OpenKeywords]) -> Queue:
-        """Opens a queue: a handle with its own cursor, lock and group states.
+        """Opens a queue and returns a handle with its own cursor, lock and group states.
 
         Args:
-            name: a local, alias, model or remote queue, the last for output alone.
+            name: a local, alias, model or remote queue; a remote queue can only be opened for output.
             manager: the queue manager that has the queue, as MQ's ObjectQMgrName; "": this one.
             dynamic_name: for a model: the new queue's name, or a prefix of at most 33 characters and "*".
-            **options: `OpenOptions` has their meaning: input=None, output=False, browse=False, co_op=False,
-                read_order=None. Without any: shared input by the queue's default, output and browse.
+            **options: see `OpenOptions`: input=None, output=False, browse=False, co_op=False, read_order=None.
+                With none given, the queue is opened for input (as the queue's default says), output and browse.
 
-        Raises: UnknownQueue 2085, ObjectInUse 2042, WrongQueueType 2001, 2045, 2082; of a remote name 2087, 2091, 2092,
-        2184, 2196, 2197, 2198, 2199; TooManyHandles 2017, OptionsError 2046, ObjectExists 2100, ArgumentError 2011.
+        Raises: UnknownQueue 2085, ObjectInUse 2042, WrongQueueType 2001, 2045, 2082; for a remote name 2087, 2091,
+        2092, 2184, 2196 to 2199; TooManyHandles 2017, OptionsError 2046, ObjectExists 2100, ArgumentError 2011.
         """
         if not options:
             options = {"input": "as_queue", "output": True, "browse": True}
@@ -194,34 +195,34 @@ class QueueManager(
     # --- units of work
 
     def unit_of_work(self) -> UnitOfWork:
-        """A block whose puts and gets are one unit: committed at its end, backed out by an exception.
+        """Returns a block whose puts and gets form one unit: its end commits them, an exception backs them out.
 
-        They are those of the thread and the asyncio task that began it. A put or get of another one that would be
-        part of it raises UnitOfAnother 9021; any may settle it.
+        The unit belongs to the thread and asyncio task that began it. A put or get by another one that would join it
+        raises UnitOfAnother 9021. Any thread or task may commit it or back it out.
         """
         return UnitOfWork(self._session)
 
     def commit(self) -> None:
-        """Commits the connection's unit of work, whichever caller opened it; nothing happens if it has none."""
+        """Commits the connection's unit of work, whoever opened it; does nothing if it has none."""
         if isinstance(self._session.block, UnitOfWork | Lease):
             self._session.block.commit()
         else:
             self._session.settle("commit")
 
     def back_out(self, *, delay: float = 0, error: str = "") -> None:
-        """Backs out the connection's unit of work, whichever caller opened it; nothing happens if it has none.
+        """Backs out the connection's unit of work, whoever opened it; does nothing if it has none.
 
-        What it put is undone; what it got returns to its place, with one more back out.
+        Its puts are undone. The messages it got return to their places, and their back out counts rise by one.
 
         Args:
-            delay: seconds before what it got may be read again, 0 to 99,999,999.9. Until then relaxed readers pass it
-                over, and strict readers wait behind it.
-            error: why the work failed. It is kept with the first message that the unit got on each queue, as the
-                properties `retry.error` (its first 1,000 characters), `retry.time` and `retry.attempt`; where these
-                find no room beside the message's own, nothing is kept.
+            delay: seconds before those messages may be read again, 0 to 99,999,999.9. Until then relaxed readers skip
+                them, and strict readers wait for them.
+            error: why the work failed. It is stored with the first message that the unit got from each queue, as the
+                properties `retry.error` (its first 1,000 characters), `retry.time` and `retry.attempt`. If the
+                message's own properties leave no room for these, nothing is stored.
 
-        With either of them the back out is on disk when the call returns. A message in a group is delayed with all
-        that the unit got of it.
+        With either argument the back out is on disk when the call returns. The delay of a message in a group applies
+        to every message of the group that the unit got.
 
         Raises: ArgumentError, a bad delay or error.
 
@@ -233,9 +234,10 @@ class QueueManager(
             self._session.settle("back_out", later_of(delay, error))
 
     def prepare(self, name: str) -> None:
-        """Prepares the connection's unit of work under a name; anyone may settle it, also after a restart.
+        """Prepares the connection's unit of work under a name; anyone may settle it, even after a restart.
 
-        Raises: ArgumentError, the name has not 1 to 256 characters; UnitExists; UnitNotFound, there is none.
+        Raises: ArgumentError, the name must have 1 to 256 characters; UnitExists, the name is taken; UnitNotFound, no
+        unit of work is open.
 
         Rules: R5.10.
         """
@@ -245,7 +247,7 @@ class QueueManager(
             self._session.prepare(name)
 
     def settle(self, name: str, outcome: Outcome) -> None:
-        """Settles a prepared unit: outcome is "commit" or "back_out". Raises: UnitNotFound."""
+        """Commits or backs out a prepared unit; `outcome` is "commit" or "back_out". Raises: UnitNotFound."""
         Choice(("commit", "back_out")).check("outcome", outcome)
         if not isinstance(name, str) or not is_storable(name):
             raise UnitNotFound(f"no unit is named {written(name)}", unit=name)
@@ -253,22 +255,22 @@ class QueueManager(
             self._store.settle_prepared(name, outcome)
 
     def worker(self, tasks: Tasks, *, threads: int = 1, log: Callable[[WorkerEvent], object] | None = None) -> Worker:
-        """Runs functions for the messages of queues, in threads of this process; see `inorder.work.Worker`.
+        """Makes a worker, which runs functions on the messages of queues; see `inorder.work.Worker`.
 
-        Schedules among the tasks are run by one thread more. Each thread has a connection of its own; this one is free
-        for other calls, and must stay open.
+        The functions run in threads of this process; one more thread runs the schedules. Each thread has its own
+        connection. This connection must stay open, but is free for other calls.
 
         Args:
-            tasks: what is to be run.
-            threads: how many work on each task that does not say it itself, 1 to 1,000.
-            log: called with each attempt that has ended, and whatever else happens, one after another; None: it goes to
-                the logger `inorder.work`.
+            tasks: the functions to run.
+            threads: how many threads work on each task that does not set a number itself, 1 to 1,000.
+            log: called, one call at a time, with each attempt that has ended and with other events of the worker;
+                None: these go to the logger `inorder.work`.
 
-        Returns: a worker, to be used as a context manager, or started and stopped.
+        Returns: a worker: use it as a context manager, or start and stop it.
 
         Raises: ArgumentError.
         """
-        from ..work.worker import Worker  # noqa: PLC0415 - who has no tasks does not load it
+        from ..work.worker import Worker  # noqa: PLC0415 - programs without tasks do not load it
 
         self._session.check()
         return Worker(self, tasks, threads=threads, log=log)
@@ -276,11 +278,11 @@ class QueueManager(
     # --- the end
 
     def close(self) -> None:
-        """Ends the connection; an open unit of work is committed. Harmless when repeated.
+        """Commits an open unit of work and ends the connection. Harmless when repeated.
 
-        If the commit fails the connection ends all the same, and the unit is backed out; where a call has said already
-        that the connection is lost, nothing is raised. Raises: CallInProgress 2219, another thread is inside a call
-        on it; it then stays open.
+        If the commit fails, the unit is backed out and the connection ends nevertheless. If an earlier call has already
+        reported that the connection is lost, `close` raises nothing. Raises: CallInProgress 2219, another thread is
+        inside a call on it; the connection then stays open.
 
         Rules: R5.6.
         """
@@ -293,12 +295,12 @@ class QueueManager(
                 self.commit()
             with self._session, contextlib.suppress(QueueManagerStopping, ConnectionBroken):  # nothing left to tidy
                 housekeeping.tidy(self._store)
-        except CallInProgress:  # refused before anything was done: the call of the other thread goes on
+        except CallInProgress:  # nothing was done: the other thread's call goes on
             raise
         except BaseException as error:
             self._session.end()
             if isinstance(error, ConnectionBroken) and "known" in error.data:
-                return  # an earlier call has said so, and that the unit of work is lost
+                return  # an earlier call has reported this, and the loss of the unit of work
             raise
         self._session.end()
 

@@ -1,7 +1,6 @@
 """The base of the namespaces of a connection: `qm.admin`, `qm.accounts`, `qm.dead`, `qm.inspect`, `qm.internals`.
 
-`QueueManager` itself has the calls that programs make every day. A namespace is made when it is asked for, and keeps
-the connection, which does not keep it.
+`QueueManager` itself has the everyday calls. Each access creates a namespace, which refers to its connection.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Namespace:
-    """Calls of a connection that stand together under one name."""
+    """A group of calls of a connection under one name."""
 
     __slots__ = ("_manager", "_session", "_store")
 

@@ -1,4 +1,4 @@
-"""The log of irreversible acts through a server: user, time, address, act and number of messages."""
+"""The log of irreversible actions through a server: user, time, address, action and number of messages."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ PAGE: Final = 500
 
 
 class Acting:
-    """An act that goes on; made by `qm.accounts.acting`.
+    """An action in progress; made by `qm.accounts.acting`.
 
     Attributes:
-        messages: how many it was about, for the block to set; None: it does not say.
+        messages: how many messages it affected; the block may set it.
     """
 
     messages: int | None = None
 
 
 class ActCalls(Namespace):
-    """The part of `qm.accounts` for that log."""
+    """The calls of `qm.accounts` for the operator log."""
 
     @contextmanager
     def acting(self, act: str, queue: str = "", *, user: str, address: str = "") -> Iterator[Acting]:
-        """A block around something that cannot be taken back: noted before it, and with its outcome behind it.
+        """Returns a block that logs an irreversible action before its start, and its outcome after its end.
 
-        The note is on disk before the block begins, so nothing is done without one. If the process is killed inside,
-        it says "begun". In a unit of work it is none of its acts: a back out leaves it.
+        The entry is on disk before the block begins. If the process is killed inside the block, the entry says
+        "begun". It is not part of a unit of work: a back out keeps it.
 
         Args:
-            act: what it is, 1 to 256 characters: "clear", "discard".
-            queue: on which; "": on the queue manager.
-            user, address: who does it, from where.
+            act: the name of the action, 1 to 256 characters: "clear", "discard".
+            queue: the queue; "": the queue manager.
+            user, address: the user, and the address of the user's client.
 
         Raises: ArgumentError.
         """
@@ -70,12 +70,12 @@ class ActCalls(Namespace):
     def acts(
         self, *, user: str | None = None, queue: str | None = None, since: float | None = None, most: int | None = None
     ) -> Iterator[Act]:
-        """The log, the newest first: as many as the queue manager's attribute `acts_kept` says are kept.
+        """Yields the log entries, newest first; the store keeps as many as the manager's attribute `acts_kept` says.
 
         Args:
-            user, queue: only what this user has done, or what was done on this queue.
-            since: nothing that began before, seconds since 1970.
-            most: so many at most.
+            user, queue: only entries of this user, or about this queue.
+            since: only actions that began at or after this time, seconds since 1970.
+            most: the largest number of entries; None: all.
 
         Raises: ArgumentError.
         """

@@ -1,4 +1,4 @@
-"""The names of the program and its user, as the descriptor of a message keeps them."""
+"""The names of the program and its user for message descriptors."""
 
 from __future__ import annotations
 
@@ -13,32 +13,30 @@ from ..model.parameters import is_storable
 
 NAMED_BY = ("LOGNAME", "USER", "LNAME", "USERNAME")  # where `getpass` looks first
 USER_LENGTH, PROGRAM_LENGTH = 12, 28
-WORKER = "inorder work"  # how the names of the programs begin that `inorder work` starts
+WORKER = "inorder work"  # the prefix of the program names of `inorder work`
 
 
 def running_script() -> str:
-    """The name of the script that runs."""
+    """Returns the name of the running script."""
     name = Path(sys.argv[0] or sys.executable).name
     return _kept(name.encode(errors="replace").decode(), PROGRAM_LENGTH)
 
 
 def program_name(name: object) -> str:
-    """A name that a caller gives to its program. Raises: ArgumentError."""
+    """Returns a caller's program name, cut to its length. Raises: ArgumentError."""
     if not isinstance(name, str) or not is_storable(name):
         raise bad_argument("program", name, "a text")
     return _kept(name, PROGRAM_LENGTH)
 
 
 def user_name() -> str:
-    """The name of the user that the process belongs to."""
+    """Returns the name of the user that owns the process."""
     return _user_name(os.getuid() if hasattr(os, "getuid") else 0, *map(os.environ.get, NAMED_BY))
 
 
 @functools.lru_cache(maxsize=4)
 def _user_name(_: int, *__: str | None) -> str:
-    """The answer may come from a remote directory, so it is asked for only once while the user and its sources are the
-    same.
-    """
+    """Looks up the name, possibly in a remote directory; cached while the user and the variables stay the same."""
     try:
         return _kept(getpass.getuser().encode(errors="replace").decode(), USER_LENGTH)
     except (OSError, KeyError, ImportError):  # no such user in the system's list
@@ -46,5 +44,5 @@ def _user_name(_: int, *__: str | None) -> str:
 
 
 def _kept(name: str, length: int) -> str:
-    """What the text of a message's descriptor keeps of a name."""
+    """Returns a name cut to the length of its field in the descriptor."""
     return name[:length].rstrip(" \0")

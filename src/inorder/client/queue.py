@@ -54,14 +54,14 @@ if TYPE_CHECKING:
 
 _tuple = tuple.__new__  # makes a named tuple without the call in between, where each put makes one
 NO_USES: frozenset[Use] = frozenset()
-COUNT_MAX = 2**31 - 1  # messages that are got at once
+COUNT_MAX = 2**31 - 1  # messages in one `get_many`
 
 
 class Queue(ConfirmedCalls):
-    """An open queue.
+    """An open queue, made by `QueueManager.open`.
 
-    Made by `QueueManager.open`. It has its own browse cursor, browse lock, and group state for puts, gets and
-    browses, so that two handles of one queue never disturb each other. It shares the connection's unit of work.
+    It has its own browse cursor, browse lock, and group state for puts, gets and browses, so two handles of one
+    queue never disturb each other. It shares the connection's unit of work.
     """
 
     def __init__(
@@ -77,12 +77,12 @@ class Queue(ConfirmedCalls):
     ) -> None:
         self._session = session
         self._store = session.store
-        self._grows = grows  # opened for more whenever a call needs it
+        self._grows = grows  # a call may open it for further uses
         self.name, self.options, self._manager = name, options, manager
         self._handle, self.local_name, self._incarnation = NOT_OPEN, name, 0
         self._watched = session.watch(self)
         self._uses = NO_USES  # what it is open for now
-        if not lazy:  # a default handle is opened by the first call that is good enough to need it
+        if not lazy:  # the first call with valid arguments opens a default handle
             self._open(options, dynamic_name)
         self._puts, self._gets, self._browses = Retained(), Retained(), Retained()
         self._cursor = UNSET
@@ -108,7 +108,7 @@ class Queue(ConfirmedCalls):
 
     @property
     def internals(self) -> QueueInternals:
-        """For other parts of this package, not for programs: it may change with any version."""
+        """For other parts of this package only; it may change in any release."""
         return QueueInternals(self)
 
     if not TYPE_CHECKING:
@@ -128,20 +128,20 @@ class Queue(ConfirmedCalls):
 
         Args:
             body: the data, or a whole `Message`; fields given by keyword replace the message's.
-            options, **keywords: fields of `Message` by keyword, and options, by keyword or as `PutOptions`:
+            options, **keywords: fields of `Message` as keywords, and options as keywords or as `PutOptions`.
                 `QueueManager.put` lists them.
 
-        Returns: the ids and numbers used, and the warning: 2049 the priority counts as 9; 2241 or 2242, a group
-        or logical message is left open by a put without logical order.
+        Returns: the ids and numbers used, and a warning or None: 2049, the priority is above 9 and counts as 9; 2241 or
+        2242, a put without logical order left a group or logical message open.
 
         Raises:
             ArgumentError: a bad field or option, with its reason.
             NotOpenFor: 2039. PutInhibited: 2051. QueueFull: 2053. MessageTooBig: 2030, 2031.
-            InconsistentCall: 2241, 2242, 2185, 2245, in logical order it does not go on with the open group.
+            InconsistentCall: 2241, 2242, 2185, 2245, a put in logical order does not continue the open group.
             UnitTooLarge: 2024. UnitNotAvailable: 2255. UnitOfAnother: 9021. DuplicatePending: 9051.
 
-        Under a unit of work the message is seen by nobody until commit. Outside one it is on the queue when the
-        call returns. A key is taken with the message, and free again if that is backed out.
+        In a unit of work nobody sees the message before the commit. Outside one it is on the queue when the
+        call returns. A `deduplicate` key is taken with the message, and free again if the message is backed out.
 
         Rules: R2.1 to R2.31.
         """
@@ -159,9 +159,10 @@ class Queue(ConfirmedCalls):
         options: PutOptions | None = None,
         **keywords: Unpack[PutCall],
     ) -> list[PutResult]:
-        """Puts messages in this order as one step: all, or none if one is refused.
+        """Puts messages in this order in one step: all of them, or none if one is refused.
 
-        Args and errors as `put`; fields given by keyword apply to each message, a key of `deduplicate` to all of them.
+        Arguments and errors are those of `put`. Fields given by keyword apply to each message; a `deduplicate` key
+        applies to all of them together.
         """
         if isinstance(messages, str | bytes | bytearray | memoryview | Message) or not isinstance(messages, Iterable):
             raise bad_argument("messages", messages, "an iterable of bodies or messages; use put for one")
@@ -196,9 +197,9 @@ class Queue(ConfirmedCalls):
             return outcome.results
 
     def end_group(self) -> None:
-        """Marks the message put last in logical order as the last of its group, all its pieces.
+        """Marks the last message put in logical order, with all its segments, as the last of its group.
 
-        Raises: WrongState if it is committed already; InconsistentCall 2242 while its last segment is missing.
+        Raises: WrongState, it is already committed; InconsistentCall 2242, its last segment is missing.
         """
         with self._session:
             self._need("output")
@@ -213,19 +214,21 @@ class Queue(ConfirmedCalls):
     # --- get
 
     def get(self, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> Got:
-        """Removes one message and returns it. Options: by keyword, as `QueueManager.get` has them, or as `GetOptions`.
+        """Removes one message and returns it.
 
-        Returns: the message; its `warning` says if something is to be known: 2079, 2080 (truncated, and then
-        not removed), 2241, 2242, 2243, 2244.
+        Options are given as keywords, which `QueueManager.get` lists, or as `GetOptions`.
+
+        Returns: the message. Its `warning` is None, or one of 2079, 2080 (truncated, and then not removed), 2241,
+        2242, 2243, 2244.
 
         Raises:
-            NoMessageAvailable: 2033, nothing suitable, or nothing in time.
+            NoMessageAvailable: 2033, no suitable message, or none in time.
             GetInhibited: 2016. NotOpenFor: 2037, 2036. OptionsError: 2046. MatchError: 2247.
             InconsistentCall: 2245. NoMessageUnderCursor: 2034. CallerError: 2246. UnitNotAvailable: 2255.
             UnitTooLarge: 2024. QueueDeleted: 2052. UnitOfAnother: 9021.
 
-        Under a unit of work the message is hidden until commit removes it, and returns to its place at back
-        out. Outside one it is gone when the call returns.
+        In a unit of work the message is hidden; a commit removes it, a back out returns it to its place. Outside
+        one it is gone when the call returns.
 
         Rules: R3.1 to R3.58, B-6 to B-34.
         """
@@ -234,10 +237,10 @@ class Queue(ConfirmedCalls):
         return self._get(options or DEFAULT_GET, 1).messages[0]
 
     def get_many(self, count: int, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> list[Got]:
-        """Removes up to `count` messages as one step, as that many gets would; at least one, or it raises.
+        """Removes up to `count` messages in one step, as that many gets would; raises if it finds none.
 
-        It ends before the first message that cannot be had, and after one with a warning. With a wait it
-        returns as soon as it has one. Errors as `get`.
+        It stops before the first message that it cannot get, and after a message with a warning. With a wait it
+        returns as soon as it has one message. Errors are those of `get`.
         """
         check_whole("count", count, 1, COUNT_MAX)
         return list(self._get(get_options(keywords, options, DEFAULT_GET), count).messages)
@@ -249,7 +252,7 @@ class Queue(ConfirmedCalls):
         return self._browse("first", get_options(keywords, options, BROWSE_FIRST))
 
     def browse_next(self, options: GetOptions | None = None, **keywords: Unpack[BrowseKeywords]) -> Got:
-        """Copies the next suitable message behind the cursor, and moves it there.
+        """Copies the next suitable message after the cursor, and moves the cursor to it.
 
         Errors as `get`, 2036, and InconsistentCall 2259: the browse began in another order, logical or physical.
         """
@@ -262,13 +265,13 @@ class Queue(ConfirmedCalls):
     def browse(
         self, options: GetOptions | None = None, *, after: str | None = None, **keywords: Unpack[BrowseKeywords]
     ) -> Browsing:
-        """Copies every suitable message, until there is none; moves this handle's cursor.
+        """Copies every suitable message, one after another; moves this handle's cursor.
 
         Args:
-            after: a token: the browse goes on behind what it had shown, strictly, in the order in which it began. None:
-                it begins with the first message.
+            after: a token, from which an earlier strict browse continues in its own order (logical or physical). None:
+                begins with the first message.
 
-        Returns: an iterator that says where it stands, and how it ended: `Browsing`.
+        Returns: an iterator that knows its position and how it ended: `Browsing`.
 
         Raises: OptionsError, a `buffer` without `accept_truncated`: a message that does not fit would stop the
         cursor for ever. In the loop: OrderPending, with the `token`; otherwise as `browse_next` and `resume`.
@@ -278,14 +281,14 @@ class Queue(ConfirmedCalls):
         return Browsing(contextlib.nullcontext(self), sweep_options(options, keywords), after)
 
     def leave_group(self, *, browsing: bool = False) -> bool:
-        """Leaves the group, or message in segments, that this handle is inside, without closing it.
+        """Leaves the group, or message in segments, that this handle is inside; the handle stays open.
 
-        A get, or a browse, then looks for the next message or group again; a browse goes on behind where the group
-        stands. What is left of a group that was got in part holds no strict reader back any more and is reached
-        by a match on group id and sequence number. It acts at once: a back out does not bring the handle back into it.
+        The next get or browse looks for the next message or group; a browse continues after the position of the
+        group. The rest of a group that was partly got no longer holds back strict readers; a match on group id and
+        sequence number reaches it. The call acts at once: a back out does not return the handle to the group.
 
         Args:
-            browsing: leaves the group that is browsed, and not the one that is got.
+            browsing: leaves the group that the handle browses instead of the one that it gets.
 
         Returns: whether the handle was inside one.
 
@@ -300,9 +303,9 @@ class Queue(ConfirmedCalls):
             return retained.leave()
 
     def unlock(self, uid: UniqueId | None = None, *, lock_id: int = 0) -> Reason | None:
-        """Frees the message that this handle browsed with lock; warning 2209 if there is none.
+        """Unlocks the message that this handle browsed with `lock`; returns the warning 2209 if it locked none.
 
-        With `uid` and `lock_id` it is the confirmed call: it frees one message that `browse_and_lock` locked.
+        With `uid` and `lock_id` it is the confirmed call, which unlocks one message that `browse_and_lock` locked.
 
         Raises, with `uid`: NotFound; WrongState, it is not locked; LockMismatch, another lock id holds it.
 
@@ -315,9 +318,9 @@ class Queue(ConfirmedCalls):
             return None if self._store.unlock(self._handle) else Reason.NO_MSG_LOCKED
 
     def browse_token(self) -> str:
-        """Where a strict browse of this handle stands, to be given to `resume` of any handle of this queue.
+        """Returns the position of this handle's strict browse, for `resume` of any handle of this queue.
 
-        Raises: CallerError, the browse is relaxed: its place is not one that nothing is missed behind.
+        Raises: CallerError, the browse is relaxed: continuing from its position could miss messages.
         """
         with self._session:
             self._need("browse")
@@ -327,11 +330,11 @@ class Queue(ConfirmedCalls):
             return encode(self._incarnation, self._cursor, self._browses.state)
 
     def resume(self, token: str) -> None:
-        """Puts the browse cursor where a token says; the next `browse_next`, strict, goes on from there.
+        """Moves the browse cursor to the position in a token; a strict `browse_next` continues from there.
 
-        `browse` without `after`, and `browse_first`, would begin from the first message again.
+        `browse` without `after`, and `browse_first`, begin with the first message again.
 
-        Raises: ArgumentError, it is not a token; QueueCondition 2041, the queue was deleted and made again.
+        Raises: ArgumentError, it is not a token; QueueCondition 2041, the queue was deleted and created again.
 
         Rules: B-38, B-41.
         """
@@ -341,7 +344,7 @@ class Queue(ConfirmedCalls):
             self._store.check_handle(self._handle)
             if resumed.incarnation != self._incarnation:
                 raise QueueCondition("the token is of another queue of this name", reason=Reason.OBJECT_CHANGED)
-            self._store.unlock(self._handle)  # the cursor moves away from what it has locked (R3.70)
+            self._store.unlock(self._handle)  # the cursor leaves the message that it locked (R3.70)
             self._cursor = resumed.cursor
             self._browses.advance(resumed.state, None)
 
@@ -393,7 +396,7 @@ class Queue(ConfirmedCalls):
             return outcome
 
     def _missing(self, options: GetOptions, outcome: GetOutcome) -> NoMessageAvailable | OrderPending:
-        """Why a get was given nothing, with what is pending if it was strict (B-26)."""
+        """The error of a get that found nothing; for a strict one with the pending message (B-26)."""
         data: dict[str, Any] = {"queue": self.name}
         if (pending := outcome.pending) is not None:
             age = max(0.0, self._session.services.now() - pending.since)
@@ -421,18 +424,18 @@ class Queue(ConfirmedCalls):
             raise HandleError(f"this handle of {self.name} is closed")
 
     def _need_nothing(self) -> None:
-        """The call may be made through any open handle."""
+        """For calls that any open handle may make."""
         self._alive()
         if self._handle == NOT_OPEN:
             try:
                 self._open(USES["browse"][0])
-            except WrongQueueType as error:  # what leads elsewhere can only be put to
+            except WrongQueueType as error:  # a remote queue can only be opened for output
                 if error.reason is not Reason.OPTION_NOT_VALID_FOR_TYPE:
                     raise
                 self._open(USES["output"][0])
 
     def _need(self, use: Use) -> None:
-        """Opens the handle, or opens it for more, if that is still to be done."""
+        """Opens the handle, or extends it, for this use unless it already is."""
         if use in self._uses:
             return
         self._alive()
@@ -447,23 +450,23 @@ class Queue(ConfirmedCalls):
     # --- attributes, and the end
 
     def attributes(self) -> QueueAttributes:
-        """The attributes of the queue as opened; an alias has its own."""
+        """Returns the attributes of the queue as opened: of an alias, the alias's own."""
         with self._session:
             self._need_nothing()
             self._store.check_handle(self._handle)
             return self._store.queue(self.name)
 
     def status(self) -> QueueStatus:
-        """Depth and open counts, after discarding what has expired."""
+        """Returns depth and open counts, after discarding expired messages."""
         with self._session:
             self._need_nothing()
             self._store.check_handle(self._handle)
             return self._store.status(self.name)
 
     def set(self, changes: Mapping[Selector, object] = NO_CHANGES, /, **named: Any) -> None:
-        """Changes the attributes that a program may change on a queue: `get_allowed`, `put_allowed` (MQSET).
+        """Changes the attributes that programs may set on a queue: `get_allowed` and `put_allowed` (MQSET).
 
-        MQ's names (InhibitGet) and, in `changes`, numbers (9) take MQ's values: 1 inhibits, 0 allows.
+        MQ's names (InhibitGet) and, in `changes`, MQ's numbers (9) take MQ's values: 1 inhibits, 0 allows.
 
         Raises: ArgumentError 2067 for any other attribute, 2020 for a bad value.
         """
@@ -474,13 +477,13 @@ class Queue(ConfirmedCalls):
             self._store.alter_queue(self.name, "set", wanted)
 
     def close(self, *, delete: bool = False, purge: bool = False) -> Reason | None:
-        """Closes the handle; its lock and marks go, its unit of work goes on.
+        """Closes the handle and drops its browse lock and marks; the unit of work stays open.
 
         Args:
-            delete: also delete the queue, a dynamic one that is empty and open nowhere else.
-            purge: the same, with its messages; these go in steps, as by `QueueManager.delete_queue`.
+            delete: also deletes the queue, which must be dynamic, empty and not open elsewhere.
+            purge: also deletes the queue with its messages, in steps like `QueueManager.delete_queue`.
 
-        Returns: the warning 2242 or 2241, a logical message or a group is not finished; the handle is closed.
+        Returns: None, or the warning 2242 or 2241 if a logical message or group is unfinished; the handle is closed.
 
         Raises: QueueNotEmpty 2055, ObjectInUse 2042, WrongQueueType 2045; the handle then stays open.
         """
@@ -504,7 +507,7 @@ class Queue(ConfirmedCalls):
             self._session.forget(self._watched, (self._puts, self._gets))
         except InorderError:
             raise
-        except BaseException:  # it may be closed, or not
+        except BaseException:  # the store may have closed it or not
             self.closed, self._uses = True, NO_USES
             self._watched.handle = NOT_OPEN
             self._session.left.append(Session.keep_handles)
@@ -521,7 +524,7 @@ class Queue(ConfirmedCalls):
         except ConnectionBroken:  # it ended with the connection
             if error is None:
                 raise
-        except CallInProgress:  # a loop that was dropped is ended by the collector, in the middle of any call
+        except CallInProgress:  # the garbage collector ends a dropped loop, even in the middle of another call
             self._watched.is_kept = False
             self._session.do_later(self, Queue._end)
 

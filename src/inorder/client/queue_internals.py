@@ -1,4 +1,4 @@
-"""`queue.internals`: what other parts of this package need of an open queue. Programs do not call it."""
+"""`queue.internals`: calls of an open queue for other parts of this package. Programs do not use them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class QueueInternals:
-    """What other parts of this package need of an open queue, `queue.internals`."""
+    """Calls of an open queue for other parts of this package, `queue.internals`."""
 
     __slots__ = ("_queue",)
 
@@ -34,38 +34,38 @@ class QueueInternals:
 
     @property
     def session(self) -> Session:
-        """The connection, whose calls are blocks of it."""
+        """The session of the connection."""
         return self._queue._session
 
     @property
     def number(self) -> int:
-        """Names it in the store while it is open; else 0."""
+        """The handle's number in the store while it is open; else 0."""
         return self._queue._handle
 
     @property
     def put_state(self) -> GroupState:
-        """Where this handle stands in a group and logical message that it puts."""
+        """The position of this handle in the group and logical message that it puts."""
         return self._queue._puts.state
 
     @property
     def get_state(self) -> GroupState:
-        """Where this handle stands in a group and logical message that it gets."""
+        """The position of this handle in the group and logical message that it gets."""
         return self._queue._gets.state
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is lost if it is closed: no block, group, message or cursor, and so no lock or mark."""
+        """Whether closing it would lose nothing: it has no group, logical message or cursor, so no lock or mark."""
         queue = self._queue
         is_open = queue._handle != NOT_OPEN
         return is_open and not (queue._puts.in_use or queue._gets.in_use or queue._cursor != UNSET)
 
     def given(self) -> Queue:
-        """The program has it from now on: it stays open when its object is dropped."""
+        """Marks the handle as given to the program: it stays open when its object is dropped."""
         self._queue._watched.is_kept = True
         return self._queue
 
     def checked_for(self, use: Use) -> Queue:
-        """This handle, open for what is asked. Raises: QueueDeleted 2052, its queue is gone; HandleError 2019."""
+        """Returns this handle, opened for a use. Raises: QueueDeleted 2052, its queue was deleted; HandleError 2019."""
         queue = self._queue
         check_use(use)
         with queue._session:
@@ -74,20 +74,20 @@ class QueueInternals:
         return queue
 
     def opened_for(self, use: Use) -> tuple[Store, int]:
-        """Inside a call: the store, and this handle's id in it, open for what is asked."""
+        """Inside a call: opens the handle for a use; returns the store and the handle's number in it."""
         check_use(use)
         self._queue._need(use)
         return self._queue._store, self._queue._handle
 
     def get_if(self, accepts: Callable[[Got], object], options: GetOptions | None = None) -> Got:
-        """A get that `accepts` may refuse before it has happened; see `Internals.get_if`."""
+        """Gets a message unless `accepts` raises; see `Internals.get_if`."""
         check_callable(accepts)
         return self._queue._get(get_options({}, options, DEFAULT_GET), 1, accepts=accepts).messages[0]
 
     def take_group(self, options: GetOptions) -> Iterator[Got]:
-        """One complete group, or one message in no group, as one step; see `groups.get_group`.
+        """Gets one complete group, or one message in no group, in one step; see `groups.get_group`.
 
-        What a large group holds is read while the caller goes through it: before the unit of work is settled.
+        A large group is read page by page as the caller iterates, which must end before the unit of work is settled.
         """
         queue = self._queue
         check_instance("options", options, GetOptions, "GetOptions")
@@ -100,7 +100,7 @@ class QueueInternals:
             yield from messages
 
     def withdraw(self, before: GroupState, *, whole_group: bool = False) -> None:
-        """For streams: takes back what the unit put of the logical message, or group, to where the handle stood."""
+        """For streams: undoes the unit's puts of the logical message or group, and restores the handle's state."""
         queue = self._queue
         check_instance("before", before, GroupState, "a state that the handle had")
         check_switch("whole_group", whole_group)
@@ -116,12 +116,12 @@ class QueueInternals:
 
     @property
     def incarnation(self) -> int:
-        """Names the queue since it was created: one made again under its name has another."""
+        """A number for this creation of the queue: a queue created again under its name has another."""
         return self._queue._incarnation
 
     @property
     def standing(self) -> BrowsePosition:
-        """Where the browse of this handle stands."""
+        """The position of this handle's browse."""
         queue = self._queue
         state = queue._browses.state
         has_token = queue._handle != NOT_OPEN and (queue._cursor.logical is None or queue._cursor.strict)
@@ -129,7 +129,7 @@ class QueueInternals:
         return BrowsePosition(token, next_member(state))
 
     def browse_on(self, options: GetOptions, page: FetchedPage) -> Got:
-        """`browse_next` of a loop that fetches ahead."""
+        """Does `browse_next` for a loop that fetches pages ahead."""
         queue = self._queue
         most = queue._store.page_messages
         if most == 1:
@@ -149,14 +149,14 @@ class QueueInternals:
         return queue.browse_next(options)
 
     def go_on(self, token: str, options: GetOptions) -> GetOptions:
-        """Resumes a browse; the options with which it goes on as it began."""
+        """Resumes a browse from a token; returns the options that continue it as it began."""
         self._queue.resume(token)
         begun = self._queue._cursor.logical
         logical = options.logical if begun is None else options.logical or begun
         return replace(options, read_order=options.read_order or "strict", logical=logical)
 
     def release_lock(self, lock_id: int) -> int:
-        """The operator's way: unlocks all that a lock id still locks; how many. Raises: NotFound."""
+        """For operators: unlocks all messages under a lock id; returns how many. Raises: NotFound."""
         queue = self._queue
         CALLERS_ID.check("lock_id", lock_id)
         with queue._session:

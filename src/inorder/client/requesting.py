@@ -5,7 +5,7 @@ request, so many requesters can share a reply queue and each gets its own replie
 everything about the reply, so either end may be a program that does not use these calls:
 
     reply_to_queue            where the reply goes
-    report                    `Report` bits: what becomes the reply's message id and correlation id; 0 as above
+    report                    `Report` bits select the reply's message id and correlation id; 0: as above
     priority, persistent      the reply has the same
     expiry                    the remaining time is the time to live of the reply
 
@@ -64,7 +64,7 @@ class Asked(NamedTuple):
 
     Args:
         reply_to: the handle of the connection's own queue for replies, or the name of a queue.
-        match: which replies are to it.
+        match: selects the replies to this request.
     """
 
     queue: str
@@ -74,17 +74,17 @@ class Asked(NamedTuple):
 
 
 class Aside(NamedTuple):
-    """Where requests are put that fail again and again, and after how many back outs."""
+    """The queue for requests that fail repeatedly, and the number of back outs that moves them there."""
 
     after: int
     queue: str
 
 
 class Replies(Iterator[Got]):
-    """The replies to one request, as they come; made by `QueueManager.replies`.
+    """An iterator over the replies to one request, as they arrive; made by `QueueManager.replies`.
 
     Attributes:
-        message_id: of the request.
+        message_id: the request's message id.
     """
 
     def __init__(self, manager: Requesting, asked: Asked, timeout: float, count: int | None) -> None:
@@ -97,7 +97,7 @@ class Replies(Iterator[Got]):
         return self.next_within(self.left)
 
     def next_within(self, seconds: float) -> Got:
-        """The next reply, if it comes in so many seconds. Raises: as the loop, which ends."""
+        """Returns the next reply that arrives within `seconds`. Raises: as the end of the loop."""
         if self._came == self._count:
             raise StopIteration
         try:
@@ -111,41 +111,41 @@ class Replies(Iterator[Got]):
 
     @property
     def left(self) -> float:
-        """Seconds within which more replies are taken; 0: it is over."""
+        """Seconds left for more replies; 0: the loop is over."""
         return 0.0 if self._came == self._count else max(0.0, self._ends_at - self._manager._now())
 
     @property
     def reply_queue(self) -> str:
-        """Where the replies come."""
+        """The name of the queue to which the replies go."""
         reply_to = self._asked.reply_to
         return reply_to.name if isinstance(reply_to, Queue) else reply_to
 
 
 class Requesting(Defining):
-    """What `QueueManager` has of it."""
+    """The calls of `QueueManager` for requests and replies."""
 
-    _reply_queues: dict[str, Queue]  # those that were made for this connection, by the name of their model
+    _reply_queues: dict[str, Queue]  # temporary queues of this connection, by the name of their model
     _name = ""
 
     # --- asking
 
     def request(self, queue: str, body: Data, *, timeout: float, **fields: Unpack[Descriptor]) -> Got:
-        """Puts a request and returns the reply to it.
+        """Puts a request, waits for the reply, and returns it.
 
         Args:
-            queue: where those who answer get requests.
+            queue: the queue from which the other program gets requests.
             timeout: seconds to wait for the reply, more than 0; or `FOREVER`.
-            **fields: fields of the message, with these meanings: `reply_to_queue` is a queue that any number of
-                requesters may share, or a model that makes temporary queues; without it the connection makes a
-                temporary queue for all its requests, which goes with the connection. `expiry` is `timeout` unless
-                given. `persistent` is False, unless given, if replies go to a temporary queue, which takes no
-                persistent ones. `report` may have `Report` bits.
+            **fields: fields of the message. `reply_to_queue` is a queue that any number of requesters may share, or a
+                model for temporary queues. Without it the connection creates one temporary queue for all its requests,
+                which is deleted with the connection. `expiry` defaults to `timeout`. `persistent` defaults to False
+                if replies go to a temporary queue, which takes no persistent messages. `report` may have `Report`
+                bits.
 
         Raises: NoMessageAvailable 2033, no reply in time; data: queue, message_id, reply_to_queue, timeout.
-        UnknownQueue 2085, ObjectInUse 2042, about either queue. ArgumentError, about a field. And what a put and a get
-        raise.
+        UnknownQueue 2085, ObjectInUse 2042, about either queue. ArgumentError, about a field. As a put and a get.
 
-        It is outside of any unit of work: the request is put at once, and its reply is gone when the call returns.
+        Put and get are outside any unit of work: the request is visible at once, and the reply is removed when the
+        call returns.
         """
         TIMEOUT.check("timeout", timeout)
         asked = self._ask(queue, body, timeout, fields)
@@ -157,14 +157,15 @@ class Requesting(Defining):
     def replies(
         self, queue: str, body: Data, *, timeout: float, count: int | None = None, **fields: Unpack[Descriptor]
     ) -> Replies:
-        """Puts a request that several may answer; the replies as they come.
+        """Puts a request that several programs may answer, and returns an iterator over the replies as they arrive.
 
         Args:
-            timeout: seconds from now on within which replies are taken, or `FOREVER`.
-            count: how many are wanted: the loop ends with the last. None: all that come in time.
-            **fields: as `request`.
+            timeout: seconds from now in which replies are accepted, or `FOREVER`.
+            count: the number of replies after which the loop ends; None: it takes all replies that arrive in time.
+            **fields: as in `request`.
 
-        Raises: as `request`. In the loop: NoMessageAvailable 2033, fewer than `count` came in time; those were given.
+        Raises: as `request`. In the loop: NoMessageAvailable 2033, fewer than `count` replies arrived in time; the
+        loop has yielded those.
         """
         TIMEOUT.check("timeout", timeout)
         if count is not None:
@@ -202,7 +203,7 @@ class Requesting(Defining):
         return self.get(asked.reply_to, options)
 
     def _now(self) -> float:
-        """By the clock that waits go by."""
+        """Returns the time of the clock that waits use."""
         return self._session.services.store.clock.monotonic()
 
     @by_name
@@ -212,7 +213,7 @@ class Requesting(Defining):
             handle.internals.opened_for("input")
 
     def _opened_for_replies(self, name: str) -> Queue | str:
-        """A queue of the connection's own, made from a model, or the name of one that is there; open, before we ask."""
+        """Opens the queue for replies: a temporary one of this connection, or an existing one, by its name."""
         model = name or MODEL
         if model in self._reply_queues:
             return self._reply_queues[model]
@@ -230,21 +231,22 @@ class Requesting(Defining):
     def reply(
         self, request: Message, body: Data, options: PutOptions | None = None, **keywords: Unpack[PutCall]
     ) -> PutResult:
-        """Puts the reply to a request, where and as the request says.
+        """Puts the reply to a request on the queue that the request names.
 
         Args:
-            request: as it was got.
+            request: the request as it was got.
             body: the data, or a whole message.
             options: the options of the put; or give them by keyword.
-            **keywords: fields of the message, and options. What is not given: `message_id` and `correlation_id` are as
-                the `report` bits of the request say; priority and persistence are those of the request, but not
-                persistent where the queue takes none; `expiry` is what the request had left.
+            **keywords: fields of the message, and options. Defaults: the `report` bits of the request select
+                `message_id` and `correlation_id`; priority and persistence are the request's, but not persistent if
+                the queue takes no persistent messages; `expiry` is the request's remaining time.
 
-        Raises: CallerError 2027, it names no queue for a reply. WrongQueueType 2087 and as `open`, nothing leads to the
-        queue manager that it names. UnknownQueue 2085, QueueDeleted 2052, the requester has gone. And what a put does.
+        Raises: CallerError 2027, the request names no queue for a reply. WrongQueueType 2087 and as `open`, no
+        transmission queue leads to the queue manager that it names. UnknownQueue 2085, QueueDeleted 2052, the
+        requester has ended. As a put.
 
-        Under a unit of work the reply is seen by nobody until commit: with the get of the request in the same unit, a
-        request is answered once or comes back.
+        In a unit of work nobody sees the reply before the commit. If the same unit got the request, either the request
+        is answered exactly once or it returns to its queue.
         """
         check_instance("request", request, Message, "a message from a get")
         if not request.reply_to_queue:
@@ -273,22 +275,22 @@ class Requesting(Defining):
         options: PutOptions | None = None,
         **keywords: Unpack[PutCall],
     ) -> PutResult | None:
-        """Puts a report about a message that was got: what has become of it, by `Feedback.PAN`, `Feedback.NAN`, say.
+        """Puts a report about a message that was got, for example with `Feedback.PAN` (success) or `Feedback.NAN`.
 
         Args:
-            message: as it was got.
-            feedback: PAN, NAN, or a number of the program's own, from 65536.
-            body: what the program says of it.
+            message: the message as it was got.
+            feedback: PAN, NAN, or a number of your own, from 65536.
+            body: the data of the report.
             options: the options of the put; or give them by keyword.
-            **keywords: fields of the report, and options. What is not given is as the `report` bits of the message
-                say, as with the reports of the queue manager.
+            **keywords: fields of the report, and options. The defaults follow the `report` bits of the message, as
+                in reports of the queue manager.
 
-        Returns: what the put did; None: the message does not ask for PAN, or for NAN, and nothing was put.
+        Returns: the result of the put; None: the message does not ask for this PAN or NAN, and nothing was put.
 
         Raises: as `reply`.
 
-        Under a unit of work it is seen by nobody until commit: with the get of the message in the same unit, it is
-        reported if and only if it is done.
+        In a unit of work nobody sees the report before the commit. If the same unit got the message, the report is
+        sent if and only if the message is processed.
         """
         check_instance("message", message, Message, "a message from a get")
         if isinstance(feedback, bool) or not isinstance(feedback, int):
@@ -300,27 +302,27 @@ class Requesting(Defining):
         return self.reply(message, body, options, **said)
 
     def _own_name(self) -> str:
-        """What the queue manager is called, which is for good."""
+        """Returns the name of the queue manager, which does not change while it is open."""
         if not self._name:
             with self._session:
                 self._name = self._session.store.manager().name
         return self._name
 
     def serve(self, queue: str, answer: Answer, *, wait: float = FOREVER) -> int:
-        """Answers requests, one after another, each in a unit of work of its own: its get, and the put of the reply.
+        """Answers requests, one after another; one unit of work gets each request and puts its reply.
 
         Args:
-            answer: is given the request, and returns the body of the reply, or a message; None: no reply. What else it
-                puts and gets through this connection is part of the same unit of work.
-            wait: how many seconds without a request end the loop, from 0; or `FOREVER`.
+            answer: a function that takes the request and returns the body of the reply, or a message; None: no reply.
+                Its own puts and gets through this connection are part of the same unit of work.
+            wait: the seconds without a request after which the loop ends, from 0; or `FOREVER`.
 
-        Returns: how many requests there were.
+        Returns: the number of requests.
 
-        What `answer` raises backs the request out and ends the loop, unless the queue says what should become of such
-        a request: with a `backout_threshold` and a `backout_requeue_queue` the error is logged and the request comes
-        again, and when it was backed out that often it is put on that queue. A requester who has gone gets no reply.
+        If `answer` raises, the request is backed out and the loop ends. If the queue has a `backout_threshold` and a
+        `backout_requeue_queue`, the error is logged and the loop goes on: the request returns, and after that many
+        back outs it is put on that queue. If the requester has ended, no reply is put.
 
-        Raises: CallerError 2128, the connection has a unit of work. And what a get, a reply, and `answer` raise.
+        Raises: CallerError 2128, the connection has a unit of work. As a get, a reply, and `answer`.
         """
         _check_callable(answer)
         served = 0
@@ -329,7 +331,7 @@ class Requesting(Defining):
         return served
 
     def _serve_one(self, queue: str, answer: Answer, wait: float) -> bool:
-        """Whether there was a request."""
+        """Serves the next request; returns whether one arrived."""
         with self.unit_of_work() as unit:
             try:
                 request = self.get(queue, wait=wait)
@@ -358,7 +360,7 @@ class Requesting(Defining):
             log.info("no program waits for the reply to %s: %s", request.message_id.hex(), request.reply_to_queue)
 
     def _place_aside(self, queue: str) -> Aside | None:
-        """Where requests go that fail again and again; None: the queue does not say (R6.9)."""
+        """Returns the queue for requests that fail repeatedly; None: the queue has none (R6.9)."""
         found = self.attributes(queue)
         if found.type == "alias":
             found = self.attributes(found.base_queue)
@@ -366,7 +368,7 @@ class Requesting(Defining):
             return None
         return Aside(found.backout_threshold, found.backout_requeue_queue)
 
-    # --- what it is made of
+    # --- provided by `QueueManager`
 
     @abstractmethod
     def open(
@@ -377,7 +379,7 @@ class Requesting(Defining):
 
 
 def _fields_of_reply(request: Message, reply: Message) -> dict[str, Any]:
-    """What the descriptor of a request says of the reply's (mq-semantics 1.2), beside what the reply says itself."""
+    """Returns the reply's fields that follow from the request (mq-semantics 1.2); fields of the reply win."""
     by_correlation = request.report & Report.PASS_CORRELATION_ID
     said: dict[str, Any] = {
         "message_type": MessageType.REPLY,
@@ -397,7 +399,7 @@ def _fields_of_reply(request: Message, reply: Message) -> dict[str, Any]:
 
 
 def _life(seconds: float) -> float:
-    """As an expiry, which has bounds."""
+    """Returns a time as an expiry, within its bounds."""
     return math.inf if seconds == math.inf else min(EXPIRY_SECONDS_MAX, max(EXPIRY_SECONDS_MIN, seconds))
 
 

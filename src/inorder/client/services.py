@@ -1,8 +1,8 @@
 """The services of an open store in this process: its connections and their shared parts.
 
 A process opens a store once for all connections, and closes it with the last of them. An abandoned connection is ended
-too, but not by the garbage collector itself, which may run in the middle of any line, even of a verb. The collector
-only notes the owner; the next call of any connection to the store ends it.
+too, but not by the garbage collector itself, which may run in the middle of any line, even of a store's call. The
+collector only notes the owner; the next call of any connection to the store ends it.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ Carry = Callable[[list[Message | bytes]], list[Message | bytes]]
 
 
 class DroppedConnection(weakref.ref[object]):
-    """What is known of a connection when its object is dropped.
+    """A weak reference to a connection, which remembers its number after the object is dropped.
 
-    Its callback is a function written in C: one written in Python may be interrupted, and Python drops the exception.
+    Its callback is a C function. A Python function could be interrupted, and Python would drop the exception.
 
     Attributes:
-        owner: its number.
+        owner: the connection's number.
     """
 
     __slots__ = ("owner",)
@@ -49,11 +49,11 @@ class DroppedConnection(weakref.ref[object]):
 
 
 class Services:
-    """What all connections of this process to one store share; made by `services_of` and `connect_at`.
+    """The shared state of all connections of this process to one store; made by `services_of` and `connect_at`.
 
     Args:
-        file: what stands for the store that was opened by name: the end of the last connection closes it.
-        opens: opens the store again for another connection, where each has a store object of its own.
+        file: the key of a store that was opened by name; the end of the last connection closes that store.
+        opens: opens the store again for another connection, if each connection has its own store object.
     """
 
     def __init__(
@@ -62,26 +62,26 @@ class Services:
         self.store = store
         self.now = store.clock.now
         self.telemetry = store.telemetry
-        self.carry: Carry | None = None  # what an integration does with messages before they are put
+        self.carry: Carry | None = None  # an integration's change to messages before a put
         self._file, self._opens = file, opens
-        self.coming: set[object] = set()  # connections that are being made at the file: it stays open for them
+        self.coming: set[object] = set()  # connections in the making, for which the file stays open
         self.hub = Hub(store.changes)
         self.forgotten: deque[int | DroppedConnection] = deque()  # owners; the collector may add one at any moment
         self._owners: set[int] = set()
-        self._watched: dict[int, list[DroppedConnection]] = {}  # of each owner, what it is forgotten with
+        self._watched: dict[int, list[DroppedConnection]] = {}  # by owner: the references whose drop ends it
         self._lock = Lock()
-        self.is_over = False  # the interpreter ends
+        self.is_over = False  # the interpreter is ending
         self._life = forks.current
         _all_services.add(self)
 
     @property
     def is_alone(self) -> bool:
-        """Whether the store object is for one connection."""
+        """Whether each connection has its own store object."""
         return self._opens is not None
 
     @property
     def connections(self) -> int:
-        """How many connections are open."""
+        """The number of open connections."""
         return len(self._owners)
 
     def connect(self, program: Program) -> int:
@@ -96,20 +96,20 @@ class Services:
         return owner
 
     def forget_with(self, one: object, owner: int) -> None:
-        """When `one` is dropped the connection is forgotten, unless it has ended by then."""
+        """Makes the next call end the connection after `one` is dropped."""
         dropped = DroppedConnection(one, self.forgotten.append)
         dropped.owner = owner
         self._watched.setdefault(owner, []).append(dropped)
 
     def another(self, connect: Callable[[Services], T]) -> T:
-        """What `connect` makes for another connection to the same queue manager."""
+        """Makes another connection to the same queue manager with `connect`."""
         return connect(self) if self._opens is None else connect_at(None, self._opens, connect)
 
     def end(self, owner: int) -> None:
         """Ends a connection as if the program had died. Harmless when repeated."""
         try:
             self.store.disconnect(owner)
-        except (ConnectionClosed, QueueManagerStopping):  # the store was closed, which ended all of them
+        except (ConnectionClosed, QueueManagerStopping):  # the store was closed, which ended all connections
             pass
         except StoreError:
             self._has_ended(owner)
@@ -129,15 +129,15 @@ class Services:
             self.close_unless_used()
 
     def close_unless_used(self) -> None:
-        """The file's last connection has gone; unless another one came meanwhile, the file is closed."""
+        """Closes the file after its last connection, unless another one was made meanwhile."""
         with _making:
             if not self._owners and not self.coming and _open_files.get(self._file) is self:
                 del _open_files[self._file]
                 self.store.close_store()
 
     def reap(self) -> None:
-        """Ends the connections that were forgotten; one that cannot be ended now is kept for the next time."""
-        while self.forgotten and not self.is_over:  # nearly never, and each call asks
+        """Ends the dropped connections; one that cannot be ended now is tried again by a later call."""
+        while self.forgotten and not self.is_over:
             found = self.forgotten[0]
             try:
                 self.end(found.owner if isinstance(found, DroppedConnection) else found)
@@ -146,24 +146,24 @@ class Services:
                 if not isinstance(error, CallInProgress):
                     log.exception("an abandoned connection could not be ended; the next try follows")
                 return
-            with contextlib.suppress(ValueError):  # another thread was at it, too
+            with contextlib.suppress(ValueError):  # another thread has removed it
                 self.forgotten.remove(found)
 
     def end_all(self) -> None:
-        """The interpreter ends: units are backed out, nobody is awaited."""
+        """At the interpreter's end: ends all connections, backs out their units, and waits for no thread."""
         if self._life is not forks.current:
             return
         self.is_over = True
-        self.telemetry.close()  # nobody hears of the end of all
+        self.telemetry.close()  # these ends are not reported
         for owner in list(self._owners):
             with contextlib.suppress(InorderError):
                 self.store.disconnect(owner)
         if self._file is not None:
-            with contextlib.suppress(ConnectionBroken):  # it has ended already
+            with contextlib.suppress(ConnectionBroken):  # it is already closed
                 self.store.close_store()
 
     def serves_this_process(self) -> bool:
-        """Whether it was made by this process, and not by the one from which it was forked."""
+        """Whether this process made it, not a parent process before a fork."""
         return self._life is forks.current
 
 
@@ -173,11 +173,12 @@ _open_files: dict[Hashable, Services] = {}
 
 
 def connect_at(path: Path | None, open_store: Callable[[], LocalStore], connect: Callable[[Services], T]) -> T:
-    """What `connect` makes of the services of a store, which are closed with the store's last connection.
+    """Makes a connection with `connect` from the services of a store; the last connection closes the store.
 
     Args:
-        path: of the store's file, with all links resolved; None: the connection has a store object of its own.
-    Raises: what `open_store` and `connect` raise.
+        path: the path of the store's file, with all links resolved; None: the connection has its own store object.
+
+    Raises: as `open_store` and `connect`.
     """
     opens = open_store if path is None else None
     file: Hashable = object() if path is None else path
@@ -185,7 +186,7 @@ def connect_at(path: Path | None, open_store: Callable[[], LocalStore], connect:
     alone: Services | None = None
     with AtEnd(_has_come, file, coming) as again, again:
         try:
-            if opens is not None:  # nobody else comes here: others need not wait until a server has answered
+            if opens is not None:  # outside the lock: other connections need not wait for a server's answer
                 alone = Services(open_store(), file, opens)
                 _reap_alone()
             with _making:
@@ -193,10 +194,10 @@ def connect_at(path: Path | None, open_store: Callable[[], LocalStore], connect:
                 if services is None or not services.serves_this_process():
                     services = _open_files[file] = alone or Services(open_store(), file, opens)
                 services.coming.add(coming)
-            services.reap()  # outside the lock: observers hear of what is called here
+            services.reap()  # outside the lock: it calls observers
             return connect(services)
         except BaseException:
-            if alone is not None:  # what has been connected there by now nobody has
+            if alone is not None:  # no program has the connections made there
                 alone.reap()
                 if file not in _open_files:
                     alone.store.close_store()
@@ -204,14 +205,14 @@ def connect_at(path: Path | None, open_store: Callable[[], LocalStore], connect:
 
 
 def _reap_alone() -> None:
-    """Connections that were dropped, and had a store object of their own, which nobody else calls."""
+    """Ends dropped connections with their own store objects, on which no other connection makes calls."""
     for services in list(_all_services):
         if services.forgotten and services.is_alone and services.serves_this_process():
             services.reap()
 
 
 def _has_come(file: Hashable, coming: object) -> None:
-    """It is connected, or has given up. Harmless when repeated."""
+    """Notes that a connection is made or has failed. Harmless when repeated."""
     with _making:
         services = _open_files.get(file)
         if services is not None:
@@ -220,7 +221,7 @@ def _has_come(file: Hashable, coming: object) -> None:
 
 
 def services_of(store: LocalStore) -> Services:
-    """The services of a store, which carries them: all connections to it meet in one hub."""
+    """Returns the services of a store object; all its connections share them."""
     with _making:
         if not isinstance(store.shared, Services):
             store.shared = Services(store)
@@ -228,8 +229,8 @@ def services_of(store: LocalStore) -> Services:
 
 
 def _forget_parents_files() -> None:
-    """In a child made by fork; another thread of the parent may have been opening a file."""
-    global _making  # noqa: PLW0603 - the lock that was inherited is held by a thread that is not here
+    """Runs in a forked child: another thread of the parent may have been opening a file."""
+    global _making  # noqa: PLW0603 - a thread that the child does not have may hold the inherited lock
     _making = Lock()
     _open_files.clear()
 
@@ -239,7 +240,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _leave_daemons_quiet(hook: Callable[[Any], object]) -> Callable[[Any], object]:
-    """A `threading.excepthook` for the interpreter's end: daemon threads run into closed stores, which is no news."""
+    """Wraps `threading.excepthook` for the interpreter's end: hides errors of daemon threads on closed stores."""
 
     def heard(told: Any) -> None:
         is_daemon = told.thread is not None and told.thread.daemon

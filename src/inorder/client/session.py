@@ -1,7 +1,7 @@
-"""A session: what one connection shares among its handles.
+"""A session: the state that the handles of one connection share.
 
-Its number in the store, its one unit of work (R5.1) and who opened it, its handles' retained group states, and the
-rule that only one call is in progress at a time.
+It has the connection's number in the store, its one unit of work (R5.1) and the caller that opened it, and the
+retained group states of its handles. It allows one call at a time.
 """
 
 from __future__ import annotations
@@ -49,10 +49,9 @@ NOT_OPEN = 0  # instead of a handle's number in the store
 
 
 class Retained:
-    """One kind of group state of a handle, and how to take it back.
+    """One kind of group state of a handle, which follows the unit of work.
 
-    The state that stood before the first call of a unit of work on this handle comes back when the unit is
-    backed out; a commit forgets it.
+    A back out restores the state from before the unit's first call on this handle; a commit forgets that state.
 
     Rules: R2.9, R3.32.
     """
@@ -65,22 +64,22 @@ class Retained:
         self._saved: GroupState | None = None
 
     def check(self) -> None:
-        """Raises: InconsistentCall 2241, it is lost."""
+        """Raises: InconsistentCall 2241, the state is lost."""
         if self.is_lost:
             raise InconsistentCall(
-                "an earlier call in logical order on this handle was interrupted and may have happened, so that its "
-                "place in the group is not known: back out the unit of work, leave the group, or open another handle",
+                "an earlier call in logical order on this handle was interrupted and may have happened, so the "
+                "handle's place in the group is unknown: back out, leave the group, or open another handle",
                 reason=Reason.INCOMPLETE_GROUP,
             )
 
     def advance(self, state: GroupState, before_unit: GroupState | None) -> None:
-        """A successful call leaves `state`; `before_unit` stood before its first act in the unit of work, if any."""
+        """Notes the state after a successful call, and the state before the handle's first call in the unit, if any."""
         if self._saved is None:
             self._saved = before_unit
         self.state = state
 
     def leave(self) -> bool:
-        """The handle leaves its group or logical message, and does not come back into it; whether it was in one."""
+        """Leaves the group or logical message for good, even after a back out; returns whether it was in one."""
         was_inside = self.state.group_open or self.state.message_open
         self.state, self.is_lost = NOTHING_OPEN, False
         self._saved = None if self._saved is None else NOTHING_OPEN
@@ -88,7 +87,7 @@ class Retained:
 
     @property
     def in_use(self) -> bool:
-        """Whether a group or logical message is open, or would be again after a back out."""
+        """Whether a group or logical message is open, or a back out would reopen one."""
         states = (self.state, self._saved or NOTHING_OPEN)
         return any(state.group_open or state.message_open for state in states)
 
@@ -101,7 +100,7 @@ class Retained:
 
 
 class Belonging(Protocol):
-    """What lives beside a connection, and no longer."""
+    """Something that the end of a connection cancels, such as a listener."""
 
     @property
     def is_alive(self) -> bool: ...
@@ -110,12 +109,12 @@ class Belonging(Protocol):
 
 
 class Watched(weakref.ref[object]):
-    """What is known of a handle when its object is dropped.
+    """A weak reference to a handle, which remembers its number after the object is dropped.
 
     Attributes:
         handle: its number.
-        is_kept: it stays open then: the program was given it. Else a loop has it, or the call that made it was
-            interrupted, and the connection's next call closes it.
+        is_kept: whether it stays open then, because the program was given it. Otherwise it belongs to a loop, or the
+            call that made it was interrupted, and the connection's next call closes it.
     """
 
     __slots__ = ("handle", "is_kept")
@@ -126,31 +125,31 @@ class Watched(weakref.ref[object]):
 class Session(Lock):
     """A connection to a store, from connect to close.
 
-    It is the lock of its calls: a call is a `with` block of it.
+    It is also the lock of its calls: each call is a `with` block of the session.
     """
 
     def __init__(self, services: Services, program: Program) -> None:
         super().__init__()
         self.services = services
         self.store: Store = services.store
-        self.calls = 0  # that it has begun
-        self.block: object | None = None  # the `with unit_of_work()` block that calls stand in
-        # What could not be done when it should have been: the next call, whatever it is, does it first.
-        # What answers False could not be done now either, and does not matter to it. Each is called with the session,
-        # and none holds it: one that is dropped now would end with the next garbage collection only.
+        self.calls = 0  # begun so far
+        self.block: object | None = None  # the open `with unit_of_work()` block
+        # Work that failed when it was due: the next call does it first. A function that returns False failed again and
+        # stays here; the call goes on. Each is called with the session and must not refer to it: the cycle would keep a
+        # dropped session until the next garbage collection.
         self.left: deque[Callable[[Session], object]] = deque()
-        self._not_backed_out: StoreError | None = None  # why a unit that was given up is still there
+        self._not_backed_out: StoreError | None = None  # why a unit that was given up could not be backed out
         self._dropped: deque[weakref.ref[object]] = deque()
         self._watched: dict[int, Watched] = {}
-        self.opener: Caller | None = None  # who began the block, or made the first call that was part of the unit
+        self.opener: Caller | None = None  # the caller that began the block or made the unit's first call
         self._retained: dict[int, Retained] = {}  # by their ids
-        self.belongings: list[Belonging] = []  # end before the connection does
+        self.belongings: list[Belonging] = []  # cancelled before the connection ends
         self._ending = Lock()
         self._life = forks.current
         self._ended = False
         self.owner = services.connect(program)
         try:
-            # Handles, blocks and the connection all hold the session: it is forgotten with the last of them.
+            # Handles, blocks and the connection all hold the session, so it is dropped with the last of them.
             services.forget_with(self, self.owner)
         except BaseException:
             services.forgotten.append(self.owner)
@@ -158,7 +157,7 @@ class Session(Lock):
 
     @property
     def closed(self) -> bool:
-        """Whether the connection has ended, or all have with the interpreter."""
+        """Whether the connection has ended, or the interpreter is ending."""
         return self._ended or self.services.is_over
 
     # --- one call at a time
@@ -203,41 +202,41 @@ class Session(Lock):
             assert isinstance(dropped, Watched)
             if not dropped.is_kept:
                 if dropped.handle != NOT_OPEN:
-                    with contextlib.suppress(ConnectionBroken):  # it was closed
+                    with contextlib.suppress(ConnectionBroken):  # the handle was closed with the connection
                         self.store.close(dropped.handle)
                 self._watched.pop(id(dropped), None)
             self._dropped.popleft()
 
     def do_later(self, one: T, act: Callable[[T], object]) -> None:
-        """The next call does this, if `one` is there still; what has gone by then has told the session so."""
+        """Makes the next call do this, if `one` still exists then."""
         there = weakref.ref(one)
         self.left.append(lambda _: None if (found := there()) is None else act(found))
 
     # --- its handles
 
     def watch(self, queue: object) -> Watched:
-        """A handle is being made."""
+        """Starts to watch a handle that is being made."""
         one = Watched(queue, self._dropped.append)
         one.handle, one.is_kept = NOT_OPEN, False
         self._watched[id(one)] = one
         return one
 
     def handles(self) -> list[Any]:
-        """Those that the program, or a loop, still has."""
+        """Returns the handles to which the program or a loop still refers."""
         return [handle for one in self._watched.copy().values() if (handle := one()) is not None]
 
     def keep_handles(self) -> None:
-        """Inside a call: closes the handles whose numbers nobody knows, after an exception from outside."""
+        """Inside a call: closes handles in the store that no object has, after an exception from outside."""
         self.store.keep_handles(self.owner, [one.handle for one in self._watched.values()])
 
     def keep(self, one: Belonging) -> None:
-        """It ends with the connection, if it has not ended before."""
+        """Cancels `one` when the connection ends, unless it has ended before."""
         self.belongings = [*(other for other in self.belongings if other.is_alive), one]
 
     # --- the unit of work
 
     def begin(self, block: object) -> None:
-        """A block begins the unit of work. Raises: CallerError 2128; UnitOfAnother 2128, with the other's remedy."""
+        """Begins the unit of work of a block. Raises: CallerError 2128; UnitOfAnother 2128, another caller has one."""
         with self:
             self._refuse_given_up()
             if self._has_unit():
@@ -253,9 +252,9 @@ class Session(Lock):
             self.block, self.opener = block, Caller.now()
 
     def join_unit(self) -> None:
-        """Inside a call: it acts in the unit of work, which the first of them opens.
+        """Inside a call: joins the unit of work, or opens it.
 
-        Raises: UnitOfAnother, another thread or task has opened it, and may still go on with it.
+        Raises: UnitOfAnother, another thread or task opened it and may still continue it.
         """
         self._refuse_given_up()
         if self.opener is not None and self.opener.is_calling():  # nearly always
@@ -263,12 +262,12 @@ class Session(Lock):
         if self.opener is not None and self._has_unit():
             self._check_opener()
         else:
-            self.opener = Caller.now()  # a call that failed, or got nothing, has opened none
+            self.opener = Caller.now()  # an earlier call that failed or got nothing opened no unit
 
     def can_join_unit(self) -> bool:
-        """Whether the connection has a unit of work, by a block or by a call with syncpoint.
+        """Whether the connection has a unit of work, begun by a block or by a call with syncpoint.
 
-        Raises: UnitOfAnother, it has, and it is not a unit for this caller.
+        Raises: UnitOfAnother, the unit belongs to another thread or task.
 
         Rules: R5.1.
         """
@@ -295,7 +294,7 @@ class Session(Lock):
         )
 
     def leave(self, block: object, outcome: Outcome) -> None:
-        """The block of a lease has ended, which goes on; `outcome`: what the handles take it for."""
+        """Ends the block of a lease, not the lease; `outcome` says how the handles' group states follow."""
         if self.block is not block:
             return
         try:
@@ -306,18 +305,18 @@ class Session(Lock):
             self._settled(outcome)
 
     def give_up(self, outcome: Outcome) -> None:
-        """The block has ended and its unit could not be settled: the next call, whatever it is, backs it out first.
+        """Ends a block whose unit could not be settled; the connection's next call first backs the unit out.
 
-        While that fails, calls outside a unit of work go on; those that are about one say what is the matter.
+        While that fails, calls outside a unit of work still run; calls in one raise the error of the back out.
 
         Args:
-            outcome: what was tried; it may have happened.
+            outcome: the outcome that was tried; it may have happened.
         """
         self.block = None
         self.left.append(lambda session: session._back_out(outcome))
 
     def _back_out(self, tried: Outcome) -> bool:
-        """Whether it could be."""
+        """Backs out the unit that was given up; returns whether it could."""
         try:
             self._settled("back_out" if self.store.settle(self.owner, "back_out") else tried)
         except StoreError as error:
@@ -331,11 +330,11 @@ class Session(Lock):
             raise self._not_backed_out
 
     def retained(self, *kinds: Retained) -> None:
-        """A handle was opened: these states follow the unit of work."""
+        """Makes these states of a new handle follow the unit of work."""
         self._retained.update((id(one), one) for one in kinds)
 
     def forget(self, handle: Watched, kinds: Iterable[Retained]) -> None:
-        """A handle was closed."""
+        """Forgets a closed handle and its states."""
         handle.handle = NOT_OPEN
         self._watched.pop(id(handle), None)
         for one in kinds:
@@ -378,11 +377,11 @@ class Session(Lock):
     # --- the end
 
     def end(self, later: Later | None = None) -> None:
-        """Ends the connection as if the program had died: a wait is dismissed, the unit backed out.
+        """Ends the connection as if the program had died: ends a wait and backs out the unit.
 
         Args:
-            later: how the unit is backed out. That comes first, when no other call can begin; if it fails the unit is
-                backed out plainly with the connection.
+            later: delay and error of the back out, which comes first, when no other call can begin. If it fails, the
+                unit is backed out with the connection, without them.
         """
         if self._life is not forks.current:
             return

@@ -47,7 +47,7 @@ from .unit_of_work import UnitOfWork
 UNIT_MESSAGES, UNIT_BYTES = 1_000, 64 * 2**20
 STAGING_SECONDS = 3_600.0
 EXPIRY_SECONDS_MIN = 0.1
-CLAIMER_MAX, SIGN_LENGTH = 180, 12  # characters of the name as which a move claims, before the target; of a sign
+CLAIMER_MAX, SIGN_LENGTH = 180, 12  # characters of a claim name before the target, and of a hash
 COLUMNS = tuple(name for name in STAGED_COLUMNS if name not in ("delay", "group_key", "order_key"))
 
 Columns = dict[str, Sequence[Any]]
@@ -66,22 +66,22 @@ def move(
     unit: int = UNIT_MESSAGES,
     unit_bytes: int = UNIT_BYTES,
 ) -> Iterator[int]:
-    """Moves messages to a queue of another store; yields after each batch how many it had.
+    """Moves messages to a queue of another store; yields the number of messages after each batch.
 
-    Messages keep their descriptor, and get new places and unique ids. What cannot be got now stays: what others hold,
-    what is delayed. A run that is stopped may leave its last batch in a claim; the next run goes on with that.
+    Messages keep their descriptors, and get new places and unique ids. Messages that others hold and delayed messages
+    stay. A stopped run may leave its last batch in a claim; the next run continues with it.
 
     Args:
         application: the name of the work, 1 to 200 characters. A run that begins under it fences earlier ones.
-        most: messages of this run at most, a batch that an earlier run left counted, though it is moved whole.
+        most: the largest number of messages in this run. A batch that an earlier run left counts, but is moved whole.
         unit, unit_bytes: messages, and bytes of bodies, of a batch. Memory holds some 8 MiB of it, or one message.
 
-    What has gone is known by the name of the work and the queue it came from, in the target's ledger. So a run that was
-    stopped goes on to the same queue of the same store; it goes to no other one while it has left a batch.
+    The target's ledger records the progress under the name of the work and the source queue. So the next run continues
+    to the same queue of the same store. A run to another target is refused while a batch is left.
 
-    Raises: QueueFull 2053, PutInhibited 2051, MessageTooBig 2030 and 2031, of the target; Fenced, another run has begun
+    Raises: QueueFull 2053, PutInhibited 2051, MessageTooBig 2030 and 2031, by the target; Fenced, another run has begun
     under this name; ObjectInUse 2042, a run to another queue has left a batch; GetInhibited 2016; as
-    `QueueManager.open`. The batch of an error stays claimed, for the next run.
+    `QueueManager.open`. A batch that failed stays claimed for the next run.
     """
     options = GetOptions(logical=logical, read_order=read_order)
     check_whole("most", most, 1)
@@ -100,7 +100,7 @@ def move(
             claim = reader.claim(done, options, most=min(unit, rest, room or onto.full()), most_bytes=unit_bytes)
             if claim is None:
                 return
-            batch = f"{claim.number} {claim.started_at!r}"  # a store that was put back gives the number again
+            batch = f"{claim.number} {claim.started_at!r}"  # a restored store assigns the number again
             if batch != onto.last:
                 age = reading.internals.session.services.now() - claim.started_at
                 pages = reader.read(Slice(claim.number, 1, claim.messages, claim.delivered))
@@ -123,18 +123,18 @@ def copy(
     unit: int = UNIT_MESSAGES,
     unit_bytes: int = UNIT_BYTES,
 ) -> Iterator[int]:
-    """Copies messages to a queue of another store; yields after each batch how many it had.
+    """Copies messages to a queue of another store; yields the number of messages after each batch.
 
-    It browses strictly, which misses nothing and repeats nothing, and goes on where the last copy of this name stood,
-    with the same `logical` and `match`: behind what it has copied, also if that was everything.
+    A strict browse neither misses nor repeats a message. With the same `application`, `logical` and `match`, a later
+    copy continues after the messages that were already copied.
 
     Args:
         application: the name of the work, 1 to 200 characters.
-        most: messages of this run at most.
+        most: the largest number of messages in this run.
         unit, unit_bytes: messages, and bytes of bodies, of a batch; memory holds it.
 
-    Raises: OrderPending, when all before that message is copied; OrderUnsupported, the queue has no order; Fenced,
-    another run under this name has put a batch meanwhile; and of the target as `move`.
+    Raises: OrderPending, after all messages before the pending one are copied; OrderUnsupported, the queue has no
+    order; Fenced, another run under this name has put a batch meanwhile; errors of the target as in `move`.
     """
     check_whole("most", most, 1)
     given = match.fields if match.selector is None else {**match.fields, "selector": match.selector}
@@ -151,15 +151,16 @@ def copy(
 
 
 def moving(manager: QueueManager) -> UnitOfWork:
-    """A unit of work, as a block, in which an operator moves messages to another queue of the store, or copies them.
+    """Returns a unit of work for moving or copying messages to another queue of the store.
 
-    What it gets is not delivered, and what it puts does not arrive: no COD, no COA. The report options travel along.
+    Its gets do not count as deliveries nor its puts as arrivals, so no COD or COA is sent. Messages keep their report
+    options.
     """
     return UnitOfWork(manager._session, moves=True)
 
 
 class _Target:
-    """The queue that messages go to, and the line in its ledger that says how far the work is.
+    """The target queue, and the line in its ledger that records the progress.
 
     Attributes:
         last: the batch that was put last; empty: none was.
@@ -172,14 +173,14 @@ class _Target:
         self.last = manager.bulk.last_settled(self._local, application, query)
 
     def room(self) -> int:
-        """For how many messages there is room now. Raises: PutInhibited 2051."""
+        """Returns how many more messages the queue can take now. Raises: PutInhibited 2051."""
         for name in (self._queue.name, self._local):
             if not self._manager.attributes(name).put_allowed:
                 raise PutInhibited(f"puts to {name} are inhibited", queue=name)
         return max(0, self._manager.attributes(self._local).max_depth - self._manager.depth(self._local))
 
     def full(self) -> int:
-        """There was no room. Returns: for how many there is now. Raises: QueueFull 2053."""
+        """Returns the room after the queue was full, if it now has some. Raises: QueueFull 2053."""
         attributes, depth = self._manager.attributes(self._local), self._manager.depth(self._local)
         check_room(attributes, depth, 1)
         return attributes.max_depth - depth
@@ -188,7 +189,7 @@ class _Target:
         """Puts a batch as the next one, all or nothing. Raises: Fenced, it is not the next one; and as `move`.
 
         Args:
-            may_be_there: another run may have put this very batch meanwhile: then it is done.
+            may_be_there: accepts that another run has already put this batch.
         """
         stager = Stager(
             self._queue,
@@ -204,7 +205,7 @@ class _Target:
             key = LedgerKey(self._application, self._query, batch)
             settled = self._manager.bulk.settle_staging(key, [stager.staged], after=self.last)
         except BaseException:
-            with contextlib.suppress(InorderError):  # else it expires
+            with contextlib.suppress(InorderError):  # the staging then expires
                 self._manager.bulk.undo_staging([stager.name])
             raise
         if settled.already and not may_be_there:
@@ -216,7 +217,7 @@ class _Target:
         self.last = batch
 
     def _check_lengths(self, bodies: Sequence[bytes]) -> None:
-        """What is staged would be cut into segments; a message that goes over stays what it is."""
+        """Raises: MessageTooBig, because staging would cut a longer message into segments."""
         of_queue = self._manager.attributes(self._local).max_length
         of_manager = self._manager.admin.manager_attributes().max_length
         longest, limit = max(map(len, bodies)), min(of_queue, of_manager)
@@ -230,25 +231,25 @@ class _Target:
 
 
 def _local(manager: QueueManager, name: str) -> str:
-    """The queue that an alias stands for; of any other queue its name."""
+    """Returns the base queue of an alias, or the queue's own name."""
     found = manager.attributes(name)
     return found.base_queue if found.type == "alias" else found.name
 
 
 def _made(manager: QueueManager, queue: str) -> str:
-    """Names a queue for all stores, as it was made: one that is made again under its name is another one."""
+    """Returns a name for this creation of a queue that is unique among all stores."""
     local = _local(manager, queue)
     return f"{manager.admin.manager_attributes().origin} {local} {manager.inspect.status(local).created_at!r}"
 
 
 def _claimer(application: str, target: QueueManager, to: str) -> str:
-    """As whom a move to this target claims: its own name and a sign of the target."""
+    """Returns the name under which a move to this target claims: the work's name and a hash of the target."""
     sign = hashlib.sha256(_made(target, to).encode()).hexdigest()[:SIGN_LENGTH]
     return _claiming(application) + sign
 
 
 def _claiming(application: str) -> str:
-    """How the names begin as which moves of this name claim; a long one has a sign of its own at its end."""
+    """Returns the prefix of the claim names of this work; a long name is cut and ends with a hash."""
     if len(application) > CLAIMER_MAX:
         sign = hashlib.sha256(application.encode()).hexdigest()[:SIGN_LENGTH]
         application = f"{application[: CLAIMER_MAX - SIGN_LENGTH]}{sign}"
@@ -256,15 +257,15 @@ def _claiming(application: str) -> str:
 
 
 def _is_claimed(manager: QueueManager, queue: str, application: str, name: str) -> bool:
-    """Whether an earlier run has left a batch. Raises: ObjectInUse, one to another target has."""
+    """Whether an earlier run has left a batch. Raises: ObjectInUse, a run to another target has."""
     local, begins = _local(manager, queue), _claiming(application)
     left = {one.application for one in manager.bulk.claims() if one.queue == local and one.open is not None}
     for other in sorted(left - {name}):
         if other.startswith(begins) and len(other) == len(name):
             raise ObjectInUse(
                 f"an earlier run of {application!r} has left a batch of {local} that was on its way to another queue, "
-                "and may have arrived there: let it end with that one. If that queue is gone, or does not have the "
-                f"batch, release_claims({local!r}, {other!r}) gives it back",
+                "and may have arrived there: run it again to that queue. If that queue is gone, or does not have the "
+                f"batch, release_claims({local!r}, {other!r}) returns it to {local}",
                 queue=local,
                 application=other,
             )
@@ -272,7 +273,7 @@ def _is_claimed(manager: QueueManager, queue: str, application: str, name: str) 
 
 
 def _has_some(manager: QueueManager, queue: str, options: GetOptions) -> bool:
-    """Whether something can be got now."""
+    """Whether a message can be got now."""
     with manager.open(queue, browse=True) as browsing:
         try:
             browsing.browse_first(logical=options.logical, read_order=options.read_order)
@@ -282,7 +283,7 @@ def _has_some(manager: QueueManager, queue: str, options: GetOptions) -> bool:
 
 
 def _parts(browsing: Iterator[Message], most: int, unit: int, unit_bytes: int) -> Iterator[list[Message]]:
-    """Messages in batches; what is there before an OrderPending comes before it is raised."""
+    """Yields messages in batches; an OrderPending is raised after the messages before it."""
     part: list[Message] = []
     size, withheld = 0, None
     while most > 0:
@@ -305,7 +306,7 @@ def _parts(browsing: Iterator[Message], most: int, unit: int, unit_bytes: int) -
 
 
 def _of_page(page: BulkPage, age: float) -> Columns:
-    """The columns to stage of what was claimed so many seconds ago; its expiry is that of then."""
+    """Returns the columns to stage for a page that was claimed `age` seconds ago; its expiry dates from then."""
     columns = {name: page.column(name) for name in COLUMNS}
     columns["persistent"] = list(map(bool, columns["persistent"]))
     columns["properties"] = [None if text is None else Properties.from_text(text) for text in columns["properties"]]
@@ -316,7 +317,7 @@ def _of_page(page: BulkPage, age: float) -> Columns:
 
 
 def _of_messages(messages: Sequence[Message]) -> Columns:
-    """The columns to stage of messages."""
+    """Returns the columns to stage for messages."""
     columns: Columns = {name: [getattr(message, name) for message in messages] for name in COLUMNS}
     columns["expiry"] = [math.inf if left is None else left for left in columns["expiry"]]
     return columns

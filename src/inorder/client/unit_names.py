@@ -1,4 +1,4 @@
-"""The names of units for operators, and ways to settle units by hand; for doors.
+"""The names of units for operators, and ways to settle units by hand; for the server and the command.
 
 The name of a unit has its kind, its queue or connection, and its own name::
 
@@ -35,16 +35,16 @@ INSTEAD: Final[Mapping[tuple[Outcome, str], str]] = MappingProxyType(
         ("back_out", "claim"): "use 'inorder claim release'",
     }
 )
-"""What ends a unit where an operator cannot do it by its name."""
+"""For each outcome and kind of unit that an operator cannot settle by name: how such a unit ends."""
 
 
 def key_of(one: Unit) -> str:
-    """What names a unit."""
+    """Returns the name of a unit."""
     return key_in(one.queue, one)
 
 
 def key_in(queue: str | None, one: Unit | Holder) -> str:
-    """What names a unit, of which a message of that queue may be held."""
+    """Returns the name of a unit, or of the holder of a message of that queue."""
     if one.kind == "session":
         return f"session:{one.connection}"
     name = f"{queue}:{one.name}" if one.kind in ("confirm", "lock", "claim") else one.name
@@ -52,7 +52,7 @@ def key_in(queue: str | None, one: Unit | Holder) -> str:
 
 
 def find_unit(qm: QueueManager, name: str) -> Unit:
-    """The unit of that name; of a prepared one the name alone will do. Raises: UnitNotFound, with the nearest names."""
+    """Returns the unit of that name; a prepared unit needs no prefix. Raises: UnitNotFound, with similar names."""
     units = {key_of(one): one for one in qm.inspect.units()}
     found = units.get(name) or units.get(f"prepared:{name}")
     if found is None:
@@ -63,16 +63,16 @@ def find_unit(qm: QueueManager, name: str) -> Unit:
 
 
 def check_settled_here(one: Unit, outcome: Outcome) -> None:
-    """Raises: WrongState, this kind of unit is settled otherwise."""
+    """Raises: WrongState, this kind of unit is settled in another way."""
     if (outcome, one.kind) in INSTEAD:
         process = f" (process {one.process})" if one.process else ""
         raise WrongState(f"{key_of(one)}{process}: {INSTEAD[outcome, one.kind]}", unit=key_of(one))
 
 
 def settle_by_hand(qm: QueueManager, one: Unit, outcome: Outcome) -> None:
-    """Commits a prepared unit; backs out one, or a lease, undoes a confirm id, or drops what was staged.
+    """Commits or backs out a prepared unit, backs out a lease, undoes a confirm id, or drops staged rows.
 
-    Raises: WrongState, this kind of unit is settled otherwise; UnitNotFound and others: it is settled already.
+    Raises: WrongState, this kind of unit is settled in another way; UnitNotFound and others, it is already settled.
     """
     check_settled_here(one, outcome)
     if one.kind == "prepared":

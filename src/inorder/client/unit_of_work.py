@@ -1,8 +1,8 @@
 """A unit of work as a block, which commits at its end and backs out on an exception.
 
 A connection has one unit of work at a time (R5.1). Every put and get inside the block is part of it, except with
-`syncpoint=False` and in confirmed calls, which act at once (lifecycle A-3). The object can be used once, and tells how
-it ended. A commit, back out or prepare inside the block ends the unit; later calls are outside any unit.
+`syncpoint=False` and in confirmed calls, which act at once (lifecycle A-3). The object can be used once; its `status`
+says how it ended. A commit, back out or prepare inside the block ends the unit; later calls are outside any unit.
 
 The unit belongs to the thread and asyncio task that began it: see `callers`. Puts and gets of others in it are refused.
 Any thread may settle it, because a block may end in another thread, for example by a finalizer.
@@ -27,11 +27,11 @@ Status = Literal["new", "open", "committed", "backed out", "prepared"]
 
 
 class UnitOfWork:
-    """A unit of work; made by `QueueManager.unit_of_work`, or by `across.moving`.
+    """A unit of work; made by `QueueManager.unit_of_work`, or by `store_transfer.moving`.
 
     Attributes:
         status: "new", "open", "committed", "backed out" or "prepared".
-        task: of a worker's unit, the name of the task whose function is called in it.
+        task: in a worker's unit, the name of the task whose function runs.
     """
 
     task = ""
@@ -41,9 +41,10 @@ class UnitOfWork:
         self.status: Status = "new"
 
     def __enter__(self) -> UnitOfWork:
-        """Begins the unit. Raises: CallerError 2128 UOW_IN_PROGRESS, the connection has one already.
+        """Begins the unit.
 
-        It is an `UnitOfAnother` if another thread or task has it.
+        Raises: CallerError 2128 UOW_IN_PROGRESS, the connection already has one; it is a `UnitOfAnother` if another
+        thread or task has it.
         """
         if self.status != "new":
             raise CallerError(
@@ -54,7 +55,7 @@ class UnitOfWork:
             self._session.begin(self)
             self.status = "open"
         except BaseException:
-            if self._session.block is self:  # an exception from outside has come in between: nothing was done in it
+            if self._session.block is self:  # an exception from outside came after `begin`: the unit is empty
                 self._session.block = None
             raise
         return self
@@ -62,9 +63,9 @@ class UnitOfWork:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Commits, or with an exception backs out; if that fails too, the exception that was there first goes on.
+        """Commits, or backs out after an exception; if the back out fails too, the first exception is raised.
 
-        A unit that could not be settled belongs to no later call: the connection's next call backs it out first.
+        If the unit could not be settled, the connection's next call first backs it out.
         """
         if self.status != "open":
             return
@@ -90,17 +91,17 @@ class UnitOfWork:
         self.status = "committed"
 
     def back_out(self, *, delay: float = 0, error: str = "") -> None:
-        """Undoes its puts; what it got returns to its place, with one more back out; see `QueueManager.back_out`."""
+        """Undoes the puts and returns messages got to their places; see `QueueManager.back_out`."""
         self._put_off(later_of(delay, error))
 
     def _put_off(self, later: Later | None) -> None:
-        """The same, as a program of ours says it that counts several works apart."""
+        """Backs out with the retry data that a part of this package gives."""
         self._check_open()
         self._session.settle("back_out", later)
         self.status = "backed out"
 
     def prepare(self, name: str) -> None:
-        """Gives the unit a name; it waits, also over a restart, until someone settles it.
+        """Prepares the unit under a name; it then waits, also over a restart, until someone settles it.
 
         Args:
             name: 1 to 256 characters.
@@ -122,7 +123,7 @@ class UnitOfWork:
 
 
 def later_of(delay: object, error: object) -> Later | None:
-    """How a unit is backed out, of what a caller says; None: plainly. Raises: ArgumentError."""
+    """Returns delay and error of a back out; None: it has neither. Raises: ArgumentError."""
     seconds = DELAY.check("delay", delay)
     if not isinstance(error, str) or not is_storable(error):
         raise bad_argument("error", error, "a text")

@@ -20,23 +20,22 @@ def upgrade(
     backup: str | os.PathLike[str] | bool = True,
     progress: Callable[[int, int], object] | None = None,
 ) -> Upgraded:
-    """Upgrades a store that an older release made, in one transaction.
+    """Upgrades a store of an older release, in one transaction.
 
-    Nobody may have the store open, this process neither. A crash, a full disk or an error leaves it as it was. Releases
-    older than the upgrade cannot open it afterwards; they can open the backup. A store that is of this release already
-    is left alone.
+    No program may have the store open, nor this process. A crash, a full disk or an error leaves the store unchanged.
+    Older releases cannot open it after the upgrade; they can open the backup. A store of this release is not changed.
 
     Args:
         store: the path of a file, or the URL of a PostgreSQL database with the role that owns the store.
-        backup: where a copy of the file goes before anything is changed. It is never written over a file. True: beside
-            the store, as `orders.db.schema-10` if that is the version found; False: no copy is made. A store in
-            PostgreSQL is backed up by pg_dump, so that False must be said there.
-        progress: called with the bytes copied and the bytes in all, for each few MiB and at the end. What it raises
+        backup: the path for a copy of the file, made before any change; it never overwrites a file. True: beside
+            the store, for example `orders.db.schema-10` for version 10; False: no copy. Use pg_dump to back up a
+            store in PostgreSQL, and give False.
+        progress: called with the bytes copied and the bytes in all, every few MiB and at the end. An exception from it
             ends the upgrade.
 
     Returns: the version found, the version now, and the path of the backup.
 
-    Raises: ArgumentError, there is a file where the backup is to go. StoreError: there is no store, others have it
+    Raises: ArgumentError, the backup's file exists. StoreError: the store does not exist, other programs have it
     open, or this role does not own it. StoreOlder 9070, it is too old to be upgraded; StoreNewer 9015; StoreForeign
     9014; StoreFull 2192. CallerError 2298, a backup of a store in PostgreSQL.
     """
@@ -48,21 +47,21 @@ def upgrade(
 
 
 def rename(store: str | os.PathLike[str], name: str) -> str:
-    """Gives the queue manager of a store another name, while nobody is connected.
+    """Renames the queue manager of a store that no program has open.
 
-    Message ids, group ids and unique ids stay as they are, and new ones still begin with the name that the queue
-    manager was created with (`ManagerAttributes.origin`). Messages keep the names that they carry, and other queue
-    managers know the old one: "Rename a queue manager" in the how-to on channels says what to change.
+    Message ids, group ids and unique ids do not change, and new ones still begin with the queue manager's first name
+    (`ManagerAttributes.origin`). Messages keep the names in their fields, and other queue managers still use the old
+    name: see "Rename a queue manager" in the how-to on channels.
 
     Args:
         store: the path of a file, or the URL of a PostgreSQL database.
         name: 1 to 48 characters out of A-Z a-z 0-9 . / _ %. Case counts.
 
-    Returns: the name before.
+    Returns: the old name.
 
     Raises: ObjectInUse 2042, this process or another has the store open. ArgumentError 2058, the name is not valid, or
-    a transmission queue or remote queue here leads to a queue manager of this name. StoreError, there is no store; and
-    its kinds as `connect`.
+    a transmission queue or remote queue here leads to a queue manager of this name. StoreError, the store does not
+    exist; and its kinds as `connect`.
     """
     check_queue_name(name, argument="name", reason=Reason.Q_MGR_NAME_ERROR)
     program = program_name(running_script())

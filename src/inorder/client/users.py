@@ -1,4 +1,4 @@
-"""`qm.accounts`: users, their tokens and authentication; for servers.
+"""`qm.accounts`: users, their tokens and authentication, for servers.
 
 Users are kept in the store, so all of its servers share them. They apply only to a server. A program that can open the
 store, such as this connection, may do everything, and defines them. Passwords arrive here as hashes. The server
@@ -42,20 +42,20 @@ DAY_SECONDS: Final = 86_400.0
 TOKEN_SECONDS, TOKEN_SECONDS_MAX = 90 * DAY_SECONDS, 3650 * DAY_SECONDS
 
 Verify = Callable[[str | None], bool]
-"""Whether a password is the one with this hash; called with None for a user that has no password, or does not exist."""
+"""Compares the given password with a hash; the hash is None if the user has no password or does not exist."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """A user, as the store has it.
+    """A user in the store.
 
     Attributes:
-        roles: out of `rules.authorities.ROLES`, sorted.
-        queues: what a user with the role application may do: by the name of a queue, or its beginning and a `*`.
-        subjects: of client certificates that are this user's.
-        enabled: whether it may come in.
-        has_password: whether it may come in by a password.
-        identifier: another one after the user was disabled, and of another user of this name.
+        roles: some of `rules.authorities.ROLES`, sorted.
+        queues: authorities of the role application, by the name of a queue, or a prefix and `*`.
+        subjects: the subjects of this user's client certificates.
+        enabled: whether the user may log in.
+        has_password: whether the user may log in with a password.
+        identifier: changes when the user is disabled, and when it is deleted and created again.
     """
 
     name: str
@@ -72,11 +72,11 @@ class User:
         return self.password_hash is not None
 
     def may(self, authority: str, queue: str = authorities.MANAGER) -> bool:
-        """Whether the user may do this with a queue; "" is the queue manager. What is not allowed is refused."""
+        """Whether the user has an authority on a queue, or on the queue manager if `queue` is ""."""
         return self.enabled and authorities.may(self.roles, self.queues, authority, queue)
 
     def check(self, authority: str, queue: str = authorities.MANAGER) -> None:
-        """Raises: NotAuthorized 2035, the user may not."""
+        """Raises: NotAuthorized 2035, the user lacks the authority."""
         if not self.may(authority, queue):
             where = f"queue {queue}" if queue else "the queue manager"
             raise NotAuthorized(
@@ -86,12 +86,12 @@ class User:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """A token of a user: of its secret the store has a hash alone.
+    """A token of a user; the store has only a hash of its secret.
 
     Attributes:
         name: the beginning of the token.
-        label: what it is for, in its owner's words.
-        created_at, expires_at: seconds since 1970; it is refused from then on.
+        label: its purpose, in the owner's words.
+        created_at, expires_at: seconds since 1970; the token is refused from `expires_at` on.
     """
 
     name: str
@@ -104,7 +104,7 @@ class Token:
 
 
 class Accounts(ActCalls):
-    """The users of a queue manager, their tokens, and what they have done, `qm.accounts`."""
+    """The users of a queue manager, their tokens, and the operator log, `qm.accounts`."""
 
     # --- users
 
@@ -118,15 +118,15 @@ class Accounts(ActCalls):
         description: str = "",
         password_hash: str | None = None,
     ) -> User:
-        """Defines a user, for servers; a program that opens the store is not bound by it.
+        """Creates a user for servers; users do not restrict programs that open the store themselves.
 
         Args:
             name: 1 to 64 characters, without blanks and colons; not "launch-token".
             roles: "admin", "operator", "reader", "application"; each gives what `rules.authorities.TABLE` says.
-            queues: with the role application: by the name of a queue, or its beginning and a `*`, out of "put", "get",
-                "browse", "inquire", "set", "display", "alter", "clear".
-            subjects: of client certificates, 16 at most; each is one user's.
-            password_hash: as `inorder.support.passwords.hashed` makes it; None: the user has no password.
+            queues: authorities for the role application, by the name of a queue, or a prefix and `*`: some of "put",
+                "get", "browse", "inquire", "set", "display", "alter", "clear".
+            subjects: subjects of client certificates, 16 at most; each belongs to one user only.
+            password_hash: made by `inorder.support.passwords.hashed`; None: the user has no password.
 
         Raises: ArgumentError; ObjectExists 2100.
         """
@@ -153,15 +153,15 @@ class Accounts(ActCalls):
         password_hash: str | None = None,
         enabled: bool | None = None,
     ) -> User:
-        """Changes what is given of a user, and leaves the rest; it binds from the user's next request on.
+        """Changes the given attributes of a user; the change takes effect with the user's next request.
 
         Args:
-            queues: instead of those that were granted.
-            password_hash: "" takes the password away.
-            enabled: a user that is not enabled cannot come in and may do nothing. Sessions and tokens of before are
-                over for good, and reports that were asked for are not made, as if the user had been deleted.
+            queues: replaces all earlier authorities.
+            password_hash: "" removes the password.
+            enabled: a disabled user cannot log in and may do nothing. Earlier sessions and tokens end for good, and
+                reports that the user asked for are not sent, as if the user had been deleted.
 
-        Raises: UnknownObject 2085; ArgumentError; QueueCondition 2041, somebody has altered the user meanwhile.
+        Raises: UnknownObject 2085; ArgumentError; QueueCondition 2041, another program altered the user meanwhile.
         """
         changes = {
             "roles": roles, "queues": queues, "subjects": subjects, "description": description,
@@ -179,17 +179,17 @@ class Accounts(ActCalls):
         return user
 
     def delete_user(self, name: str) -> None:
-        """Deletes a user and all its tokens; a later user of the name is another one. Raises: UnknownObject 2085."""
+        """Deletes a user and its tokens; a later user of this name is a new one. Raises: UnknownObject 2085."""
         with self._session:
             self._store.delete_object(USER, name)
         self._forget_tokens(name)
 
     def user(self, name: str) -> User:
-        """A user as it is now. Raises: UnknownObject 2085."""
+        """Returns a user. Raises: UnknownObject 2085."""
         return _user(self._user_text(name))
 
     def users(self) -> list[User]:
-        """All users, by name."""
+        """Returns all users, sorted by name."""
         with self._session:
             return [_user(one.attributes) for one in self._store.objects(USER)]
 
@@ -198,7 +198,7 @@ class Accounts(ActCalls):
             return self._store.object(USER, name).attributes
 
     def _check_subjects(self, user: User) -> None:
-        """Raises: ArgumentError, a subject is another user's."""
+        """Raises: ArgumentError, another user has one of the subjects."""
         for one in self.users() if user.subjects else ():
             taken = set(one.subjects) & set(user.subjects)
             if taken and one.name != user.name:
@@ -209,11 +209,11 @@ class Accounts(ActCalls):
     # --- tokens
 
     def create_token(self, user: str, label: str, *, seconds: float = TOKEN_SECONDS) -> str:
-        """A new token for a user, which is shown this once: the store has a hash of it.
+        """Creates a token for a user and returns it; it cannot be shown again, because the store has only its hash.
 
         Args:
-            label: what it is for, 1 to 64 characters.
-            seconds: until it expires, above 0 up to ten years; default: 90 days.
+            label: the purpose, 1 to 64 characters.
+            seconds: time until it expires, above 0 up to ten years; default: 90 days.
 
         Raises: UnknownObject 2085; ArgumentError; ObjectExists 2100, the user has 100 tokens.
         """
@@ -239,19 +239,19 @@ class Accounts(ActCalls):
         return f"{number}.{text}"
 
     def tokens(self, user: str | None = None) -> list[Token]:
-        """The tokens of a user, or of all, the oldest first; those that have expired too, until they are replaced."""
+        """Returns the tokens of a user or of all, oldest first, including expired tokens not yet replaced."""
         with self._session:
             found = [_token(one.attributes) for one in self._store.objects(TOKEN)]
         chosen = [one for one in found if user is None or one.user == user]
         return sorted(chosen, key=lambda one: (one.created_at, one.name))
 
     def token(self, name: str) -> Token:
-        """A token by its name, as it is now; one that has expired too. Raises: UnknownObject 2085."""
+        """Returns a token by its name, even if it has expired. Raises: UnknownObject 2085."""
         with self._session:
             return _token(self._store.object(TOKEN, name).attributes)
 
     def revoke_token(self, token: str) -> None:
-        """Ends a token at once; it is named by its id, or given itself. Raises: UnknownObject 2085."""
+        """Revokes a token at once; give the token or its name. Raises: UnknownObject 2085."""
         if not isinstance(token, str):
             raise bad_argument("token", "...", "a token or its id, a text")
         with self._session:
@@ -264,10 +264,10 @@ class Accounts(ActCalls):
     def _forget_token(self, number: str) -> None:
         try:
             self.revoke_token(number)
-        except UnknownObject:  # somebody else has
+        except UnknownObject:  # it was already revoked
             return
 
-    # --- who is it?
+    # --- authentication
 
     def identify(
         self,
@@ -278,18 +278,19 @@ class Accounts(ActCalls):
         subject: str | None = None,
         address: str = "",
     ) -> User:
-        """The user who asks: by a name and a password, by a token, or by the subject of a client certificate.
+        """Returns the user with this name and password, this token, or this client certificate.
 
-        Failures are counted by user and by address, for all servers together. Where too many have come a password is
-        refused untried; tokens and certificates, which nobody guesses, are tried all the same.
+        Failures are counted by user and by address, for all servers together. After too many failures a password is
+        refused without a check. Tokens and certificates cannot be guessed, so they are still checked.
 
         Args:
-            name, verify: a user, and what compares the password with its hash: `inorder.support.passwords.verifier`.
-            token: as `create_token` gave it.
-            subject: of a certificate that the server has verified.
-            address: where the user comes from; "": that is not known, and not counted.
+            name, verify: a user, and a function that compares the password with a hash, as
+                `inorder.support.passwords.verifier` makes it.
+            token: as `create_token` returned it.
+            subject: the subject of a certificate that the server has verified.
+            address: the client's address; "": unknown, and not counted.
 
-        Raises: LogInRefused 2035: nobody, and not why; TooManyLogIns 9061; ArgumentError.
+        Raises: LogInRefused 2035, which does not say why; TooManyLogIns 9061; ArgumentError.
         """
         ways = (name is not None and verify is not None, token is not None, subject is not None)
         if sum(ways) != 1 or (name is None) is not (verify is None):
@@ -307,15 +308,14 @@ class Accounts(ActCalls):
 
     @contextlib.contextmanager
     def on_behalf_of(self, user: str) -> Iterator[None]:
-        """A block for servers, whose calls are those of one of the store's users.
+        """Returns a block for servers, whose calls are made on behalf of a user.
 
-        A message that is put in it and asks for reports is put with the user's authority: the user needs `put` where
-        the reports go, now and when they are made. Confirm ids and lock ids that begin in it are listed under the
-        user, as leases are; they belong to nobody, and whoever knows one ends it. What else the user may do the
-        server asks before.
+        A message put in the block that asks for reports has the user's authority: the user needs `put` on the queue for
+        the reports, now and when they are sent. New confirm ids and lock ids are listed under the user, as leases are,
+        but any caller that knows one may end it. The server checks all other authorities itself.
 
         Args:
-            user: 1 to 256 characters; "launch-token": whoever may do what the server may.
+            user: 1 to 256 characters; "launch-token": a client with the server's own authority.
 
         Raises: ArgumentError. In the block: NotAuthorized 2035, by a put.
         """
@@ -327,7 +327,7 @@ class Accounts(ActCalls):
         try:
             yield
         finally:
-            with contextlib.suppress(ConnectionBroken):  # it was lost, and its user with it
+            with contextlib.suppress(ConnectionBroken):  # the connection was lost with its user
                 store.set_user(owner, before)
 
     def _by_password(self, name: str, verify: Verify, address: str) -> User:
@@ -357,10 +357,10 @@ class Accounts(ActCalls):
 
     def _by_subject(self, subject: str) -> User | None:
         found = [one for one in self.users() if subject in one.subjects and one.enabled]
-        return found[0] if len(found) == 1 else None  # of two that were defined at once neither is it
+        return found[0] if len(found) == 1 else None  # two users created at once may both have it: refuse both
 
     def _find(self, name: str) -> User | None:
-        """A user that may come in."""
+        """Returns a user that exists and is enabled, or None."""
         if not is_storable(name):
             return None
         try:
@@ -381,7 +381,7 @@ class Accounts(ActCalls):
 
 
 def _keys(name: str | None, address: str) -> list[str]:
-    """The buckets in which a log-in is counted; a name is hashed, for it may be a password in the wrong field."""
+    """Returns the keys under which a log-in is counted; a name is hashed, as it may be a mistyped password."""
     from ..support import secrets  # noqa: PLC0415 - few programs need it
 
     keys = [] if name is None else [log_ins.key_of("user", secrets.hashed(name)[:32])]
@@ -396,7 +396,7 @@ def _refused() -> LogInRefused:
 
 
 def _blank(name: object) -> User:
-    """A user of this name, who may do nothing yet. Raises: ArgumentError."""
+    """Returns a new user of this name without any authority. Raises: ArgumentError."""
     _check_text("name", name, NAME_LENGTH_MAX, least=1)
     assert isinstance(name, str)
     if any(one.isspace() or one == ":" for one in name) or not name.isprintable():
@@ -416,7 +416,7 @@ def _identifier() -> str:
 
 
 def _checked(user: User, **given: Any) -> User:
-    """The user with what is given. Raises: ArgumentError."""
+    """Returns the user with changed attributes. Raises: ArgumentError."""
     changes = {name: CHECKS[name](value) for name, value in given.items()}
     changed = replace(user, **changes)
     if changed.queues and "application" not in changed.roles:
@@ -463,7 +463,7 @@ def _subjects(value: object) -> tuple[str, ...]:
 
 
 def _texts(argument: str, value: object, allowed: str) -> list[str]:
-    """Several texts; one alone is a mistake, for its characters are not meant."""
+    """Returns a list of texts; refuses a single text, which would be read as its characters."""
     if isinstance(value, str | bytes | bytearray | memoryview) or not isinstance(value, Iterable):
         raise bad_argument(argument, value, f"a list: {allowed}")
     found = list(value)
@@ -509,7 +509,7 @@ CHECKS: Final[Mapping[str, Callable[[object], Any]]] = MappingProxyType(
 )
 
 
-# --- as they are kept
+# --- stored form
 
 
 def _as_text(value: User | Token) -> str:

@@ -399,6 +399,19 @@ class Members:
             sequence_number += 1
         return False
 
+    def beginning_with(self, head: Message) -> Sequence[Message]:
+        """Returns the messages that a logical reader gets from `head` to the end of its group (R3.22, R3.31).
+
+        Others may have the group's id: a message in no group (R2.13), or a second one with the same numbers.
+        """
+        found = [head]
+        while (numbers := next_member(state_after(found[-1], in_unit=False, logical=True))) is not None:
+            last, following = found[-1], self._at.get((numbers.sequence_number, numbers.offset))
+            if following is None or numbers[1:] <= (last.sequence_number, last.offset):
+                break
+            found.append(following)
+        return found
+
 
 def has_what_it_needs(message: Message, needs: Needs, members: Callable[[bytes], Members]) -> bool:
     """Whether everything that the call needs besides `message` has arrived (R3.42, R3.43, R3.49 to R3.51).

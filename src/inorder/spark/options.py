@@ -88,7 +88,7 @@ def store_place(name: str, value: str) -> str:
         scheme, is_url, _ = text.partition("://")
         shown = f"{scheme}://..." if is_url and "@" in text else value  # it may contain a password
         here = " on this machine's own disk" if is_url else ""
-        allowed = f"the path of a store file{here}, or a URL as postgresql://host/database"
+        allowed = f"the path of a store file{here}, or a URL like postgresql://host/database"
         raise bad_argument(f"option {name}", shown, allowed, Reason.OPTIONS_ERROR)
     where = kind(text)
     if where.is_in_memory:

@@ -1,4 +1,4 @@
-"""Where a store is, and how it is opened: the one table of the kinds of stores, and the only file that knows schemes.
+"""Finds and opens stores: the one table of the kinds of stores, and the only file that knows URL schemes.
 
 To add a kind of store, add a class to `KINDS`. Each kind imports its store only when a call needs it, because that can
 load a library which programs with other stores do not need.
@@ -36,13 +36,13 @@ SECRETS: Final = ("password", "sslpassword")  # of libpq's parameters
 
 
 class Location:
-    """Where a store is; as a text it has no password.
+    """The location of a store; `str` of it shows no password.
 
     Attributes:
-        given: what `inorder.connect` takes.
-        path: of the store's file; None: it is in no file.
-        secret: which secret the text has; empty: none.
-        is_in_memory: the store ends with the program, and is made by each call that opens it.
+        given: the location as `inorder.connect` takes it.
+        path: the path of the store's file; None: it has no file.
+        secret: the name of the secret in `given`; empty: it has none.
+        is_in_memory: whether each open creates a new store, which ends with the program.
     """
 
     path: Path | None = None
@@ -60,57 +60,57 @@ class Location:
 
     @staticmethod
     def is_named_by(store: object) -> bool:
-        """Whether this is meant as the path or URL of such a store, well written or not."""
+        """Whether this is a path or URL of this kind, valid or not."""
         raise NotImplementedError
 
     @property
     def absolute(self) -> str:
-        """The text that leads to the same store from any folder."""
+        """The location as a text that is valid in any working directory."""
         return str(self.given)
 
     @property
     def resolved(self) -> Path | None:
-        """The path of its file with all links resolved; None: each connection has a store object of its own.
+        """The path of its file with all links resolved; None: each connection has its own store object.
 
-        Raises: StoreError, it is no path that the system can follow.
+        Raises: StoreError, the system cannot follow the path.
         """
         return None
 
     @property
     def default_name(self) -> str:
-        """The name of the queue manager if the store is made. Raises: as `resolved`."""
+        """The name of the queue manager of a new store. Raises: as `resolved`."""
         return "INORDER"
 
     def open(self, name: str, program: str = "", *, clock: Clock | None = None) -> LocalStore:
-        """The store, which is made if it is missing.
+        """Opens the store, and creates it if it is missing.
 
         Args:
-            name: of the queue manager, if the store is made.
-            program: by which administrators of a server know the connection.
-            clock: where the time comes from; default: the system's.
+            name: the name of the queue manager of a new store.
+            program: the name that a database server shows for the connection.
+            clock: the source of time; default: the system's.
 
-        Raises: StoreError and its kinds: there can be no store, and why.
+        Raises: StoreError and its kinds: the store cannot be opened or created; the text says why.
         """
         raise NotImplementedError
 
     def is_there(self, program: str) -> bool:
-        """Whether a store is there, or for a file at least something. Raises: StoreError, that cannot be found out."""
+        """Whether a store, or a file that is not empty, exists here. Raises: StoreError, this cannot be found out."""
         return False
 
     def is_one_with(self, other: Location) -> bool:
-        """Whether both are one store; both are there. Raises: StoreError."""
+        """Whether both locations, which must exist, are the same store. Raises: StoreError."""
         return self is other
 
     def upgrade(self, program: str, backup: Backup, progress: Progress | None) -> Upgraded:
-        """Has the tables of a store brought to this release; see `inorder.upgrade`."""
+        """Upgrades a store to the schema of this release; see `inorder.upgrade`."""
         raise bad_argument("store", self.given, PATH_OR_URL)
 
     def consists_of(self, path: Path) -> bool:
-        """Whether a path leads, under any name, to the store's file or to one beside it."""
+        """Whether a path leads, under any name, to the store's file or to one of its side files."""
         return False
 
     def problems(self) -> list[str]:
-        """What is wrong in the file of a store that is too damaged to be opened. Raises: StoreDamaged."""
+        """Returns the faults in the file of a store that is too damaged to open. Raises: StoreDamaged."""
         return []
 
 
@@ -130,7 +130,7 @@ class InMemory(Location):
 
 
 class InFile(Location):
-    """A store in a file: SQLite's."""
+    """A store in a SQLite file."""
 
     path: Path
 
@@ -230,55 +230,55 @@ class OnServer(Location):
 
         if backup is not False:
             raise CallerError(
-                f"{self} is backed up by PostgreSQL's own means: pg_dump -n {self._address.schema}. Do that first, and "
-                "then say backup=False",
+                f"back up {self} with PostgreSQL's own tools first: pg_dump -n {self._address.schema}. Then pass "
+                "backup=False",
                 reason=Reason.FUNCTION_NOT_SUPPORTED,
             )
         return upgrade_schema(self._address, program=program)
 
 
-KINDS: Final[tuple[type[Location], ...]] = (InMemory, OnServer, InFile)  # the first that a text names is the one
+KINDS: Final[tuple[type[Location], ...]] = (InMemory, OnServer, InFile)  # the first match wins
 
 
 def kind_of(store: object) -> type[Location] | None:
-    """The kind of the store that a path or URL names, well written or not; None: of none."""
+    """Returns the kind of store that a path or URL names, valid or not; None: it names none."""
     return next((kind for kind in KINDS if kind.is_named_by(store)), None)
 
 
 def locate(store: object, allowed: str = ANY_STORE) -> Location:
-    """Where the store is that a path or URL names.
+    """Returns the location of the store that a path or URL names.
 
     Args:
-        allowed: for the error about what is no name of a store.
+        allowed: the values that an error text lists.
 
-    Raises: ArgumentError; CallerError, what connects to such a store is not installed.
+    Raises: ArgumentError; CallerError, the library for this kind of store is not installed.
     """
     check_store_name(store)
     kind = kind_of(store)
     if kind is not None:
         return kind(store)
     if isinstance(store, str) and URL.match(store):  # it may have a password, so it is not shown
-        allowed = "a URL as postgresql://user@host/database?schema=name"
+        allowed = "the path of a file, or a URL like postgresql://user@host/database?schema=name"
         raise ArgumentError(f"store must be {allowed}", argument="store", value="(not shown)", allowed=allowed)
     raise bad_argument("store", store, allowed)
 
 
 def is_of_any_store(path: Path) -> bool:
-    """Whether a path leads to a file of a store that this process has open, or of any in whose folder the path lies."""
+    """Whether a path leads to a file of a store that this process has open, or of any store in the path's folder."""
     from .sqlite import is_of_any_store
 
     return is_of_any_store(path)
 
 
 def is_of_open_store(path: Path) -> bool:
-    """Whether a path leads to a file of a store that this process has open, whose locks a close would drop."""
+    """Whether a path leads to a file of a store that this process has open; closing the file would drop its locks."""
     from .sqlite import is_of_open_store
 
     return is_of_open_store(path)
 
 
 def store_below(folder: Path) -> Path | None:
-    """A file of a store in a folder or below; None: there is none."""
+    """Returns a file of a store in a folder or below it, or None."""
     from .sqlite import SIDECAR, is_of_any_store
 
     return next(filter(is_of_any_store, folder.rglob(f"*{SIDECAR}")), None)

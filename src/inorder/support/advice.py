@@ -44,6 +44,9 @@ A_WAIT: Final[Translations] = (
 ACKNOWLEDGED: Final[Translations] = (
     ("syncpoint", "syncpoint=True for a get that takes effect at the commit: with qm.unit_of_work(): ..."),
 )
+MQ_OPTIONS: Final[Translations] = (
+    ("syncpoint", "left out: each option is a keyword of its own, as syncpoint=True, logical=True"),
+)
 A_DEPTH: Final[Translations] = (("max_depth", "max_depth, the most messages that the queue holds"),)
 OFFSETS: Final[Translations] = (
     ("mode", "left out: mode=drain continues where the application ended, mode=browse begins with the first message"),
@@ -73,7 +76,9 @@ FOREIGN_WORDS: Final[Mapping[str, Translations]] = {
     "default_retry_delay": BACKOFF,
     "time_limit": TIME_LIMIT,
     "concurrency": THREADS,
+    "rate_limit": (("threads", "left out: threads=1 and a pause in the function limit the rate"),),
     "run_every": CRON,
+    "crontab": CRON,
     "schedule": CRON,
     # pika and other clients of AMQP
     "expiration": LIFE,
@@ -81,6 +86,10 @@ FOREIGN_WORDS: Final[Mapping[str, Translations]] = {
     "durable": (("default_persistence", "default_persistence=True, for messages that do not say"),),
     "auto_ack": ACKNOWLEDGED,
     "no_ack": ACKNOWLEDGED,
+    # IBM MQ
+    "wait_interval": A_WAIT,
+    "gmo": MQ_OPTIONS,
+    "pmo": MQ_OPTIONS,
     # SQS
     "delayseconds": RUN_LATER,
     "messageattributes": NAMES_AND_VALUES,

@@ -74,7 +74,7 @@ def test_like_takes_what_is_not_given_and_replace_resets_it_and_keeps_the_messag
 @pytest.mark.parametrize(
     ("command", "reason", "text"),
     [
-        ("DEFINE QLOCAL(A)", 2100, "there is a queue 'A' already"),
+        ("DEFINE QLOCAL(A)", 2100, "queue 'A' already exists"),
         ("DEFINE QALIAS(A) REPLACE", 2043, "A is a QLOCAL, not a QALIAS"),
         ("DEFINE QLOCAL(B) LIKE(NONE)", 2085, "there is no queue 'NONE'"),
         ("DEFINE QLOCAL(B) LIKE(AL)", 2043, "AL is a QALIAS, not a QLOCAL"),

@@ -150,7 +150,9 @@ def test_a_queue_goes_after_what_is_being_staged_and_takes_it_along(url: str, mo
 
 def test_it_is_seen_if_a_queue_that_goes_is_not_locked_alone(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(STATEMENTS, "lock queue alone", without_lock(STATEMENTS["lock queue alone"]))
-    with pytest.raises(StoreDamaged, match="named and not defined"):  # what was staged for the queue that is gone
+    with pytest.raises(
+        StoreDamaged, match="other records refer to it, but it is not defined"
+    ):  # what was staged for the queue that is gone
         close_beside_a_staging(url, monkeypatch)
 
 

@@ -24,7 +24,6 @@ from inorder.stores.postgresql import drop, parse, watch
 
 NEVER = 1e6
 SOON = 0.05
-WITHOUT_LOOKS = f"from inorder.stores.postgresql import watch as ours; ours.LOOK_SECONDS = ours.KEPT_SECONDS = {NEVER}"
 
 
 @pytest.fixture

@@ -162,7 +162,7 @@ def test_the_store_itself_and_the_files_beside_it_are_refused_under_whatever_nam
     os.link(f"{path}-wal", tmp_path / "log")
     before = Path(f"{path}-lock").read_bytes()
     beside = ("orders.db-lock", "orders.db-wal", "orders.db-shm", "orders.db-journal", "log")
-    for names, words in ((("orders.db", "link.db", "soft.db"), "itself"), (beside, "beside it")):
+    for names, words in ((("orders.db", "link.db", "soft.db"), "of a store"), (beside, "of a store")):
         for name in names:
             with pytest.raises(ArgumentError, match=words):
                 qm.admin.backup(tmp_path / name, replace=True)
@@ -172,7 +172,7 @@ def test_the_store_itself_and_the_files_beside_it_are_refused_under_whatever_nam
 
 def test_what_is_no_file_is_not_replaced_nor_a_store_that_is_open(qm: QueueManager, copy: Path, tmp_path: Path) -> None:
     os.mkfifo(copy)
-    with pytest.raises(ArgumentError, match="a device is not replaced"):
+    with pytest.raises(ArgumentError, match="must be a regular file"):
         qm.admin.backup(copy, replace=True)
     assert copy.is_fifo()
     with pytest.raises(ArgumentError, match="path"):

@@ -93,6 +93,19 @@ def test_groups_of_all_sizes_come_once_and_in_order_however_pages_end(
         assert all(sum(row["length"] for row in page) <= page_bytes for page in found if len(page) > 1)
 
 
+@pytest.mark.parametrize("page_rows", [1, 2, 3])
+def test_members_with_the_numbers_of_others_come_as_a_browse_shows_them_however_pages_end(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch, page_rows: int
+) -> None:
+    qm.put("Q", b"alone", group_id=b"a", flags=Flags.SEGMENTATION_ALLOWED)
+    put_groups(qm, 3, 0, 2)
+    qm.put("Q", b"again", group_id=b"a", sequence_number=1, flags=Flags.IN_GROUP)
+    monkeypatch.setattr("inorder.stores.sql.bulk.PAGE_ROWS", page_rows)
+    shown = [message.body for message in qm.browse("Q", logical=True, all_messages=True)]
+    assert shown == [b"alone", b"a1", b"a2", b"a3", b"b", b"c1", b"c2", b"again", b"a2", b"a3"]
+    assert [row["body"] for row in rows(qm, LOGICAL)] == shown
+
+
 @pytest.mark.parametrize(
     ("damage", "wrong"),
     [

@@ -52,7 +52,7 @@ def every_call():
         one.get('Q')
         one.put('Q', b'x' * 100_000)
         one.browse_and_lock('Q')
-        one.connections(); one.status('Q'); one.check()
+        one.inspect.connections(); one.inspect.status('Q'); one.admin.check()
         one.admin.backup(path + '.copy', replace=True)
 every_call()  # which loads modules
 """

@@ -258,7 +258,10 @@ def test_a_name_beside_another_store_holds_neither_a_store_nor_a_backup(tmp_path
     beside.unlink(missing_ok=True)
     with pytest.raises(StoreError, match="the name of a file beside another store"):
         inorder.connect(beside)
-    with inorder.connect(tmp_path / "other.db") as qm, pytest.raises(ArgumentError, match="and those beside it"):
+    with (
+        inorder.connect(tmp_path / "other.db") as qm,
+        pytest.raises(ArgumentError, match="other than those of a store"),
+    ):
         qm.admin.backup(beside)
     assert not beside.exists()
     with inorder.connect(tmp_path / "orders.db") as qm:

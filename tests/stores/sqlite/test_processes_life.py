@@ -89,7 +89,7 @@ ENDS = {
         "    except inorder.InorderError: pass\n"
         "threading.Thread(target=wait, daemon=True).start()\n"
         "room = own._services.store.waiting\n"
-        "room.watch_until(lambda: room.is_asleep(own.owner))"
+        "room.watch_until(lambda: room.is_asleep(own.internals.owner))"
     ),
     "with an iterator left open": "messages = qm.browse('Q'); next(messages)",
 }

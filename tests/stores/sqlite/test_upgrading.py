@@ -151,9 +151,9 @@ def test_the_older_release_refuses_it_then(path: Path) -> None:
 def test_a_file_where_the_backup_is_to_be_is_not_written_over(path: Path) -> None:
     there = path.with_name(f"orders.db.schema-{VERSION}")
     there.write_text("mine")
-    refused(path, ValueError, "not there yet", lambda: upgraded(path))
-    refused(path, ValueError, "backup must be.*not there yet", lambda: upgraded(path, backup=there))
-    refused(path, ValueError, "another file", lambda: upgraded(path, backup=f"{path}-journal"))
+    refused(path, ValueError, "does not exist yet", lambda: upgraded(path))
+    refused(path, ValueError, "backup must be.*does not exist yet", lambda: upgraded(path, backup=there))
+    refused(path, ValueError, "a file other than", lambda: upgraded(path, backup=f"{path}-journal"))
     assert there.read_text() == "mine"
     assert upgraded(path, backup=path.with_name("other.db")).backup == path.with_name("other.db")
 
@@ -217,7 +217,7 @@ def test_a_step_that_fails_or_leads_elsewhere_changes_nothing(path: Path, wrong:
     steps = invented.SQLITE.from_version(VERSION)
     last = MigrationStep(version=NEXT + 1, why="wrong", statements=wrong)
     ladder, schema = Ladder(NEXT + 1, [*steps, last]), f"{invented.SCHEMA}; CREATE TABLE right (a);"
-    refused(path, Exception, "NONSENSE|not a store as inorder makes it",
+    refused(path, Exception, "NONSENSE|not a store as inorder creates it",
             lambda: upgrade_file(path, ladder=ladder, schema=schema, backup=False))  # fmt: skip
 
 

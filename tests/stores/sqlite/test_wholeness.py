@@ -25,6 +25,7 @@ from inorder.stores.sqlite import SqliteStore
 GROUP = b"G".ljust(24)
 GROUPS = GetOptions(logical=True, all_messages=True, complete=True)
 IN, LAST, SEGMENT, LAST_SEGMENT = Flags.IN_GROUP, Flags.LAST_IN_GROUP, Flags.SEGMENT, Flags.LAST_SEGMENT
+ALONE = Flags.SEGMENTATION_ALLOWED  # the group's id without a group flag (R2.13)
 
 
 class Member(NamedTuple):
@@ -43,7 +44,7 @@ MEMBERS = st.builds(
     offset=st.integers(0, 2),
     length=st.integers(1, 2),
     flags=st.sampled_from(
-        [IN, IN | LAST, IN | SEGMENT, IN | LAST_SEGMENT, IN | LAST | SEGMENT, IN | LAST | LAST_SEGMENT]
+        [IN, IN | LAST, IN | SEGMENT, IN | LAST_SEGMENT, IN | LAST | SEGMENT, IN | LAST | LAST_SEGMENT, ALONE]
     ),
     held=st.integers(0, 7).map(lambda one: one == 0),
 ).map(lambda one: one if one.flags & ANY_SEGMENT else one._replace(offset=0))
@@ -103,6 +104,7 @@ def whole_by_the_hint(store: SqliteStore, queue: str) -> bool:
 @example(WHOLE[1:])
 @example([*WHOLE, WHOLE[0]])
 @example([Member(1, 0, 1, IN), Member(1, 0, 1, IN), Member(3, 0, 1, IN | LAST)])
+@example([Member(1, 0, 1, ALONE), *WHOLE])
 def test_the_copies_in_sql_say_what_the_rule_says(store: SqliteStore, members: list[Member]) -> None:
     with queue_with(store, members) as (qm, name):
         whole = whole_by_the_rule(list(qm.browse(name)))
@@ -110,7 +112,9 @@ def test_the_copies_in_sql_say_what_the_rule_says(store: SqliteStore, members: l
         browser = BulkBrowser(qm.open(name, browse=True))
         survey = browser.survey(GetOptions(logical=True, all_messages=True))
         rows = [row for stretch in survey.stretches for page in browser.read(stretch) for row in page]
-        assert (survey.messages > 0, len(rows) > 0) == (whole, whole)
+        shown = list(qm.browse(name, logical=True, all_messages=True))
+        assert survey.messages == len(rows) == len(shown)
+        assert bool(rows) == whole
         reader = ClaimReader(qm.open(name, input="shared"), "test")
         assert (reader.claim(reader.begin().settled, GROUPS) is not None) == whole
         qm.bulk.release_claims(name, "test")

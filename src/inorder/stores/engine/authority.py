@@ -26,7 +26,7 @@ from .operation import Operation
 OWN: Final = ""
 """The mark of the queue manager."""
 UNKNOWN: Final = ":"
-"""The mark of nobody: for a message of which it is not known any more who has put it."""
+"""The mark of an unknown user: for a message whose putter is no longer recorded."""
 USER: Final = "user"  # the kind of object
 ANY_REPORT: Final = REPORT_GENERATED | Report.EXCEPTION
 REPORT, REPLY_TO, REPLY_TO_MANAGER = (
@@ -35,7 +35,7 @@ REPORT, REPLY_TO, REPLY_TO_MANAGER = (
 
 
 class UserRights(NamedTuple):
-    """What of a user counts here. The identifier is another one after the user was deleted, or disabled."""
+    """The rights of a user. The identifier changes when the user is deleted or disabled."""
 
     identifier: str
     enabled: bool
@@ -55,9 +55,9 @@ def _found(operation: Operation, name: str) -> UserRights | None:
 
 
 def mark_of(operation: Operation, user: str | None) -> str | None:
-    """The mark of what is put on behalf of a user; None: it is a program's.
+    """Returns the mark for messages put on behalf of a user; None: they are a program's.
 
-    Whoever has the launch token of a server may do what the server may, which is a program.
+    The holder of a server's launch token may do whatever the server may, and the server is a program.
     """
     if user is None or user == LAUNCH_TOKEN:
         return None
@@ -66,22 +66,22 @@ def mark_of(operation: Operation, user: str | None) -> str | None:
 
 
 def of_gone(operation: Operation) -> str | None:
-    """The mark for a message that is not in the store any more: where there are users it may have been any of them."""
+    """Returns the mark for a message that has left the store: if there are users, any of them may have put it."""
     return UNKNOWN if any(one.type == USER for one in operation.backend.select(ObjectRow)) else None
 
 
 def mark_asked(operation: Operation, user: str, rows: Iterable[Row]) -> str | None:
-    """The mark for rows that are put on behalf of a user; None: none of them asks for reports. Raises: as `check`."""
+    """Returns the mark for rows put on behalf of a user; None: none of them asks for reports. Raises: as `check`."""
     return check(operation, user, ((row[REPORT], row[REPLY_TO], row[REPLY_TO_MANAGER]) for row in rows))
 
 
 def check(operation: Operation, user: str, asked: Iterable[tuple[int, str, str]]) -> str | None:
-    """The mark of a user who puts messages, if some of them ask for reports.
+    """Returns the mark of a user who puts messages, if some of them ask for reports.
 
     Args:
-        asked: of each message its report options, and the queue and queue manager of replies.
+        asked: for each message its report options, and the queue and queue manager of replies.
 
-    Raises: NotAuthorized 2035, the user may not put where a report would go.
+    Raises: NotAuthorized 2035, if the user may not put on the destination of a report.
     """
     targets = {(queue, manager) for report, queue, manager in asked if report & ANY_REPORT and queue}
     mark = mark_of(operation, user) if targets else None
@@ -99,7 +99,7 @@ def check(operation: Operation, user: str, asked: Iterable[tuple[int, str, str]]
 
 
 def may_put(operation: Operation, mark: str | None, name: str, manager: str = "") -> bool:
-    """Whether what the queue manager makes for whoever has this mark may be put there now."""
+    """Whether messages that the queue manager makes on this mark's authority may be put there now."""
     if not mark:
         return True
     identifier, _, user = mark.partition(":")
@@ -110,8 +110,8 @@ def may_put(operation: Operation, mark: str | None, name: str, manager: str = ""
 
 
 def _asked_of(operation: Operation, name: str, manager: str) -> str:
-    """Of which queue the authority is asked: the name itself, if it is here, as with any put; else the transmission
-    queue. Of the queue manager, if nothing leads there.
+    """Returns the queue whose authority counts: the name itself if it is local, as with any put; else the transmission
+    queue; the queue manager if the name resolves to nothing.
     """
     names = operation.store.definitions.names
     if names.is_here(manager):

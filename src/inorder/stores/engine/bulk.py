@@ -1,4 +1,4 @@
-"""The bulk verbs, written once for all backends: claims, surveys, stagings."""
+"""The bulk operations, written once for all backends: claims, surveys, stagings."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ from .queue import LocalQueue
 from .reading import release
 from .settling import tidied
 
-NOBODY = 0  # no handle: what a lock of its own holds is not read in bulk
+NOBODY = 0  # no handle: bulk reads skip messages under the handle's own lock
 
 Behind = tuple[Any, ...]
 
 
-# --- what events say
+# --- the fields of events
 
 
 def _of_claimer(claimer: Claimer, *_: Any) -> int:
@@ -65,9 +65,9 @@ def _page(page: BulkPage, *_: Any) -> list[int]:
 
 
 class Shortcuts(Protocol):
-    """What a backend does in fewer statements for plain requests, with the same answers as the rules give.
+    """Plain requests that a backend serves in fewer statements, with the same answers as the rules give.
 
-    None: the request is not plain, or nothing is there for it.
+    None: the request is not plain, or there are no messages for it.
     """
 
     def get(
@@ -78,19 +78,19 @@ class Shortcuts(Protocol):
         request: GetRequest,
         attributes: QueueAttributes,
     ) -> GetOutcome | None:
-        """What a plain get is given."""
+        """Serves a plain get."""
         ...
 
     def claim(self, claiming: Claiming) -> ClaimedPart | None:
-        """What a claim of plain messages, or of whole groups, takes."""
+        """Takes a claim of plain messages, or of whole groups."""
         ...
 
 
 class BulkVerbs(OpenStore):
-    """The part of a store for programs that keep a checkpoint of their own.
+    """The operations for programs that keep a checkpoint of their own.
 
     Attributes:
-        shortcuts: what the backend does for plain requests; None: all goes the long way.
+        shortcuts: the backend's faster path for plain requests; None: it has none.
     """
 
     shortcuts: Shortcuts | None
@@ -122,7 +122,7 @@ class BulkVerbs(OpenStore):
         return self.take_claim(operation, request)
 
     def take_claim(self, operation: Operation, request: ClaimRequest) -> Claim | None:
-        """The next claim, as part of a verb."""
+        """Takes the next claim, as part of an operation."""
         handle = self.handle(request.claimer.handle)
         queue = tidied(operation, handle)
         resolved = get_allowed(operation, handle, queue)
@@ -242,7 +242,7 @@ class BulkVerbs(OpenStore):
         about=lambda _, request: ["staging", request.name],
     )
     def stage(self, request: StageRequest) -> None:
-        self._stage(request, staging.check_request(request))  # others may write while it is checked
+        self._stage(request, staging.check_request(request))  # others may write during the check
         if points.reached:
             points.reached("staged")
 

@@ -1,4 +1,4 @@
-"""The records and the present status of channels that send from here (C-6)."""
+"""The records and the present status of channels that send from this queue manager (C-6)."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ RUNS = ("starting", "running", "retrying", "paused", "stopping")
 
 
 def row_of_channel(operation: Operation, channel: str) -> ChannelRow:
-    """Its status; of a channel that never ran, the initial one."""
+    """Returns the status of a channel; for one that never ran, the initial status."""
     found = operation.backend.select(ChannelRow, name=channel)
     return found[0] if found else ChannelRow(channel, "inactive", None, 0, "", 0, 0, 0, "", operation.now)
 
 
 def sent_of_channel(operation: Operation, queue: LocalQueue, channel: str) -> SentRow:
-    """The record of the batches and messages that a channel has sent from a queue."""
+    """Returns the record of the batches and messages that a channel has sent from a queue."""
     found = operation.backend.select(SentRow, queue=queue.id, channel=channel)
     return found[0] if found else SentRow(queue.id, channel, 0, 0, 0, None)
 
 
 def runs(operation: Operation, row: ChannelRow) -> bool:
-    """Whether a living connection carries it."""
+    """Whether a living connection runs the channel."""
     return row.carrier is not None and bool(operation.backend.select(ConnectionRow, id=row.carrier))
 
 
 def account_of_channel(operation: Operation, queue: LocalQueue, channel: str) -> Account:
-    """Its claims."""
+    """Returns the account of a channel's claims."""
     known = account_of(operation, queue, CHANNEL + channel)
     return known or Account(CHANNEL + channel, Program())
 
 
 def channel_now(operation: Operation, channel: str, name: str, oldest: Mapping[int, float | None]) -> ChannelNow:
-    """What a channel does.
+    """Returns the state of a channel.
 
     Args:
         name: its transmission queue.
-        oldest: of queues by their numbers, when the oldest message was put.
+        oldest: for queues by number, when the oldest message was put.
     """
     row = row_of_channel(operation, channel)
     status = row.status
@@ -55,7 +55,7 @@ def channel_now(operation: Operation, channel: str, name: str, oldest: Mapping[i
     try:
         queue = Catalog(operation).local(name)
     except (UnknownQueue, WrongQueueType):
-        pass  # it was deleted, and says so when the channel runs
+        pass  # it was deleted; the channel reports that when it runs
     else:
         sent, waiting, number = sent_of_channel(operation, queue, channel), queue.depth, queue.id
         known = account_of_channel(operation, queue, channel).open

@@ -37,12 +37,12 @@ DEFAULT_PREFIX = "AMQ."
 
 
 class Contents(NamedTuple):
-    """What lies on a queue, as far as deleting it is concerned.
+    """A summary of the messages on a queue, for deleting it.
 
     Args:
-        any: messages in any state.
+        any: whether there are messages in any state.
         unsettled: how many messages are in units of work, or under confirm ids.
-        uncommitted_puts: puts that are not committed.
+        uncommitted_puts: whether there are uncommitted puts.
     """
 
     any: bool
@@ -51,7 +51,9 @@ class Contents(NamedTuple):
 
 
 class ToOpen(NamedTuple):
-    """What an open comes to: a local queue, perhaps made just now from a model, or the way to another queue manager."""
+    """The result of resolving an open: a local queue, possibly just created from a model, or the route to another
+    manager.
+    """
 
     name: str
     route: Route
@@ -60,7 +62,7 @@ class ToOpen(NamedTuple):
 
 
 class Catalog:
-    """Everything that is defined and open, as one verb sees it; not the messages."""
+    """All definitions and open handles, as one operation sees them; messages are elsewhere."""
 
     def __init__(self, operation: Operation) -> None:
         self._operation, self._backend = operation, operation.backend
@@ -71,54 +73,54 @@ class Catalog:
         return self._known.manager
 
     def number(self, name: str) -> int:
-        """The number of a definition that is there."""
+        """Returns the number of an existing definition."""
         return self._known.number(name)
 
     def rows(self, name: str | None = None) -> Sequence[DefinitionRow]:
-        """The records of all definitions, by number; or of the one of this name."""
+        """Returns the records of all definitions by number, or the one of this name."""
         if name is None:
             return self._known.rows()
         return () if self.find(name) is None else (self._known.row(name),)
 
     def find(self, name: str) -> QueueAttributes | None:
-        """A definition that the store keeps."""
+        """Returns a stored definition, or None."""
         return self._known.get(name)
 
     def found(self, name: str) -> QueueAttributes | None:
-        """A definition: one that the store keeps, or one that every store has."""
+        """Returns a stored definition, or one that every store has, or None."""
         return self.find(name) or SYSTEM_QUEUES.get(name)
 
     def made(self, name: str) -> QueueAttributes:
-        """A definition that the store keeps; one that every store has is written now. Raises: UnknownQueue 2085."""
+        """Returns a stored definition. Stores it first if it is one that every store has. Raises: UnknownQueue 2085."""
         definition = self.definition(name)
         if self.find(name) is None:
             self.add(definition)
         return definition
 
     def opens(self, queue: str) -> Sequence[HandleRow]:
-        """The handles of a local queue, by whatever name they were opened, of any process."""
+        """Returns the handles of a local queue, of any process and under any name."""
         return self._backend.select(HandleRow, queue=self.number(queue))
 
     def contents(self, queue: str) -> Contents:
-        """What lies on a local queue."""
+        """Summarizes the messages on a local queue."""
         return contents(self._operation, self._operation.queue(self.number(queue), queue))
 
     def add(self, attributes: QueueAttributes) -> None:
-        """Writes a new definition, which has been checked."""
+        """Stores a new definition, which has been checked."""
         number, now = self._operation.number(), self._operation.now
         text = as_text(attributes)
         self._backend.save(DefinitionRow(number, attributes.name, attributes.type, text, now, now))
         self._changed(None if _leads_on(attributes) else ())
 
     def change(self, attributes: QueueAttributes) -> None:
-        """Writes a definition that was altered."""
+        """Stores an altered definition."""
         row, before = self._known.row(attributes.name), self._known[attributes.name]
         self._backend.save(row._replace(attributes=as_text(attributes), altered_at=self._operation.now))
         is_own = before.type == "local" and not (_leads_on(before) or _leads_on(attributes))
         self._changed([row.id] if is_own else None)
 
     def change_manager(self, attributes: ManagerAttributes) -> None:
-        """Writes the queue manager's own attributes."""
+        """Stores the queue manager's own attributes."""
         row = only(self._backend.select(ManagerRow), "the queue manager")
         self._backend.save(row._replace(attributes=as_text(attributes)))
         self._changed(None)
@@ -130,10 +132,10 @@ class Catalog:
         self._changed(None if _leads_on(attributes) else ())
 
     def _changed(self, queues: Collection[int] | None) -> None:
-        """The definitions that processes have cached are out of date from now on.
+        """Makes the cached definitions of all processes obsolete.
 
         Args:
-            queues: those on which calls through open handles go by something else now; None: any may.
+            queues: those whose open handles are affected; None: any may be.
         """
         self._operation.defines = True
         row = only(self._backend.select(ManagerRow), "the queue manager")
@@ -143,18 +145,18 @@ class Catalog:
         self._known.current(self._backend)
 
     def local(self, name: str) -> LocalQueue:
-        """The local queue that has this name, or that the name stands for, as it is now. Raises: as `resolve`."""
+        """Returns the local queue of this name, or behind it, in its present state. Raises: as `resolve`."""
         found = self.resolve(name).name
         if self.find(found) is None:
             raise UnknownQueue(f"{found} has not been used, so it has no messages", queue=found)
         return self._operation.queue(self.number(found), found, name)
 
     def is_unused(self, name: str) -> bool:
-        """Whether the name stands for a local queue that every store has, and that this one keeps nothing of."""
+        """Whether the name stands for a local queue that every store has and that was never used in this one."""
         return self.find(self.resolve(name).name) is None
 
     def status(self, queue: LocalQueue) -> QueueStatus:
-        """Depth and open counts of a queue (R4.6)."""
+        """Returns the depth and the numbers of handles of a queue (R4.6)."""
         handles, row = self.opens(queue.attributes.name), self._known.row(queue.attributes.name)
         return QueueStatus(
             current_depth=queue.depth,
@@ -171,13 +173,13 @@ class Catalog:
         return [queue_of(row.attributes) for row in sorted(self._known.rows(), key=attrgetter("name"))]
 
     def definition(self, name: str) -> QueueAttributes:
-        """The definition of this name. Raises: UnknownQueue 2085."""
+        """Returns the definition of this name. Raises: UnknownQueue 2085."""
         return self._known.names.definition(name)
 
     def create(self, attributes: QueueAttributes) -> None:
         name = attributes.name
         if self.find(name) is not None:
-            raise ObjectExists(f"there is a queue {name!r} already", queue=name)
+            raise ObjectExists(f"queue {name!r} already exists", queue=name)
         self.check_names(attributes)
         self.add(attributes)
 
@@ -186,7 +188,9 @@ class Catalog:
         self._known.names.check(attributes)
 
     def check_alter(self, before: QueueAttributes, changed: QueueAttributes) -> None:
-        """The order rule stays while a put is unresolved (B-19), the usage while there is anything on the queue."""
+        """Refuses to change the order rule while a put is unresolved (B-19), and the usage while the queue is not
+        empty.
+        """
         if changed.order != before.order and self.contents(before.name).uncommitted_puts:
             raise ObjectInUse(
                 f"the order of {changed.name} cannot change while it has uncommitted puts", queue=changed.name
@@ -204,7 +208,7 @@ class Catalog:
             self._check_empty(name, purge=purge)
 
     def check_clear(self, name: str) -> None:
-        """All messages go from a queue that nobody has open, and where no unit of work holds any, as in MQSC."""
+        """Refuses to clear a queue that is open, or that has messages in units of work, as MQSC does."""
         definition = self.definition(name)
         if definition.type != "local":
             raise WrongQueueType(f"{name} is of type {definition.type}: only a local queue has messages", queue=name)
@@ -226,7 +230,7 @@ class Catalog:
             raise ObjectInUse(f"{name} is open through an alias", queue=name, handles=opens)
 
     def check_delete_at_close(self, name: str, queue: QueueAttributes, *, purge: bool) -> None:
-        """Only dynamic queues are deleted at close, and only when nobody else uses them (R4.3)."""
+        """Refuses to delete at close, except a dynamic queue that nobody else uses (R4.3)."""
         if queue.definition_type == "predefined":
             raise WrongQueueType(
                 f"{name} is not a dynamic queue",
@@ -243,23 +247,23 @@ class Catalog:
             why = "has messages in units of work" if there.unsettled else "has messages"
             raise QueueNotEmpty(f"{queue} {why}", queue=queue)
 
-    # --- names that stand for others
+    # --- aliases and remote queues
 
     def route(self, name: str, manager: str = "") -> Route:
-        """Where a name leads. Raises: as `Names.route`."""
+        """Resolves a name. Raises: as `Names.route`."""
         return self._known.names.route(name, manager)
 
     def resolve(self, name: str) -> QueueAttributes:
-        """The local queue that a name stands for. Raises: as `Names.route`; 2043 a name of what is elsewhere."""
+        """Returns the local queue behind a name. Raises: as `Names.route`; 2043, if the queue is not local."""
         route = self.route(name)
         if route.transmission is not None:
             raise WrongQueueType(f"{name} is a remote queue: its messages are not here", queue=name)
         return route.queue
 
     def resolved(self, handle: OpenHandle, queue: QueueAttributes) -> QueueAttributes:
-        """The attributes that a call through this handle goes by: the first name's defaults win (R4.1, R1.4).
+        """Returns the attributes for a call through this handle: the first name's defaults win (R4.1, R1.4).
 
-        Raises: QueueCondition 2041, its name leads elsewhere now.
+        Raises: QueueCondition 2041, if its name now resolves to another queue.
         """
         try:
             route = self.route(handle.name, handle.manager)
@@ -270,7 +274,7 @@ class Catalog:
         return route.attributes
 
     def local_queue_of(self, name: str) -> str | None:
-        """The local queue that a change of this definition affects, if any."""
+        """Returns the local queue that a change of this definition affects, if any."""
         definition = self.definition(name)
         affected = definition.base_queue if definition.type == "alias" else name
         found = self.find(affected)
@@ -281,12 +285,12 @@ class Catalog:
     def to_open(
         self, name: str, options: OpenOptions, manager: str, dynamic_name: str, *, open_already: int, handles_max: int
     ) -> ToOpen:
-        """Checks an open, and makes the queue if the name is a model's (R4.1 to R4.4)."""
+        """Checks an open. Creates the queue if the name is a model's (R4.1 to R4.4)."""
         if open_already >= handles_max:
             raise TooManyHandles(f"a connection can have at most {handles_max:,} open handles", limit=handles_max)
         names = self._known.names
         if names.is_here(manager) and (definition := self.definition(name)).type == "model":
-            read_order(definition.read_order, options.read_order)  # before there is a queue that nobody deletes
+            read_order(definition.read_order, options.read_order)  # before a queue is created that nobody would delete
             queue = self._dynamic(definition, dynamic_name)
             made = queue.definition_type == "temporary_dynamic"
             return ToOpen(queue.name, Route(queue), self.is_exclusive(queue, options, None), made)
@@ -310,7 +314,7 @@ class Catalog:
         return exclusive
 
     def _dynamic(self, model: QueueAttributes, pattern: str) -> QueueAttributes:
-        """A new queue made from a model (R4.2)."""
+        """Creates a queue from a model (R4.2)."""
         if not isinstance(pattern, str) or not DYNAMIC_NAME.fullmatch(pattern):
             raise ArgumentError(
                 f"dynamic_name must be a queue name, or at most 33 characters and *, not {pattern!r}",
@@ -333,14 +337,14 @@ class Catalog:
 
 
 def _leads_on(attributes: QueueAttributes) -> bool:
-    """Whether messages go on from a queue, or to it by another name that needs no open: of its coming and going calls
-    through handles of other queues hear.
+    """Whether messages go through this queue to others, or reach it by other names without an open. Calls through
+    handles of other queues must then notice when it is created or deleted.
     """
     return attributes.type == "remote" or attributes.usage == "transmission"
 
 
 def get_allowed(operation: Operation, handle: OpenHandle, queue: LocalQueue) -> QueueAttributes:
-    """The attributes that a get through this handle goes by. Raises: GetInhibited 2016."""
+    """Returns the attributes for a get through this handle. Raises: GetInhibited 2016."""
     attributes = queue.attributes
     if not handle.is_direct:
         attributes = Catalog(operation).resolved(handle, attributes)
@@ -350,13 +354,13 @@ def get_allowed(operation: Operation, handle: OpenHandle, queue: LocalQueue) -> 
 
 
 def contents(operation: Operation, queue: LocalQueue) -> Contents:
-    """What lies on a queue."""
+    """Summarizes the messages on a queue."""
     (counts,) = operation.backend.overview(operation.now, queue.id, briefly=True)
     return Contents(queue.depth + counts.gets > 0, counts.puts + counts.gets, counts.puts > 0)
 
 
 def check_uses(name: str, transmission: Transmission | None, options: OpenOptions) -> None:
-    """A queue of another queue manager can be opened for output only (R4.1, N-2). Raises: WrongQueueType 2045."""
+    """Refuses to open another queue manager's queue except for output (R4.1, N-2). Raises: WrongQueueType 2045."""
     if transmission is not None and (options.input or options.browse):
         raise WrongQueueType(
             f"{name} leads to queue manager {transmission.manager}: it can only be opened for output (output=True)",

@@ -1,4 +1,4 @@
-"""The verbs about claims: they apply `rules.claims` to an application's records, and take claims."""
+"""The operations on claims: they apply `rules.claims` to an application's records, and take messages."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from ...rules.ordering import UNSET
 from ...rules.puts import Program
 from ..seam.bulk_page import BulkPage
 from ..seam.damage import damaged, decodes
+from ..seam.looking import group_of
 from ..seam.queued import QueuedMessage, Reader, available
 from ..seam.records import Claim, Claimer, ClaimRequest, Claims, ClaimStart, GetRequest, Outcome, Slice
+from ..seam.surveying import members_from
 from ..seam.tables import AccountRow, ClaimRow, SentRow, UnitRow, application_reader
 from . import group_readers
 from .operation import Operation
@@ -37,8 +39,8 @@ class HeldClaim:
     """A claim that holds messages.
 
     Attributes:
-        state: where its reader stands in a group when the claim is confirmed.
-        more: its limits have left messages behind.
+        state: the position of its reader in a group once the claim is confirmed.
+        more: whether its limits left messages on the queue.
     """
 
     number: int
@@ -52,11 +54,11 @@ class HeldClaim:
 
 @dataclass(slots=True)
 class Account:
-    """What is kept of one application's claims on one queue.
+    """The record of one application's claims on one queue.
 
     Attributes:
-        held: the claims that hold messages, by number: one that is over, the open one, one that was taken ahead.
-        delivers: what is confirmed now has reached its reader; see `Claimer`.
+        held: the claims that hold messages, by number: one that is settled, the open one, one taken ahead.
+        delivers: whether what is confirmed now has reached its reader; see `Claimer`.
     """
 
     application: str
@@ -86,7 +88,9 @@ class Account:
 
 
 class ClaimedPart(NamedTuple):
-    """What a claim has taken, where its reader stands then, and whether its limits have left messages behind."""
+    """The messages of a new claim, the position of its reader after them, and whether its limits left messages on the
+    queue.
+    """
 
     messages: int
     size: int
@@ -98,7 +102,7 @@ class ClaimedPart(NamedTuple):
 
 
 def account_of(operation: Operation, queue: LocalQueue, application: str) -> Account | None:
-    """What is kept of an application."""
+    """Returns an application's account on a queue, or None."""
     found = operation.backend.select(AccountRow, queue=queue.id, application=application)
     return _account(operation, found[0]) if found else None
 
@@ -115,7 +119,7 @@ def _account(operation: Operation, row: AccountRow) -> Account:
 
 
 def keep(operation: Operation, queue: LocalQueue, account: Account) -> None:
-    """Writes down how far an application has come."""
+    """Saves the progress of an application."""
     operation.durable = True
     by = account.program
     counts = account.epoch, account.settled, account.delivered
@@ -124,7 +128,7 @@ def keep(operation: Operation, queue: LocalQueue, account: Account) -> None:
 
 
 def _keep_claim(operation: Operation, queue: LocalQueue, account: Account, one: HeldClaim) -> None:
-    """Writes down a claim that is new, or was planned."""
+    """Saves a claim that is new or has been planned."""
     operation.durable = True
     counted = one.number, one.messages, one.size
     state = _state_text(one.state)
@@ -132,7 +136,7 @@ def _keep_claim(operation: Operation, queue: LocalQueue, account: Account, one: 
 
 
 def _end(operation: Operation, account: Account, claim: HeldClaim, outcome: Outcome) -> int:
-    """Confirms or backs out all that a claim holds, and forgets it; how many messages."""
+    """Confirms or backs out everything that a claim holds, and deletes it. Returns how many messages."""
     settle(operation, claim.unit.id, outcome, was_given=claim is not account.ahead, delivers=account.delivers)
     operation.end_unit(claim.unit.id)
     operation.backend.remove_records(ClaimRow, unit=claim.unit.id)
@@ -141,17 +145,17 @@ def _end(operation: Operation, account: Account, claim: HeldClaim, outcome: Outc
 
 
 def _remove_over(operation: Operation, account: Account) -> int:
-    """The messages of claims that are over go; how many."""
+    """Removes the messages of settled claims. Returns how many."""
     return sum(_end(operation, account, one, "commit") for one in account.held[:] if one.number <= account.settled)
 
 
 def _return_ahead(operation: Operation, account: Account) -> int:
-    """The messages of the claim that was taken ahead return to their places; how many."""
+    """Returns the messages of the claim taken ahead to their places. Returns how many."""
     return 0 if account.ahead is None else _end(operation, account, account.ahead, "back_out")
 
 
 def _is_inside(state: GroupState) -> bool:
-    """Whether a reader in this state has begun a group, or a message in segments, and not finished it."""
+    """Whether a reader with this state is inside a group, or a message in segments."""
     return state.group_open or state.message_open
 
 
@@ -159,9 +163,9 @@ def _state_text(state: GroupState) -> str:
     return json.dumps([state.group_id.hex(), *state[1:]])
 
 
-@decodes("where an application stands")
+@decodes("an application's position in a group")
 def state_of(text: str) -> GroupState:
-    """Where a reader stands, as it is kept. Raises: StoreDamaged."""
+    """Decodes a reader's stored position. Raises: StoreDamaged."""
     group_id, *rest = json.loads(text)
     return GroupState(bytes.fromhex(group_id), *rest)
 
@@ -170,9 +174,9 @@ def state_of(text: str) -> GroupState:
 
 
 class Claiming(Reading):
-    """A claim that is taken message by message, as gets would.
+    """Takes a claim message by message, as gets would.
 
-    Its unit begins with its first message: a call that finds nothing writes nothing.
+    Its unit begins with the first message, so a claim that finds nothing writes nothing.
     """
 
     def __init__(
@@ -234,16 +238,17 @@ class Claiming(Reading):
                 state = state_after(found.rows[-1].message, in_unit=True, logical=True)
                 first = found.rows[0]
                 if is_head(first.message) and (state.group_open or state.message_open):
-                    first = self.operation.backend.read([first], 0)[0]  # others may choose by what is in it
+                    first = self.operation.backend.read([first], 0)[0]  # selectors of other readers may need it
                 self._note_group(first, state, self.unit, logical=True)
         return ClaimedPart(messages, size, state, more)
 
     def _whole(self, rows: Sequence[QueuedMessage]) -> Sequence[QueuedMessage]:
-        """All that belongs to the group, or to the segmented message, that begins here."""
-        group_id = rows[0].message.group_id
-        if group_id == NO_ID:
+        """Returns all available members of the group, or segments of the message, that begins here."""
+        head = rows[0]
+        if group_of(head.message) == NO_ID:
             return rows
-        return [row for row in self.queue.members(group_id) if available(row, self.reader)]
+        there = self.queue.members(head.message.group_id)
+        return members_from(head, (row for row in there if available(row, self.reader)))
 
 
 def check_application(application: object) -> str:
@@ -254,7 +259,7 @@ def check_application(application: object) -> str:
 
 
 def check_options(options: GetOptions) -> None:
-    """Raises: OptionsError, what does not go with reading in bulk."""
+    """Raises: OptionsError, for options that bulk reads do not support."""
     allowed = GetOptions(
         logical=options.logical,
         complete=options.complete,
@@ -276,11 +281,11 @@ def check_limits(most: int, most_bytes: int) -> None:
         check_whole(name, value, 1)
 
 
-# --- the verbs
+# --- the operations
 
 
 def begin_claims(operation: Operation, queue: LocalQueue, program: Program, application: str) -> ClaimStart:
-    """An application starts: `Store.begin_claims`."""
+    """Starts an application: `Store.begin_claims`."""
     account = account_of(operation, queue, check_application(application)) or Account(application, program)
     _remove_over(operation, account)
     _return_ahead(operation, account)
@@ -291,7 +296,7 @@ def begin_claims(operation: Operation, queue: LocalQueue, program: Program, appl
 
 
 def live_account(operation: Operation, queue: LocalQueue, claimer: Claimer) -> Account:
-    """The account of a claimer that is not fenced."""
+    """Returns the account of a claimer. Raises: Fenced."""
     account = account_of(operation, queue, claimer.application)
     if account is None:
         raise Fenced(
@@ -306,9 +311,8 @@ def live_account(operation: Operation, queue: LocalQueue, claimer: Claimer) -> A
 
 
 def to_take(operation: Operation, queue: LocalQueue, request: ClaimRequest) -> tuple[Account, Claim | None, bool]:
-    """Whose claim is to be taken; or one that is held already and is given; and whether there is anything to take.
-
-    What is done is confirmed.
+    """Confirms what is done. Returns the account, a held claim to return instead, and whether a new one may be
+    taken.
     """
     check_options(request.options)
     check_limits(request.most, request.most_bytes)
@@ -324,7 +328,7 @@ def to_take(operation: Operation, queue: LocalQueue, request: ClaimRequest) -> t
             confirm(operation, queue, account)
         return account, None, True
     if answer is Next.CONFIRM_AND_GIVE:
-        _remove_over(operation, account)  # of a claim before, if nobody has come to it
+        _remove_over(operation, account)  # of an earlier claim whose messages are still there
         _note_done(account)
         keep(operation, queue, account)
     assert account.open is not None
@@ -332,7 +336,7 @@ def to_take(operation: Operation, queue: LocalQueue, request: ClaimRequest) -> t
 
 
 def _may_take_ahead(account: Account, start: int) -> bool:
-    """Whether the next claim is taken ahead: not from inside a group, where a reader goes on in the order of gets."""
+    """Whether to take the next claim ahead. Not from inside a group, where a reader follows the order of gets."""
     if not rules.takes_ahead(account.record, start, account.application):
         return False
     assert account.open is not None
@@ -340,7 +344,7 @@ def _may_take_ahead(account: Account, start: int) -> bool:
 
 
 def taken(claiming: Claiming, taken: ClaimedPart) -> Claim | None:
-    """What was taken is a claim of the application from now on; None: nothing was."""
+    """Records the messages taken as a claim of the application; None: there were none."""
     account = claiming.account
     if not taken.messages:
         return None
@@ -351,14 +355,14 @@ def taken(claiming: Claiming, taken: ClaimedPart) -> Claim | None:
 
 
 def _note_done(account: Account) -> None:
-    """The open claim is over."""
+    """Marks the open claim as settled."""
     done = account.open
     assert done is not None
     account.settled, account.delivered, account.state = done.number, account.delivered + done.messages, done.state
 
 
 def confirm(operation: Operation, queue: LocalQueue, account: Account) -> int:
-    """The open claim is confirmed; how many messages go, with those of a claim that was over before."""
+    """Confirms the open claim. Returns how many messages were removed, including those of earlier settled claims."""
     _note_done(account)
     keep(operation, queue, account)
     return _remove_over(operation, account)
@@ -367,7 +371,7 @@ def confirm(operation: Operation, queue: LocalQueue, account: Account) -> int:
 def plan_claims(
     operation: Operation, queue: LocalQueue, claimer: Claimer, after: int, upto: int, most: int
 ) -> Sequence[Slice]:
-    """The slices of the open claim: `Store.plan_claims`."""
+    """Returns the slices of the open claim: `Store.plan_claims`."""
     account = live_account(operation, queue, claimer)
     if not most:
         if rules.skip(account.record, upto, account.application):
@@ -386,7 +390,7 @@ def plan_claims(
 
 
 def read_page(operation: Operation, queue: LocalQueue, claimer: Claimer, part: Slice, first: int) -> BulkPage:
-    """The rows of a slice from position `first` on, as many as make a page."""
+    """Returns the rows of a slice from position `first` on, up to a page."""
     account = live_account(operation, queue, claimer)
     rules.plan(account.record, part.claim - 1, part.claim, account.application)
     assert account.open is not None
@@ -402,7 +406,7 @@ def read_page(operation: Operation, queue: LocalQueue, claimer: Claimer, part: S
 
 
 def settle_claims(operation: Operation, queue: LocalQueue, claimer: Claimer, upto: int) -> int:
-    """Confirms: `Store.settle_claims`."""
+    """Confirms claims: `Store.settle_claims`."""
     account = live_account(operation, queue, claimer)
     if rules.settle(account.record, upto, account.application):
         return confirm(operation, queue, account)
@@ -410,12 +414,12 @@ def settle_claims(operation: Operation, queue: LocalQueue, claimer: Claimer, upt
 
 
 def return_ahead(operation: Operation, queue: LocalQueue, claimer: Claimer) -> int:
-    """Returns the claim that was taken ahead: `Store.return_ahead`."""
+    """Returns the messages of the claim taken ahead: `Store.return_ahead`."""
     return _return_ahead(operation, live_account(operation, queue, claimer))
 
 
 def known_account(operation: Operation, queue: LocalQueue, application: str) -> Account:
-    """For an operator. Raises: NotFound."""
+    """Returns an application's account, for an operator. Raises: NotFound."""
     account = account_of(operation, queue, check_application(application))
     if account is None:
         raise NotFound(
@@ -427,7 +431,7 @@ def known_account(operation: Operation, queue: LocalQueue, application: str) -> 
 
 
 def refuse_channel(operation: Operation, queue: LocalQueue, application: str) -> None:
-    """What a channel has claimed may be at its receiver's, which must be asked first. Raises: ObjectInUse 2042."""
+    """Raises: ObjectInUse 2042, for a channel: its receiver may have the claimed messages, and must be asked first."""
     if operation.backend.select(SentRow, queue=queue.id, channel=application.removeprefix(CHANNEL)):
         raise ObjectInUse(
             f"{application} has batches at another queue manager: `inorder channel resolve` asks it about the last one",
@@ -436,7 +440,7 @@ def refuse_channel(operation: Operation, queue: LocalQueue, application: str) ->
 
 
 def finish_claims(operation: Operation, queue: LocalQueue, application: str, upto: int) -> int:
-    """Confirms for an operator: `Store.finish_claims`."""
+    """Confirms claims for an operator: `Store.finish_claims`."""
     account = known_account(operation, queue, application)
     done = rules.settle(account.record, upto, application)
     account.epoch += 1
@@ -448,7 +452,7 @@ def finish_claims(operation: Operation, queue: LocalQueue, application: str, upt
 
 
 def release_claims(operation: Operation, queue: LocalQueue, application: str) -> int:
-    """Undoes for an operator: `Store.release_claims`."""
+    """Backs out claims for an operator: `Store.release_claims`."""
     account = known_account(operation, queue, application)
     account.epoch += 1
     _remove_over(operation, account)
@@ -461,7 +465,7 @@ def release_claims(operation: Operation, queue: LocalQueue, application: str) ->
 
 
 def leave_claimed_group(operation: Operation, queue: LocalQueue, application: str) -> bool:
-    """Ends an application's being inside a group: `Store.leave_claimed_group`."""
+    """Makes an application leave its group: `Store.leave_claimed_group`."""
     account = known_account(operation, queue, application)
     states = [account.state, *(one.state for one in account.held)]
     account.epoch += 1
@@ -476,7 +480,7 @@ def leave_claimed_group(operation: Operation, queue: LocalQueue, application: st
 
 
 def claims(operation: Operation) -> list[Claims]:
-    """All applications' claims, by queue and application."""
+    """Returns all applications' claims, by queue and application."""
     found = []
     for row in operation.backend.select(AccountRow):
         account = _account(operation, row)
@@ -488,7 +492,7 @@ def claims(operation: Operation) -> list[Claims]:
 
 
 def shown(account: Account, claim: HeldClaim) -> Claim:
-    """A claim, for callers."""
+    """Returns a claim in the form that callers get."""
     one, before = claim, account.delivered
     if one.number > account.settled:
         before += sum(other.messages for other in account.held if account.settled < other.number < one.number)

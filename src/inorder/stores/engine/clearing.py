@@ -1,6 +1,6 @@
-"""The verbs that empty a queue: clear, delete, and a close that deletes.
+"""The operations that empty a queue: clear, delete, and a close that deletes.
 
-They remove messages in steps. Each step is a separate verb, so that other programs can work between two steps of a
+They remove messages in steps. Each step is a separate operation, so that other programs can work between two steps of a
 large queue.
 """
 
@@ -17,21 +17,21 @@ from .process import OpenStore
 from .queue import LocalQueue
 from .settling import tidied
 
-STEP: Final = 500  # messages of one transaction: they take less than a turn of the processor, a busy one too
+STEP: Final = 500  # messages of one transaction, which takes less than a time slice even on a busy machine
 
 
 class ClearingVerbs(OpenStore):
-    """The part of a store that empties queues; `protocol.Store` says what the verbs guarantee."""
+    """The operations that empty queues; `protocol.Store` documents them."""
 
     @event("close", handle=first)
     def close(self, handle: int, *, delete: bool = False, purge: bool = False) -> None:
-        if not self.host.is_closed:  # with it the handle was closed
+        if not self.host.is_closed:  # the handle was closed with it
             while not self._close(handle, delete=delete or purge, purge=purge):
                 pass
 
     @in_operation(unless_dead=(ObjectInUse, QueueNotEmpty))
     def _close(self, operation: Operation, handle: int, *, delete: bool, purge: bool) -> bool:
-        """Whether it is closed; else some messages of the queue are gone."""
+        """Returns whether the handle is closed; if not, some messages have been removed."""
         one = self.handle(handle)
         queue = tidied(operation, one) if delete else None
         if queue is not None:
@@ -50,7 +50,7 @@ class ClearingVerbs(OpenStore):
 
     @in_operation(unless_dead=(ObjectInUse, QueueNotEmpty))
     def _delete_queue(self, operation: Operation, name: str, *, purge: bool) -> bool:
-        """Whether it is gone; else some of its messages are."""
+        """Returns whether the queue is deleted; if not, some messages have been removed."""
         catalog = Catalog(operation)
         queue = _without_expired(operation, catalog, name)
         catalog.check_delete(name, purge=purge)
@@ -73,7 +73,7 @@ class ClearingVerbs(OpenStore):
 
     @in_operation(unless_dead=(ObjectInUse, QueueNotEmpty))
     def _begin_clear(self, operation: Operation, name: str) -> tuple[int, int, int]:
-        """The queue, the last number on it, and how many messages are gone."""
+        """Returns the queue's number, the last number drawn on it, and how many messages were removed."""
         catalog = Catalog(operation)
         queue = _without_expired(operation, catalog, name)
         catalog.check_clear(name)
@@ -82,12 +82,12 @@ class ClearingVerbs(OpenStore):
 
     @in_operation(alone=False)
     def _clear_more(self, operation: Operation, number: int, upto: int) -> int:
-        """How many messages are gone; none where the queue is."""
+        """Returns how many messages were removed; 0 if the queue is gone."""
         return 0 if self.backend.state(number) is None else _clear(operation, operation.queue(number), upto)
 
 
 def _clear(operation: Operation, queue: LocalQueue, upto: int) -> int:
-    """Messages with numbers up to this one go, and lock ids that lock nothing any more; how many."""
+    """Removes messages with numbers up to this one, and lock ids that then lock nothing. Returns how many messages."""
     gone = operation.backend.clear_some(queue.id, upto, STEP)
     operation.idle.update(gone.units)
     if gone.total:
@@ -97,7 +97,9 @@ def _clear(operation: Operation, queue: LocalQueue, upto: int) -> int:
 
 
 def _without_expired(operation: Operation, catalog: Catalog, name: str) -> LocalQueue | None:
-    """A local queue, what has expired discarded; None: an alias or a model. Raises: UnknownQueue."""
+    """Discards a local queue's expired messages and returns the queue; None: an alias or a model. Raises:
+    UnknownQueue.
+    """
     if catalog.made(name).type != "local":
         return None
     queue = operation.queue(catalog.number(name), name)

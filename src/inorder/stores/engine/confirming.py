@@ -25,10 +25,10 @@ ERRORS = {Reason.LOCK_MISMATCH: LockMismatch, Reason.NOT_FOUND: NotFound, Reason
 
 
 def locker(operation: Operation, handle: OpenHandle, ahead: Ahead) -> Reader:
-    """A reader that looks for what it can lock.
+    """Returns a reader that searches for messages to lock.
 
     Args:
-        ahead: how far it has looked ahead.
+        ahead: how far it has searched ahead.
     """
     return Reader(
         handle.id,
@@ -45,7 +45,7 @@ def locker(operation: Operation, handle: OpenHandle, ahead: Ahead) -> Reader:
 def look_ahead_to_lock(
     operation: Operation, handle: OpenHandle, queue: LocalQueue, request: LockRequest, before: Ahead
 ) -> Ahead:
-    """One step of the search for what `browse_and_lock` is to lock; it notes what is new, and no more."""
+    """Searches one step ahead for `browse_and_lock`. Notes only what is new."""
     asked_at = operation.now if before.asked_at is None else before.asked_at
     reader = locker(operation, handle, before._replace(asked_at=asked_at))
     most = math.inf if request.most is None else request.most
@@ -56,7 +56,7 @@ def look_ahead_to_lock(
 def browse_and_lock(
     operation: Operation, handle: OpenHandle, queue: LocalQueue, request: LockRequest, ahead: Ahead = NOT_YET
 ) -> Locked:
-    """What is available and matches, or the first so many, is locked under one id; nothing that comes later (A-13)."""
+    """Locks available matching messages, at most `most`, under one id; later arrivals are not locked (A-13)."""
     reader = locker(operation, handle, ahead)
     lock_id = operation.number()
     ends_at = None if request.lease is None else operation.now + request.lease
@@ -76,7 +76,9 @@ def browse_and_lock(
 
 
 def one_message(operation: Operation, queue: LocalQueue, request: OneMessage) -> Reason | None:
-    """One event happens to one message, if table A.3 lets it; the warning NOT_FOUND of a confirm of nothing."""
+    """Applies one event to one message, if table A.3 allows it. Returns the warning NOT_FOUND for a confirm of
+    nothing.
+    """
     row = queue.by_uid(request.uid)
     state = State.ABSENT if row is None else row.state
     lock = Presented.NONE if row is None else _presented(operation, row, request.lock_id)
@@ -104,7 +106,7 @@ def _presented(operation: Operation, row: QueuedMessage, lock_id: int) -> Presen
 
 
 def _check_confirm(operation: Operation, row: QueuedMessage, request: OneMessage) -> None:
-    """Only a confirm id is confirmed message by message; if it is named it must be the right one (A-11)."""
+    """Only messages under a confirm id are confirmed one by one; an id that is given must be the right one (A-11)."""
     assert row.unit is not None
     unit = operation.unit(row.unit)
     if unit.kind != "confirm":
@@ -114,13 +116,13 @@ def _check_confirm(operation: Operation, row: QueuedMessage, request: OneMessage
 
 
 def undo(operation: Operation, queue: LocalQueue, confirm_id: int) -> int:
-    """What was put, got and locked under the id goes back to before (A-15 to A-17)."""
+    """Undoes the puts, gets and locks under the id (A-15 to A-17)."""
     unit = operation.held_by(queue, confirm_id)
     if unit is not None and not operation.backend.rows(1, queue=queue.id, lock_confirm=confirm_id):
         held = sum(share.messages for share in operation.backend.shares(unit.id))
         if not held:
             raise _nothing_held(queue, confirm_id)
-        settle(operation, unit.id, "back_out")  # without locks it is the back out of a unit, at once
+        settle(operation, unit.id, "back_out")  # without locks an undo is the back out of a unit, in one step
         operation.end_unit(unit.id)
         return held
     if unit is not None:
@@ -136,7 +138,7 @@ def undo(operation: Operation, queue: LocalQueue, confirm_id: int) -> int:
 def _undone(
     operation: Operation, queue: LocalQueue, unit: UnitRow | None, confirm_id: int
 ) -> list[tuple[QueuedMessage, Event]]:
-    """What stands under a confirm id, in queue order, and behind it what has no place; with what its undo does."""
+    """Returns the messages under a confirm id with their undo events, in queue order, those without a place last."""
     held = () if unit is None else operation.backend.rows(unit=unit.id)
     locked = operation.backend.rows(queue=queue.id, lock_confirm=confirm_id)
     rows = {row.number: row for row in (*held, *locked)}
@@ -154,7 +156,7 @@ def _undoing(row: QueuedMessage, unit: UnitRow | None, confirm_id: int) -> Event
 
 
 def release_lock(operation: Operation, queue: LocalQueue, lock_id: int) -> int:
-    """Everything that the lock id still locks is unlocked (A-19)."""
+    """Unlocks everything that the lock id still locks (A-19)."""
     rows = [row for row in _locked_under(operation, queue, lock_id) if row.state is State.LOCKED]
     for row in rows:
         happen(operation, queue, row, Event.UNDO_LOCK)
@@ -164,13 +166,15 @@ def release_lock(operation: Operation, queue: LocalQueue, lock_id: int) -> int:
 
 
 def _locked_under(operation: Operation, queue: LocalQueue, lock_id: int) -> list[QueuedMessage]:
-    """What a lock id locks, and what was got under it, in queue order."""
+    """Returns the messages that a lock id locks, and those got under it, in queue order."""
     unit = queue.named_unit("lock", str(lock_id))
     return [] if unit is None else list(operation.backend.rows(lock=unit.id))
 
 
 def unique_ids(operation: Operation, queue: LocalQueue, confirm_id: int, lock_id: int) -> list[UniqueId]:
-    """What stands under a confirm id, as far as its undo would act on it, or under a lock id; in queue order."""
+    """Returns the ids of the messages that an undo of the confirm id would change, or under a lock id, in queue
+    order.
+    """
     if confirm_id:
         rows = [row for row, _ in _undone(operation, queue, operation.held_by(queue, confirm_id), confirm_id)]
         if not rows:

@@ -50,22 +50,22 @@ T = TypeVar("T")
 
 
 def begin(store: OpenStore) -> None:
-    """This process has the store open from now on; if nobody else has, that is a start of the queue manager."""
+    """Registers this process as having the store open. If no other has, this starts the queue manager."""
     if not _begin(store):
         end_dead_processes(store)
 
 
 @in_operation(though_stopped=True)
 def _begin(store: OpenStore, operation: Operation) -> bool:
-    """Whether it is a start."""
+    """Returns whether this was a start of the queue manager."""
     manager = Catalog(operation).manager
     store.name = manager.name
-    operation.backend.name_after(manager.name, manager.origin)  # before recovery reads ids
+    operation.backend.name_after(manager.name, manager.origin)  # recovery reads ids
     is_start, boot, may_have_lost = store.host.run()
     if is_start:
         _note_run(operation, boot, may_have_lost=may_have_lost)
     store.process = operation.number()
-    while not store.host.own(store.process):  # a program still lives that drew it from the store that was here before
+    while not store.host.own(store.process):  # a program that used an earlier copy of the store still has it
         store.process = operation.number()
     operation.backend.save(ProcessRow(store.process))
     operation.owns = store.process
@@ -76,14 +76,14 @@ def _begin(store: OpenStore, operation: Operation) -> bool:
 
 @in_operation(though_stopped=True)
 def end(store: OpenStore, operation: Operation) -> None:
-    """This process has the store open no more."""
+    """Removes this process from those that have the store open."""
     for owner in list(store.connections):
         abandon(operation, owner)
     operation.backend.remove_records(ProcessRow, id=store.process)
 
 
 def _note_run(operation: Operation, run: str, *, may_have_lost: bool) -> None:
-    """If the machine has lost power, numbers that were given away and not synced are passed over (B-2)."""
+    """Skips numbers that were used but not synced, if the machine may have lost power (B-2)."""
     manager = only(operation.backend.select(ManagerRow), "the queue manager")
     if may_have_lost or not run or run != manager.boot:
         operation.skip_reserved()
@@ -91,9 +91,9 @@ def _note_run(operation: Operation, run: str, *, may_have_lost: bool) -> None:
 
 
 def start(operation: Operation) -> None:
-    """What a start of the queue manager does: all earlier connections end, non-persistent messages go (R1.5, R5.11).
+    """Starts the queue manager: ends all earlier connections, and removes non-persistent messages (R1.5, R5.11).
 
-    Unless their queue keeps them or a named unit holds them: then they go if it is undone.
+    A message stays if its queue keeps such messages, or if a named unit holds it; an undo of the unit then removes it.
     """
     store = operation.store
     for connection in operation.backend.select(ConnectionRow):
@@ -115,7 +115,7 @@ def start(operation: Operation) -> None:
 
 
 def end_dead_processes(store: OpenStore) -> bool:
-    """Ends the connections of dead processes, and leases that are over; this process then removes what they left.
+    """Ends the connections of dead processes and backs out leases that are over.
 
     Returns: whether there were any.
     """
@@ -129,13 +129,13 @@ def end_dead_processes(store: OpenStore) -> bool:
 
 @in_operation(writes=False, though_stopped=True)
 def _dead(store: OpenStore, operation: Operation) -> tuple[list[int], list[int]]:
-    """Processes, and leases."""
+    """Returns the dead processes, and the leases that are over."""
     others = [one.id for one in operation.backend.select(ProcessRow) if one.id != store.process]
     return [number for number in others if not store.host.is_alive(number)], leases_over(operation)
 
 
 def leases_over(operation: Operation) -> list[int]:
-    """The leases that are over, or have more left than they were given."""
+    """Returns the leases that are over, or whose remaining time is longer than their duration."""
     leases = operation.backend.select(LeaseRow)
     now = operation.backend.common_time(operation.now) if leases else operation.now
     return [one.unit for one in leases if is_over(one.ends_at, now) or deadline(*one[1:3], now) < one.ends_at]
@@ -143,7 +143,7 @@ def leases_over(operation: Operation) -> list[int]:
 
 @in_operation(though_stopped=True)
 def end_lease(_: OpenStore, operation: Operation, unit: int) -> None:
-    """A lease that is over is backed out; unless it was settled or extended meanwhile."""
+    """Backs out a lease that is over, unless it was settled or extended meanwhile."""
     now = operation.backend.common_time(operation.now)
     for one in operation.backend.select(LeaseRow, unit=unit):
         if is_over(one.ends_at, now):
@@ -156,7 +156,7 @@ def end_lease(_: OpenStore, operation: Operation, unit: int) -> None:
 
 @in_operation(though_stopped=True)
 def _end_process(_: OpenStore, operation: Operation, process: int) -> list[ConnectionRow]:
-    """The connections of a dead process end; those that it had."""
+    """Ends the connections of a dead process and returns them."""
     connections = operation.backend.select(ConnectionRow, process=process)
     for one in connections:
         abandon(operation, one.id)
@@ -170,7 +170,7 @@ def _end_process(_: OpenStore, operation: Operation, process: int) -> list[Conne
 
 
 def connect(operation: Operation, program: Program) -> int:
-    """A new connection of this process."""
+    """Creates a connection of this process."""
     store, connection = operation.store, OpenConnection(operation.number(), program)
     operation.backend.save(ConnectionRow(connection.id, store.process, program.user, program.name))
     operation.remember(store.connections, connection.id)
@@ -179,7 +179,7 @@ def connect(operation: Operation, program: Program) -> int:
 
 
 def abandon(operation: Operation, owner: int) -> None:
-    """A connection ends, of this process or of a dead one: its unit is backed out, its handles are closed."""
+    """Ends a connection of this process or of a dead one: backs out its unit and closes its handles."""
     for unit in operation.backend.select(UnitRow, connection=owner, kind="session"):
         settle(operation, unit.id, "back_out")
         putkeys.settle(operation, unit.id, "back_out")
@@ -192,7 +192,7 @@ def abandon(operation: Operation, owner: int) -> None:
 
 
 def _forget(operation: Operation, kept: dict[int, T], number: int) -> None:
-    """This process keeps it no more, if the verb succeeds."""
+    """Removes an entry from this process's state; `undo` restores it."""
     if number in kept:
         operation.remember(kept, number)
         del kept[number]
@@ -248,7 +248,7 @@ def _count(operation: Operation, connection: OpenConnection, more: int) -> None:
 
 
 def extend_handle(operation: Operation, handle: OpenHandle, options: OpenOptions) -> Opened:
-    """Opens a handle for more than before."""
+    """Adds options to an open handle."""
     queue = operation.queue_of(handle)
     check_uses(handle.name, handle.transmission, options)
     operation.remember(handle, "options", "exclusive")
@@ -267,14 +267,16 @@ def close_handle(operation: Operation, handle: OpenHandle) -> None:
 
 
 def keep_handles(operation: Operation, owner: int, handles: Sequence[int]) -> None:
-    """Closes all handles of a connection but these."""
+    """Closes all other handles of a connection."""
     for row in operation.backend.select(HandleRow, connection=owner):
         if row.id not in handles:
             _end_handle(operation, row)
 
 
 def _end_handle(operation: Operation, handle: HandleRow) -> None:
-    """With a handle go its locks and marks, the last of the cooperating set's, and its temporary queue."""
+    """Ends a handle with its locks and marks and its temporary queue; the last of a cooperating set ends the set's
+    marks.
+    """
     if (connection := operation.store.connections.get(handle.connection)) is not None:
         _count(operation, connection, -1)
     _forget(operation, operation.store.handles, handle.id)
@@ -290,7 +292,7 @@ def _end_handle(operation: Operation, handle: HandleRow) -> None:
 
 
 def _end_holds(operation: Operation, handle: HandleRow, queue: LocalQueue) -> None:
-    """What a handle keeps from others on its queue."""
+    """Frees the messages and groups that a handle keeps from others."""
     for row in operation.backend.rows(locked_handle=handle.id):
         happen(operation, queue, row, Event.UNLOCK, presents=Presented.RIGHT)
     if group_readers.leave_all(queue, handle_reader(handle.id)):
@@ -302,11 +304,11 @@ def _end_holds(operation: Operation, handle: HandleRow, queue: LocalQueue) -> No
             operation.backend.write(row, row._replace(co_op_marked_at=NEVER))
 
 
-# --- queues that go
+# --- deletion of queues
 
 
 def vanish(operation: Operation, queue: LocalQueue) -> None:
-    """A queue goes, with all that is on it."""
+    """Deletes a queue with everything on it."""
     operation.touch(queue)
     operation.backend.clear(queue.id)
     operation.backend.remove_records(UnitRow, queue=queue.id, kind="lock")

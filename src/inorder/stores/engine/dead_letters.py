@@ -24,19 +24,20 @@ def move_to_dead_letters(
     attempts: int = 0,
     error: str = "",
 ) -> Buried:
-    """Sets a message aside that cannot be delivered, or discards it if it says so; an exception report if it asks.
+    """Makes an undeliverable message a dead letter, or discards it if it says so; sends an exception report if
+    requested.
 
     Args:
-        message: all of it, with what is left of its life as its expiry.
+        message: the whole message, with its remaining expiry.
         reason: why it cannot be delivered.
-        target, manager: where it should have gone, as its putter named it.
-        cause: the queue here that it comes from; see `delivering.send`.
-        program: who sets it aside; empty: the queue manager.
-        attempts: how often it was tried.
+        target, manager: its destination, as the putter named it.
+        cause: the local queue that it comes from; see `delivering.send`.
+        program: the program that sets it aside; empty: the queue manager.
+        attempts: how often delivery was tried.
         error: what went wrong, in words.
 
-    Raises: Undeliverable: the target requires the order (B-24), or there is no place for a dead letter. Nothing has
-        changed; the caller stops delivering, and shows why.
+    Raises: Undeliverable, if the target requires the order (B-24), or no dead letter can be put. Nothing has changed
+    then; the caller stops delivering, and shows why.
     """
     local = Catalog(operation).find(target)
     if local is not None and local.read_order == "required":

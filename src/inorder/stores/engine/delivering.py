@@ -1,7 +1,7 @@
 """Messages that the queue manager itself puts: reports, trigger messages, dead letters.
 
-Such a put never makes the verb fail that causes it. If the message cannot be put on its destination, it goes to the
-dead-letter queue. If that does not accept it, it is dropped and counted (C-5).
+Such a put never makes the operation fail that causes it. If the message cannot be put on its destination, it goes to
+the dead-letter queue. If that does not accept it, it is dropped and counted (C-5).
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from .queue import LocalQueue
 
 
 def as_put(operation: Operation, queue: LocalQueue | None, message: Message, number: int) -> Row:
-    """A message as it arrives on a queue, again or for the first time: a number of its own, and its unique id.
+    """Returns the row of a message that arrives on a queue, with a new number and its unique id.
 
     Args:
-        queue: where it arrives: what is there with its unique id keeps that. None: it is new.
+        queue: the queue, if the message is put again: it keeps its unique id unless that is already there. None: it is
+            new.
     """
     uid = message.uid
     if uid is None or queue is None or queue.by_uid(uid) is not None:
@@ -35,7 +36,7 @@ def as_put(operation: Operation, queue: LocalQueue | None, message: Message, num
 
 
 def target_of(catalog: Catalog, name: str, manager: str = "") -> Route | Reason:
-    """Where a name leads (N-1), if puts are allowed there; or why it leads nowhere."""
+    """Resolves a name (N-1). Returns the reason instead if that fails, or if puts are not allowed there."""
     try:
         route = catalog.route(name, manager)
     except InorderError as error:
@@ -44,7 +45,7 @@ def target_of(catalog: Catalog, name: str, manager: str = "") -> Route | Reason:
 
 
 def fault_of(operation: Operation, queue: LocalQueue, message: Message) -> Reason | None:
-    """Why a queue does not take a message now (C-5)."""
+    """Returns why a queue does not accept a message now, or None (C-5)."""
     attributes, manager = queue.attributes, operation.manager
     if message.length > attributes.max_length:
         return Reason.MSG_TOO_BIG_FOR_Q
@@ -68,7 +69,7 @@ def deliver(
     unit: UnitRow | None = None,
     put_by: str | None = None,
 ) -> Reason | None:
-    """Puts a complete message on a queue, at once or in a unit; None, or why that cannot be.
+    """Puts a complete message on a queue, at once or in a unit. Returns None, or the reason why it cannot.
 
     Args:
         put_by: its mark (`authority`).
@@ -78,22 +79,24 @@ def deliver(
     if isinstance(target, Reason):
         return target
     if catalog.find(target.queue.name) is None and not operation.kind.alone:
-        raise Alone  # the store has kept nothing of that queue so far
+        raise Alone  # the queue's definition must be stored first
     try:
         queue = operation.queue(catalog.number(catalog.made(target.queue.name).name))
-    except QueueDeleted:  # just now, by somebody whom this verb does not keep waiting
+    except QueueDeleted:  # just now, by an operation that runs beside this one
         return Reason.UNKNOWN_OBJECT_NAME
     fault = fault_of(operation, queue, message)
     if fault is None:
         going = message.with_values(transmission=target.transmission)
-        if unit is not None:  # it may be another connection's
+        if unit is not None:  # the unit may be another connection's
             operation.pass_others()
         operation.arrive(queue, [as_put(operation, None if is_new else queue, going, operation.number())], unit, put_by)
     return fault
 
 
 def set_aside(operation: Operation, message: Message, why: WhyDead, unit: UnitRow | None = None) -> Reason | None:
-    """Puts a message on the dead-letter queue; None, or why that cannot be: there is none, or what is wrong with it."""
+    """Puts a message on the dead-letter queue. Returns None, or the reason why it cannot: there is none, or it
+    refuses.
+    """
     name = operation.manager.dead_letter_queue
     if not name:
         return Reason.UNKNOWN_OBJECT_NAME
@@ -111,13 +114,13 @@ def send(
     unit: UnitRow | None = None,
     of: str | None = authority.OWN,
 ) -> None:
-    """Puts what the queue manager has made: where it should go, or on the dead-letter queue; else it is counted.
+    """Puts a message that the queue manager has made: on its destination, or on the dead-letter queue; else counts it.
 
     Args:
-        cause: the queue whose message made it necessary: for it what is dropped is counted; 0: it is of no queue here.
-        unit: in which it is put; None: at once.
-        of: the mark of whoever it is made for, who must be allowed to put there. Without that it is a dead letter; it
-            is one without body and properties if they may not put on the dead-letter queue, either (P-3).
+        cause: the queue of the message that caused it, which counts drops; 0: no local queue.
+        unit: the unit in which to put it; None: at once.
+        of: the mark on whose authority it is put. Without authority for the destination it becomes a dead letter;
+            without authority for the dead-letter queue that has no body and no properties (P-3).
     """
     reason: Reason | None = Reason.NOT_AUTHORIZED
     if authority.may_put(operation, of, name, manager):
@@ -133,7 +136,7 @@ def send(
 
 
 def count_dropped(operation: Operation, cause: int, reason: Reason) -> None:
-    """Something that the queue manager had made was dropped: it could not be put for this reason."""
+    """Counts a message that the queue manager had made and could not put, for this reason."""
     found = operation.backend.select(DroppedRow, queue=cause)
     before = found[0].messages if found else 0
     operation.backend.save(DroppedRow(cause, before + 1, operation.now, int(reason)))

@@ -1,4 +1,4 @@
-"""Ends expired messages, locks, stagings, leases and keys of puts."""
+"""Ends expired messages, locks, stagings, leases and put keys."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .process import OpenStore
 
 
 class ExpiringVerbs(OpenStore):
-    """The part of a store for housekeeping; `protocol.Store` says what the verb guarantees."""
+    """Housekeeping; `protocol.Store` documents the operation."""
 
     @event("discard_expired", "messages", measured=count)
     def discard_expired(self, limit: int) -> int:
         queues, stagings, leases, has_keys = self._what_is_over()
         discarded = self._discard_expired(queues, limit) if queues else 0
-        for unit in stagings:  # a verb for each; contents of large ones go in steps
+        for unit in stagings:  # an operation each; the rows of large ones are removed in steps
             self._drop_staging(unit)
         if has_keys:
             self._forget_keys(limit)
@@ -29,7 +29,9 @@ class ExpiringVerbs(OpenStore):
 
     @in_operation(writes=False)
     def _what_is_over(self, operation: Operation) -> tuple[list[int], list[int], list[int], bool]:
-        """By what time it is: queues with something to do, stagings, leases, whether there are keys of puts."""
+        """Returns the queues with something to do, the stagings and leases that are over, and whether there are such
+        put keys.
+        """
         queues = [
             number for number in operation.backend.timed_queues() if operation.queue(number).has_work(operation.now)
         ]
@@ -37,7 +39,7 @@ class ExpiringVerbs(OpenStore):
 
     @in_operation()
     def _drop_staging(self, operation: Operation, unit: int) -> None:
-        """Drops a staging whose time is over."""
+        """Drops an expired staging."""
         names = [one.name for one in operation.backend.select(UnitRow, id=unit)]
         for _, one in staging.found_all(operation, names).values():
             if one.expires_at <= operation.now:

@@ -1,4 +1,4 @@
-"""Gets and browses as verbs: the verb that takes, the verb that only looks, and the steps of a long search."""
+"""Gets and browses as operations: one that takes messages, one that only looks, and the steps of a long search."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from .waits import Looks, begin_wait, end_wait
 
 Accepts = Callable[[Got], object]
 Looked = tuple[GetOutcome, float | None]
-"""What a look found, and when to look again though nothing has changed."""
+"""The result of a look, and when to look again even if nothing has changed."""
 
 
 def _count(outcome: GetOutcome) -> int:
-    """How many messages were given, including those still to be read."""
+    """Returns how many messages a get returned, including those still to be read."""
     return len(outcome.messages) + (0 if outcome.rest is None else outcome.rest.messages)
 
 
 class Search:
-    """How far the looks of one call have looked ahead."""
+    """How far the looks of one call have searched ahead."""
 
     def __init__(self) -> None:
         self.ahead = NOT_YET
@@ -82,7 +82,7 @@ class GettingVerbs(OpenStore, ABC):
     def _look(
         self, request: GetRequest, *, waits: bool, search: Search | None = None, accepts: Accepts | None = None
     ) -> Looked:
-        """One look, and when to look again though nothing has changed."""
+        """Looks once. Also returns when to look again even if nothing has changed."""
         is_again = False
         while True:
             try:
@@ -111,9 +111,9 @@ class GettingVerbs(OpenStore, ABC):
         return self._page(request, most) if self._only_looks(request) else []
 
     def _end_wait(self, connection: OpenConnection) -> None:
-        # With a connection that has ended its wait has, and the store may be closed.
+        # If the connection has ended, so has its wait, and the store may be closed.
         if connection.waits and connection.id in self.connections:
-            with contextlib.suppress(ConnectionBroken, OutcomeUnknown):  # the same: the caller still gets its answer
+            with contextlib.suppress(ConnectionBroken, OutcomeUnknown):  # the same; the caller still gets its answer
                 self._forget_wait(connection)
 
     @in_operation(though_stopped=True, alone=False)
@@ -142,7 +142,7 @@ class GettingVerbs(OpenStore, ABC):
 
     @in_operation(alone=False)
     def _expect(self, operation: Operation, handle: int) -> float | None:
-        """The next change of the queue ends the sleep that follows; when time alone may bring somebody something."""
+        """Announces a look for `watch`. Returns when time alone may make a message available to somebody."""
         one = self.handle(handle)
         queue = tidied(operation, one)
         self.host.looked(one.queue, one.queue_name)
@@ -150,7 +150,7 @@ class GettingVerbs(OpenStore, ABC):
         return earliest(again_at, lease_end(operation))
 
     def _look_far(self, request: GetRequest, waits: bool, search: Search, accepts: Accepts | None) -> Looked:
-        """With a selector: a search that goes far looks ahead first, and so does one for many messages."""
+        """Searches with a selector. A long search looks ahead first, and so does a request for many messages."""
         ahead, is_far = search.ahead, request.most > 1 and not request.one_group
         while True:
             if is_far:
@@ -160,7 +160,7 @@ class GettingVerbs(OpenStore, ABC):
                     ahead = self._step_ahead(request, ahead)
                     if not ahead.is_over:
                         rest(began)
-                if ahead.passed == before:  # looking ahead comes no further: the search goes on alone, however far
+                if ahead.passed == before:  # no progress: the search continues alone, without a budget
                     ahead = ahead._replace(asks=math.inf)
             if request.options.browse:
                 found = self._look_or_take(request, waits, ahead)
@@ -187,7 +187,7 @@ class GettingVerbs(OpenStore, ABC):
 
     @in_operation(writes=False)
     def _browse(self, operation: Operation, request: GetRequest, ahead: Ahead) -> GetOutcome | None:
-        """What a browse that changes nothing finds; None: something must be tidied first."""
+        """Runs a browse that changes nothing; None: something must be tidied first."""
         handle = self.handle(request.handle)
         queue = operation.queue_of(handle)
         if queue.has_work(operation.now):
@@ -234,7 +234,7 @@ class GettingVerbs(OpenStore, ABC):
         return outcome, earliest(reading.look_again_at(), lease_end(operation))
 
     def _only_looks(self, request: GetRequest) -> bool:
-        """Whether the call is a browse that changes nothing: it then waits for no writer."""
+        """Whether the call is a browse that changes nothing and therefore waits for no writer."""
         options, handle = request.options, self.handles.get(request.handle)
         if not options.browse or handle is None or handle.has_locked:
             return False
@@ -245,7 +245,9 @@ class GettingVerbs(OpenStore, ABC):
     # --- browse and lock
 
     def _look_and_lock(self, request: LockRequest) -> Locked:
-        """With a selector: it looks ahead, and then locks what it has noted, and what has come since."""
+        """Browses and locks. With a selector it looks ahead first, and then locks the noted messages and later
+        arrivals.
+        """
         if request.match.selector is None:
             return self._lock(request, NOT_YET)
         ahead, noted = NOT_YET, list[NotedMessage]()

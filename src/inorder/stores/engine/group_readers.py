@@ -1,4 +1,4 @@
-"""Readers inside groups (B-45): the changes of verbs to the `EnteredRow`s of a queue."""
+"""Readers inside groups (B-45): the changes that operations make to the `EnteredRow`s of a queue."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .queue import LocalQueue
 
 
 def enter(queue: LocalQueue, number: int, reader: ReaderId, group_id: bytes, entry: Entry, unit: int | None) -> None:
-    """A reader enters a group; the entry, of this number, is taken back if the unit is backed out."""
+    """Records that a reader enters a group. If the unit is backed out, the entry of this number is removed."""
     queue.backend.save(EnteredRow(number, queue.id, group_id, reader, unit, None, entry.as_text()))
     queue.has_entries = True
 
@@ -24,11 +24,11 @@ def leave(
     *,
     but: bytes | None = None,
 ) -> None:
-    """The reader is inside no group any more, or only inside one (R3.30); in a unit, when that is committed.
+    """Records that the reader has left all groups, or all but one (R3.30); in a unit, this counts once it is committed.
 
     Args:
-        open_unit: its connection's unit of work. A group of which that holds a member is left when it is committed,
-            whatever made the reader leave: a back out puts its handle back inside (C-12).
+        open_unit: its connection's unit of work. If that holds a member of a group, the exit counts once that unit is
+            committed, because a back out returns the handle to the group (C-12).
     """
     if not queue.has_entries:
         return
@@ -40,9 +40,9 @@ def leave(
 
 
 def leave_all(queue: LocalQueue, reader: ReaderId) -> bool:
-    """The reader is inside no group any more, whatever happens to the units in which it entered or left some.
+    """Makes the reader leave all groups, whatever happens to the units in which it entered or left some.
 
-    Returns: whether it was inside one: then those who wait look again.
+    Returns: whether it was inside one; then waiting calls look again.
     """
     inside = queue.backend.select(EnteredRow, queue=queue.id, reader=reader) if queue.has_entries else []
     for one in inside:
@@ -51,10 +51,10 @@ def leave_all(queue: LocalQueue, reader: ReaderId) -> bool:
 
 
 def settle(queue: LocalQueue, unit: int, outcome: Literal["commit", "back_out", "prepare"]) -> None:
-    """What the unit has done to the groups that readers are inside counts, or is taken back.
+    """Confirms or undoes the entries and exits that readers made in the unit.
 
-    For handles a prepare is a commit: one that has entered in it is inside, and one that has left stays away if it is
-    backed out; but the groups stay theirs until then (R5.10, B-19).
+    For handles a prepare counts as a commit: a handle that entered stays inside, and one that left stays outside even
+    if the unit is backed out. But the groups belong to the unit until then (R5.10, B-19).
     """
     if not queue.has_entries:
         return
@@ -71,13 +71,13 @@ def settle(queue: LocalQueue, unit: int, outcome: Literal["commit", "back_out", 
 
 
 def commit_idle(backend: Backend, unit: int) -> None:
-    """A confirm id that holds nothing any more has been confirmed."""
+    """Makes the exits count that were made in a confirm id that now holds nothing."""
     for one in backend.select(EnteredRow, left_in=unit):
         backend.save(one._replace(reader=None, left_in=None))
 
 
 def forget(queue: LocalQueue) -> None:
-    """A group that nobody is inside, and of which no unit holds a member, holds nobody back."""
+    """Removes the entries of groups that have no reader and no member held by a unit."""
     for one in queue.backend.select(EnteredRow, queue=queue.id, reader=None):
         if not queue.backend.takers(queue.id, one.group_id, None):
             queue.backend.remove_records(EnteredRow, id=one.id)

@@ -17,10 +17,10 @@ _TRANSMISSION = Message.FIELDS["transmission"].index
 
 
 class Entry(NamedTuple):
-    """What an entry says of the group and its reader.
+    """The contents of an entry: the group and its reader.
 
     Args:
-        place: where its first message stood; the group still stands there.
+        place: the place of its first message, which the group keeps.
         head: that message, without its body.
         connection: the reader's; None for an application.
         by: the name of the reader's program, or of the application.
@@ -33,7 +33,7 @@ class Entry(NamedTuple):
     since: float
 
     def as_text(self) -> str:
-        """A JSON array; the properties of the head stand at its end, if it has any."""
+        """Returns a JSON array; the properties of the head, if it has any, are its last item."""
         head = [value.hex() if isinstance(value, bytes) else value for value in self.head.row]
         del head[_PROPERTIES]
         text = self.head.properties.text

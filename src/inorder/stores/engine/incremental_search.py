@@ -1,14 +1,15 @@
-"""A far search with a selector looks ahead in steps, each a verb of its own, so that nobody waits for it.
+"""A long search with a selector looks ahead in steps, each an operation of its own, so that others need not wait for
+it.
 
-Nothing that comes later stands before what was there: numbers of places are drawn in order, so on each level it stands
-behind. What a selector does not fit it will not fit later, whatever becomes of it. So a step passes over it for good,
-and notes what fits, even what others hold. The call that finds, takes or withholds looks at what was noted, as it is
-then, and behind what was passed over, on each level. It finds what a search from the beginning would find, and so does
-the next look of a call that waits.
+Numbers of places are drawn in order, so on each level later arrivals come after everything that a step has seen. A
+message that does not fit the selector will never fit it. So a step skips such a message for good, and notes the
+messages that fit, even if others hold them. The operation that finally gets, or withholds, looks at the noted messages
+in their present state, and at each level after the skipped ones. It finds what a search from the beginning would find,
+and so does the next look of a waiting call.
 
-Where what fits may change, and on queues where a lower number may come to be seen after a higher one, that is true for
-a moment only. A relaxed call looks ahead there, too: a message that begins to fit meanwhile came too late. A strict
-call does so only where nothing but the time left changes, which it reckons from the beginning of the search.
+If a message may begin to fit, or if a lower number may become visible after a higher one on this queue, that holds only
+for a moment. A relaxed call looks ahead even then: a message that begins to fit meanwhile came too late. A strict call
+does so only if nothing but the remaining expiry changes; it uses the expiry at the start of the search.
 """
 
 from __future__ import annotations
@@ -26,22 +27,22 @@ from ..seam.queued import ASKS_MAX, COST_MAX, STEP, NotedMessage, QueuedMessage,
 from .queue import LocalQueue
 
 NOTING: Final = 8  # the additional cost of looking at a message that fits
-NOTED_MAX: Final = 256  # messages that fit and are held by others
-REST_SECONDS: Final = (0.001, 0.02)  # at least and at most, between two steps
+NOTED_MAX: Final = 256  # messages noted that fit but are held by others
+REST_SECONDS: Final = (0.001, 0.02)  # the shortest and the longest pause between two steps
 RECKONED: Final = frozenset({"expiry"})  # fields of a message that change with time
 CHANGING: Final = frozenset({"backout_count"})  # fields that others change
 
 
 class Ahead(NamedTuple):
-    """How far a call has looked ahead.
+    """How far a call has searched ahead.
 
     Args:
-        passed: of each level the place up to which all was looked at, in order.
-        noted: what fits up to there, in order.
-        asked_at: the time left of messages is reckoned from then; None: it has not looked ahead yet.
-        lasts: it holds for a later look of the same call, too.
-        is_over: the next step would not help.
-        asks: so much the search itself may ask of the selector.
+        passed: for each level the place up to which everything was looked at, in order.
+        noted: the messages up to there that fit, in order.
+        asked_at: the time at which remaining expiries are computed; None: it has not looked ahead yet.
+        lasts: whether it also holds for a later look of the same call.
+        is_over: another step would not help.
+        asks: the budget of selector evaluations for the search itself.
     """
 
     passed: tuple[Place, ...] = ()
@@ -66,11 +67,11 @@ def look_ahead(
     logical: bool,
     strict: bool,
 ) -> Ahead:
-    """One step on from what was passed already; over when the call finds so many messages as it wants.
+    """Searches one step further. It is over when there are as many messages as the call wants.
 
     Args:
-        reader: as it is now, with `passed` and `asked_at` of `before`.
-        most: so many messages are wanted.
+        reader: the present reader, with `passed` and `asked_at` of `before`.
+        most: the number of messages that the call wants.
     """
     unasked = wanted._replace(selector=None)
 
@@ -110,7 +111,7 @@ def look_ahead(
                 elif strict:
                     return ahead(is_over=True)
                 else:
-                    lasts = False  # it is passed over, and not noted
+                    lasts = False  # it is skipped without a note
             passed[rank] = seen.place
             if row is not None and _is_enough(suit, most, strict=strict):
                 return ahead(is_over=True)
@@ -120,26 +121,27 @@ def look_ahead(
 
 
 def _is_enough(suit: list[bool], most: float, *, strict: bool) -> bool:
-    """Whether the call has what it wants; a strict one, on a level on which nothing holds it up."""
+    """Whether the call has all that it wants; for a strict call, on a level where nothing blocks it."""
     return sum(suit) >= most and (all(suit) or not strict)
 
 
 def rest(began: float) -> None:
-    """Between two steps, for as long as the last one took: threads that wait for the store come in, however busy it is.
+    """Sleeps between two steps for as long as the last one took, so that other threads get the store even if it is
+    busy.
 
     Args:
-        began: when that began, by `perf_counter`.
+        began: when that step began, by `perf_counter`.
     """
     least, most = REST_SECONDS
     sleep(min(max(perf_counter() - began, least), most))
 
 
 def changes_by_others(selector: Selector) -> bool:
-    """Whether what becomes of a message may decide whether the selector fits it."""
+    """Whether the selector's result for a message may change with what happens to the message."""
     return bool(selector.fields & CHANGING) or any(name.startswith(PREFIX) for name in selector.names)
 
 
 def lasts(queue: LocalQueue, options: GetOptions, selector: Selector) -> bool:
-    """Whether what was passed over stays so while a call waits."""
+    """Whether skipped messages stay unfit while a call waits."""
     changes = options.unmarked or selector.fields & RECKONED or changes_by_others(selector)
     return not changes and queue.attributes.read_order != "unordered"

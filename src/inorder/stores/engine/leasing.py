@@ -1,9 +1,9 @@
-"""The verbs about leases: units of work with a name and a deadline, open to any process that has their token.
+"""The operations on leases: units of work with a name and a deadline, open to any process that has their token.
 
 A lease is a unit of kind "lease" with a `LeaseRow`. Its name is derived from its token, and the token itself is not
 stored. A connection that enters a lease uses it as its unit of work until it leaves it, so puts and gets under a lease
-are those of any unit. Verbs that act under a lease, settle it or end it run alone (`backend.OperationKind`): one at a
-time, even if several processes have the token. `rules.leases` says when it ends.
+are those of any unit. Operations that use, settle or end a lease run alone (`backend.OperationKind`): one at a time,
+even if several processes have the token. `rules.leases` says when it ends.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .settling import settle_lease
 
 
 def find_lease(operation: Operation, name: str, user: str | None) -> tuple[UnitRow, LeaseRow]:
-    """A lease that is not over. Raises: LeaseOver, it is, or it is another user's."""
+    """Returns a lease in force. Raises: LeaseOver, if it is over, or belongs to another user."""
     units = operation.backend.select(UnitRow, kind="lease", name=name)
     for unit in units:
         row = only(operation.backend.select(LeaseRow, unit=unit.id), f"lease {name}")
@@ -33,7 +33,7 @@ def find_lease(operation: Operation, name: str, user: str | None) -> tuple[UnitR
 
 
 def _open(operation: Operation, user: str, most: int) -> list[UnitRow]:
-    """The leases of a user that are not over, or as many of them as matter."""
+    """Returns the leases of a user that are in force, or enough of them to compare with `most`."""
     now = operation.backend.common_time(operation.now)
     units = [one for one in operation.backend.select(UnitRow, kind="lease") if one.user == user]
     if len(units) < most:
@@ -47,7 +47,7 @@ def _leased(unit: UnitRow, row: LeaseRow) -> Leased:
 
 
 class LeasingVerbs(OpenStore):
-    """The part of a store for leases; `protocol.Store` says what the verbs guarantee."""
+    """The operations on leases; `protocol.Store` documents them."""
 
     @event("begin_lease", keys="unit name", about=lambda _, __, name, *___: ["lease", name])
     @in_operation(feeds=True)
@@ -82,7 +82,7 @@ class LeasingVerbs(OpenStore):
     def enter_lease(self, operation: Operation, owner: int, name: str, user: str | None) -> Leased:
         connection = self.connection(owner)
         if connection.unit is not None:
-            raise CallerError("the connection has a unit of work already", reason=Reason.UOW_IN_PROGRESS)
+            raise CallerError("the connection already has a unit of work", reason=Reason.UOW_IN_PROGRESS)
         unit, row = find_lease(operation, name, user)
         operation.enter_lease(connection, row)
         return _leased(unit, row)

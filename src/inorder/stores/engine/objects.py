@@ -1,4 +1,4 @@
-"""The verbs about definitions other than queues: channels, processes, the name of the queue manager.
+"""The operations on definitions other than queues: channels, processes, the name of the queue manager.
 
 A store keeps their attributes as JSON without interpreting them. The module that defines a kind checks the values, and
 an alter names the attributes that it has read before.
@@ -20,7 +20,7 @@ from .process import OpenStore
 
 
 def find_object(operation: Operation, kind: str, name: str) -> ObjectRow:
-    """An object that is defined. Raises: UnknownObject 2085."""
+    """Returns an object. Raises: UnknownObject 2085."""
     if not isinstance(name, str) or not is_storable(name):
         raise UnknownObject(f"there is no {kind} {written(name)}", kind=kind, object=name, nearest=[])
     found = operation.backend.select(ObjectRow, type=kind, name=name)
@@ -32,7 +32,7 @@ def find_object(operation: Operation, kind: str, name: str) -> ObjectRow:
 
 
 class ObjectVerbs(OpenStore):
-    """The part of a store that keeps definitions of objects; `protocol.Store` says what the verbs guarantee."""
+    """The operations on definitions of objects; `protocol.Store` documents them."""
 
     @event("rename", about=lambda *_: [])
     @in_operation(ends_dead=True)
@@ -56,7 +56,7 @@ class ObjectVerbs(OpenStore):
     @in_operation(feeds=True)
     def define_object(self, operation: Operation, kind: str, name: str, attributes: str) -> None:
         if operation.backend.select(ObjectRow, type=kind, name=name):
-            raise ObjectExists(f"there is a {kind} {name!r} already", kind=kind, object=name)
+            raise ObjectExists(f"{kind} {name!r} already exists", kind=kind, object=name)
         self._save(operation, ObjectRow(kind, name, attributes, operation.now))
 
     @event("alter_object", keys="kind object", about=lambda _, kind, name, *__: [kind, name])

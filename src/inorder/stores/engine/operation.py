@@ -1,4 +1,4 @@
-"""How a verb runs: lock, transaction, commit, report, promise, in this order."""
+"""Runs an operation: lock, transaction, commit, report and sync, in this order."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ P = ParamSpec("P")
 S = TypeVar("S", bound=OpenStore)
 T = TypeVar("T")
 NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
-_tuple = tuple.__new__  # makes a named tuple without the call in between: each verb makes some
-UNITS_A_RECORD = 64  # so many units of work of a connection have one number: what is found by it must not pile up
-RESERVE = 1000  # numbers reserved at once: so many may be skipped after the machine has lost power
-DRAWN = 100  # numbers that a process draws at once: so many may be skipped when it ends
+_tuple = tuple.__new__  # makes a named tuple without an extra call: each operation makes some
+UNITS_A_RECORD = 64  # units of work of a connection that share a number: rows found by it must not pile up
+RESERVE = 1000  # numbers reserved at once, and possibly skipped after a loss of power
+DRAWN = 100  # numbers that a process draws at once, and may skip when it ends
 PERSISTENT, TOKEN = Message.FIELDS["persistent"].index, Message.FIELDS["token"].index
 OF_UNIT = "unit", "record", "calls", "ended", "is_leased"  # of a connection
 AFTER_PUT, AFTER_HELD_PUT = step(State.ABSENT, Event.PUT).to, step(State.ABSENT, Event.PUT_HELD).to
@@ -50,25 +50,25 @@ WRITING = OperationKind()
 
 
 class _Left(Exception):
-    """A verb was left half done: more exceptions came from outside than it could withstand."""
+    """The operation was left half done, because more exceptions came from outside than it can handle."""
 
 
 class Operation:
-    """The work of one verb: all of it, or with an error nothing. `run` runs it.
+    """The state of one operation, which happens completely or, if it fails, not at all. `run` runs it.
 
-    What has expired is discarded in a step of its own before (`settling.tidy`), which an error of the caller's or a
-    condition of the queue leaves as it is. Others come as soon as the block is over. Only then what was promised is
-    brought to disk, together with what others have promised meanwhile.
+    Expired messages are discarded first, in a step of their own (`settling.tidy`), which stays even if the caller made
+    a mistake or the queue's condition ends the operation. Other operations may run as soon as the transaction is over.
+    Only then are the changes synced to disk, together with those of others.
 
     Attributes:
-        durable: the answer is a promise: it must be on disk first.
-        defines: it changes definitions, and may have read some as it leaves them.
-        waiter: the connection that is about to wait; what it knows of who is in its way stays.
+        durable: the changes must be on disk before the call returns.
+        defines: it changes definitions, and may have read some in their new form.
+        waiter: the connection that is about to wait; the record of what blocks it stays.
         idle: confirm ids and lock ids that may hold nothing any more.
-        newcomers: what everyone can see now of queues whose trigger control is on, by their numbers.
-        returned: what everyone can see again of such queues: it was got, or locked.
-        released: the numbers of such queues that their last reader has closed, or whose definitions have changed.
-        owns: the number by which this process has the store open, if the verb has taken it.
+        newcomers: messages that have become visible on queues with trigger control, by queue number.
+        returned: messages that were got or locked and are visible again on such queues.
+        released: the numbers of such queues whose last reader has closed, or whose definitions have changed.
+        owns: the number by which this process has the store open, if the operation has taken it.
     """
 
     now = 0.0
@@ -76,8 +76,8 @@ class Operation:
     waiter = owns = 0
     _names = _draws = _reserves = _has_begun = False
     _may_keep, _ticket = True, 0
-    _refused: Sequence[Change] = ()  # reported also if the verb fails
-    _kept: Mapping[int, Change] = NOTHING  # what is reported if the verb fails after a step of its own
+    _refused: Sequence[Change] = ()  # reported even if the operation fails
+    _kept: Mapping[int, Change] = NOTHING  # reported if the operation fails after a step of its own
 
     def __init__(self, store: OpenStore, kind: OperationKind) -> None:
         self.store, self.backend, self.kind = store, store.backend, kind
@@ -91,7 +91,7 @@ class Operation:
         self.unit_owners = _tuple(UnitOwners, (store.backend, store.handles, {}))
 
     def begin(self) -> None:
-        """Begins the transaction, under the store's lock. Whatever it raises, `undo` is to follow."""
+        """Begins the transaction, under the store's lock. `undo` must follow any exception."""
         store = self.store
         if store.unfinished is not None:
             store.unfinished.undo(_Left())
@@ -105,7 +105,7 @@ class Operation:
         self.now = store.clock.now()
 
     def commit(self) -> None:
-        """All of it has happened."""
+        """Commits the transaction and queues the changes for listeners."""
         if self.kind.writes:
             counts = self._finish()
             self._ticket = self.backend.commit(counts, self._changes, reserves=self._reserves, durable=self.durable)
@@ -116,11 +116,12 @@ class Operation:
         self.store.unfinished = None
 
     def undo(self, error: BaseException) -> None:
-        """The verb has failed: nothing of it has happened, but for a step of its own before it.
+        """Undoes a failed operation, except for a step of its own before it.
 
-        Harmless when repeated, and when all of it has happened nevertheless: exceptions from outside come anywhere.
+        Harmless when repeated, and if the transaction was committed after all: exceptions from outside can come at any
+        point.
 
-        Raises: StoreError and its kinds, where the error is the database's.
+        Raises: StoreError and its kinds, if `error` is the database's.
         """
         backend = self.backend
         is_ours = isinstance(error, InorderError) and not isinstance(error, StoreError | OutcomeUnknown)
@@ -150,7 +151,7 @@ class Operation:
             raise failure
 
     def emit(self, answer: object) -> None:
-        """After the store's lock is free: what was done is reported, and what was promised is brought to disk."""
+        """Runs after the store's lock is free: reports the changes and syncs them to disk."""
         store = self.store
         promises = store.gathering.promises
         if store.changes.waiting:
@@ -187,7 +188,7 @@ class Operation:
             self.store.definitions.forget()
 
     def _report(self) -> None:
-        """What was changed is reported in this process; others see it by themselves."""
+        """Queues the changes for listeners in this process. Other processes notice them by themselves."""
         store = self.store
         if store.changes.is_heard or self.has_discarded or self._refused:
             changes: list[Change] = [*self._changes.values(), *self._refused]
@@ -196,14 +197,14 @@ class Operation:
         self._changes, self._refused = {}, ()
 
     def remember(self, kept: Any, *names: Any) -> None:
-        """These attributes, or entries of a dictionary, are as they are now again, should all be taken back."""
+        """Saves these attributes, or entries of a dictionary, so that `undo` can restore them."""
         look = kept.get if isinstance(kept, dict) else functools.partial(getattr, kept)
         self._before.append((kept, names, [*map(look, names)]))
 
     # --- queues and numbers
 
     def queue(self, number: int, name: str = "", opened_as: str = "") -> LocalQueue:
-        """A queue as it is now. Raises: QueueDeleted 2052."""
+        """Returns the present state of a queue. Raises: QueueDeleted 2052."""
         queue = self._queues.get(number)
         if queue is None:
             state = self.backend.state(number)
@@ -217,34 +218,34 @@ class Operation:
         return queue
 
     def queue_of(self, handle: OpenHandle) -> LocalQueue:
-        """The queue of a handle, as it is now. Raises: QueueDeleted 2052."""
+        """Returns the present state of a handle's queue. Raises: QueueDeleted 2052."""
         return self.queue(handle.queue, handle.queue_name, handle.name)
 
     @property
     def manager(self) -> ManagerAttributes:
-        """The queue manager's attributes, as they were when the definitions were looked at last."""
+        """The queue manager's attributes, as of the last look at the definitions."""
         return self.store.definitions.manager
 
     def number(self) -> int:
-        """A number that never returns, to name something."""
+        """Returns a new number for naming something; it is never used again."""
         self._names = True
         return next(self.store.numbers, 0) or self._draw(1)
 
     def pass_others(self) -> None:
-        """The numbers that this verb draws from now on are larger than all that any connection has drawn before it.
+        """Makes this operation draw numbers above all that any connection has drawn before.
 
-        For what is put in a unit that several connections may work for: it stands in the order of its numbers (B-5).
+        For puts in a unit that several connections may use: messages there are in the order of their numbers (B-5).
         """
         if not self._draws:
             self.store.numbers = NO_NUMBERS
 
     def number_behind(self, other: int) -> int:
-        """One that is larger than `other`, which another process may have drawn."""
+        """Returns a new number larger than `other`, which another process may have drawn."""
         found = self.number()
         return found if found > other else self._draw(1)
 
     def numbers(self, count: int) -> list[int]:
-        """So many of them, in sequence."""
+        """Returns `count` new numbers, in sequence."""
         self._names = True
         found = list(islice(self.store.numbers, count))
         if len(found) < count:
@@ -252,7 +253,7 @@ class Operation:
         return found
 
     def _draw(self, least: int) -> int:
-        """The first of the next numbers of this process, which draws many at a time."""
+        """Draws more numbers for this process, many at a time, and returns the first."""
         self._draws = True
         drawn, reserves = self.backend.draw(max(least, DRAWN), RESERVE)
         self._reserves |= reserves
@@ -261,7 +262,7 @@ class Operation:
         return first
 
     def skip_reserved(self) -> None:
-        """All counters go on behind what is reserved, or may have been."""
+        """Makes all counters continue after the numbers that are reserved, or may have been."""
         self.backend.skip_reserved()
         for row in self.store.definitions.current(self.backend).rows():
             if row.type == "local":
@@ -269,8 +270,8 @@ class Operation:
                 queue.counter, queue.changed = queue.state.reserved + self.backend.reserved_unseen, True
 
     def touch(self, queue: LocalQueue) -> Change:
-        """The queue has changed: those who wait on it, and listeners, hear of it at the end. Callers add what has
-        changed.
+        """Marks the queue as changed: calls that wait on it and listeners are notified at the end. The caller adds
+        details.
         """
         change = self._changes.get(queue.id)
         if change is None:
@@ -278,7 +279,7 @@ class Operation:
         return change
 
     def arrive(self, queue: LocalQueue, rows: Sequence[Row], unit: UnitRow | None, put_by: str | None = None) -> bool:
-        """Messages come to the queue, held by the unit if there is one; whether any of them asks for reports.
+        """Adds messages to the queue, held by the unit if there is one. Returns whether any of them asks for reports.
 
         Args:
             put_by: their mark (`authority`).
@@ -314,19 +315,19 @@ class Operation:
         return asks
 
     def note_arrivals(self, queue: LocalQueue, messages: Sequence[Message]) -> None:
-        """Everyone can see these messages from now on; the queue's trigger control is on."""
+        """Notes messages that have become visible on a queue with trigger control."""
         self.newcomers.setdefault(queue.id, []).extend(messages)
 
     def note_returns(self, queue: LocalQueue, rows: Sequence[QueuedMessage]) -> None:
-        """These were got or locked, and come back; the queue's trigger control is on."""
+        """Notes messages that were got or locked and come back, on a queue with trigger control."""
         back = [row for row in rows if not row.forgotten and row.due_at <= self.now]
         if back:
             self.returned.setdefault(queue.id, []).extend(row.message for row in self.backend.read(back, 0))
 
     def refuse(self, queue: LocalQueue, message: Message) -> None:
-        """The verb is about to fail, for a unique id is on the queue: listeners hear of it all the same.
+        """Reports a duplicate unique id to listeners, although the operation is about to fail.
 
-        They see the message with the ids it was given, so the numbers drawn for these stay drawn.
+        They get the message with the ids that it was given, so the numbers drawn for these are used up.
         """
         if self._draws:
             self.keep()
@@ -335,13 +336,13 @@ class Operation:
         self._refused = [*self._refused, change]
 
     def keep(self) -> None:
-        """What was done so far is a step of its own: it stays if the verb fails."""
+        """Makes everything so far a step of its own, which stays if the operation fails."""
         self.backend.keep(self._finish())
         self._kept = {number: change.copy() for number, change in self._changes.items()}
         self._queues = {}
 
     def _finish(self) -> Sequence[QueueCounters]:
-        """The last writes of the verb; the counters as they are then."""
+        """Makes the last writes of the operation. Returns the counters after them."""
         if self.newcomers or self.returned or self.released:
             self.store.trigger(self)
         if self.idle:
@@ -350,7 +351,7 @@ class Operation:
             queue = self._queues.get(number)
             if queue is None:
                 continue  # it was deleted
-            if queue.state.has_edges:  # what was in the way of those who wait may be gone: they look
+            if queue.state.has_edges:  # what blocked waiting calls may be gone: they look again
                 self.backend.forget_edges(number, self.waiter)
             if queue.has_entries:
                 group_readers.forget(queue)
@@ -358,22 +359,22 @@ class Operation:
         for queue in self._queues.values():
             if queue.changed:
                 reserved = queue.state.reserved
-                if queue.counter > reserved:  # its numbers are promised not to return (B-2)
+                if queue.counter > reserved:  # its numbers must never be used again (B-2)
                     reserved, self._reserves = queue.counter + RESERVE, True
                 counts.append(_tuple(QueueCounters, (queue.id, queue.counter, reserved, queue.added, queue.arrived)))
-        # Numbers are promised before they are given away; who made a reservation may have died before its sync.
+        # A reservation must be on disk before its numbers are used; its maker may have died before the sync.
         if not self.durable and (counts or self._names):
             self.durable = self._reserves or self.store.host.is_reservation_open()
         return counts
 
     def forget_queue(self, queue: LocalQueue) -> None:
-        """The queue is gone: none of its counters are written at the end."""
+        """The queue has been deleted: its counters are not written at the end."""
         self._queues.pop(queue.id, None)
 
-    # --- units, and who holds
+    # --- units
 
     def unit(self, number: int) -> UnitRow:
-        """A unit by its number."""
+        """Returns the unit of this number."""
         return self.unit_owners.unit(number)
 
     def begin_unit(
@@ -385,7 +386,7 @@ class Operation:
         connection: int | None = None,
         lease_ends_at: float | None = None,
     ) -> UnitRow:
-        """A new unit. At the first message: what has put and got nothing yet has no record."""
+        """Creates a unit. Call it at the first message: an empty unit has no record."""
         number = self.number()
         unit = UnitRow(number, kind, name, queue, connection, program.user, program.name, self.now, lease_ends_at)
         self.backend.save(unit)
@@ -393,11 +394,13 @@ class Operation:
         return unit
 
     def end_unit(self, number: int) -> None:
-        """A unit that holds nothing is over."""
+        """Removes the record of a unit that holds nothing."""
         self.backend.remove_records(UnitRow, id=number)
 
     def enlist(self, connection: OpenConnection, calls: int, limit: int) -> UnitRow:
-        """The connection's unit, begun if need be, with so many more calls counted. Raises: UnitTooLarge (R5.8)."""
+        """Returns the connection's unit, begun if necessary, and counts these calls in it. Raises: UnitTooLarge
+        (R5.8).
+        """
         lease = self.lease_of(connection) if connection.is_leased else None
         number, record, used = connection.unit, connection.record, connection.calls
         if used + calls > limit:
@@ -420,9 +423,9 @@ class Operation:
         return unit
 
     def lease_of(self, connection: OpenConnection) -> LeaseRow | None:
-        """The lease that is the connection's unit of work, if it is one; nobody else acts under it meanwhile.
+        """Returns the lease that is the connection's unit of work, if it is one. Nobody else can use it until the end.
 
-        Raises: LeaseOver; Alone, others may act under it now.
+        Raises: LeaseOver; Alone, if others could use it now.
         """
         if not connection.is_leased or connection.unit is None:
             return None
@@ -435,34 +438,34 @@ class Operation:
         return found[0]
 
     def enter_lease(self, connection: OpenConnection, lease: LeaseRow) -> None:
-        """The lease is the connection's unit of work from now on, until it leaves it."""
+        """Makes the lease the connection's unit of work, until the connection leaves it."""
         self._set_unit(connection, (lease.unit, connection.record, lease.calls, connection.ended))
         connection.is_leased = True
 
     def leave_unit(self, connection: OpenConnection, record: int | None) -> None:
-        """The connection has no unit any more; its record stays, or has become another unit's."""
+        """Detaches the connection from its unit. Its record stays, or already belongs to another unit."""
         self._set_unit(connection, (None, record, 0, connection.ended + 1))
         connection.is_leased = False
 
     def _set_unit(self, connection: OpenConnection, after: tuple[int | None, int | None, int, int]) -> None:
-        """What a connection has of its unit of work; it has what it had before, should all be taken back."""
+        """Sets the connection's fields about its unit of work; `undo` restores the old ones."""
         before = connection.unit, connection.record, connection.calls, connection.ended, connection.is_leased
         self._before.append((connection, OF_UNIT, before))
         connection.unit, connection.record, connection.calls, connection.ended = after
 
     def confirm_unit(self, program: Program, queue: LocalQueue, confirm_id: int) -> UnitRow:
-        """What a confirm id holds on the queue, begun if need be (A-9, A-15)."""
+        """Returns the unit of a confirm id on the queue, begun if necessary (A-9, A-15)."""
         return self.held_by(queue, confirm_id) or self.begin_unit(program, "confirm", str(confirm_id), queue.id)
 
     def held_by(self, queue: LocalQueue, confirm_id: int) -> UnitRow | None:
-        """What a confirm id holds on the queue, if it holds anything."""
+        """Returns the unit of a confirm id on the queue, or None if the id holds nothing."""
         if not confirm_id:
             return None
         self.forget_idle()
         return queue.named_unit("confirm", str(confirm_id))
 
     def forget_idle(self) -> None:
-        """Forgets a confirm id or lock id that holds nothing: if it is used again, it is a new one."""
+        """Removes confirm ids and lock ids that hold nothing. If such an id is used again, it is a new one."""
         for number in self.idle:
             if self.backend.is_idle(number):
                 for unit in self.backend.select(UnitRow, id=number):
@@ -472,7 +475,7 @@ class Operation:
         self.idle.clear()
 
     def unmark(self, queue: LocalQueue, row: QueuedMessage) -> None:
-        """A message that is got loses its handles' marks (R3.74)."""
+        """Removes the handles' marks of a message that is got (R3.74)."""
         if queue.state.has_marks:
             self.backend.remove_records(MarkRow, message=row.number)
 
@@ -484,10 +487,11 @@ def run(
     given: Sequence[Any] = (),
     by_name: Mapping[str, Any] = NOTHING,
 ) -> T:
-    """Runs one verb: what `act` makes of it, which is called with the store, the verb and what is given.
+    """Runs one operation: calls `act` with the store, the operation, and the arguments.
 
-    An exception from outside may come anywhere (see `locks`): one in the verb, and one in each of two attempts to undo
-    it, leave nothing held that others wait for. After more of them the next verb of this thread undoes it.
+    An exception from outside may come anywhere (see `locks`). After one in the operation, and one in each of two
+    attempts to undo it, nothing is held that others wait for. After more of them, this thread's next operation undoes
+    it.
     """
     operation = Operation(store, kind)
     answer: T = None  # type: ignore[assignment]
@@ -529,13 +533,14 @@ def in_operation(
     ends_dead: bool = False,
     unless_dead: tuple[type[InorderError], ...] = (),
 ) -> Callable[[Callable[Concatenate[S, Operation, P], T]], Callable[Concatenate[S, P], T]]:
-    """A method of a store whose body is one verb, which it is given. If the medium is full it is tried once more.
+    """Decorates a method of a store whose body is one operation. If the medium is full, the operation is retried once.
 
     Args:
-        feeds: it brings more into the store.
+        feeds: it adds data to the store.
         alone, appends, beside, together: see `backend.OperationKind`.
-        ends_dead: dead processes are ended first, and leases that are over backed out.
-        unless_dead: errors that say that somebody is in the way; before one is raised, the call checks that they live.
+        ends_dead: first end dead processes, and back out leases that are over.
+        unless_dead: errors that mean that another caller is in the way. Before one is raised, dead processes are ended;
+            if there are any, the operation is retried.
     """
 
     kind = OperationKind(writes, though_stopped, feeds, alone=alone, appends=appends, beside=beside, together=together)
@@ -568,5 +573,5 @@ def in_operation(
 
 @in_operation(though_stopped=True, alone=False)
 def _step(_store: OpenStore, _operation: Operation, act: Callable[[], object]) -> None:
-    """What is left to do after a verb is done in steps of their own: the verb has happened, and does not run again."""
+    """Runs work that an operation left for the medium, in an operation of its own; the first one is not repeated."""
     act()

@@ -1,4 +1,6 @@
-"""The verbs for operators, written once for all backends: they list messages, holders and waiting calls, and check."""
+"""The operations for operators, for all backends: they list messages, holders and waiting calls, and check the
+store.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +42,9 @@ from .queue import LocalQueue
 
 
 class OperatorVerbs(OpenStore, ABC):
-    """The part of a store for its operator; `protocol.Store` says what the verbs guarantee."""
+    """The operations for operators; `protocol.Store` documents them."""
 
-    # --- what lies on a queue
+    # --- messages on a queue
 
     @event(
         "look",
@@ -55,7 +57,7 @@ class OperatorVerbs(OpenStore, ABC):
         self.end_dead_processes()
         began = perf_counter()
         found, reached = self._look_on(request)
-        while reached is not None and len(found) < request.most:  # a selector was asked about as much as a step may be
+        while reached is not None and len(found) < request.most:  # the selector's budget for a step was used up
             rest(began)
             began = perf_counter()
             more, reached = self._look_on(replace(request, after=reached, most=request.most - len(found)))
@@ -140,7 +142,7 @@ class OperatorVerbs(OpenStore, ABC):
             found[name] = Dropped(name, before + row.messages, row.last_at, row.reason)
         return [found[name] for name in sorted(found)]
 
-    # --- who holds, and who waits
+    # --- holders and waiting calls
 
     @event("units")
     @in_operation(writes=False, ends_dead=True)
@@ -148,7 +150,7 @@ class OperatorVerbs(OpenStore, ABC):
         owners, known = _Owners(operation), operation.store.definitions.current(operation.backend)
         units = sorted(operation.backend.select(UnitRow), key=lambda unit: (unit.started_at, unit.id))
         found = [_unit(operation, unit, owners, known) for unit in units]
-        # The record of a session stays behind its last unit of work.
+        # The record of a session outlives its last unit of work.
         return [one for one in found if one.kind != "session" or one.puts or one.gets]
 
     @event("waits", "waits", measured=lambda found: [len(found)])
@@ -197,7 +199,7 @@ class OperatorVerbs(OpenStore, ABC):
             for one in found
         ]
 
-    # --- whether all is sound
+    # --- the check
 
     @event("check", "problems", measured=lambda found, _: [len(found[0])])
     def check(self, part: int | None) -> tuple[list[str], int]:
@@ -206,7 +208,7 @@ class OperatorVerbs(OpenStore, ABC):
 
 
 class _Owners:
-    """To whom connections belong, asked once for each: their programs, and the ids of their processes."""
+    """The programs and process ids of connections, each looked up once."""
 
     def __init__(self, operation: Operation) -> None:
         self._operation = operation
@@ -232,14 +234,14 @@ def _opening(handle: HandleRow, queue: str) -> Opening:
 
 
 def _names(operation: Operation) -> Mapping[int, str]:
-    """The names of all queues, by number."""
+    """Returns the names of all queues, by number."""
     return {row.id: row.name for row in Catalog(operation).rows()}
 
 
 def _carried(
     operation: Operation, oldest: Mapping[int, float | None], only_from: str | None
 ) -> Mapping[str, list[ChannelNow]]:
-    """What the channels do that send from each queue, or from one alone; by their names."""
+    """Returns the state of the channels that send from each queue, or from one, by queue name."""
     defined = [channel_of(one.attributes) for one in operation.backend.select(ObjectRow) if one.type == "channel"]
     senders = sorted((one.name, one.transmission_queue) for one in defined if one.type == "sender")
     found: dict[str, list[ChannelNow]] = {}
@@ -250,7 +252,7 @@ def _carried(
 
 
 def _number_of(operation: Operation, queue: LocalQueue, unit: Unit) -> int:
-    """The number of a unit that an operator has seen; 0 if it is over, or lives on another queue."""
+    """Returns the number of a unit that an operator has listed; 0 if it is over, or belongs to another queue."""
     if unit.kind == "session":
         found = operation.backend.select(UnitRow, kind="session", connection=unit.connection)
     elif unit.kind == "prepared":
@@ -263,7 +265,7 @@ def _number_of(operation: Operation, queue: LocalQueue, unit: Unit) -> int:
 
 
 def _unit(operation: Operation, unit: UnitRow, owners: _Owners, known: Definitions) -> Unit:
-    """A unit as an operator sees it."""
+    """Returns a unit as an operator sees it."""
     shares = operation.backend.shares(unit.id)
     queues = {known.queue(number).name for number in _queues_of(unit, shares)}
     staged = sum(one.messages for one in _stagings(operation, unit))
@@ -288,7 +290,7 @@ def _queues_of(unit: UnitRow, shares: Sequence[Share]) -> set[int]:
 
 
 def _locked(operation: Operation, unit: UnitRow) -> int:
-    """How many messages a lock id locks, those that were got under it included."""
+    """Returns how many messages a lock id locks, including those got under it."""
     return sum(share.messages for share in operation.backend.shares(unit.id, locked=True))
 
 
@@ -297,7 +299,7 @@ def _stagings(operation: Operation, unit: UnitRow) -> Sequence[StagingRow]:
 
 
 def _end_of(operation: Operation, unit: UnitRow) -> float | None:
-    """When a unit ends by itself."""
+    """Returns when a unit ends by itself, or None."""
     if unit.kind == "lease":
         return only(operation.backend.select(LeaseRow, unit=unit.id), f"lease {unit.name}").ends_at
     return next((one.expires_at for one in _stagings(operation, unit)), None)

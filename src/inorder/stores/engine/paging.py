@@ -1,7 +1,7 @@
-"""A page of a browse: the messages that consecutive calls would show at one moment, in one verb.
+"""A page of a browse: the messages that consecutive calls would return at one moment, in one operation.
 
 Each message is read as in any browse (`Reading`). Only messages that follow the first one in the same order need no new
-search. They end with that order, or before a message that this reader cannot have, which the search must judge.
+search. They end with that order, or before a message that this reader cannot get, which the search must judge.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from ..seam.queued import Far, QueuedMessage, available
 from ..seam.records import GetOutcome
 from .reading import Found, Reading, page_end
 
-PAGE_BYTES = 1 << 20  # of bodies: so much is read at once
+PAGE_BYTES = 1 << 20  # of bodies, read at once
 
 
 class Ready(NamedTuple):
-    """Rows that come next, with their bodies; they are found behind a cursor at this row."""
+    """Rows that come next, with their bodies. A search would find them after a cursor at this row."""
 
     wanted: Wanted
     rows: Iterator[QueuedMessage]
 
 
 class PageReading(Reading):
-    """See the module."""
+    """Reads a page; see the module."""
 
     _ready: Ready | None = None
     _left = 0
 
     def outcomes(self, most: int) -> list[GetOutcome]:
-        """What so many consecutive browses give, each with the state and the cursor that it leaves, up to one that
-        gives nothing.
+        """Returns the outcomes of up to `most` consecutive browses, each with its new state and cursor. Ends before one
+        that would return nothing.
         """
         found: list[GetOutcome] = []
         self._left = most
@@ -71,19 +71,19 @@ class PageReading(Reading):
         return found
 
     def _is_plain(self, found: Found) -> bool:
-        """Whether what comes next is simply what stands next."""
+        """Whether the next message of the browse is simply the next in place order."""
         options, wanted = self.request.options, found.wanted
         looks_on = options.logical or wanted.joins or wanted.member is not None or wanted.needs != "nothing"
         return not (looks_on or self.notify or options.lock_id or options.buffer is not None)
 
     def _following(self, wanted: Wanted, first: QueuedMessage) -> Sequence[QueuedMessage]:
-        """The first row and those behind it, with their bodies; strictly, on its level, up to anything pending."""
+        """Returns the first row and the next ones, with their bodies; strictly, on its level, up to a pending one."""
         if self.strict:
             behind: Iterator[QueuedMessage] = self._undisputed(wanted, first)
         else:
             behind = self.queue.find_all(wanted, self.reader, first.place)
         rows = [first]
-        with contextlib.suppress(Far):  # a page less long
+        with contextlib.suppress(Far):  # a shorter page
             rows.extend(islice(behind, self._left - 1))
         rows = rows[: page_end((row.message.length for row in rows), len(rows), PAGE_BYTES)]
         return self.operation.backend.read(rows)

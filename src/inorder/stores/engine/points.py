@@ -1,4 +1,4 @@
-"""Named points inside the stores' verbs, at which a test can act, for example crash the process.
+"""Named points in the stores' operations where a test can act, for example crash the process.
 
 A test sets `reached`. Without that, points have no effect.
 """
@@ -22,7 +22,7 @@ POINTS = {
     "checkpoint": "before the log is copied into the database",
 }
 
-# Of an upgrade, in their order; those of a step have its number behind them.
+# The points of an upgrade, in order; the number of the step is appended to those of a step.
 UPGRADE_POINTS = {
     "upgrade-alone": "nobody else has the store open, and nobody can open it",
     "upgrade-backed-up": "the copy is on disk",
@@ -34,10 +34,10 @@ UPGRADE_POINTS = {
 
 
 reached: Callable[[str], object] | None = None
-"""Called, if a test has set it, when a verb has come to a point, one of `POINTS` or `UPGRADE_POINTS`, with its name."""
+"""Set by a test. Called with the name of each point, of `POINTS` or `UPGRADE_POINTS`, that an operation reaches."""
 
 
 def reach(point: str) -> None:
-    """For verbs that are called seldom; others look at `reached` themselves, which costs no call."""
+    """Reports a point in an operation that is called seldom. Others test `reached` themselves, which saves a call."""
     if reached:
         reached(point)

@@ -1,4 +1,4 @@
-"""The state of an open store in one process: connections, handles, definitions, and the lock of its verbs."""
+"""The state of an open store in one process: connections, handles, definitions, and the lock of its operations."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class OpenConnection:
 
     Attributes:
         unit: the number of its unit of work, if it has one (R5.1); `calls`: puts and gets made in it (R5.8).
-        record: the number of the record that stays from one unit of work to the next, once there is one.
-        ended: how many units of work it has had before.
-        keyed: that many there had been before the last one that put something under a key.
-        waits: a record says that a call of it waits.
+        record: the number of the record that its units of work share, once there is one.
+        ended: how many units of work it has ended.
+        keyed: the value of `ended` during the last unit that put something under a key.
+        waits: a record says that one of its calls waits.
         handles: how many it has open.
-        is_leased: its unit of work is a lease, which ends without it.
-        user: on whose behalf messages are put, and confirm ids and lock ids begin; None: on that of the program's own.
+        is_leased: its unit of work is a lease, which may end independently.
+        user: the user for whom it puts messages and begins confirm ids and lock ids; None: the program's own user.
     """
 
     id: int
@@ -53,7 +53,7 @@ class OpenConnection:
 
     @property
     def holder(self) -> Program:
-        """Who has what is held under a name that begins now."""
+        """The holder of units that begin now."""
         return self.program if self.user is None else self.program._replace(user=self.user)
 
 
@@ -62,12 +62,12 @@ class OpenHandle:
     """An open queue of this process.
 
     Attributes:
-        name: the queue as opened, `manager` the queue manager that was named beside it; `queue_name` is the local
-            queue's, `queue` its number, `transmission` where messages go from there.
+        name: the queue as opened, and `manager` the queue manager given with it. `queue_name` and `queue` are the local
+            queue's name and number, `transmission` the destination of its messages beyond it.
         is_direct: it was opened by its own name, so that no other definition applies.
         exclusive: no other handle may be open for input.
-        has_locked: it has browsed something with lock since it last let go of all.
-        plan: what its last puts had in common; good for the definitions that it was made of.
+        has_locked: it has a browse lock, or has had one since it last released all.
+        plan: the shared part of its last puts, valid for the definitions from which it was made.
     """
 
     id: int
@@ -85,12 +85,12 @@ class OpenHandle:
 
 
 class VerbLock(Lock):
-    """Held while a verb runs: one at a time in a process, and only in the process that opened the store.
+    """Held while an operation runs: one at a time in a process, and only in the process that opened the store.
 
-    Its thread may have it for all verbs that it is about to run (`EnginePromises.at_once`).
+    A thread may hold it for several operations in a row (`EnginePromises.at_once`).
 
-    Raises: ForkedConnection, in a child made by fork, which has a copy of no use; CallInProgress, a finalizer or
-    a signal handler made a call in the middle of a verb of its own thread.
+    Raises: ForkedConnection, in a forked child, whose copy of the store is useless; CallInProgress, if a finalizer or a
+    signal handler makes a call in the middle of an operation of its own thread.
     """
 
     def __init__(self, store: OpenStore) -> None:
@@ -98,11 +98,13 @@ class VerbLock(Lock):
         self._store, self._life = store, forks.current
 
     def recovered(self) -> bool:
-        """Gives it back where `EnginePromises.at_once` is over and has not, as too many exceptions came; whether so."""
+        """Releases the lock if `at_once` has ended without doing so, because of too many exceptions. Returns whether it
+        did.
+        """
         holder = self._store.gathering.holder
         if holder is None or holder.at_it.is_mine or not self._is_owned():
             return False
-        with holder.at_it:  # a finalizer that makes a call meanwhile makes it as if inside of `at_once`
+        with holder.at_it:  # a call that a finalizer makes meanwhile counts as inside `at_once`
             holder.let_go()
         return True
 
@@ -112,7 +114,7 @@ class VerbLock(Lock):
         gathering = self._store.gathering
         if not self._is_owned():
             if gathering.holder is not None and not gathering.holder.at_it.is_mine:
-                gathering.holder = None  # it did not get the lock, and too many exceptions came
+                gathering.holder = None  # too many exceptions came before it got the lock
         elif not self.recovered() and (gathering.holder is None or self._store.unfinished is not None):
             raise CallInProgress("a call was made from inside another one, by a finalizer or a signal handler")
         try:
@@ -126,10 +128,10 @@ class VerbLock(Lock):
 
 
 class Undoable(Protocol):
-    """A verb that runs."""
+    """A running operation."""
 
     def undo(self, error: BaseException) -> None:
-        """Nothing of it has happened. Harmless when repeated."""
+        """Undoes everything. Harmless when repeated."""
 
 
 class EnginePromises:
@@ -137,12 +139,12 @@ class EnginePromises:
 
     def __init__(self, store: OpenStore) -> None:
         self._store = store
-        self.at_it = Lock()  # held inside of `at_once`
+        self.at_it = Lock()  # held inside `at_once`
         self._ticket: int | None = None
         self._step: Step | None = None
         self._puts: list[PutOutcome] = []
-        self._new: list[Emit] = []  # of the calls that are gathered now
-        self._untold: list[Emit] = []  # of calls before, until `keep`
+        self._new: list[Emit] = []  # of calls inside the present `with`
+        self._untold: list[Emit] = []  # of earlier calls, until `keep`
         self.count = self._before = 0
 
     def add(self, ticket: int, answer: object) -> None:
@@ -176,7 +178,7 @@ class EnginePromises:
 
     def keep(self) -> None:
         """See `protocol.Promises`."""
-        if self._store.gathering.promises is self:  # an exception from outside came at the very end of the `with`
+        if self._store.gathering.promises is self:  # an exception from outside interrupted `__exit__`
             self._end()
         (ticket, self._ticket), (step, self._step) = (self._ticket, None), (self._step, None)
         failure: BaseException | None = None
@@ -197,8 +199,8 @@ class EnginePromises:
     def at_once(self, call: Callable[[], T]) -> tuple[T] | None:
         """See `protocol.Promises`.
 
-        An exception from outside in the call, and one in the attempt to let go, leave nothing held that others wait
-        for. After more of them the next verb of this thread lets go.
+        After an exception from outside in the call, and one more in the attempt to let go, nothing is held that others
+        wait for. After more of them, this thread's next operation lets go.
         """
         store = self._store
         lock = store.lock
@@ -211,9 +213,9 @@ class EnginePromises:
                     if not store.hold():
                         return None
                 except OSError as error:
-                    if error.errno is None:  # a time-out of the caller's, which came meanwhile
+                    if error.errno is None:  # it is a time-out of the caller's
                         raise
-                    return None  # the thread that makes the call instead meets it, too, and raises it
+                    return None  # the thread that makes the call instead will raise it
                 self.__enter__()
                 return (call(),)
             finally:
@@ -227,7 +229,7 @@ class EnginePromises:
                     self._end()
 
     def let_go(self) -> None:
-        """Others come again, and verbs of this thread bring what they promise to disk. Harmless when repeated."""
+        """Lets others write again, and this thread's operations sync their own commits. Harmless when repeated."""
         gathering = self._store.gathering
         if gathering.promises is self:
             gathering.promises = None
@@ -240,7 +242,7 @@ class EnginePromises:
             self._emit()
 
     def _emit(self) -> None:
-        """Observers hear of calls that have promised nothing; of others when that is kept."""
+        """Notifies observers of calls that deferred nothing at once; of others after `keep`."""
         new, self._new = self._new, []
         if self.count > self._before:
             self._untold += new
@@ -258,15 +260,14 @@ class EnginePromises:
 
 
 class OpenStore:
-    """A store as this process has it open: the verbs are made of it.
+    """The state of a store that this process has open; the operations are subclasses of this class.
 
     Attributes:
-        numbers: those that this process has drawn to name things, and not used yet.
-        page_messages: so many messages a browse may fetch at once; 1: pages are not worth while, a call costs hardly
-            more than its message.
+        numbers: numbers that this process has drawn for naming things, and not used yet.
+        page_messages: see `protocol.Store`.
 
     Args:
-        path: the file that it is in, as an absolute path; ":memory:" if it is in none.
+        path: the absolute path of its file, or ":memory:" if it has none.
         name: of the queue manager; it is part of generated ids.
     """
 
@@ -275,7 +276,7 @@ class OpenStore:
     def __init__(self, backend: Backend, host: Host, path: str, name: str, clock: Clock) -> None:
         self.backend, self.host, self.path, self.name, self.clock = backend, host, path, name, clock
         self.lock, self.gathering = VerbLock(self), Gathering()
-        self.unfinished: Undoable | None = None  # the one that runs, or that exceptions from outside left half done
+        self.unfinished: Undoable | None = None  # the running operation, or one left half done
         self.changes = Changes()
         self.definitions = Definitions()
         self.process = 0
@@ -285,7 +286,7 @@ class OpenStore:
         self.is_closed = False
 
     def trigger(self, operation: Any) -> None:
-        """Puts the trigger messages that are due by what a verb has noted (R4.9)."""
+        """Puts the trigger messages that are due after an operation (R4.9)."""
         raise NotImplementedError
 
     def end_dead_processes(self) -> bool:
@@ -307,29 +308,29 @@ class OpenStore:
         return before
 
     def hold(self) -> bool:
-        """Has this thread run its next verbs without waiting for anybody, if that can be now; whether it can.
+        """Lets this thread run its next operations without waiting for others. Returns whether it can.
 
-        Whatever comes of it, `let_go` is to follow. Nobody else runs a verb that writes until then.
+        `let_go` must follow in either case. Nobody else can write until then.
         """
         return self.lock.acquire(blocking=False) and self.host.hold()
 
     def let_go(self) -> None:
-        """Others come again. Harmless when repeated, and when this thread holds nothing."""
+        """Ends `hold`. Harmless when repeated, and when this thread holds nothing."""
         lock, gathering = self.lock, self.gathering
         if lock._is_owned():
             self.host.let_go()
-            gathering.holder = None  # and nothing comes between this and the release
+            gathering.holder = None  # nothing can interrupt between this and the release
             lock.release()
         else:
             gathering.holder = None
 
     def report(self) -> None:
-        """What verbs have changed is reported to those who listen, outside of locks, and of `EnginePromises`."""
+        """Delivers the operations' changes to listeners, outside of locks and of `EnginePromises`."""
         if self.changes.waiting and self.gathering.promises is None and not self.lock.is_mine:
             self.changes.hand_out()
 
     def refuse_wait(self, remedy: str = "look with wait=0") -> None:
-        """Raises: CallInProgress, calls of this thread are gathered: others would wait with it."""
+        """Raises: CallInProgress, inside `EnginePromises`, where other callers would have to wait too."""
         self.lock.recovered()
         if self.gathering.promises is not None:
             raise CallInProgress(f"a brief call cannot wait, because others would have to wait with it: {remedy}")

@@ -20,9 +20,9 @@ TRANSMISSION = Message.FIELDS["transmission"].index
 def duplicates(
     operation: Operation, connection: OpenConnection, queue: LocalQueue, request: PutRequest, planned: Planned
 ) -> list[PutResult] | None:
-    """The results of a put whose key is taken; None: it is not.
+    """Returns the results of a put whose key is already used; None: it is free.
 
-    Raises: DuplicatePending; InconsistentCall 2241, in logical order only whole groups have a key.
+    Raises: DuplicatePending; InconsistentCall 2241: in logical order only whole groups can have a key.
     """
     if request.options.logical:
         check_whole(request.state, planned.state)
@@ -33,7 +33,7 @@ def duplicates(
         return None
     if verdict is DuplicateVerdict.REFUSED:
         raise _pending(operation, queue, row)
-    operation.durable = True  # what was put before may be on its way to the disk still
+    operation.durable = True  # the earlier messages may not be on disk yet
     if row.unit is None and row.met_at is None and is_ahead(row.put_at, operation.now):
         operation.backend.save(row._replace(met_at=operation.now))
     uid = UniqueId(row.uid_origin, row.uid_number)
@@ -51,7 +51,7 @@ def take(
     planned: Planned,
     unit: UnitRow | None,
 ) -> None:
-    """The messages of a put have its key, which nobody has."""
+    """Stores the key of a put with its messages; the key is free."""
     options, first, now = request.options, planned.results[0], operation.now
     assert options.deduplicate is not None
     if unit is not None:
@@ -72,7 +72,7 @@ def take(
 
 
 def settle(operation: Operation, unit: int, outcome: Outcome) -> None:
-    """The keys of a unit of work are kept from now on, or free again."""
+    """Keeps the keys of a committed unit of work; frees those of one that was backed out."""
     for row in operation.backend.select(PutKeyRow, unit=unit):
         if outcome == "commit":
             put_at, expires_at = settled(row.put_at, row.expires_at, operation.now)
@@ -82,14 +82,14 @@ def settle(operation: Operation, unit: int, outcome: Outcome) -> None:
 
 
 def are_over(operation: Operation) -> bool:
-    """Whether there are keys whose time is over."""
+    """Whether there are expired keys."""
     return bool(operation.backend.select(PutKeyRow, unit=None, expires_at=UpTo(operation.now, 1)))
 
 
 def forget(operation: Operation, most: int) -> int:
-    """Forgets keys whose time is over, so many at most; how many."""
+    """Deletes up to `most` expired keys. Returns how many it found."""
     over = operation.backend.select(PutKeyRow, unit=None, expires_at=UpTo(operation.now, most))
-    for row in over:  # somebody may have taken it since: then its time is another
+    for row in over:  # if it has been used again since, it has another expiry
         operation.backend.remove_records(
             PutKeyRow, queue=row.queue, target=row.target, key=row.key, unit=None, expires_at=row.expires_at
         )
@@ -104,9 +104,9 @@ def _known(operation: Operation, queue: LocalQueue, request: PutRequest, planned
 
 
 def _free_at(row: PutKeyRow, now: float) -> float:
-    """When the key is free again: by the clock that it was put with, or by one that is behind that.
+    """Returns when the key becomes free: by the clock with which it was put or, if that was ahead, by the present one.
 
-    Either may be the right one, and a clock that was behind comes back to where the key is still kept.
+    Either clock may be right. A clock that is behind now will be corrected while the key is still kept.
     """
     if row.met_at is None or not is_ahead(row.put_at, now):
         return row.expires_at
@@ -114,7 +114,7 @@ def _free_at(row: PutKeyRow, now: float) -> float:
 
 
 def _target(planned: Planned) -> str:
-    """Where the messages go from a transmission queue."""
+    """The destination of messages on a transmission queue."""
     sent = planned.arriving[0][TRANSMISSION]
     return "" if sent is None else f"{sent.queue}@{sent.manager}"
 

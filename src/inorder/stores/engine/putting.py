@@ -25,7 +25,7 @@ _tuple = tuple.__new__  # makes a named tuple without the call in between: each 
 
 
 def put(operation: Operation, handle: OpenHandle, queue: LocalQueue, request: PutRequest) -> PutOutcome:
-    """A put request: all of its messages, or with an error none."""
+    """Puts all messages of a request or, if it fails, none."""
     messages, options, in_unit = request.messages, request.options, request.in_unit
     connection, state, new_number = handle.connection, request.state, operation.number
     if len(messages) != 1 or options.confirm_id or connection.is_leased:
@@ -40,7 +40,7 @@ def put(operation: Operation, handle: OpenHandle, queue: LocalQueue, request: Pu
         again = Repeat(operation, queue, request)
         earlier = again.earlier_copy()
         if earlier is not None and not again.replaces(earlier, planned):
-            return PutOutcome([_as_stored(earlier, planned.results[0])], state)  # it is where it should be
+            return PutOutcome([_as_stored(earlier, planned.results[0])], state)  # it is already there
         again.check_one_piece(planned)
     if options.deduplicate is not None:
         told = putkeys.duplicates(operation, connection, queue, request, planned)
@@ -65,14 +65,14 @@ def put(operation: Operation, handle: OpenHandle, queue: LocalQueue, request: Pu
 
 
 def _numbers(operation: Operation, connection: OpenConnection, request: PutRequest) -> Callable[[], int]:
-    """Gives the numbers that name several messages, or one in a unit that several connections may work for."""
+    """Returns a source of numbers for several messages, or for one in a unit that several connections may use."""
     if request.options.confirm_id or (request.in_unit and connection.is_leased):
         operation.pass_others()
     return chain(operation.numbers(len(request.messages)), iter(operation.number, 0)).__next__
 
 
 def _plan(operation: Operation, handle: OpenHandle, queue: LocalQueue, options: PutOptions) -> PutPlan:
-    """What this handle's puts have in common, as the last put has left it while it is still so."""
+    """Returns the shared part of this handle's puts; the last put's is reused while it is valid."""
     plan, manager, attributes = handle.plan, operation.store.definitions.manager, queue.attributes
     if plan is None or plan.manager is not manager or not (plan.options is options or plan.options == options):
         if not handle.is_direct:
@@ -89,7 +89,7 @@ def _plan(operation: Operation, handle: OpenHandle, queue: LocalQueue, options: 
 
 
 def _check_room(queue: LocalQueue, depth: int, planned: Planned) -> None:
-    """Each put must find the queue below its limit; the pieces it is split into may pass it (R4.7, R2.27)."""
+    """Refuses a put that finds the queue at its limit; the segments of one message may exceed it (R4.7, R2.27)."""
     for nth in range(len(planned.results)):
         if depth >= queue.attributes.max_depth:
             raise QueueFull(
@@ -101,21 +101,21 @@ def _check_room(queue: LocalQueue, depth: int, planned: Planned) -> None:
 
 
 class Repeat(NamedTuple):
-    """A put that may have come before (A-3, A-22)."""
+    """A put that may repeat an earlier one (A-3, A-22)."""
 
     operation: Operation
     queue: LocalQueue
     request: PutRequest
 
     def earlier_copy(self) -> QueuedMessage | None:
-        """The message of this unique id, if it is there."""
+        """Returns the message with this unique id that is on the queue, if any."""
         uid = self.request.options.uid
         return None if uid is None else self.queue.by_uid(uid)
 
     def replaces(self, earlier: QueuedMessage, planned: Planned) -> bool:
-        """Whether this put takes the place of a hidden copy; a copy that has been seen stands.
+        """Whether this put replaces an earlier copy that nobody has seen; a visible copy stays.
 
-        Raises: DuplicateMessage, it is not said to be a repeat; WrongState, a unit of work holds the copy.
+        Raises: DuplicateMessage, if the put is not marked as a repeat; WrongState, if a unit of work holds the copy.
         """
         options = self.request.options
         held = bool(options.confirm_id or self.request.in_unit)
@@ -133,14 +133,14 @@ class Repeat(NamedTuple):
         return to is not None
 
     def check_one_piece(self, planned: Planned) -> None:
-        """A confirm names one message by its unique id, so what is confirmed or repeated must be one (A-10)."""
+        """A put with a confirm id or a unique id must be one message, because a confirm names one message (A-10)."""
         options = self.request.options
         if (options.confirm_id or options.uid) and planned.split:
             raise OptionsError("a put with a confirm id or unique id cannot be split: raise max_length")
 
 
 def _as_stored(row: QueuedMessage, result: PutResult) -> PutResult:
-    """The answer to a repeated put that changes nothing: the ids and numbers of the copy that stands."""
+    """The answer to a repeated put that changes nothing, with the ids and numbers of the earlier copy."""
     message = row.message
     return result._replace(
         message_id=message.message_id,

@@ -1,4 +1,4 @@
-"""A queue in one verb: its counters, and the search with the judgement of the rules."""
+"""A queue during one operation: its counters, and the search with the judgement of the rules."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from .unit_owners import UnitOwners
 
 
 class LocalQueue:
-    """A queue as one verb sees it: its counters, and the search, with the rules about what is found.
+    """A queue as one operation sees it: its counters, and the search, which applies the rules.
 
     Attributes:
-        state: as it was when the verb came to it; `counter`, `added` and `arrived` say what the verb did since.
+        state: the state at the beginning of the operation; `counter`, `added` and `arrived` contain its changes.
         has_entries: readers are inside groups.
-        asked: how much was asked of a selector.
+        asked: the cost of selector evaluations so far.
     """
 
     __slots__ = (
@@ -61,11 +61,11 @@ class LocalQueue:
 
     @property
     def depth(self) -> int:
-        """Puts count in every state, gets leave at the get (R4.6)."""
+        """Counts puts in every state; a get leaves the depth at once (R4.6)."""
         return self.state.depth + self.added
 
     def has_work(self, now: float) -> bool:
-        """Whether something must be done before anybody looks: messages have expired or are due, leases are over."""
+        """Whether something must be done first: messages have expired or are due, or leases are over."""
         _, _, _, expiry, due, lease_end, *_ = self.state
         return (
             (expiry is not None and expiry <= now)
@@ -74,14 +74,14 @@ class LocalQueue:
         )
 
     def draw_number(self, count: int = 1) -> int:
-        """The next number of the queue, or the first of the next so many (B-2)."""
+        """Draws the next number of the queue, or the first of the next `count` (B-2)."""
         first = self.counter + 1
         self.counter += count
         self.changed = True
         return first
 
     def count(self, difference: int) -> None:
-        """The depth changes."""
+        """Changes the depth."""
         self.added += difference
         self.changed |= difference != 0
 
@@ -94,19 +94,19 @@ class LocalQueue:
     # --- finding
 
     def find(self, wanted: Wanted, reader: Reader, after: Place | None) -> Sequence[QueuedMessage]:
-        """The first message that suits: one, or all pieces of a logical message; or none."""
+        """Returns the first suitable message: one row, all segments of a logical message, or none."""
         row = next(self.find_all(wanted, reader, after), None)
         return () if row is None else self.pieces(row, wanted, reader)
 
     def find_all(self, wanted: Wanted, reader: Reader, after: Place | None = None) -> Iterator[QueuedMessage]:
-        """Every single message that suits, in order of place, found as they are asked for."""
+        """Yields every suitable message in order of place."""
         for row in self.backend.candidates(self, wanted, reader, after):
             suits = available(row, reader) and self.selects(row, wanted, reader)
             if suits and self.has_what_it_needs(row, wanted, reader):
                 yield row
 
     def decide(self, wanted: Wanted, reader: Reader, cursor: Cursor, *, logical: bool) -> Decision[QueuedMessage]:
-        """The strict decision over everything that matches (B-11)."""
+        """Returns the strict decision over everything that matches (B-11)."""
         if wanted.member is not None:
             return self._decide_member(wanted, reader)
         return self.backend.decide(self, wanted, reader, cursor, logical=logical)
@@ -114,32 +114,34 @@ class LocalQueue:
     def earlier(
         self, before: QueuedMessage | None, wanted: Wanted, reader: Reader, after: Place | None, *, logical: bool
     ) -> Sequence[Pending]:
-        """What would withhold a strict call, for a notify call (B-16); inside a group only the next member counts."""
+        """Returns what would withhold a strict call, for a notify call (B-16). Inside a group only the next member
+        counts.
+        """
         if wanted.member is not None:
             return ()
         return self.backend.earlier(self, before, wanted, reader, after, logical=logical)
 
     def members(self, group_id: bytes) -> Sequence[QueuedMessage]:
-        """Everything of a group that has a place, in order of place."""
+        """Returns the members of a group that have a place, in order of place."""
         return self.backend.rows(queue=self.id, group_id=group_id)
 
     def row(self, number: int | None) -> QueuedMessage | None:
-        """The message of this number, if it has a place."""
+        """Returns the message of this number, if it has a place."""
         if number is None:
             return None
         row = next(iter(self.backend.rows(queue=self.id, number=number)), None)
         return row if row is not None and row.placed else None
 
     def by_uid(self, uid: UniqueId) -> QueuedMessage | None:
-        """The message with this unique id."""
+        """Returns the message with this unique id, or None."""
         return next(iter(self.backend.rows(queue=self.id, uid=uid)), None)
 
     def named_unit(self, kind: UnitKind, name: str) -> UnitRow | None:
-        """What a confirm id, lock id or claim holds here, if anything (A-15)."""
+        """Returns the unit of a confirm id, lock id or claim on this queue, or None (A-15)."""
         found = self.backend.select(UnitRow, queue=self.id, kind=kind, name=name)
         return found[0] if found else None
 
-    # --- what the rules say of a row
+    # --- the rules about a row
 
     def selects(self, row: QueuedMessage, wanted: Wanted, reader: Reader) -> bool:
         if wanted.heads and not is_head(row.message):
@@ -161,7 +163,7 @@ class LocalQueue:
         return has_what_it_needs(row.message, wanted.needs, lambda group: self._available_members(group, reader))
 
     def pieces(self, row: QueuedMessage, wanted: Wanted, reader: Reader) -> Sequence[QueuedMessage]:
-        """The row itself, or with `joins` everything of its logical message (R3.42)."""
+        """Returns the row itself, or with `joins` all segments of its logical message (R3.42)."""
         if not wanted.joins or row.message.segment_status == "no":
             return (row,)
         rows = {id(one.message): one for one in self._readable(row.message.group_id, reader)}
@@ -175,19 +177,19 @@ class LocalQueue:
         return [row for row in self.members(group_id) if available(row, reader) and is_in_sight(row, reader)]
 
     def pending_of(self, row: QueuedMessage, reader: Reader) -> Pending | None:
-        """Why this reader cannot be given the row yet; None if it can."""
+        """Why this reader cannot get the row yet; None if it can."""
         return pending_of(row, reader, self.unit_owners.unit, self.unit_owners.whose_handle)
 
     def judge(
         self, row: QueuedMessage, wanted: Wanted, reader: Reader, *, logical: bool
     ) -> StrictMatch[QueuedMessage] | None:
         if row.expires_at <= reader.now or not self.selects(row, wanted, reader):
-            return None  # what can no longer become readable holds nothing back (B-14)
+            return None  # a message that can never become readable blocks nothing (B-14)
         pending = self.pending_of(row, reader)
         if self.has_what_it_needs(row, wanted, reader):
             return StrictMatch(row.place, row, pending)
         missing = pending or self._pending_member(row, reader)
-        if not logical:  # what will never be complete as it stands matches nothing and blocks nothing
+        if not logical:  # a group that can never be complete matches nothing and blocks nothing
             whole = missing is not None and self._would_have_what_it_needs(row, wanted, reader)
             return StrictMatch(row.place, row, missing) if whole else None
         if pending is None:
@@ -207,7 +209,7 @@ class LocalQueue:
         return sorted(found, key=lambda one: one.place)
 
     def _held_by(self, one: EnteredRow, entry: Entry, reader: Reader) -> list[Pending]:
-        """Who holds this reader back at the place of a group that was entered."""
+        """Returns what blocks this reader at the place of an entered group."""
         takers = self.backend.takers(self.id, one.group_id, reader.now)
         found = [
             pending_under(self.unit(unit), PendingKind.OUT, entry.place, reader)
@@ -219,18 +221,18 @@ class LocalQueue:
         return found
 
     def _pending_member(self, row: QueuedMessage, reader: Reader) -> Pending | None:
-        """The first member of the row's group that somebody holds."""
+        """Returns the pending entry of the first member of the row's group that is held, or None."""
         there = (one for one in self.members(row.message.group_id) if one.expires_at > reader.now)
         holds = (self.pending_of(one, reader) for one in there)
         return next((hold for hold in holds if hold is not None), None)
 
     def _would_have_what_it_needs(self, row: QueuedMessage, wanted: Wanted, reader: Reader) -> bool:
-        """Whether it will be complete once everything pending has become readable."""
+        """Whether the group or message will be complete once everything pending is readable."""
         there = Members(one.message for one in self.members(row.message.group_id) if one.expires_at > reader.now)
         return has_what_it_needs(row.message, wanted.needs, lambda _: there)
 
     def _decide_member(self, wanted: Wanted, reader: Reader) -> Decision[QueuedMessage]:
-        """Inside a group only the next member is a candidate, and nothing stands before it (B-44 d)."""
+        """Inside a group only the next member is a candidate, and nothing can come before it (B-44 d)."""
         assert isinstance(wanted.member, Numbers)
         rows = self.backend.rows(queue=self.id, member=wanted.member)
         for row in rows:

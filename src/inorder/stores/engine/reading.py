@@ -1,4 +1,6 @@
-"""One get or browse request in one verb: find, judge and take a message, repeated for as many as requested."""
+"""One get or browse request in one operation: finds, judges and takes a message, and repeats that up to `most`
+times.
+"""
 
 from __future__ import annotations
 
@@ -35,15 +37,15 @@ from .process import OpenHandle
 from .queue import LocalQueue
 from .settling import happen
 
-REST_MESSAGES, REST_BYTES = 256, 1 << 20  # of a large group: so much is read at once
+REST_MESSAGES, REST_BYTES = 256, 1 << 20  # of a large group, read at once
 
 
 class Found(NamedTuple):
-    """What a get looked for, and the rows that it found: one, or the pieces of a logical message.
+    """The result of a search: one row, or the segments of a logical message.
 
     Args:
-        earlier: of a notify call: what was pending before it.
-        withheld, pending, blockers: of a strict call, as in `rules.ordering.Decision`.
+        earlier: for a notify call: what is pending before it.
+        withheld, pending, blockers: for a strict call, as in `rules.ordering.Decision`.
     """
 
     wanted: Wanted
@@ -55,15 +57,15 @@ class Found(NamedTuple):
 
 
 class Reading:
-    """A get request, and where it meets the queue.
+    """A get request on its queue.
 
     Args:
-        waits: the call will wait if it is given nothing.
-        ahead: how far it has looked ahead.
+        waits: the call will wait if it gets nothing.
+        ahead: how far it has searched ahead.
 
     Attributes:
-        in_its_way: after a strict call that was given nothing: for each level at which it waits, the connections
-            that must act first; None if it waits for nobody in particular.
+        in_its_way: if a strict call got nothing: for each level at which it waits, the connections that must act first;
+            None if it waits for no connection.
     """
 
     def __init__(
@@ -81,7 +83,7 @@ class Reading:
         self.operation, self.handle, self.queue, self.request, self.manager = operation, handle, queue, request, manager
         self.waits, self.ahead = waits, ahead
         order = read_order(queue_attributes.read_order, request.options.read_order or handle.options.read_order)
-        # An explicit choice of a message is outside the promise (B-17).
+        # The order does not apply to a message that is chosen by the cursor (B-17).
         self.strict = order == "strict" and not request.options.by_cursor
         self.notify = order == "notify" and not request.options.by_cursor
         self.in_its_way: Sequence[frozenset[int]] | None = None
@@ -115,14 +117,14 @@ class Reading:
         )
 
     def _may_look_ahead(self) -> bool:
-        """Whether a message that does not fit the call's selector now can be passed over for good."""
+        """Whether a message that does not fit the call's selector now can be skipped for good."""
         options, selector = self.request.options, selector_of(self.request.options.match)
         if selector is None:
             return False
         return not self.strict or not (options.unmarked or changes_by_others(selector))
 
     def look_ahead(self) -> Ahead:
-        """One step; `run` follows when it is over."""
+        """Searches one step ahead; `run` follows when that is over."""
         options, before = self.request.options, self.ahead
         selector = selector_of(options.match)
         if selector is None or not self._may_look_ahead():
@@ -135,7 +137,7 @@ class Reading:
         reader = self.reader._replace(asks=math.inf, asked_at=asked_at)
         most = 1 if self.request.one_group else self.request.most
         looked_for, logical = wanted(state, options), options.logical
-        if looked_for.selector is None:  # inside a group its numbers lead on
+        if looked_for.selector is None:  # inside a group its numbers give the next member
             return before._replace(is_over=True)
         return look_ahead(self.queue, looked_for, reader, above, most, before, logical=logical, strict=self.strict)
 
@@ -149,7 +151,7 @@ class Reading:
             if request.one_group and messages:
                 self.request = request._replace(options=gets.within_group(request.options, state))
             try:
-                if messages:  # the call's own unit may have begun with its first message
+                if messages:  # the first message may have begun the call's own unit
                     self.reader = self._reader()._replace(asks=math.inf)
                 found = self._find(state, cursor)
                 if found.rows:
@@ -160,7 +162,7 @@ class Reading:
                 return outcome._replace(is_far=True)
             except InorderError:
                 if messages and not request.one_group:
-                    break  # the next call meets it first, and raises it
+                    break  # the next call raises it
                 raise
             if verdict is None:
                 return self._nothing_more(outcome, found)
@@ -188,7 +190,7 @@ class Reading:
         return verdict.message.warning is not None
 
     def _with_earlier(self, message: Message, found: Found) -> Got:
-        got: Got = message  # type: ignore[assignment]  # what it was made of was got
+        got: Got = message  # type: ignore[assignment]  # it was made from a `Got`
         if found.earlier:
             first = found.earlier[0]
             earlier = EarlierPending(len(found.earlier), first.place, first.kind.value)
@@ -196,7 +198,7 @@ class Reading:
         return got
 
     def _nothing_more(self, outcome: GetOutcome, found: Found) -> GetOutcome:
-        """The call ends because there is nothing, or nothing that order allows."""
+        """Ends the call: there is nothing more, or nothing that the order allows."""
         self._release_if_browse_moved()
         if outcome.messages:
             return outcome
@@ -213,7 +215,7 @@ class Reading:
         return outcome._replace(withheld=found.withheld, pending=found.withheld or found.pending)
 
     def look_again_at(self) -> float | None:
-        """After a call that was given nothing: when time alone may bring something."""
+        """After a call that got nothing: returns when time alone may make a message available."""
         return self.operation.backend.look_again_at(self.queue, self.reader, strict=self.strict)
 
     # --- find
@@ -257,7 +259,7 @@ class Reading:
         return self.queue.pieces(row, looked_for, self.reader)
 
     def _check_token_is_free(self) -> None:
-        """A browse for unmarked messages that names a marked one by its token gets that error (R3.24)."""
+        """Refuses a browse for unmarked messages whose token belongs to a marked one (R3.24)."""
         options = self.request.options
         if not (options.unmarked and "token" in options.match.fields):
             return
@@ -275,10 +277,12 @@ class Reading:
     # --- judge
 
     def _read(self, state: GroupState, rows: Sequence[QueuedMessage]) -> Sequence[QueuedMessage]:
-        """The rows with their bodies. Raises: UnitTooLarge, the unit has no room for the group that they begin."""
+        """Returns the rows with their bodies. Raises: UnitTooLarge, if the unit has no room for the group that they
+        begin.
+        """
         if self.request.one_group and not (state.group_open or state.message_open):
             self._check_group_fits(rows[0])
-        most = self.request.options.buffer if len(rows) == 1 else None  # what is joined is cut when it is whole
+        most = self.request.options.buffer if len(rows) == 1 else None  # a joined message is cut after joining
         return self.operation.backend.read(rows, most)
 
     def _judge(self, state: GroupState, found: Found) -> GetVerdict | None:
@@ -294,7 +298,7 @@ class Reading:
         )
 
     def _check_group_fits(self, head: QueuedMessage) -> None:
-        """A group is taken whole or not at all: the unit must have room for all of it (R5.8)."""
+        """A group is taken whole or not at all, so the unit must have room for all of it (R5.8)."""
         used, limit = self.handle.connection.calls, self.manager.max_uncommitted
         size = self.operation.backend.gets_of_group(self.queue.id, head.message.group_id)
         if used + size > limit:
@@ -315,7 +319,7 @@ class Reading:
         return cursor
 
     def _unit(self, verdict: GetVerdict | None) -> UnitRow | None:
-        """What comes to hold the message. Raises: UnitTooLarge 2024."""
+        """Returns the unit that will hold the message, if any. Raises: UnitTooLarge 2024."""
         if verdict is None or not verdict.takes or self.request.options.browse:
             return None
         if verdict.in_unit:
@@ -327,7 +331,7 @@ class Reading:
         return None
 
     def _take(self, row: QueuedMessage, unit: UnitRow | None, **values: Any) -> None:
-        """A removing get: at once, or held; the handle's browse lock and marks end (R3.70, R3.74)."""
+        """Gets a message for good or into a unit; the handle's browse lock and its marks end (R3.70, R3.74)."""
         lock = presented(row, self.reader)
         if row.state is State.LOCKED and row.locked_handle is not None:
             unlocked = happen(self.operation, self.queue, row, Event.UNLOCK, presents=lock)
@@ -338,10 +342,9 @@ class Reading:
         happen(self.operation, self.queue, row, event, unit, presents=lock, co_op_marked_at=NEVER, **values)
 
     def _note_group(self, first: QueuedMessage, state: GroupState, unit: UnitRow | None, *, logical: bool) -> None:
-        """A reader whose logical get enters a group, or a message in segments, is inside it until it goes elsewhere
-        (B-45).
+        """Records that a logical get enters a group, or a message in segments, or leaves it by going elsewhere (B-45).
 
-        The entry goes with the last member, whichever call takes that.
+        The entry is removed with the last member, whichever call takes that.
         """
         message = first.message
         held = None if unit is None else unit.id
@@ -352,7 +355,7 @@ class Reading:
             group_readers.enter(
                 self.queue, self.operation.number(), self.reader.id, message.group_id, self._entry(first), undone_with
             )
-        else:  # it stands at this message now, so it is inside no group but this (R3.30)
+        else:  # it is at this message now, so it has left every other group (R3.30)
             but = message.group_id if message.flags & (ANY_GROUP | ANY_SEGMENT) else None
             group_readers.leave(self.queue, self.reader.id, held, open_unit, but=but)
 
@@ -364,14 +367,14 @@ class Reading:
         return Entry(head.place, head_of_group, owner, by, self.operation.now)
 
     def _browse(self, rows: Sequence[QueuedMessage], cursor: Cursor, *, heads: bool) -> Cursor:
-        """The effects of a browse: the old lock goes, the new lock and marks come, the cursor moves."""
+        """Carries out a browse: frees the old lock, sets the new lock and marks, and moves the cursor."""
         options, handle, queue = self.request.options, self.handle, self.queue
         first = rows[0]
-        if self._release_if_browse_moved():  # it may have been one of these
+        if self._release_if_browse_moved():  # the lock may have been on one of these
             rows = [row for row in (queue.row(row.number) for row in rows) if row is not None]
         for row in rows:
             if options.lock and row.state is State.UNLOCKED:
-                row = self._lock(row)  # noqa: PLW2901 - what it is now
+                row = self._lock(row)  # noqa: PLW2901 - its new state
             if options.mark_handle:
                 self.operation.backend.save(MarkRow(row.number, handle.id))
             if options.unmark_handle:
@@ -386,7 +389,7 @@ class Reading:
         return cursor.moved(first.place, first.number, logical=options.logical, head=heads, strict=self.strict)
 
     def _lock(self, row: QueuedMessage) -> QueuedMessage:
-        """The browse locks the row for its handle (R3.69)."""
+        """Locks the row for the handle (R3.69)."""
         since = self.operation.now
         locked = happen(
             self.operation, self.queue, row, Event.BROWSE_LOCK, locked_handle=self.handle.id, locked_at=since
@@ -396,7 +399,9 @@ class Reading:
         return locked
 
     def _release_if_browse_moved(self) -> bool:
-        """A browse that moves on, also one that finds nothing, frees the handle's lock (R3.70); whether it had one."""
+        """Frees the handle's lock if the browse moves on, even if it finds nothing (R3.70). Returns whether there was
+        one.
+        """
         options = self.request.options
         if options.browse in ("first", "next") or (options.browse == "cursor" and not options.lock):
             return release(self.operation, self.handle, self.queue)
@@ -404,7 +409,7 @@ class Reading:
 
 
 def release(operation: Operation, handle: OpenHandle, queue: LocalQueue) -> bool:
-    """Frees the handle's browse lock; whether there was one (R3.71)."""
+    """Frees the handle's browse lock. Returns whether there was one (R3.71)."""
     if not handle.has_locked:
         return False
     operation.remember(handle, "has_locked")
@@ -416,7 +421,7 @@ def release(operation: Operation, handle: OpenHandle, queue: LocalQueue) -> bool
 
 
 def read_rest(operation: Operation, handle: OpenHandle, rest: Rest) -> tuple[list[Got], Rest | None]:
-    """The next page of a large group that a unit of work has got, and what is then left; see `Store.read_rest`."""
+    """Returns the next page of a large group that a unit of work has got, and the rest after it: `Store.read_rest`."""
     if handle.connection.unit != rest.unit or handle.connection.ended != rest.ended:
         raise UnitNotFound(
             "the unit of work that took this group has ended: read the whole group before you settle the unit"
@@ -438,7 +443,7 @@ def read_rest(operation: Operation, handle: OpenHandle, rest: Rest) -> tuple[lis
 
 
 def page_end(lengths: Iterable[int], rows_max: int, bytes_max: int) -> int:
-    """How many rows of these lengths make a page: at least one."""
+    """Returns how many rows of these lengths make a page: at least one."""
     count = size = 0
     for length in lengths:
         if count and (count >= rows_max or size + length > bytes_max):

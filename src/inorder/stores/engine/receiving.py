@@ -1,6 +1,6 @@
-"""The verbs of a channel's receiver: they put a batch once, together with the record of the channel (C-1, C-5).
+"""The operations of a channel's receiver: they put a batch once and update the record of the channel (C-1, C-5).
 
-One transaction on all queues of the batch puts or discards messages or makes dead letters of them, and advances the
+One transaction on all queues of the batch puts the messages, discards them or makes them dead letters, and advances the
 record by one. The ledger of a queue would not be enough: a batch goes to several queues, and between two tries some may
 fill up, be deleted, or be deleted and defined again.
 """
@@ -36,7 +36,7 @@ AS_IT_IS = PutOptions(context="set_all")
 
 
 def _row(operation: Operation, sender: Sender) -> ReceivedRow:
-    """What is known of a sender; of a new one, that nothing has come."""
+    """Returns the record of a sender; for a new one, an empty record."""
     found = operation.backend.select(
         ReceivedRow, identifier=sender.identifier, incarnation=sender.incarnation, channel=sender.channel
     )
@@ -52,7 +52,7 @@ def _shown(row: ReceivedRow) -> Received:
 
 
 def receive(operation: Operation, batch: ChannelBatch) -> Receipt:
-    """A batch comes: `Store.receive`."""
+    """Puts a batch: `Store.receive`."""
     row, channel = _row(operation, batch.sender), batch.sender.channel
     if rules.was_done(_last(row), batch.number, batch.epoch, batch.digest, channel):
         return Receipt(True)
@@ -74,7 +74,7 @@ def receive(operation: Operation, batch: ChannelBatch) -> Receipt:
 
 
 def _arrived(message: Message, *, goes_on: bool) -> Message:
-    """A message that has come over one hop. Raises: CallerError 9033, it is not there after too many."""
+    """Returns the message after one hop. Raises: CallerError 9033, after too many."""
     text = message.properties.text
     counted = text is not None and rules.HOPS in text
     if not (counted or goes_on):
@@ -93,19 +93,19 @@ def _arrived(message: Message, *, goes_on: bool) -> Message:
 
 
 class _TargetQueue(NamedTuple):
-    """A queue that messages of a batch go to, by the names that they say: another name has other defaults.
+    """A destination of a batch's messages. Each name of a queue has a target of its own, because defaults may differ.
 
     Args:
-        goes_on: it is a transmission queue, from which they go to another queue manager.
+        goes_on: it is a transmission queue, from which the messages go to another queue manager.
     """
 
     queue: LocalQueue
     plan: PutPlan
     goes_on: bool
-    rows: list[Row]  # of the queue, by all of its names
+    rows: list[Row]  # for the queue, under all of its names
 
     def add(self, message: Message, at: PutCircumstances) -> None:
-        """One message more. Raises: QueueFull 2053, and what a put raises; it is not added then."""
+        """Adds one message. Raises: QueueFull 2053, and the errors of a put; the message is not added then."""
         planned = self.plan.puts([_arrived(message, goes_on=self.goes_on)], NOTHING_OPEN, at)
         name, depth, limit = (
             self.queue.attributes.name,
@@ -118,12 +118,12 @@ class _TargetQueue(NamedTuple):
 
 
 def _numbers(operation: Operation, count: int) -> Callable[[], int]:
-    """Numbers that name messages: so many are drawn at once, more where some are split."""
+    """Returns a source of numbers for messages: `count` are drawn at once, and more if some are split."""
     return chain(operation.numbers(count), iter(operation.number, 0)).__next__
 
 
 class _Delivery:
-    """The messages of one batch, in one verb."""
+    """The delivery of one batch, in one operation."""
 
     def __init__(self, operation: Operation, batch: ChannelBatch) -> None:
         self._operation, self._batch, self._catalog = operation, batch, Catalog(operation)
@@ -131,7 +131,7 @@ class _Delivery:
         self._buried = self._discarded = 0
 
     def run(self) -> Receipt:
-        """Raises: Undeliverable; nothing has happened then."""
+        """Puts the batch. Raises: Undeliverable; nothing has happened then."""
         targets, arriving = self._targets()
         for position, message in enumerate(self._batch.messages):
             going = message.transmission
@@ -154,7 +154,7 @@ class _Delivery:
         return Receipt(False, put, self._buried, self._discarded)
 
     def _targets(self) -> tuple[dict[Transmission, _TargetQueue | InorderError], list[tuple[LocalQueue, list[Row]]]]:
-        """Where each goes, or why it goes nowhere; the queues, come to in the order of their numbers."""
+        """Returns each destination's target, or the error of its name; and the queues in the order of their numbers."""
         found: dict[Transmission, _TargetQueue | InorderError] = {}
         routes: dict[Transmission, tuple[int, Route]] = {}
         names = self._operation.store.definitions.names
@@ -192,7 +192,9 @@ class _Delivery:
         return queue
 
     def _refuse(self, message: Message, going: Transmission, error: InorderError) -> None:
-        """A message that cannot be put: the batch comes again, or it is a dead letter. Raises: Undeliverable."""
+        """Handles a message that cannot be put: it becomes a dead letter, or the whole batch fails. Raises:
+        Undeliverable.
+        """
         batch = self._batch
         if not batch.to_dead_letters or self._is_required(going):
             raise Undeliverable(
@@ -215,16 +217,16 @@ class _Delivery:
         self._discarded += done == "discarded"
 
     def _is_required(self, going: Transmission) -> bool:
-        """Whether nothing may pass what goes there (B-24)."""
+        """Whether the destination requires the order, so that nothing may overtake its messages (B-24)."""
         try:
             route = self._operation.store.definitions.names.route(going.queue, going.manager)
-        except InorderError:  # nobody reads there
+        except InorderError:  # it has no readers here
             return False
         return route.transmission is None and route.queue.read_order == "required"
 
 
 class ReceivingVerbs(OpenStore):
-    """The part of a store to which channels bring messages; `protocol.Store` says what the verbs guarantee."""
+    """The operations of a channel's receiver; `protocol.Store` documents them."""
 
     @event(
         "receive",

@@ -29,12 +29,12 @@ from .operation import Operation
 from .queue import LocalQueue
 
 PUT = State.PUT_UNCONFIRMED
-# The events by which a message goes to a reader.
+# The events that deliver a message to a reader.
 DELIVERIES = frozenset({Event.GET, Event.CONFIRM_GET, Event.CONFIRM, Event.DELETE})
 
 
 def report_arrivals(operation: Operation, queue: LocalQueue, arrived: Sequence[Row], put_by: str | None) -> None:
-    """Messages have come to a queue, and all can see them: COA.
+    """Reports messages that have arrived on a queue and are visible: COA.
 
     Args:
         put_by: their mark (`authority`).
@@ -46,10 +46,10 @@ def report_arrivals(operation: Operation, queue: LocalQueue, arrived: Sequence[R
 
 
 def report_placed(operation: Operation, queue: LocalQueue, first: int) -> None:
-    """The same of everything whose place has this number, or a higher one."""
+    """Reports the arrival of everything whose place has this number or a higher one."""
     if _is_final(queue):
         rows = operation.backend.rows(queue=queue.id, reporting_from=first)
-        for row in sorted(rows, key=lambda row: row.place[1:]):  # as they came
+        for row in sorted(rows, key=lambda row: row.place[1:]):  # in order of arrival
             _about(operation, queue, row, COA, Feedback.COA)
 
 
@@ -65,7 +65,7 @@ def report_settled(operation: Operation, unit: int, queue: LocalQueue, state: St
 
 
 def report_step(operation: Operation, queue: LocalQueue, row: QueuedMessage, event: Event, after: State) -> None:
-    """One event is about to happen to one message."""
+    """Reports one message just before an event makes it visible or delivers it."""
     if becomes_visible(row.state, after) and _is_final(queue):
         _about(operation, queue, row, COA, Feedback.COA)
     elif after is State.ABSENT and row.state is not PUT and event in DELIVERIES and _is_final(queue):
@@ -73,10 +73,10 @@ def report_step(operation: Operation, queue: LocalQueue, row: QueuedMessage, eve
 
 
 def report_expired(operation: Operation, queue: LocalQueue, rows: Sequence[QueuedMessage]) -> None:
-    """The life of these messages is over, and they are about to be discarded.
+    """Reports expired messages that are about to be discarded.
 
-    What nobody has seen that is held by a unit of work is reported in that unit; what is held by a confirm id leaves no
-    trace, as if it were undone.
+    If nobody has seen the message and a unit of work holds it, the report is put in that unit. A message held by a
+    confirm id is not reported, as if it had been undone.
     """
     for row in rows:
         unit = None if row.unit is None or row.state is not PUT else operation.unit(row.unit)
@@ -87,13 +87,13 @@ def report_expired(operation: Operation, queue: LocalQueue, rows: Sequence[Queue
 def report_exception(
     operation: Operation, message: Message, reason: int, put_by: str | None, cause: int = 0, unit: UnitRow | None = None
 ) -> None:
-    """A message cannot be delivered (R6.7).
+    """Reports that a message cannot be delivered (R6.7).
 
     Args:
-        message: all of it, with what is left of its life as its expiry.
+        message: the whole message, with its remaining expiry.
         put_by: its mark (`authority`).
-        cause: the queue here that it comes from; see `delivering.send`.
-        unit: in which the report is put; None: at once.
+        cause: the local queue that it comes from; see `delivering.send`.
+        unit: the unit in which to put the report; None: at once.
     """
     if rules.asks(message, EXCEPTION):
         _send(operation, message, EXCEPTION, int(reason), _left(message), cause, put_by, unit=unit)
@@ -104,7 +104,7 @@ def _left(message: Message) -> float:
 
 
 def _is_final(queue: LocalQueue) -> bool:
-    """Whether messages that come to the queue are where they should be."""
+    """Whether messages on the queue have reached their destination."""
     return queue.attributes.usage == "normal"
 
 
@@ -116,7 +116,7 @@ def _about(
     feedback: Feedback,
     unit: UnitRow | None = None,
 ) -> None:
-    """A report about a message on a queue, if it asks for it."""
+    """Sends a report about a message on a queue, if the message asks for it."""
     (row,) = operation.backend.read([row], 0)
     if not rules.asks(row.message, kind):
         return

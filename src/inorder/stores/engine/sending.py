@@ -1,8 +1,9 @@
-"""The verbs of a channel's sender, which is an application on its transmission queue with some additions (C-1, C-6).
+"""The operations of a channel's sender, which reads its transmission queue as an application does, with additions (C-1,
+C-6).
 
 The open claim of a channel is the batch in transit. The batch number is one more than the number in `SentRow`, which
-grows in the transaction that confirms the claim. The number of a released claim never returns. A batch has no final
-number until it has arrived, so the receiver sees no gap.
+grows in the transaction that confirms the claim. The number of a released claim is not used again, but a batch has no
+final number until it has arrived, so the receiver sees no gap.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from .queue import LocalQueue
 
 
 def _confirmed(operation: Operation, queue: LocalQueue, channel: str, claim: tuple[int, int]) -> None:
-    """One batch more is there: so many messages, and bytes."""
+    """Counts one more confirmed batch, with its messages and bytes."""
     row = sent_of_channel(operation, queue, channel)
     messages, size = claim
     operation.backend.save(
@@ -43,9 +44,9 @@ def _open_of(account: Account) -> tuple[int, int]:
 
 
 class SendingVerbs(BulkVerbs):
-    """The part of a store from which channels take messages; `protocol.Store` says what the verbs guarantee."""
+    """The operations of a channel's sender; `protocol.Store` documents them."""
 
-    # --- by whom a channel is carried
+    # --- the runs of a channel
 
     @event("take_channel", keys="channel", handle=first, about=lambda _, __, channel, **___: [channel])
     @in_operation(unless_dead=(ObjectInUse,))
@@ -95,7 +96,7 @@ class SendingVerbs(BulkVerbs):
     ) -> str:
         row = self._own_row(operation, self.handle(handle), channel)
         is_over = status not in RUNS
-        stop = row.stop or ("quiesce" if status == "stopped" else "")  # it stopped by itself: an operator must act
+        stop = row.stop or ("quiesce" if status == "stopped" else "")  # it stopped by itself, and an operator must act
         changed = row._replace(
             status="stopping" if row.stop and not is_over else status,
             carrier=None if is_over else row.carrier,
@@ -148,14 +149,14 @@ class SendingVerbs(BulkVerbs):
         _confirmed(operation, queue, channel, done)
         return messages
 
-    # --- what operators do
+    # --- operators
 
     @event("stop_channel", keys="channel mode", about=lambda _, __, channel, mode: [channel, mode])
     @in_operation(ends_dead=True)
     def stop_channel(self, operation: Operation, queue: str, channel: str, mode: str) -> None:
         row = row_of_channel(operation, channel)
         is_running = runs(operation, row)
-        if mode != "quiesce" and is_running:  # the program that carries it is fenced at its next call
+        if mode != "quiesce" and is_running:  # fences the running program at its next call
             known = Catalog(operation).local(queue)
             account = account_of_channel(operation, known, channel)
             account.epoch += 1

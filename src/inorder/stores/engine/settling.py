@@ -1,7 +1,7 @@
-"""The effect of events on messages, one at a time or for a whole unit: commit, back out, prepare, expiry.
+"""Applies events to messages, one by one or for a whole unit: commit, back out, prepare, expiry.
 
-A row changes its state here by an event and the life-cycle table, or is removed with its queue or at a restart. Nothing
-else changes it. Settling a unit is one move of many rows for each state, to the state in the same table.
+A row changes its state here, by an event and the life-cycle table; otherwise it is only removed with its queue or at a
+restart. Settling a unit moves all rows of each state at once, to the next state in the same table.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PUT = State.PUT_UNCONFIRMED
 
 
 def give_number(operation: Operation, queue: LocalQueue, row: QueuedMessage) -> QueuedMessage:
-    """A single message is confirmed: if it has no number yet it is drawn now (A-26, B-53b)."""
+    """Draws the number of a single message that is confirmed, if it has none yet (A-26, B-53b)."""
     if row.placed:
         return row
     placed = row._replace(place=Place(row.rank, queue.draw_number(), 0))
@@ -54,12 +54,14 @@ def happen(
     presents: Presented = Presented.NONE,
     **values: Any,
 ) -> QueuedMessage | None:
-    """One event, which the table must allow, happens to one row; what it is then, None: it has gone.
+    """Applies one event to one row. Returns the row in its new state, or None if it has been removed.
+
+    The table must allow the event.
 
     Args:
-        unit: what comes to hold the row, if the event is a held one.
-        presents: which lock the caller presents.
-        values: what comes with the event: the lock of a browse.
+        unit: the unit that will hold the row, if the event is a held one.
+        presents: the lock that the caller presents.
+        values: further changes of the event: the lock of a browse.
     """
     before, (answer, after) = row.state, step(row.state, event, presents)
     assert answer is StepAnswer.DONE, (before, event, answer)
@@ -74,7 +76,7 @@ def happen(
     if shows and operation.store.changes.is_watched:
         change.visible.append(operation.backend.read([row])[0].message)
     is_lost = after is State.UNLOCKED and row.forgotten and not shows
-    if after is State.ABSENT or is_lost:  # what a restart had lost does not return
+    if after is State.ABSENT or is_lost:  # a message that a restart has lost does not return
         queue.count(row.away - 1)
         operation.backend.remove([row], before)
         return None
@@ -120,7 +122,7 @@ def _note_idle(operation: Operation, row: QueuedMessage, after: State) -> None:
 
 
 def _promise(operation: Operation, row: QueuedMessage, event: Event, unit: UnitRow | None) -> None:
-    """Removals of persistent messages, and all that named units do, are on disk when the call returns."""
+    """Removals of persistent messages, and all changes of named units, must be on disk when the call returns."""
     if event is Event.GET:
         operation.durable |= bool(row.message.persistent) or row.lock is not None
     elif event is Event.GET_HELD and unit is not None:
@@ -131,15 +133,15 @@ def _promise(operation: Operation, row: QueuedMessage, event: Event, unit: UnitR
 
 
 def tidied(operation: Operation, handle: OpenHandle) -> LocalQueue:
-    """The handle's queue; see `tidy`."""
+    """Returns the handle's queue after `tidy`."""
     queue = operation.queue(handle.queue, handle.queue_name, handle.name)
     return tidy(operation, queue) if queue.has_work(operation.now) else queue
 
 
 def tidy(operation: Operation, queue: LocalQueue) -> LocalQueue:
-    """Discards what has expired, ends locks that are over, and makes readable what is due: a step of its own.
+    """Discards expired messages, ends locks that are over, and makes due messages available, in a step of its own.
 
-    It stays if the verb fails.
+    The step stays if the operation fails.
     """
     discard(operation, queue)
     end_leases(operation, queue)
@@ -148,7 +150,7 @@ def tidy(operation: Operation, queue: LocalQueue) -> LocalQueue:
 
 
 def discard(operation: Operation, queue: LocalQueue, limit: int | None = None) -> int:
-    """Discards what has expired; how many (R6.2). What is due can be read from then on."""
+    """Discards expired messages and returns how many (R6.2). Also makes due messages available."""
     _, _, _, expiry, due, *_ = queue.state
     if min(ALL if expiry is None else expiry, ALL if due is None else due) > operation.now:
         return 0
@@ -172,7 +174,7 @@ def discard(operation: Operation, queue: LocalQueue, limit: int | None = None) -
 
 
 def _about_to_expire(operation: Operation, queue: LocalQueue, most: int) -> Sequence[Message]:
-    """Sees to the reports about what is going to be discarded; the messages, if there are hooks."""
+    """Sends the reports about messages that will be discarded. Returns the messages if there are listeners for them."""
     is_watched, reports = operation.store.changes.is_watched, queue.state.has_reports
     rows = operation.backend.rows(most, queue=queue.id, over=operation.now) if is_watched or reports else ()
     if reports:
@@ -181,7 +183,7 @@ def _about_to_expire(operation: Operation, queue: LocalQueue, most: int) -> Sequ
 
 
 def end_leases(operation: Operation, queue: LocalQueue) -> int:
-    """Lock ids whose lease is over end: what they lock is unlocked, and gets that were made go on (A-19)."""
+    """Ends lock ids whose lease is over: their messages are unlocked, and gets made under them continue (A-19)."""
     if queue.state.next_lease_end is None or queue.state.next_lease_end > operation.now:
         return 0
     over = operation.backend.select(UnitRow, queue=queue.id, lease_ends_at=UpTo(operation.now))
@@ -192,7 +194,7 @@ def end_leases(operation: Operation, queue: LocalQueue) -> int:
 
 
 def lease_end(operation: Operation) -> float | None:
-    """When the first lease ends, by the clock of this process: what it holds may be free then."""
+    """Returns when the first lease ends, by the clock of this process; its messages may be available then."""
     rows = operation.backend.select(LeaseRow)
     if not rows:
         return None
@@ -201,7 +203,7 @@ def lease_end(operation: Operation) -> float | None:
 
 
 def earliest(one: float | None, other: float | None) -> float | None:
-    """The earlier of two times, each of which may be None."""
+    """Returns the earlier of two times, either of which may be None."""
     return min((time for time in (one, other) if time is not None), default=None)
 
 
@@ -220,10 +222,9 @@ def settle(
     """Confirms or backs out everything that a unit holds (R5.2, R5.3).
 
     Args:
-        was_given: what the unit got was given to a reader, and an attempt used up: its return counts as a back out
-            (A-40).
-        delivers: what it got has reached its reader: COD; False: it has gone on to another queue.
-        arrives: what it put is there for the first time: COA; False: it was on another queue before.
+        was_given: a reader got the messages, which cost an attempt, so a return counts as a back out (A-40).
+        delivers: the messages got have reached their reader, so COD is reported; False: they went to another queue.
+        arrives: the messages put are new, so COA is reported; False: they were on another queue before.
     """
     shares = operation.backend.shares(unit)
     if outcome == "commit":
@@ -232,9 +233,9 @@ def settle(
     for share in shares:
         if share.expires and share.state is PUT:
             discarded += discard(operation, operation.queue(share.queue))
-    if discarded:  # expired before anybody could see it
+    if discarded:  # messages expired before anybody could see them
         shares = operation.backend.shares(unit)
-        if outcome == "commit":  # expiration reports may have come to the unit
+        if outcome == "commit":  # the unit may now hold expiration reports
             draw_numbers(operation, unit, shares, Moment.COMMIT)
     for share in shares:
         queue = operation.queue(share.queue)
@@ -261,11 +262,11 @@ def settle(
 
 
 def put_off(operation: Operation, unit: int, later: Later) -> None:
-    """What a unit got is not to be read for a while once it is backed out.
+    """Hides the messages that a unit got for a while after its back out.
 
-    Why is kept with the first of each queue, or with the one that is given up.
+    The error is stored with the first message of each queue, or with the one that is given up.
 
-    It is on disk when the call returns: an attempt that counts does so whatever happens to the machine.
+    On disk when the call returns, so that an attempt counts even if the machine fails.
     """
     for share in operation.backend.shares(unit):
         if share.state not in GOT:
@@ -282,7 +283,9 @@ def put_off(operation: Operation, unit: int, later: Later) -> None:
 
 
 def _failed(operation: Operation, unit: int, later: Later) -> Sequence[QueuedMessage]:
-    """The message that is given up, and the first that the unit got on each other queue: of a group its first."""
+    """Returns the message that is given up, and the first that the unit got on each other queue; of a group its
+    first.
+    """
     uid = None if later.given_up is None else later.given_up.uid
 
     def turn(row: QueuedMessage) -> tuple[bool, int, int, Place]:
@@ -296,7 +299,7 @@ def _failed(operation: Operation, unit: int, later: Later) -> Sequence[QueuedMes
 
 
 def settle_lease(operation: Operation, unit: int, outcome: Outcome) -> None:
-    """A lease is committed or backed out, and is over then."""
+    """Commits or backs out a lease, and ends it."""
     settle(operation, unit, outcome)
     putkeys.settle(operation, unit, outcome)
     operation.backend.remove_records(LeaseRow, unit=unit)
@@ -305,7 +308,9 @@ def settle_lease(operation: Operation, unit: int, outcome: Outcome) -> None:
 
 
 def draw_numbers(operation: Operation, unit: int, shares: Sequence[Share], moment: Moment) -> None:
-    """Draws one number for the unit on each queue whose rule says now; put order within (B-5)."""
+    """Draws one number for the unit on each queue whose order rule says so now; within it the order of puts counts
+    (B-5).
+    """
     for one in shares:
         if one.unplaced:
             queue = operation.queue(one.queue)
@@ -314,7 +319,7 @@ def draw_numbers(operation: Operation, unit: int, shares: Sequence[Share], momen
 
 
 def _show(operation: Operation, unit: int, queue: LocalQueue, before: State) -> None:
-    """Everyone is about to see what the unit holds on a queue in one state: what it has put, or what comes back."""
+    """Notes that the messages that the unit holds on a queue in one state are about to become visible."""
     triggers = queue.attributes.trigger_control
     if not becomes_visible(before, State.UNLOCKED):
         if triggers:
@@ -327,12 +332,12 @@ def _show(operation: Operation, unit: int, queue: LocalQueue, before: State) -> 
 
 
 def _held(operation: Operation, unit: int, queue: LocalQueue, state: State) -> list[QueuedMessage]:
-    """What the unit holds on a queue in one state."""
+    """Returns the messages that the unit holds on a queue in one state."""
     return [row for row in operation.backend.rows(unit=unit) if row.queue == queue.id and row.state is state]
 
 
 def _remove_forgotten(operation: Operation, queue: LocalQueue) -> None:
-    """What a restart had lost does not return."""
+    """Removes messages that a restart has lost, instead of returning them."""
     rows = operation.backend.rows(queue=queue.id, forgotten=True)
     operation.backend.remove(rows, State.UNLOCKED)
     queue.count(-len(rows))
@@ -358,11 +363,11 @@ def prepare(operation: Operation, connection: OpenConnection, name: str) -> None
     operation.durable = True
 
 
-# --- what a handle has put of a group
+# --- groups that a handle is putting
 
 
 def end_group(operation: Operation, handle: OpenHandle, state: GroupState) -> GroupState:
-    """Marks what the handle put last, all pieces of that message, as last in group."""
+    """Marks the message that the handle put last, with all its segments, as the last of its group."""
     if state.message_open:
         raise InconsistentCall("the last message of the group has no last segment", reason=Reason.INCOMPLETE_MSG)
     if not state.group_open:
@@ -379,7 +384,7 @@ def end_group(operation: Operation, handle: OpenHandle, state: GroupState) -> Gr
 
 
 def withdraw(operation: Operation, handle: OpenHandle, state: GroupState, *, whole_group: bool) -> None:
-    """Takes back what the handle's unit has put so far of the logical message, or of the group (R2.26)."""
+    """Removes what the handle has put so far, in its unit, of the logical message or group (R2.26)."""
     if not (state.group_open if whole_group else state.message_open):
         raise WrongState("the handle has no group or message open to withdraw")
     queue = operation.queue_of(handle)
@@ -390,7 +395,9 @@ def withdraw(operation: Operation, handle: OpenHandle, state: GroupState, *, who
 def _put_in_unit(
     operation: Operation, handle: OpenHandle, queue: LocalQueue, state: GroupState, *, first: int
 ) -> Sequence[QueuedMessage]:
-    """What the handle's unit has put of the group in `state`, from this sequence number up to that one's."""
+    """Returns what the handle's unit has put of the group in `state`, between this sequence number and that of
+    `state`.
+    """
     if handle.connection.is_leased:
         operation.lease_of(handle.connection)
     if handle.connection.unit is None:

@@ -1,8 +1,8 @@
-"""The verbs about stagings: rows wait next to their queue and are put together, once for each key.
+"""The operations on stagings: rows wait outside of their queue and are put together, once for each key.
 
 Staged rows belong to a unit of kind "staging", with their counts in a `StagingRow`. They are not on any queue, so
-several stagings can run in parallel with each other and with puts; only the rows of one staging come one after the
-other. The put reads and checks everything, then the backend moves the rows, and the ledger records the batch (spark 3).
+several stagings can run in parallel with each other and with puts; only the rows of one staging are written one request
+after another. The put checks everything, then the backend moves the rows, and the ledger records the batch (spark 3).
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ NAME = Text(UNIT_NAME_LENGTH_MAX, least=1)
 
 
 def check_name(argument: str, name: object) -> None:
-    """Raises: ArgumentError, it is not a text that can name a staging."""
+    """Raises: ArgumentError, if it cannot be the name of a staging."""
     NAME.check(argument, name)
 
 
 def check_request(request: StageRequest) -> Columns:
-    """The columns of a request as they are kept. Raises: ArgumentError; CallerError 2027, 2253."""
+    """Returns the columns of a request in stored form. Raises: ArgumentError; CallerError 2027, 2253."""
     check_name("name", request.name)
     count, lasts = request.count, request.lasts
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
@@ -69,9 +69,9 @@ def check_request(request: StageRequest) -> Columns:
 
 
 def _check_handle(handle: OpenHandle, queue: QueueAttributes, resolved: QueueAttributes) -> None:
-    """Whether a handle may stage; whether its queue takes puts is asked when they are put.
+    """Checks that a handle may stage. Whether its queue allows puts is checked when they are put.
 
-    Raises: NotOpenFor 2039; PutInhibited 2051, the alias takes none.
+    Raises: NotOpenFor 2039; PutInhibited 2051, if the alias allows none.
     """
     if not handle.options.output:
         raise NotOpenFor(f"this handle of {handle.name} is not open for output", reason=Reason.NOT_OPEN_FOR_OUTPUT)
@@ -80,7 +80,7 @@ def _check_handle(handle: OpenHandle, queue: QueueAttributes, resolved: QueueAtt
 
 
 def check_settle(key: LedgerKey, stagings: Sequence[Staged], after: str | None) -> None:
-    """Raises: ArgumentError, a part of the key or a staging is not valid, or a staging is named twice."""
+    """Raises: ArgumentError, if a part of the key or a staging is not valid, or a staging is given twice."""
     check_key(key)
     if after is not None and not (isinstance(after, str) and is_storable(after) and key.query and key.batch):
         raise bad_argument("after", after, "a batch of the key's query, from last_settled")
@@ -94,7 +94,7 @@ def check_settle(key: LedgerKey, stagings: Sequence[Staged], after: str | None) 
 
 
 def check_key(key: LedgerKey) -> None:
-    """Raises: ArgumentError, a part of it is not a text."""
+    """Raises: ArgumentError, if a part is not a text."""
     for part, value in zip(LedgerKey._fields, key, strict=True):
         most = BATCH_LENGTH_MAX if part == "batch" else UNIT_NAME_LENGTH_MAX
         if not isinstance(value, str) or len(value) > most or not is_storable(value):
@@ -105,20 +105,20 @@ def check_key(key: LedgerKey) -> None:
 
 
 def that_are_over(operation: Operation) -> list[int]:
-    """The units of stagings whose time is over."""
+    """Returns the units of expired stagings."""
     return [one.unit for one in operation.backend.select(StagingRow, expires_at=UpTo(operation.now))]
 
 
 def found(operation: Operation, name: str) -> tuple[UnitRow, StagingRow] | None:
-    """What stands under a name; its time may be over."""
+    """Returns the staging of this name, which may have expired, or None."""
     units = operation.backend.select(UnitRow, kind="staging", name=name)
     return (units[0], _staging_of(operation, units[0])) if units else None
 
 
 def found_all(operation: Operation, names: Iterable[str]) -> dict[str, tuple[UnitRow, StagingRow]]:
-    """What stands under these names; the time of some may be over.
+    """Returns the stagings of these names, some of which may have expired.
 
-    The verb has come to the queue of each, and holds them: they stay as they are until the end.
+    The operation has read the queue of each and holds the stagings, so they do not change until its end.
     """
     names, come_to = list(names), set[int]()
     while True:
@@ -127,7 +127,7 @@ def found_all(operation: Operation, names: Iterable[str]) -> dict[str, tuple[Uni
         if queues <= come_to:
             return {unit.name: (unit, _staging_of(operation, unit)) for unit in units}
         for number in sorted(queues - come_to):
-            with contextlib.suppress(QueueDeleted):  # what was staged for it has gone with it
+            with contextlib.suppress(QueueDeleted):  # its stagings were deleted with it
                 operation.queue(number)
         come_to |= queues
         operation.backend.hold_stagings(sorted(unit.name for unit in units), begins=False)
@@ -144,7 +144,7 @@ def stage(
     request: StageRequest,
     columns: Columns,
 ) -> None:
-    """Adds rows to a staging, or begins it, and says how long it lasts now."""
+    """Adds rows to a staging, beginning it if necessary, and sets when it expires."""
     resolved = queue.attributes if handle.is_direct else Catalog(operation).resolved(handle, queue.attributes)
     _check_handle(handle, queue.attributes, resolved)
     operation.backend.hold_stagings([request.name], begins=True)
@@ -186,7 +186,7 @@ def stage(
 
 
 def drop(operation: Operation, staging: StagingRow) -> None:
-    """A staging goes, with what is staged."""
+    """Deletes a staging with its rows."""
     _end(operation, staging, drops=True)
     operation.durable = True
 
@@ -201,19 +201,19 @@ def _end(operation: Operation, staging: StagingRow, *, drops: bool) -> None:
 
 
 def noted(operation: Operation, queue: LocalQueue, key: LedgerKey) -> Noted | None:
-    """What was settled under a key on a queue; None: nothing, or long ago."""
+    """Returns the ledger's entry for a key on a queue; None: none, or it was forgotten."""
     found = operation.backend.select(LedgerRow, queue=queue.id, **key._asdict()) if key.batch else []
     return Noted(found[0].committed_at, found[0].messages) if found else None
 
 
 def last_noted(operation: Operation, queue: LocalQueue, application: str, query: str) -> str:
-    """The batch of a query that was settled last on a queue; empty: none was."""
+    """Returns the batch of a query that was settled last on a queue; empty: none."""
     found = operation.backend.select(LedgerRow, queue=queue.id, application=application, query=query)
     return found[-1].batch if found else ""
 
 
 class Settling:
-    """One settle in one verb: look, check everything, then write."""
+    """One settle in one operation: checks everything, then writes."""
 
     def __init__(
         self,
@@ -228,7 +228,7 @@ class Settling:
         self._found = found_all(operation, [one.name for one in stagings])
 
     def run(self) -> Settled:
-        """Raises: Fenced, StagingGone, PutInhibited, QueueFull, InconsistentCall; nothing has changed then."""
+        """Settles. Raises: Fenced, StagingGone, PutInhibited, QueueFull, InconsistentCall; nothing has changed then."""
         operation = self._operation
         queues = {_queue(unit): operation.queue(_queue(unit)) for unit, _ in self._chosen()}
         done = {number for number, queue in queues.items() if noted(operation, queue, self._key) is not None}
@@ -254,11 +254,11 @@ class Settling:
         return Settled(bool(queues) and done == queues.keys(), messages)
 
     def _chosen(self) -> Iterator[tuple[UnitRow, StagingRow]]:
-        """Those that are there, in the order of the call."""
+        """Yields the existing stagings, in the order of the call."""
         return (self._found[one.name] for one in self._stagings if one.name in self._found)
 
     def _check_there(self, done: set[int]) -> None:
-        """Each staging is there, with all its rows. Raises: StagingGone."""
+        """Checks that each staging exists with all its rows. Raises: StagingGone."""
         for one in self._stagings:
             known = self._found.get(one.name)
             if known is not None and _queue(known[0]) in done:
@@ -278,7 +278,7 @@ class Settling:
                 )
 
     def _check_turn(self, queue: LocalQueue) -> None:
-        """Nobody has settled another batch of the query since the caller looked. Raises: Fenced."""
+        """Checks that nobody has settled another batch of the query meanwhile. Raises: Fenced."""
         if self._after is None:
             return
         last = last_noted(self._operation, queue, self._key.application, self._key.query)
@@ -299,7 +299,7 @@ class Settling:
         check_room(queue.attributes, queue.depth, sum(one.given for one in stagings))
 
     def _put(self, queue: LocalQueue, stagings: Sequence[StagingRow]) -> int:
-        """The put of everything that is staged for one queue; of how many messages."""
+        """Puts everything that is staged for one queue. Returns how many messages."""
         operation, total = self._operation, sum(one.messages for one in stagings)
         if not total:
             return 0
@@ -322,14 +322,12 @@ class Settling:
         if not self._key.batch:
             return
         backend, key, last = self._operation.backend, self._key, 0
-        if key.query:  # a streaming query repeats its latest batches at most
+        if key.query:  # a streaming query repeats only its latest batches
             alike = backend.select(LedgerRow, queue=queue, application=key.application, query=key.query)
             last = alike[-1].id if alike else 0
             for old in alike[: max(0, len(alike) + 1 - LEDGER_BATCHES_MAX)]:
                 backend.remove_records(LedgerRow, id=old.id)
-        number = self._operation.number_behind(
-            last
-        )  # ids say which is the latest, by whichever process they were drawn
+        number = self._operation.number_behind(last)  # the latest has the highest id, whichever process drew it
         backend.save(LedgerRow(number, queue, *key, messages, self._operation.now))
 
 

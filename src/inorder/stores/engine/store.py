@@ -1,7 +1,8 @@
-"""The verbs of a store, once for all backends: connections, queues, puts, gets, confirmed calls, units of work.
+"""The operations of a store, for all backends: connections, queues, puts, gets, confirmed calls, units of work.
 
-`protocol.Store` documents the guarantees of each verb, and the files called from here its meaning. Bulk verbs are in
-`bulk.py`, verbs for operators in `operator.py`, expiry in `expiring.py`, and clearing of queues in `clearing.py`.
+`protocol.Store` documents the guarantees of each operation; the modules called from here implement them. Operations in
+bulk are in `bulk.py`, those for operators in `operator.py`, expiry in `expiring.py`, and clearing of queues in
+`clearing.py`.
 """
 
 from __future__ import annotations
@@ -78,15 +79,15 @@ from .waiting import WaitingRoom
 
 
 def new_manager(name: str) -> str:
-    """The attributes of a new queue manager, as they are kept."""
+    """Returns the attributes of a new queue manager as JSON, for storing."""
     return as_text(define_manager(name=name))
 
 
-# --- what events say
+# --- the fields of events
 
 
 def _put(put: PutOutcome | None, request: PutRequest) -> list[int]:
-    """How many messages were put, and how long they are; under a key that was taken already none."""
+    """The number and total length of the messages put; 0 for a repeat under a key that was already used."""
     if put is not None and put.results and put.results[0].duplicate_of is not None:
         return [0, 0]
     return [len(request.messages), length(request.messages)]
@@ -112,12 +113,12 @@ class QueueStore(
     ExpiringVerbs,
     OpenStore,
 ):
-    """A store of queues over a backend and a host; `protocol.Store` says what its verbs guarantee.
+    """A store of queues over a backend and a host. `protocol.Store` documents its operations.
 
     Attributes:
-        telemetry: who observes its verbs.
-        waiting: where calls wait.
-        shared: what all connections of this process to it share, for them to set.
+        telemetry: its observers.
+        waiting: its waiting calls.
+        shared: what all connections of this process to it share; they set it.
     """
 
     def __init__(
@@ -138,7 +139,7 @@ class QueueStore(
             return self._connect(program, made)
         except InorderError:
             raise
-        except BaseException:  # from outside: nobody has its number
+        except BaseException:  # from outside: nobody knows the connection's number
             with AtEnd(_end, made, self._disconnect):
                 _end(made, self._disconnect)
             raise
@@ -151,8 +152,8 @@ class QueueStore(
 
     @event("disconnect")
     def disconnect(self, owner: int) -> None:
-        # In this order: a call that comes to wait after the dismissal finds at its first look that all is over.
-        was_lost = contextlib.suppress(ConnectionBroken, OutcomeUnknown)  # others back out what it held
+        # In this order: a call that begins to wait after the dismissal fails at its first look.
+        was_lost = contextlib.suppress(ConnectionBroken, OutcomeUnknown)  # others back out its work
         with AtEnd(self.waiting.dismiss, owner) as again, again, was_lost:
             self._disconnect(owner)
 
@@ -166,7 +167,7 @@ class QueueStore(
         self, owner: int, queue: str, options: OpenOptions, *, manager: str = "", dynamic_name: str = "*"
     ) -> Opened:
         if options.co_op:
-            self.end_dead_processes()  # the marks of a cooperating set end with the last of it
+            self.end_dead_processes()  # the marks of a cooperating set end with its last member
         return self._open(owner, queue, options, manager, dynamic_name)
 
     @in_operation(unless_dead=(ObjectInUse,))
@@ -429,14 +430,14 @@ class QueueStore(
         self.host.stopped = True
 
     def _wake_all(self, operation: Operation) -> None:
-        """Whoever waits for a queue that is open looks again."""
+        """Makes all calls that wait for an open queue look again."""
         for number in sorted({one.queue for one in self.backend.select(HandleRow)}):
             if self.backend.state(number) is not None:
                 operation.touch(operation.queue(number))
 
     @in_operation(though_stopped=True)
     def restart(self, operation: Operation) -> None:
-        """For tests: loses the connections of this process, as if it had died, and starts the queue manager again."""
+        """For tests: loses this process's connections as if it had died, and starts the queue manager again."""
         self._wake_all(operation)
         self.host.stopped = False
         connections.start(operation)
@@ -449,11 +450,11 @@ class QueueStore(
         self.host.backup(path, replace=replace, progress=progress)
 
     def close_store(self) -> None:
-        """Ends what is left of the connections of this process, and lets go of the medium. Harmless when repeated."""
+        """Ends the remaining connections of this process, and releases the medium. Harmless when repeated."""
         if self.host.is_closed:
             return
         try:
-            # The file may be gone or full, the connection lost: then the next to open it tidies up.
+            # If the file is gone or full, or the connection lost, the next process to open the store tidies up.
             with contextlib.suppress(StoreError, ConnectionBroken, OutcomeUnknown):
                 connections.end(self)
         except CallInProgress:
@@ -465,8 +466,8 @@ class QueueStore(
 
 
 def _end(made: list[int], end: Callable[[int], object]) -> None:
-    """Ends connections or handles that were made and cannot be used. Harmless when repeated."""
+    """Ends connections or handles that were created but cannot be used. Harmless when repeated."""
     while made:
-        with contextlib.suppress(ConnectionBroken):  # it has been done
+        with contextlib.suppress(ConnectionBroken):  # it has already ended
             end(made[-1])
         made.pop()

@@ -1,7 +1,7 @@
 """Puts trigger messages in the transaction that makes them due: `rules.triggers` says when that is.
 
-A trigger message that cannot be put becomes a dead letter, or is dropped and counted. The verb never fails because of
-it (P-2). Trigger messages do not trigger others.
+A trigger message that cannot be put becomes a dead letter, or is dropped and counted. The operation never fails because
+of it (P-2). Trigger messages do not trigger others.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .queue import LocalQueue
 
 
 def judge(operation: Operation) -> None:
-    """At the end of a verb: puts the trigger messages that are due by what it has noted."""
+    """Puts the trigger messages that are due, at the end of an operation, according to what it has noted."""
     newcomers, returned, released = operation.newcomers, operation.returned, operation.released
     for number in sorted({*newcomers, *returned, *released}):
         try:
@@ -68,7 +68,7 @@ def _judge(operation: Operation, queue: LocalQueue, heard: Sequence[Message], ba
 
 
 def _there(operation: Operation, queue: LocalQueue, most: int) -> int:
-    """How many messages of sufficient priority can be got; counting ends at so many."""
+    """Returns how many messages of sufficient priority can be got, counting up to `most`."""
     if queue.depth < most and queue.attributes.trigger_type == "depth":
         return queue.depth
     reader, least = onlooker(operation.now), queue.attributes.trigger_priority
@@ -79,7 +79,7 @@ def _there(operation: Operation, queue: LocalQueue, most: int) -> int:
 
 
 def _groups(operation: Operation, queue: LocalQueue, heard: Sequence[Message]) -> int:
-    """How many groups these messages make whole; a message in none is whole by itself."""
+    """Returns how many groups these messages complete; a message in no group counts as one."""
     singles = sum(not one.flags & (ANY_GROUP | ANY_SEGMENT) for one in heard)
     groups = {one.group_id for one in heard if one.flags & (ANY_GROUP | ANY_SEGMENT)}
     whole = (Wanted(heads=True, match=Match(group_id=each), needs="group") for each in sorted(groups))
@@ -87,13 +87,13 @@ def _groups(operation: Operation, queue: LocalQueue, heard: Sequence[Message]) -
 
 
 def _quiet(operation: Operation, queue: LocalQueue) -> float:
-    """Seconds since the last trigger message of the queue; endless if a clock was ahead then."""
+    """Returns the seconds since the queue's last trigger message; infinite if the clock was ahead then."""
     known = operation.backend.select(TriggeredRow, queue=queue.id)
     return operation.now - known[0].at if known and not is_ahead(known[0].at, operation.now) else math.inf
 
 
 def _process(operation: Operation, name: str) -> ProcessAttributes | None:
-    """The process definition that a queue names, an empty one if it names none; None: it is not defined."""
+    """Returns the process definition of a queue, an empty one if it names none; None: it is not defined."""
     if not name:
         return NO_PROCESS
     found = operation.backend.select(ObjectRow, type="process", name=name)

@@ -12,14 +12,14 @@ from .process import OpenHandle
 
 
 class UnitOwners(NamedTuple):
-    """Units are asked for once; `handles` are those of this process."""
+    """Caches the units of a transaction; `handles` are those of this process."""
 
     backend: Backend
     handles: Mapping[int, OpenHandle]
     units: dict[int, UnitRow]
 
     def unit(self, number: int) -> UnitRow:
-        """A unit by its number."""
+        """Returns the unit of this number."""
         unit = self.units.get(number)
         if unit is None:
             unit = only(self.backend.select(UnitRow, id=number), f"unit {number}")
@@ -27,12 +27,12 @@ class UnitOwners(NamedTuple):
         return unit
 
     def whose_handle(self, handle: int) -> tuple[int, str]:
-        """The connection and the program of a handle, of any process."""
+        """Returns the connection and the program of a handle, of any process."""
         found = only(self.backend.select(HandleRow, id=handle), f"handle {handle}")
         connection = only(self.backend.select(ConnectionRow, id=found.connection), f"connection {found.connection}")
         return connection.id, connection.program
 
     def has_locked(self, handle: int) -> bool:
-        """Whether a handle of this process has browsed something with lock."""
+        """Whether a handle of this process has a browse lock."""
         one = self.handles.get(handle)
         return one is not None and one.has_locked

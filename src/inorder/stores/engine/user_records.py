@@ -1,9 +1,9 @@
-"""The verbs about users of a server: failed log-ins, the log of acts, and marks.
+"""The operations on users of a server: failed log-ins, the operator log, and marks.
 
 Users and tokens are objects (`objects.py`). Failed log-ins are counted in buckets (`rules.log_ins`), which all servers
-share. An act is recorded before it starts, and its outcome afterwards. If the process is killed in between, the record
-says "begun". The log keeps the newest acts, up to the queue manager's attribute `acts_kept`. `authority` explains
-marks.
+share. An action is recorded before it starts, and its outcome afterwards. If the process is killed in between, the
+record says "begun". The log keeps the newest actions, up to the queue manager's attribute `acts_kept`. `authority`
+explains marks.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from .operation import Operation, in_operation
 from .process import OpenStore
 from .reports import report_exception
 
-NOT_GOT = {"priority": 0, "persistent": True}  # what a message has not that no get has returned
+NOT_GOT = {"priority": 0, "persistent": True}  # values for a message that did not come from a get
 ActOutcome = Literal["done", "failed"]
-ACTS_REMOVED_MAX = 1000  # at once, where fewer are to be kept than before
+ACTS_REMOVED_MAX = 1000  # at once, after `acts_kept` was lowered
 
 
 class PeopleVerbs(OpenStore):
-    """The part of a store for users' log-ins and acts; `protocol.Store` says what the verbs guarantee."""
+    """The operations on users' log-ins and actions; `protocol.Store` documents them."""
 
     # --- log-ins
 
@@ -67,7 +67,7 @@ class PeopleVerbs(OpenStore):
     @event("end_act", keys="outcome", about=lambda _, __, outcome, *___: [outcome])
     @in_operation()
     def end_act(self, operation: Operation, number: int, outcome: ActOutcome, messages: int | None, error: str) -> None:
-        for row in operation.backend.select(ActRow, id=number):  # more recent ones may have taken its place
+        for row in operation.backend.select(ActRow, id=number):  # newer ones may have replaced it
             operation.backend.save(row._replace(outcome=outcome, messages=messages, error=error))
             operation.durable = True
 
@@ -101,7 +101,7 @@ class PeopleVerbs(OpenStore):
 
 
 def _kept(operation: Operation, key: str) -> str:
-    """The bucket of a user or an address: its own, or a shared one if there are too many."""
+    """Returns the bucket of a user or an address: its own, or a shared one if there are too many."""
     has_room = operation.backend.select(AttemptRow, key=key) or len(operation.backend.select(AttemptRow)) < BUCKETS_MAX
     return key if has_room else shared_key(key)
 

@@ -7,8 +7,8 @@ deadline. After a change the waiters of the queue look one after another, in ord
     removers that name a message or correlation id, then other removers, then browsers
 
 and within a class in the order of arrival, although programs should not rely on that. A browse with lock counts as a
-remover. Each look is one atomic verb of the store, so only one remover gets a message. A waiter that finds no message
-sleeps again. Times are inclusive, and the last look comes before the deadline counts.
+remover. Each look is one atomic operation of the store, so only one remover gets a message. A waiter that finds no
+message sleeps again. Times are inclusive, and the last look comes before the deadline counts.
 
 Changes may come faster than looks. So the waiters of a queue look in rounds: a waiter looks again only after all others
 with a reason to look (a deadline is one) have looked in this round. A change that finds all asleep begins a new round.
@@ -33,7 +33,7 @@ from ..seam.telemetry import Telemetry
 WATCHING = GetOptions(browse="first", wait=math.inf)
 
 Look = Callable[[], tuple[bool, float | None]]
-"""One look: whether it found something, and when to look again though nothing has changed."""
+"""Looks once. Returns whether it found something, and when to look again even if nothing has changed."""
 
 
 @dataclass(slots=True, eq=False)
@@ -42,9 +42,9 @@ class WaitingCall:
 
     Attributes:
         deadline: by `Clock.monotonic`; again_at: by `Clock.now`.
-        changed: something that it has not looked at has happened on its queue.
+        changed: its queue has changed since its last look.
         looked: it has looked in this round, and found nothing.
-        ended: why it is over though nothing was found and the deadline has not come.
+        ended: the error that ends the wait early.
     """
 
     owner: int
@@ -52,7 +52,7 @@ class WaitingCall:
     rank: int
     deadline: float
     bell: Bell
-    changed: bool = True  # before the first look it has seen nothing
+    changed: bool = True  # it has not looked yet
     again_at: float = math.inf
     looking: bool = False
     looked: bool = False
@@ -60,20 +60,20 @@ class WaitingCall:
 
 
 class WaitingRoom:
-    """Where the calls of this process that wait on one store are held and woken."""
+    """Holds and wakes the calls of this process that wait on one store."""
 
     def __init__(self, changes: Changes, host: Host, clock: Clock, telemetry: Telemetry) -> None:
         self._changes, self._host, self._clock, self._telemetry = changes, host, clock, telemetry
-        self._lock = Lock()  # of what follows; nobody sleeps or looks with it
+        self._lock = Lock()  # guards the following; nobody sleeps or looks while holding it
         self._waiters: list[WaitingCall] = []
         self._watchers: list[Bell] = []
         self._subscription = changes.subscribe(self._happened, is_ours=True)
         clock.watch(self._time_jumped)
 
     def wait(self, owner: int, queue: str, options: GetOptions, look: Look) -> None:
-        """Looks until there is something or the wait of `options` is over.
+        """Looks until something is found or the wait of `options` is over.
 
-        Raises: whatever a look raises; why the wait was dismissed.
+        Raises: whatever a look raises, and the error of a dismissal.
         """
         about = {"queue": queue, "browse": options.browse is not None}
         self._telemetry.report("wait_began", {}, about)
@@ -85,9 +85,9 @@ class WaitingRoom:
             self._telemetry.report("wait_ended", ended, {**about, "found": found})
 
     def watch(self, owner: int, queue: str, look: Look) -> None:
-        """Like a browse that waits and never finds anything, but it is not listed as a call that waits.
+        """Waits like a browse that never finds anything, but is not listed as a waiting call.
 
-        Raises: whatever a look raises; why the wait was dismissed.
+        Raises: whatever a look raises, and the error of a dismissal.
         """
         self._wait(owner, queue, WATCHING, look)
 
@@ -97,8 +97,8 @@ class WaitingRoom:
         with AtEnd(self._go, waiter) as again, again:
             with self._lock:
                 self._waiters.append(waiter)
-                self._waiters.sort(key=lambda one: one.rank)  # stable: first come first within a rank
-                self._attend()  # who comes now looks first
+                self._waiters.sort(key=lambda one: one.rank)  # stable: in order of arrival within a rank
+                self._attend()  # a new waiter looks first
             return self._serve(waiter, look)
 
     def _go(self, waiter: WaitingCall) -> None:
@@ -114,7 +114,7 @@ class WaitingRoom:
         self._host.attend(len(self._waiters))
 
     def _ring(self, but: WaitingCall | None = None) -> None:
-        """Something has happened: all who sleep or watch check whether it concerns them."""
+        """Wakes all sleepers and watchers, to check whether an event concerns them."""
         for one in self._waiters:
             if one is not but:
                 one.bell.ring()
@@ -142,17 +142,19 @@ class WaitingRoom:
                         self._begin_round(waiter.queue)
                     waiter.changed, waiter.looking, waiter.looked = False, True, True
                     return
-            # With a reason it is only not its turn: the end of every look wakes it.
+            # If it has a reason, it waits only for its turn: the end of every look wakes it.
             waiter.bell.wait(self._clock.nap(math.inf if has_reason else left))
         raise waiter.ended
 
     def _left(self, waiter: WaitingCall) -> float:
-        """Seconds until it looks again though nothing has changed."""
+        """Returns the seconds until it looks again even if nothing has changed."""
         clock = self._clock
         return min(waiter.deadline - clock.monotonic(), waiter.again_at - clock.now())
 
     def _is_next(self, waiter: WaitingCall) -> bool:
-        """Whether nobody looks, and it is the first by round, rank and arrival of those that have a reason."""
+        """Whether nobody is looking, and this is the first by round, rank and arrival of those with a reason to
+        look.
+        """
         if len(self._waiters) == 1:
             return True
         others = self._on(waiter.queue)
@@ -168,7 +170,7 @@ class WaitingRoom:
     def _look(self, waiter: WaitingCall, look: Look) -> tuple[bool, float | None]:
         found, again_at = look()
         with self._lock:
-            waiter.looking = found  # then it is on its way out, and does not sleep again
+            waiter.looking = found  # if found, it leaves and does not sleep again
             self._ring(but=waiter)
         return found, again_at
 
@@ -176,7 +178,7 @@ class WaitingRoom:
         for waiter in self._on(queue):
             waiter.looked = False
 
-    # --- what wakes
+    # --- events that wake
 
     def _happened(self, happened: Happened) -> None:
         if not isinstance(happened, Change):
@@ -196,10 +198,10 @@ class WaitingRoom:
             self._ring()
 
     def dismiss(self, owner: int, why: InorderError | None = None) -> bool:
-        """Ends the wait of a connection; whether it had one.
+        """Ends the wait of a connection. Returns whether it had one.
 
         Args:
-            why: what the wait raises; None: the connection is ended from outside.
+            why: the error that the wait raises; None: the connection was ended from outside.
         """
         why = why or ConnectionBroken("the connection was closed while this call waited")
         with self._lock:
@@ -209,17 +211,19 @@ class WaitingRoom:
             self._ring()
         return bool(waiting)
 
-    # --- who watches the room
+    # --- watchers, for tests
 
     def is_asleep(self, owner: int) -> bool:
-        """Whether this connection has a call that waits and has nothing left to look at."""
+        """Whether this connection has a waiting call with no reason to look."""
         return any(
             one.owner == owner and not one.looking and one.ended is None and not self._has_reason(one)
             for one in self._waiters
         )
 
     def watch_until(self, holds: Callable[[], bool]) -> None:
-        """Blocks until `holds()`, which is asked whenever anything happens in the room, and all who wait know of it."""
+        """Blocks until `holds()` is true. It is checked whenever anything happens here, once all waiters have been
+        notified.
+        """
         bell = Bell()
         with self._lock:
             self._watchers.append(bell)
@@ -237,6 +241,6 @@ class WaitingRoom:
             return not self._changes.waiting and holds()
 
     def poke(self) -> None:
-        """Something happened that a watcher may wait for."""
+        """Wakes watchers after something that they may wait for."""
         with self._lock:
             self._ring()

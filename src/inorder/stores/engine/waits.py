@@ -1,4 +1,4 @@
-"""Records of waiting calls: the cause of the wait, and the connections in the way (B-31)."""
+"""Records of waiting calls: the cause of the wait, and the connections that block it (B-31)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .process import OpenConnection, OpenHandle
 
 
 class Looks:
-    """The looks of a call that waits, and what the last of them brought."""
+    """The looks of a waiting call, and the outcome of the last one."""
 
     def __init__(self, look: Callable[[], tuple[GetOutcome, float | None]]) -> None:
         self._look = look
         self.outcome: GetOutcome | None = None
 
     def __call__(self) -> tuple[bool, float | None]:
-        """One look: whether it found something, and when to look again though nothing has changed."""
+        """Looks once. Returns whether it found something, and when to look again even if nothing has changed."""
         self.outcome = None
         self.outcome, again_at = self._look()
         return bool(self.outcome.messages), again_at
@@ -32,7 +32,7 @@ class Looks:
 def begin_wait(
     operation: Operation, handle: OpenHandle, outcome: GetOutcome, in_its_way: Sequence[frozenset[int]] | None
 ) -> None:
-    """The connection is about to wait. Raises: OrderDeadlock, everyone in its way waits for it."""
+    """Records that the connection is about to wait. Raises: OrderDeadlock, if all that block it wait for it."""
     connection, backend = handle.connection, operation.backend
     operation.waiter = connection.id
     connection.waits = True
@@ -48,14 +48,14 @@ def begin_wait(
         raise OrderDeadlock("readers wait for messages that other readers hold, in a circle: back out or commit")
 
 
-@decodes("who is in the way of a call")
+@decodes("the connections that block a call")
 def levels_of(text: str) -> list[frozenset[int]]:
-    """Who is in the way at each level, as it is kept. Raises: StoreDamaged."""
+    """Decodes the connections that block a call, by level. Raises: StoreDamaged."""
     return [frozenset(level) for level in json.loads(text)]
 
 
 def end_wait(operation: Operation, connection: OpenConnection) -> None:
-    """Its wait is over: it has something, has given up, or looks again."""
+    """Removes the record of the connection's wait: it has a result, has given up, or looks again."""
     if connection.waits:
         operation.remember(connection, "waits")
         connection.waits = False

@@ -1,4 +1,6 @@
-"""The memory store: the specification. `backend.py` keeps the rows; all verbs are those of every store."""
+"""The memory store, which is the specification. `backend.py` keeps the rows; the operations are those of every
+store.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,11 @@ from .host import MemoryHost
 
 
 class MemoryStore(QueueStore):
-    """A store in this process's memory; gone with the process.
+    """A store in this process's memory, which ends with the process.
 
     Args:
         name: the queue manager's name; it is part of generated ids.
-        clock: where the time comes from.
+        clock: the source of the time.
     """
 
     def __init__(self, name: str = "INORDER", clock: Clock | None = None) -> None:

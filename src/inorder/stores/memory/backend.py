@@ -1,8 +1,8 @@
 """Rows and transactions in this process's memory, and the naive search that is the specification.
 
-Everything is in dictionaries of values that never change themselves; each change of a dictionary is noted, so that it
-can be taken back. The search walks over the messages of a queue in the order of their places and asks the rules about
-each. `_Index` holds what could be found by looking at everything, and is built again from that after a failure.
+Everything is in dictionaries of immutable values. Each change of a dictionary is recorded, so that it can be undone.
+The search goes through the messages of a queue in the order of their places and asks the rules about each. `_Index`
+caches what a scan of everything would find, and is rebuilt after a failure.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _NOTHING: Any = object()
 
 
 class _Counters(NamedTuple):
-    """Of a queue; see `backend.QueueCounters`."""
+    """The counters of a queue; see `backend.QueueCounters`."""
 
     counter: int = 0
     reserved: int = 0
@@ -55,7 +55,7 @@ class _Counters(NamedTuple):
 
 
 class _Index:
-    """What is where: places in order, and by what else messages are looked for."""
+    """Indexes: places in order, and the other keys of messages."""
 
     def __init__(self, rows: Iterable[QueuedMessage]) -> None:
         self.placed: dict[int, list[tuple[Place, int]]] = defaultdict(list)
@@ -98,7 +98,7 @@ class _Index:
 
 
 class MemoryBackend(MemoryBulk):
-    """All rows of a store that is gone with its process.
+    """All rows of a store in memory.
 
     Args:
         manager: the attributes of the queue manager; `name` is its name, which is part of ids.
@@ -109,11 +109,11 @@ class MemoryBackend(MemoryBulk):
         self.is_inside = self.has_happened = False
         self._records: dict[type[Any], dict[tuple[Any, ...], Any]] = {kind: {} for kind in KEY_LENGTHS}
         self._messages: dict[int, QueuedMessage] = {}
-        self._put_by: dict[int, str] = {}  # by the numbers of messages
+        self._put_by: dict[int, str] = {}  # by message number
         self._counters: dict[int, _Counters] = {}
-        self._numbers: dict[str, int] = {}  # of definitions, by their names
-        self._drawn = 0  # not taken back: these numbers are never used again
-        self._steps: list[tuple[dict[Any, Any], Any, Any]] = []  # dictionary, key, and what was there before
+        self._numbers: dict[str, int] = {}  # of definitions, by name
+        self._drawn = 0  # never undone: these numbers are not used again
+        self._steps: list[tuple[dict[Any, Any], Any, Any]] = []  # dictionary, key, and the old value
         self._kept = 0
         self._index: _Index | None = None
         self._put(self._records[ManagerRow], (1,), ManagerRow(1, manager, 1, "", os.urandom(16).hex()))
@@ -141,7 +141,7 @@ class MemoryBackend(MemoryBulk):
         while len(self._steps) > kept and not self.has_happened:
             table, key, before = self._steps[-1]
             if table is self._messages:
-                self._index = None  # it is built again when it is needed
+                self._index = None  # rebuilt when needed
             if before is _NOTHING:
                 table.pop(key, None)
             else:
@@ -151,7 +151,7 @@ class MemoryBackend(MemoryBulk):
         return kept > 0
 
     def _put(self, table: dict[Any, Any], key: Any, value: Any) -> None:
-        """The only method that changes anything."""
+        """Makes every change; no other method changes anything."""
         before = table.get(key, _NOTHING)
         self._steps.append((table, key, before))
         if table is self._messages and self._index is not None:
@@ -234,7 +234,7 @@ class MemoryBackend(MemoryBulk):
     reserved_unseen = 0
 
     def skip_reserved(self) -> None:
-        """What is lost with the process cannot come back without it."""
+        """Nothing to do: numbers are lost only together with the store."""
 
     def state(self, queue: int) -> QueueState | None:
         if queue not in self._counters:
@@ -248,7 +248,7 @@ class MemoryBackend(MemoryBulk):
             reserved,
             depth,
             next_expiry=min((row.expires_at for row in expiring if not row.is_kept), default=None),
-            next_due=None,  # what is due is read from its time on, and needs no change
+            next_due=None,  # due messages become available without a change
             next_lease_end=min(leases, default=None),
             has_edges=any(one.queue == queue and one.levels is not None for one in self._records[WaitRow].values()),
             has_marks=bool(self._records[MarkRow]),
@@ -258,7 +258,7 @@ class MemoryBackend(MemoryBulk):
         )
 
     def check_certain(self, queue: int) -> None:
-        """It is."""
+        """Always correct."""
 
     # --- finding messages
 
@@ -269,7 +269,7 @@ class MemoryBackend(MemoryBulk):
         return self._index
 
     def of_queue(self, queue: int) -> list[QueuedMessage]:
-        """Everything on a queue: in order of place, and behind that what has none, as it came."""
+        """Returns everything on a queue, in order of place, then messages without a place in order of arrival."""
         rows = [self._messages[number] for number in sorted(self.index.numbers("queue", queue))]
         return sorted(rows, key=lambda row: (not row.placed, row.place))
 
@@ -329,7 +329,7 @@ class MemoryBackend(MemoryBulk):
             yield SeenRow(row.place, row.number, is_fitting, cost_of(row.message.properties.text))
 
     def _beside(self, queue: int, reader: Reader, after: Place | None) -> Iterator[QueuedMessage]:
-        """What is behind a place: on levels that were looked at before, what was noted there and what is behind."""
+        """Yields rows after a place; on levels searched before, the noted messages and those after that."""
         for place in reader.passed:
             level = itertools.takewhile(lambda row, rank=place.rank: row.place.rank < rank, self._behind(queue, after))  # type: ignore[misc]
             yield from level
@@ -344,7 +344,7 @@ class MemoryBackend(MemoryBulk):
         return (self._messages[number] for _, number in itertools.islice(places, start, None))
 
     def _chosen(self, row: QueuedMessage, wanted: Wanted, reader: Reader) -> bool:
-        """The match, and the marks that the call passes over."""
+        """Whether a row passes the match and the marks."""
         if not wanted.match.accepts(row.message):
             return False
         return not reader.unmarked or not (
@@ -359,7 +359,7 @@ class MemoryBackend(MemoryBulk):
     def standings(
         self, queue: SearchedQueue, wanted: Wanted, reader: Reader, cursor: Cursor, *, logical: bool
     ) -> Iterator[StrictMatch[QueuedMessage]]:
-        """What takes part in a strict decision, in order of place."""
+        """Returns the candidates of a strict decision, in order of place."""
         rows = (row for row in self._beside(queue.id, reader, None) if not cursor.has_shown(row.place))
         judged = (
             queue.judge(row, wanted, reader, logical=logical) for row in rows if self._chosen(row, wanted, reader)
@@ -407,7 +407,7 @@ class MemoryBackend(MemoryBulk):
     # --- changing messages
 
     def hold_stagings(self, names: Collection[str], *, begins: bool) -> None:
-        """One verb runs at a time: it holds them."""
+        """Nothing to do: one operation runs at a time."""
 
     def arrive(
         self,
@@ -466,7 +466,7 @@ class MemoryBackend(MemoryBulk):
         self._put(self._messages, row.number, _NOTHING)
         if row.number in self._put_by:
             self._put(self._put_by, row.number, _NOTHING)
-        if is_end(row.message) and (expires or row.state is not State.PUT_UNCONFIRMED):  # else it is still to come
+        if is_end(row.message) and (expires or row.state is not State.PUT_UNCONFIRMED):  # else it has not arrived yet
             for one in self.select(EnteredRow, queue=row.queue, group_id=row.message.group_id):
                 self.save(one._replace(reader=None))
 
@@ -569,7 +569,7 @@ def _has(record: Any, where: dict[str, Any]) -> bool:
 
 
 def _is(row: QueuedMessage, where: dict[str, Any]) -> bool:
-    """Whether a message is one that is looked for; see `backend.Backend.rows`."""
+    """Whether a message meets these conditions; see `backend.Backend.rows`."""
     return all(_LOOKED_FOR[name](row, wanted) for name, wanted in where.items())
 
 

@@ -1,4 +1,4 @@
-"""Claims, surveys, stagings and listings in memory: every row is looked at, put in order, and shown."""
+"""Claims, surveys, stagings and listings in memory: they go through all rows in order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..seam.bulk_page import BulkPage
 from ..seam.looking import group_of, logical_key, logical_position, physical_position, unplaced_position
 from ..seam.queued import GOT, QueuedMessage, Reader, as_got, available, is_in_sight, number_of, onlooker, place_of
 from ..seam.records import BULK_COLUMNS, PAGE_BYTES, PAGE_ROWS, BulkRow, Stretch
-from ..seam.surveying import Cut, Shown, cut, looked_for, within
+from ..seam.surveying import Cut, Shown, cut, looked_for, members_from, within
 from ..seam.tables import StagingRow, UnitRow
 from ..seam.views import ListingOrder, LookRequest, OrderView, Position
 
@@ -30,7 +30,7 @@ Behind = tuple[Any, ...]
 
 
 class MemoryBulk(ABC):
-    """The part of the memory backend for what is done with many rows."""
+    """The part of the memory backend for many rows."""
 
     _counters: dict[int, Any]
     _messages: dict[int, QueuedMessage]
@@ -89,7 +89,7 @@ class MemoryBulk(ABC):
     def _shown(
         self, queue: SearchedQueue, reader: Reader, cursor: Cursor, *, logical: bool, strict: bool
     ) -> Iterator[Shown]:
-        """What the browse would show, in order; strictly, of each level what is before its first pending message."""
+        """Returns what the browse would show, in order; strictly, on each level up to its first pending message."""
         blocked: set[int] = set()
         for standing in self.standings(queue, looked_for(logical=logical), reader, cursor, logical=logical):
             level = standing.place.rank
@@ -103,11 +103,11 @@ class MemoryBulk(ABC):
             yield Shown(standing.place, len(members), sum(one.message.length for one in members))
 
     def _members(self, queue: SearchedQueue, reader: Reader, head: QueuedMessage) -> Sequence[QueuedMessage]:
-        """All that can be read of a group, in logical order."""
-        if head.message.group_id == NO_ID:
+        """Returns the readable members of the group that begins here, in logical order."""
+        if group_of(head.message) == NO_ID:
             return [head]
         rows = self.rows(queue=queue.id, group_id=head.message.group_id)
-        return sorted((row for row in rows if available(row, reader) and is_in_sight(row, reader)), key=logical_key)
+        return members_from(head, (row for row in rows if available(row, reader) and is_in_sight(row, reader)))
 
     def stretch_page(
         self, queue: SearchedQueue, reader: Reader, stretch: Stretch, after: Behind
@@ -127,7 +127,7 @@ class MemoryBulk(ABC):
         return BulkPage.of_rows(page), (delivered + count, *found[count - 1][0]) if count < len(found) else None
 
     def _is_in(self, queue: SearchedQueue, row: QueuedMessage, reader: Reader, stretch: Stretch) -> bool:
-        """Whether the stretch shows the message, or the group that begins with it."""
+        """Whether the stretch contains the message, or the group that begins with it."""
         rank_, *where = row.place
         if rank_ != stretch.rank or not stretch.first <= tuple(where) <= stretch.last or not available(row, reader):
             return False
@@ -145,7 +145,7 @@ class MemoryBulk(ABC):
         self._put(self._staged, unit, (*self._staged.get(unit, ()), *rows))
 
     def _messages_of(self, batch: Batch) -> Iterator[Message]:
-        """The messages that the columns are."""
+        """Converts columns to messages."""
         empty = Message()
         for nth, number in enumerate(batch.numbers):
             values = {name: batch.columns[name][nth] for name in STAGED_COLUMNS if name not in KEYS}
@@ -251,7 +251,7 @@ class MemoryBulk(ABC):
 
 
 def _bulk(row: QueuedMessage, among: Iterable[QueuedMessage], delivery: int, now: float) -> BulkRow:
-    """A row in the order of BULK_COLUMNS; the head of its group is looked for among some."""
+    """Converts a message to a row in the order of BULK_COLUMNS, looking for its group's head in `among`."""
     message = as_got(row, now)
     assert message.uid is not None
     values = {name: None if value == NONE.get(name, ...) else value for name, value in message.fields()}
@@ -262,7 +262,7 @@ def _bulk(row: QueuedMessage, among: Iterable[QueuedMessage], delivery: int, now
 
 
 def _head_place(row: QueuedMessage, among: Iterable[QueuedMessage]) -> tuple[int | None, int | None, int | None]:
-    """Where the group stands: its head, the first of them if there are several."""
+    """Returns the place of a group's head, the first if there are several."""
     if row.message.group_id == NO_ID:
         return row.place
     group_id = row.message.group_id
@@ -274,7 +274,9 @@ def _head_place(row: QueuedMessage, among: Iterable[QueuedMessage]) -> tuple[int
 
 
 def _listed(rows: Sequence[QueuedMessage], order: ListingOrder) -> Iterator[tuple[Position, QueuedMessage]]:
-    """Each with its position; in logical order that of the first member of its group, then its own in the group."""
+    """Returns rows with their positions; in logical order by the place of the group's first member, then within the
+    group.
+    """
     firsts: dict[bytes, QueuedMessage] = {}
     for row in sorted((row for row in rows if row.placed), key=logical_key):
         firsts.setdefault(group_of(row.message), row)
@@ -301,7 +303,9 @@ def _position(found: tuple[Position, QueuedMessage]) -> Position:
 
 
 def _oldest_put_at(rows: Sequence[QueuedMessage]) -> float | None:
-    """Of what each holds the lowest number, of what nobody holds the first place of each level."""
+    """Looks at the lowest number of each holder, and at the first place of each level among messages that nobody
+    holds.
+    """
     held: dict[tuple[object, ...], QueuedMessage] = {}
     for row in sorted(rows, key=lambda row: row.number):
         if row.state is not State.UNLOCKED:

@@ -1,4 +1,4 @@
-"""Whether what is in memory is sound: what must be true of its rows, in the words of `stores/sqlite/checks.sql`."""
+"""Checks a store in memory: the conditions of its rows, in the words of `stores/sqlite/checks.sql`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .backend import MemoryBackend
 
 
 def problems(backend: MemoryBackend) -> list[str]:
-    """Everything that is wrong, in words; empty if all is sound."""
+    """Returns all findings in words; empty if there are none."""
     names = {row.id: row.name for row in backend.select(DefinitionRow) if row.type == "local"}
     units = {unit.id for unit in backend.select(UnitRow)}
     found: list[str] = []

@@ -1,4 +1,4 @@
-"""What a process with a store in its memory is to others: nobody else is there."""
+"""The host of a store in memory, which has only this process."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class MemoryHost:
         return True  # it lives as long as the store
 
     def refuse_lost(self) -> None:
-        """A store in memory is of use as long as its process lives."""
+        """Never raises: the store is usable as long as its process lives."""
 
     def disown(self, process: int) -> None:
-        """Nothing: see `own`."""
+        """Nothing to do: see `own`."""
 
     def is_alive(self, process: int) -> bool:
         return True
@@ -45,36 +45,36 @@ class MemoryHost:
         return False
 
     def attend(self, waiting: int) -> None:
-        """Nobody else is there to change anything."""
+        """Nothing to do: no other process can change anything."""
 
     def looked(self, queue: int, name: str) -> None:
-        """As with `attend`."""
+        """Nothing to do, as in `attend`."""
 
     def bell(self, queue: str) -> Bell:
         return Bell()
 
     def sync(self, ticket: int) -> None:
-        """There is no disk."""
+        """Nothing to do: there is no disk."""
 
     @property
     def syncs_quickly(self) -> bool:
         return True
 
     def make_room(self, *, feeds: bool) -> None:
-        """There is no disk."""
+        """Nothing to do: there is no disk."""
 
     def hold(self) -> bool:
         return True
 
     def let_go(self) -> None:
-        """Nobody else is there."""
+        """Nothing to do: there are no other processes."""
 
     @property
     def has_more_to_do(self) -> bool:
         return False
 
     def after(self, step: Callable[[Callable[[], object]], None]) -> None:
-        """Nothing is left to do."""
+        """Nothing to do."""
 
     def check(self, part: int | None) -> tuple[list[str], int]:
         return ([] if part is None else checking.problems(self._backend)), 1
@@ -88,5 +88,5 @@ class MemoryHost:
         )
 
     def close(self) -> None:
-        """What is in memory goes with the object."""
+        """Marks the store as closed; its memory is freed with the object."""
         self.is_closed = True

@@ -18,14 +18,14 @@ class PostgresStore(QueueStore):
     """A store in a schema of a PostgreSQL database, over one connection to it.
 
     Args:
-        url: of libpq, `postgresql://host/database`, with the schema as `?schema=orders`; the store is made there if it
-            is missing, the schema too.
-        name: of the queue manager, if the store is made; it is part of generated ids.
-        clock: where the time comes from.
-        program: by which administrators of the server know the connection.
-        shortcuts: plain requests go the short way; the other way gives the same answers.
+        url: of libpq, `postgresql://host/database`, with the schema as `?schema=orders`. The store, and the schema too,
+            is created there if it is missing.
+        name: of the queue manager, if the store is created; it is part of generated ids.
+        clock: the source of the time.
+        program: the name by which administrators of the server recognize the connection.
+        shortcuts: use the shortcuts for plain requests; the answers are the same without them.
 
-    Raises: ArgumentError, the URL is not valid; StoreError and its kinds, there can be no store, and why.
+    Raises: ArgumentError, if the URL is not valid; StoreError and its kinds, if no store can be opened there.
     """
 
     page_messages = 256

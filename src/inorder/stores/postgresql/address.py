@@ -1,8 +1,8 @@
-"""Where a store in PostgreSQL is: a libpq URL, with the schema that holds it as `?schema=orders`.
+"""The address of a store in PostgreSQL: a libpq URL, with the schema that holds it as `?schema=orders`.
 
-What is shown of it anywhere is made of what libpq has understood, without the parameters that libpq calls secret. A URL
-that it reads in another way than it was meant (an @ or / in a password that is not percent-encoded) is refused, and
-nothing of it is shown.
+An address is only shown as libpq has understood it, without the parameters that libpq calls secret. If libpq reads a
+URL in another way than it was meant (an @ or / in a password that is not percent-encoded), it is refused, and no part
+of it is shown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SCHEMA_NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 URL: Final = re.compile(r"(postgres(?:ql)?://(?:[^@/]*@)?)([^?@]*)(?:\?(.*))?")
 KNOWN: Final = {one.keyword.decode(): one.dispchar.decode() for one in psycopg.pq.Conninfo.get_defaults()}
 SECRETS: Final = {name for name, mark in KNOWN.items() if mark} | {"password"}
-OURS: Final = ("options", "replication")  # what the session is set to is the store's
+OURS: Final = ("options", "replication")  # the store sets these itself
 IN_PLACE: Final = ("user", "host", "port", "dbname")
 PORT_MAX: Final = 65535
 
@@ -31,7 +31,7 @@ class Address(NamedTuple):
     """A store's address.
 
     Args:
-        url: for errors, logs and listings: it never has a password.
+        url: for errors, logs and listings; it never has a password.
         parameters: for libpq, secrets included.
         schema: the PostgreSQL schema that holds the store.
     """
@@ -48,7 +48,7 @@ class Address(NamedTuple):
 
 
 def parse(url: str) -> Address:
-    """The address that a URL means. Raises: ArgumentError."""
+    """Parses a URL. Raises: ArgumentError."""
     found = URL.fullmatch(url)
     if found is None or not url.isprintable():
         raise _bad("with @ as %40 and / as %2F in a user or password")
@@ -75,7 +75,7 @@ def _check_name(name: str, *, tells: bool) -> None:
 
 
 def _understood(url: str) -> dict[str, str]:
-    """What libpq makes of it. Its own complaints are not passed on: they quote the URL."""
+    """Parses a URL with libpq. Its error messages are not passed on, because they quote the URL."""
     try:
         parameters = {name: str(value) for name, value in conninfo_to_dict(url).items() if value is not None}
     except (psycopg.Error, UnicodeError):
@@ -103,6 +103,6 @@ def _shown(parameters: dict[str, str], schema: str) -> str:
 
 
 def _bad(how: str) -> ArgumentError:
-    """The error for a URL. It shows nothing of it: what is wrong may be that its password stands elsewhere."""
-    allowed = f"a URL as postgresql://user@host/database?schema=name, {how}"
+    """Returns the error for a URL. It shows no part of the URL, because a password may be in the wrong place."""
+    allowed = f"a URL like postgresql://user@host/database?schema=name, {how}"
     return ArgumentError(f"store must be {allowed}", argument="store", value="(not shown)", allowed=allowed)

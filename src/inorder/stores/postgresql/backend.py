@@ -1,15 +1,16 @@
-"""Rows and transactions in PostgreSQL: what differs from other SQL databases, which is who may change what when.
+"""Rows and transactions in PostgreSQL: what differs from other SQL databases, mainly the locks.
 
-Many transactions run at once. What belongs to a queue changes under the lock of its tally row alone, and a writing verb
-takes that lock with the statement by which it comes to the queue: numbers of a queue become visible in the order in
-which they were drawn (B-5), and all that a verb has seen of the queue stays true until it ends. Staging does not change
-a queue: it shares a lock of the row that only a removal waits for, and holds its own unit's row. Verbs that are alone
-(`backend.OperationKind`) hold the queue manager's row before; who waits for whom is looked at under a lock of its own.
+Many transactions run at once. The rows of a queue change only under the lock of its tally row, and a writing operation
+takes that lock with the statement that reads the queue. So numbers of a queue become visible in the order in which they
+were drawn (B-5), and everything that an operation has seen of the queue stays true until it ends. Staging does not
+change a queue: it takes a shared lock of the row, which only blocks a removal, and locks its own unit's row. Operations
+that are alone (`backend.OperationKind`) lock the queue manager's row first; deadlocks of readers are detected under a
+lock of its own.
 
-On a queue that keeps no order plain puts and gets are *together* (together.py): any number of them share an advisory
-lock, and none locks the row. To lock such a queue a verb locks its row, then takes that advisory lock exclusively
-(lock_queues in functions.sql): verbs that were together have ended, no other begins, and what they have counted is in
-the row. From there on all is as on any other queue.
+On a queue that keeps no order, plain puts and gets are *together* (together.py): any number of them share an advisory
+lock, and none locks the row. To lock such a queue, an operation locks its row and then takes that advisory lock
+exclusively (lock_queues in functions.sql): operations that were together have then ended, no others begin, and their
+counts are in the row. From there on everything is as on any other queue.
 """
 
 from __future__ import annotations
@@ -43,12 +44,12 @@ from .together import GRANTED, STATEMENTS_TOGETHER, TOGETHER_BEHIND, Together
 if TYPE_CHECKING:
     from .engine import PostgresEngine
 
-INSERTED_MAX: Final = 1000  # rows by one statement
-INSERTED_BYTES: Final = 1 << 24  # by one, where there is more than one row
+INSERTED_MAX: Final = 1000  # rows in one statement
+INSERTED_BYTES: Final = 1 << 24  # in one statement with more than one row
 # For so many verbs like this one numbers are drawn, or a queue's reserved: the transaction is synchronous.
 AHEAD: Final = 100
 DRAWN_MAX: Final = 100_000
-SKIPPED: Final = 1_000_000  # of the numbers that name things, and of places, where a server has lost some
+SKIPPED: Final = 1_000_000  # names' numbers and places to skip when a server has lost some
 PERSISTENT: Final = Message.FIELDS["persistent"].index
 GOT_PERSISTENT: Final = GOT_COLUMNS.split(", ").index("m.persistent")
 STOPPED: Final = -1  # the revision of a queue whose queue manager was stopped
@@ -59,27 +60,29 @@ class PostgresBackend(SqlBackend):
     """See the module, and `SqlBackend`.
 
     Attributes:
-        stopped: whether the queue manager was stopped, as far as this process has seen.
+        stopped: whether the queue manager was stopped, as far as this process knows.
     """
 
-    # A standby may lack a reservation when it takes over, if somebody cancelled the wait for it (link.py).
+    # When a standby takes over it may lack a reservation, if somebody cancelled the wait for it (link.py).
     reserved_unseen = SKIPPED
     stopped = _appends = _is_whole = _is_kept = False
     _was_refused = False  # a lock that was out of order
-    _is_first = False  # nothing had run before the verb came to the queue that it takes to be as it was
-    _only: StatementResult | None = None  # the put that may be all that the verb does; on another queue it does nothing
-    _restarts: tuple[float, int] | None = None  # when a unit of work begins, and which, once the put is on its way
-    _asked: dict[int, StatementResult]  # queues that are locked, and how they are, before the verb comes to them
-    _given: Sequence[int] = ()  # what the queue is taken to be on which something may arrive
-    has_own_clock = False  # the store was given a clock: deadlines are judged by it
-    _whole: set[int]  # queues that the statement by which a message arrived has locked and counted
-    _gone: Mapping[int, int]  # how many messages the statements that took them away have counted, by queue
+    _is_first = False  # nothing had run before the operation guessed its queue
+    _only: StatementResult | None = (
+        None  # the put that may be the whole operation; if the guess is wrong, it does nothing
+    )
+    _restarts: tuple[float, int] | None = None  # when a unit of work begins, and which, once the put has been sent
+    _asked: dict[int, StatementResult]  # the states of queues locked in advance
+    _given: Sequence[int] = ()  # the guess about the queue on which a message may arrive
+    has_own_clock = False  # the store was given a clock, which decides deadlines
+    _whole: set[int]  # queues locked and counted by the statement that inserted a message
+    _gone: Mapping[int, int]  # messages already counted by the statements that removed them, by queue
 
     def __init__(self, engine: PostgresEngine, name: str, *, shortcuts: bool = True) -> None:
         super().__init__(engine, name, shortcuts=shortcuts)
         self._known, self._together, self._fronts, self._session = Known(), Together(), Fronts(), engine
-        self._behind: set[int] = set()  # queues that are searched behind their fronts
-        self._look: tuple[int, StatementResult] | None = None  # on which queue, and index entries read before
+        self._behind: set[int] = set()  # queues whose search begins at their fronts
+        self._look: tuple[int, StatementResult] | None = None  # the queue, and the index entries read before
 
     def begin(self, kind: OperationKind) -> None:
         self._kind, self._locked, self._has_all, self._together.queue = kind, set[int](), False, None
@@ -101,14 +104,14 @@ class PostgresBackend(SqlBackend):
             raise QueueManagerStopping(f"queue manager {self.codec.name} has been stopped")
 
     def common_time(self, now: float) -> float:
-        """The server's, for machines have clocks of their own; of a store with a clock that was given, that one."""
+        """The server's time, because machines have clocks of their own; with a clock that was given, that clock's."""
         if self.has_own_clock:
             return now
         time: float = self.value("SELECT extract(epoch FROM clock_timestamp())::double precision")
         return time
 
     def stop(self, stopped: bool) -> None:
-        """Inside a verb: the queue manager was stopped, or started again."""
+        """Inside an operation: records that the queue manager was stopped, or started again."""
         self.engine.execute(self.sql["set stopped"], (stopped,))
         self.stopped = stopped
 
@@ -129,7 +132,7 @@ class PostgresBackend(SqlBackend):
     ) -> int:
         quiet = set(changed)
         quiet.difference_update(map(_queue_of_counters, counts))
-        if quiet:  # the row of a queue tells those who wait that it has changed, should nobody else (watch.py)
+        if quiet:  # the row of a queue shows waiting calls the change if no notification does (watch.py)
             self.engine.run(self.sql["touch queues"], (self.engine.array(sorted(quiet)),))
         if reserves:
             counts = [self._reserved_ahead(each) for each in counts]
@@ -137,18 +140,18 @@ class PostgresBackend(SqlBackend):
         self._hear()
         if self._look is not None:
             self._end_look(*self._look, taken=sum(abs(each.added) for each in counts))
-        # A verb that is in nobody's way waits for the disk in the commit itself, which saves a transaction.
+        # An operation that blocks nobody waits for the disk in the commit itself, which saves a transaction.
         at_once = durable and (self._session.is_durable or self._is_in_nobodys_way())
         heard = [queue for queue in changed if self.noted.get(queue, HEARD) & HEARD]
         commits = super().commit((), heard, reserves=reserves or at_once, durable=durable)
-        if self._kind.writes and self._kind.alone:  # it may have changed the catalog
+        if self._kind.writes and self._kind.alone:  # the catalog may have changed
             self._known.forget()
         elif self._writes:
             self._known.commit(counts, self.noted)
         return commits
 
     def _hear(self) -> None:
-        """What was taken for granted is so, or nothing else was done. Raises: SerializationFailure, it is not."""
+        """Checks that the guesses were right, unless nothing else depends on them. Raises: SerializationFailure."""
         self._restart()
         last = self._session.last
         if last is not None and last is not self._only:
@@ -167,11 +170,11 @@ class PostgresBackend(SqlBackend):
         return each._replace(reserved=min(each.reserved + more, COUNTED_MAX))
 
     def _is_in_nobodys_way(self) -> bool:
-        """Whether nobody waits while this verb keeps the locks that it has."""
+        """Whether nobody waits for the locks of this operation."""
         return self._together.queue is not None or (bool(self._locked) and self._known.is_alone(self._locked))
 
     def _count(self, counts: Sequence[QueueCounters]) -> None:
-        """The counters of queues, where this verb has left them; some have been counted by what has changed them."""
+        """Writes the counters of queues, except those that other statements have already counted."""
         for queue, counter, reserved, difference, arrived in counts:
             done = queue in self._whole
             added, arriving = difference - done + self._gone.get(queue, 0), arrived - done
@@ -226,8 +229,8 @@ class PostgresBackend(SqlBackend):
         return found
 
     def _take_one(self, name: str, *, synchronously: bool) -> Sequence[tuple[Any, ...]]:
-        """By the statement that also does what was held back, and makes the commit synchronous if the message is
-        persistent.
+        """Takes a message by a statement that also does the held-back work, and makes the commit synchronous if the
+        message is persistent.
         """
         level = self._session.commits_at(synchronously)
         found = self._found_as_known(name, (*self._given, level))
@@ -236,17 +239,19 @@ class PostgresBackend(SqlBackend):
         return found
 
     def _found_as_known(self, name: str, values: Sequence[Any]) -> Sequence[tuple[Any, ...]]:
-        """Raises: SerializationFailure, the queue is not as it was taken to be."""
+        """Raises: SerializationFailure, if the queue is not as it was guessed."""
         answer = self._session.run(self.sql[name], values)
         self._known.told(self._given[0], answer)
         return answer.fetchall()
 
     def change(self, sql: str, values: Any, expected: int = 1) -> None:
-        """The server counts, and fails if there are more or less: nobody has to wait for the answer."""
+        """The server checks the number of rows and fails if it is wrong, so nobody has to wait for the answer."""
         self.engine.run(counted(sql, len(values) + 1), (*values, expected))
 
     def insert(self, name: str, values: Sequence[Any]) -> None:
-        """As arrays, one for each column: a statement with few values is soon read, however many rows there are."""
+        """Inserts arrays, one for each column: a statement with few parameters is parsed fast, however many rows there
+        are.
+        """
         sql = self.sql[name]
         width = len(in_arrays(sql).kinds)
         columns = [values[column::width] for column in range(width)]
@@ -255,7 +260,7 @@ class PostgresBackend(SqlBackend):
         block = in_arrays(sql, appends=self._appends and name in ARRIVALS, alike=alike)
         for begin in range(0, count, INSERTED_MAX):
             self._insert(block, [column[begin : begin + INSERTED_MAX] for column in columns])
-            self._session.send()  # it is at work on these while the next are packed
+            self._session.send()  # the server works on these while the next are packed
 
     def _insert(self, block: RowsInsert, columns: Sequence[Sequence[Any]]) -> None:
         given = [
@@ -270,7 +275,7 @@ class PostgresBackend(SqlBackend):
             self.engine.run(block.text, given)
 
     def restart_unit(self, unit: int, now: float) -> None:
-        """In vain it does no harm: so it follows what was held back, which may become a put."""
+        """Harmless if the record is missing, so it can follow the held-back statement, which may become a put."""
         self._restarts = now, unit
         if not self._session.holds_back:
             self._restart()
@@ -294,14 +299,14 @@ class PostgresBackend(SqlBackend):
             self._lock_at_once("lock queues at once", self.engine.array([queue]))
         may_share = partial(self._may_share, queue)
         if queue not in self._in_vain and queue not in self._asked:
-            looks = not (self._looks + 1) % LOOKED_FOR  # as the next verb does, in `SqlBackend.state`
+            looks = not (self._looks + 1) % LOOKED_FOR  # as the next operation does, in `SqlBackend.state`
             guess = self._known.guess(queue, looks=looks, may_share=may_share)
             if guess is not None:
                 return self._taken(queue, guess)
         if not kind.writes:
             found = super().state(queue)
         elif kind.beside:
-            if queue in self._in_vain:  # what looks for more sees the state before a wait for the lock
+            if queue in self._in_vain:  # a statement that looks for more sees the state before the wait for the lock
                 self.engine.run(self.sql["lock queue beside"], (queue,))
             found = super().state(queue)
         elif may_share():
@@ -317,7 +322,7 @@ class PostgresBackend(SqlBackend):
             raise Passing("what the verb took for granted is not known to be so")
 
     def _search_behind(self, queue: int, *, gets: bool) -> None:
-        """A verb has come to a queue: how it searches there, and whether it looks how far it goes."""
+        """Decides how an operation searches a queue, and whether it measures how far the search goes."""
         has_fronts, goes_without = self.noted[queue] & FRONTS, False
         if self._together.queue is not None:
             if has_fronts:
@@ -336,7 +341,7 @@ class PostgresBackend(SqlBackend):
                 self._session.substitute(BEHIND)
 
     def _end_look(self, queue: int, before: StatementResult, taken: int) -> None:
-        """A get has looked how much of the index it reads."""
+        """Measures how many index entries a get has read, and sets or deletes the queue's fronts."""
         ((after,),) = self.engine.run(self.sql["index entries read"]).fetchall()
         is_far = after - before.fetchall()[0][0] > ENTRIES_MAX + 2 * taken
         if is_far:
@@ -355,7 +360,7 @@ class PostgresBackend(SqlBackend):
     def read(self, rows: Sequence[QueuedMessage], most: int | None = None) -> Sequence[QueuedMessage]:
         if most is not None or len(rows) < 2:
             return super().read(rows, most)
-        asked = [self.engine.run(self.sql["message by number"], (row.number,)) for row in rows]  # all of them in one go
+        asked = [self.engine.run(self.sql["message by number"], (row.number,)) for row in rows]  # all in one round trip
         return [row._replace(message=self._full(row.number, one)) for row, one in zip(rows, asked, strict=True)]
 
     def _full(self, number: int, answer: StatementResult) -> Message:
@@ -367,7 +372,7 @@ class PostgresBackend(SqlBackend):
         return self._kind.together and self._together.may_come(queue, feeds=self._kind.feeds)
 
     def _taken(self, queue: int, guess: Guess) -> QueueState:
-        """What a queue is taken to be; the server is going to say whether it is so."""
+        """Returns the guess about a queue, which the server will confirm or refuse."""
         state, attention, _, is_shared, appends = guess
         self._looks += attention & ~FRONTS != 0
         self._is_first = self._session.last is None and not self._session.holds_back
@@ -390,7 +395,7 @@ class PostgresBackend(SqlBackend):
         return state
 
     def _ask(self, queue: int, name: str, given: Sequence[Any]) -> None:
-        """Asks whether a queue is what it is taken to be."""
+        """Asks the server whether a queue is as guessed."""
         self._known.told(queue, self.engine.run(self.sql[name], given))
         self._restart()
 
@@ -407,7 +412,7 @@ class PostgresBackend(SqlBackend):
             super().arrive_whole(name, values)
 
     def _come_together(self, queue: int) -> QueueState:
-        """The queue, which nobody has locked, and nobody locks until the verb ends; a put has drawn a number."""
+        """Reads the queue without locking it. Nobody locks it until the operation ends. A put draws a number, too."""
         run, feeds = self.engine.run, self._kind.feeds
         self._together.queue = queue
         run(self.sql["enter unordered queue"], (queue,))
@@ -431,14 +436,14 @@ class PostgresBackend(SqlBackend):
         return found
 
     def _lock(self, queue: int) -> QueueState | None:
-        """The queue, which nobody else changes until the verb ends."""
+        """Reads and locks the queue; nobody else changes it until the operation ends."""
         if queue in self._in_vain:
             self._lock_queues([queue])
             unordered = self.engine.run(self.sql["unordered queues"], (self.engine.array([queue]),))
             found, keeps_order = super().state(queue), not unordered.fetchall()
         else:
             keeps_order, found = self._together.knows(queue), None
-            for _ in range(3):  # it may have changed until it was locked as the other kind, and then not again
+            for _ in range(3):  # its kind may change before the lock, but not after it
                 if found is None:
                     keeps_order = not keeps_order
                     found = self._locked_as(queue, keeps_order=keeps_order)
@@ -451,7 +456,7 @@ class PostgresBackend(SqlBackend):
         return found
 
     def _locked_as(self, queue: int, *, keeps_order: bool) -> QueueState | None:
-        """The queue, locked, if it keeps its order, or keeps none."""
+        """Locks the queue as one that keeps its order, or keeps none."""
         self.here = "queue state locked"
         if not keeps_order:
             self._lock_queues([queue])
@@ -467,7 +472,7 @@ class PostgresBackend(SqlBackend):
         if self._kind.writes:
             queues = [queue for (queue,) in self.engine.run(self.sql["queues of unit"], (unit,))]
             self._lock_queues(queues)
-            for queue in queues:  # with what comes next: nobody waits for that alone
+            for queue in queues:  # sent with the next statement, without a round trip of its own
                 if queue not in self.noted and queue not in self._in_vain:
                     name = "queue state together" if self._together.knows(queue) else "queue state locked"
                     self._asked[queue] = self.engine.run(self.sql[name], (queue,))
@@ -479,24 +484,24 @@ class PostgresBackend(SqlBackend):
             named = (self.engine.array(missing),)
             if self._is_out_of_order(missing[0]):
                 self._lock_at_once("lock queues at once", *named)
-            self.engine.run(self.sql["lock queues"], named)  # who is together on one of them waits for nobody
+            self.engine.run(self.sql["lock queues"], named)  # operations that are together wait for nobody
             self._locked.update(missing)
 
     def _lock_at_once(self, name: str, *values: Any) -> None:
-        """Raises: LockNotAvailable, another transaction has one of the locks."""
+        """Raises: LockNotAvailable, if another transaction has one of the locks."""
         if self.value(self.sql[name], *values):
             raise errors.LockNotAvailable("a queue is locked by others, and was to be locked out of order")
 
     def _is_out_of_order(self, queue: int) -> bool:
-        """Whether a queue behind it is locked already.
+        """Whether a queue with a higher number is already locked.
 
-        In the order of their numbers two transactions never wait for each other. Out of order nobody is waited for: if
-        another one has the lock, the verb is run again, and locks all queues first.
+        In the order of their numbers, two transactions never wait for each other. Out of order an operation waits for
+        nobody: if another has the lock, the operation is run again, and locks all queues first.
         """
         return not (self._has_all or self._kind.beside) and max(self._locked, default=queue) > queue
 
     def clear(self, queue: int) -> None:
-        self.engine.run(self.sql["lock queue alone"], (queue,))  # the queue may be about to go
+        self.engine.run(self.sql["lock queue alone"], (queue,))  # the queue may be about to be deleted
         super().clear(queue)
 
     def hold_stagings(self, names: Collection[str], *, begins: bool) -> None:
@@ -527,10 +532,10 @@ class PostgresBackend(SqlBackend):
                 raise Passing("more numbers are to be reserved")
         self._appends = appends and not is_shared
         if self._appends and is_held and len(rows) > 1 and self._known.is_alone([queue.id]):
-            self._session.run_held_back()  # the server looks while the rows are packed; with others about, the lock
-            self._known.ask(queue.id, self._session.pipeline)  # would be held as long
+            self._session.run_held_back()  # the server works while rows are packed; with others active
+            self._known.ask(queue.id, self._session.pipeline)  # that would hold the lock as long
         if self._appends and first_number is not None:
-            first_number -= queue.id in self._whole  # the server adds a counter that has counted that message already
+            first_number -= queue.id in self._whole  # the server adds a counter that already includes that message
         self._is_kept = bool(rows[0][PERSISTENT]) and unit is None
         self.arrivals = APPENDED if self._appends else ARRIVALS
         if first_number is not None:
@@ -554,7 +559,7 @@ class PostgresBackend(SqlBackend):
         super().revise(queues)
 
     def _note_order(self, queue: int, *, keeps_order: bool) -> None:
-        """Nobody is on the queue while this changes."""
+        """Records whether the queue keeps its order; nobody uses the queue while this changes."""
         kept_order = not self.engine.run(self.sql["unordered queues"], (self.engine.array([queue]),)).fetchall()
         if kept_order is not keeps_order:
             self._lock_queues([queue])

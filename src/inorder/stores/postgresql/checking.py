@@ -1,4 +1,4 @@
-"""Whether a store in PostgreSQL is sound: what `sql.checking` finds in its tables."""
+"""Checks a store in PostgreSQL: `sql.checking` for its tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .statements import STATEMENTS, TABLES, checks
 
 
 class PostgresSource:
-    """See `sql.checking.CheckedDatabase`. Its user has the connection to itself."""
+    """See `sql.checking.CheckedDatabase`. Nobody else uses the connection meanwhile."""
 
     tables: Mapping[str, Table] = TABLES
     sql: Mapping[str, str] = STATEMENTS
@@ -44,5 +44,5 @@ class PostgresSource:
 
 
 def parts() -> list[Part]:
-    """The parts of a check."""
+    """Returns the parts of a check."""
     return parts_of(checks().values())

@@ -30,8 +30,8 @@ IGNORE_GROUPS = "SELECT set_config('inorder.groups', 'off', true)"
 class PostgresEngine:
     """See `sql.engine.Engine`.
 
-    A writing transaction locks what it changes queue by queue (`backend.py`); one about the catalog is alone among its
-    kind. A commit is not waited for until it is on disk, unless it reserves numbers: `sync` does that.
+    A writing transaction locks queue by queue (`backend.py`); only one about the catalog runs at a time. A commit does
+    not wait for the disk unless it reserves numbers: `sync` waits.
     """
 
     def __init__(self, link: Link) -> None:
@@ -41,7 +41,7 @@ class PostgresEngine:
         self.has_triggers = False
         self.has_happened = False
         self._commits = self._writes = False
-        self._granted: Mapping[str, str] | None = None  # what runs in another way, or alone; None: nothing does
+        self._granted: Mapping[str, str] | None = None  # by `restrict` or `substitute`
         self._is_restricted = False
         self._first: Callable[[], object] | None = None
 
@@ -63,19 +63,19 @@ class PostgresEngine:
         return self._link.scan(self._as_granted(sql), values)
 
     def hold_back(self, first: Callable[[], object]) -> None:
-        """Before anything else runs in this transaction, or it is committed, this does."""
+        """Runs this later, before anything else in this transaction or before its commit."""
         if self._first is not None:
             self.run_held_back()
         self._first = first
 
     def commits_at(self, synchronously: bool) -> str:
-        """The caller sets `synchronous_commit` of this transaction to this value."""
+        """Records that the caller sets `synchronous_commit` of this transaction to this value."""
         self._link.is_durable = synchronously
         return self._link.flush_level if synchronously else "off"
 
     @property
     def is_durable(self) -> bool:
-        """Whether that was asked for."""
+        """Whether the commit will wait for the disk."""
         return self._link.is_durable
 
     @property
@@ -84,7 +84,7 @@ class PostgresEngine:
 
     @property
     def last(self) -> StatementResult | None:
-        """The answer to what this transaction has sent last; None: it has sent nothing yet."""
+        """The answer to the statement sent last in this transaction; None: none was sent yet."""
         return self._link.last
 
     @property
@@ -92,37 +92,37 @@ class PostgresEngine:
         return self._first is not None
 
     def withdraw(self) -> bool:
-        """What was held back does not run: the caller does its work. Returns: whether there was something."""
+        """Drops the held-back statement, whose work the caller does. Returns whether there was one."""
         held, self._first = self._first is not None, None
         return held
 
     def run_held_back(self) -> None:
-        """What was held back does run."""
+        """Runs the held-back statement."""
         first, self._first = self._first, None
         if first is not None:
             first()
 
     def block(self) -> None:
-        """The transaction may have savepoints."""
+        """Makes savepoints possible in the transaction."""
         self._link.block()
 
     def send(self) -> None:
-        """What was executed goes to the server; nobody waits for it."""
+        """Sends what was executed to the server, without waiting."""
         self._link.pipeline.send()
 
     def restrict(self, granted: Mapping[str, str]) -> None:
-        """Until the transaction ends only these statements run, in the form given here; any other one is `Passing`."""
+        """Allows only these statements, in this form, until the transaction ends; any other one raises `Passing`."""
         self._granted, self._is_restricted = granted, True
 
     def substitute(self, others: Mapping[str, str]) -> None:
-        """Until the transaction ends these statements run in the form given here."""
+        """Runs these statements in this form until the transaction ends."""
         self._granted = others
 
     def _as_granted(self, sql: str) -> str:
         if self._granted is None:
             return sql
         if self._is_restricted and sql not in self._granted:
-            raise Passing("the verb does more than others on its queue let it")
+            raise Passing("the operation does more than may run together with others")
         return self._granted.get(sql, sql)
 
     def changes(self) -> int:
@@ -143,11 +143,11 @@ class PostgresEngine:
     # --- groups, and fronts
 
     def follow_fronts(self) -> None:
-        """Until the transaction ends what becomes available moves them back (fronts.sql)."""
+        """Lets messages that become available move the fronts back, until the transaction ends (fronts.sql)."""
         self._link.execute(FOLLOW_FRONTS)
 
     def follow_groups(self) -> None:
-        """Until the transaction ends."""
+        """Enables the triggers for groups, until the transaction ends."""
         self._link.execute(FOLLOW_GROUPS)
         self.has_triggers = True
 
@@ -178,7 +178,7 @@ class PostgresEngine:
             points.reached("begun")
 
     def commit(self, changed: Collection[int], *, reserves: bool, durable: bool) -> int:
-        """The end travels with what changes last, the word to those who wait, and the flush, in one go."""
+        """Sends the end with the last changes, the notifications and the flush, in one round trip."""
         self.run_held_back()
         link = self._link
         if not self._writes:
@@ -187,7 +187,7 @@ class PostgresEngine:
             self._in_use.release()
             return link.commits
         if reached := points.reached:
-            link.pipeline.wait_for_all()  # written is what the server has
+            link.pipeline.wait_for_all()  # the server has executed everything
             reached("written")
         self._commits = True
         link.commit(durably=reserves, flushes=durable, wakes=changed)
@@ -232,5 +232,5 @@ class PostgresEngine:
 
 
 def _is_answer(error: BaseException) -> bool:
-    """Whether it is the server's answer to a statement: it has come where it belongs, and others can follow."""
+    """Whether it is the server's answer to a statement: it was read in its place, and others can follow."""
     return isinstance(error, psycopg.Error) and error.sqlstate is not None and not is_lost(error)

@@ -1,4 +1,4 @@
-"""What PostgreSQL reports, in the words of our errors. None of them shows a password."""
+"""Translates PostgreSQL's errors into ours. None of them shows a password."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from .address import Address
 
 Kinds = tuple[type[psycopg.Error], ...]
-# Nothing of the verb has happened, and what was in its way has gone.
+# The operation has changed nothing, and whatever blocked it has gone.
 PASSING: Final[Kinds] = (errors.DeadlockDetected, errors.SerializationFailure, errors.LockNotAvailable)
-ENDS_SESSION: Final = ("FATAL", "PANIC")  # how the server calls an error with which it closes the connection
+ENDS_SESSION: Final = ("FATAL", "PANIC")  # the severity of errors with which the server closes the connection
 FULL: Final[Kinds] = (errors.DiskFull, errors.OutOfMemory, errors.ConfigurationLimitExceeded)
 DAMAGED: Final[Kinds] = (
     psycopg.IntegrityError,
@@ -29,7 +29,7 @@ DAMAGED: Final[Kinds] = (
     errors.UndefinedColumn,
     errors.UndefinedFunction,
 )
-# By kind: our error, and what is said of the store at an address, with what the server said.
+# By kind: our error, and its text about the store at an address, with the server's text.
 TEXTS: Final[tuple[tuple[Kinds, type[StoreError], str], ...]] = (
     (FULL, StoreFull, "the server of {at} has no room ({said}); the call has changed nothing. Get or delete messages, "
      "or free some space there."),
@@ -43,7 +43,7 @@ TEXTS: Final[tuple[tuple[Kinds, type[StoreError], str], ...]] = (
 
 @contextmanager
 def told_as_ours(address: Address) -> Iterator[None]:
-    """Raises our error instead of PostgreSQL's; others go through as they are."""
+    """Raises ours instead of PostgreSQL's error; other exceptions pass unchanged."""
     try:
         yield
     except psycopg.Error as error:
@@ -51,7 +51,7 @@ def told_as_ours(address: Address) -> Iterator[None]:
 
 
 def fault(address: Address, error: psycopg.Error) -> InorderError | Passing:
-    """The error to raise instead of one of PostgreSQL's."""
+    """Returns the error to raise instead of one of PostgreSQL's."""
     said = _said(error)
     if isinstance(error, PASSING):
         return Passing(said)
@@ -66,7 +66,7 @@ def fault(address: Address, error: psycopg.Error) -> InorderError | Passing:
 
 
 def replaced(address: Address) -> StoreError:
-    """The error to raise where another store is at the address, or none."""
+    """Returns the error for another store, or none, at the address."""
     return StoreError(
         f"{address} was dropped, or restored, while it was open: the store that was opened is gone. Close it, and open "
         "it again.",
@@ -76,7 +76,7 @@ def replaced(address: Address) -> StoreError:
 
 
 def unreachable(address: Address, error: psycopg.Error) -> StoreError:
-    """The error to raise where there has been no connection: libpq's words, whatever it was, say why."""
+    """Returns the error for a failed connection, with libpq's reason."""
     return StoreError(f"{address} cannot be reached: {_said(error)}", path=str(address))
 
 
@@ -86,7 +86,7 @@ def _said(error: psycopg.Error) -> str:
 
 
 def is_lost(error: psycopg.Error) -> bool:
-    """Whether the connection is gone with it: the server says so, or libpq has no answer at all."""
+    """Whether the connection is lost too: the server says so, or libpq has no answer at all."""
     if error.diag.severity_nonlocalized in ENDS_SESSION:
         return True
     return isinstance(error, psycopg.OperationalError) and error.sqlstate is None

@@ -1,4 +1,4 @@
-"""What a process with a store in PostgreSQL is to others: an owner with an advisory lock, and who syncs."""
+"""The host of a store in PostgreSQL: it holds an advisory lock as its owner lock, and syncs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PostgresHost:
     def __init__(self, link: Link, backend: PostgresBackend) -> None:
         self._link, self._backend = link, backend
         self._sweeping = TryLock()
-        self._number = 0  # of the store, which tells it from one that is restored at its address
+        self._number = 0  # of the store; it differs after a restore at the same address
         self.store: OpenStore | None = None
         self.watch: PostgresWatch | None = None
         self.is_closed = False
@@ -49,7 +49,7 @@ class PostgresHost:
         self._backend.stop(value)
 
     def run(self) -> tuple[bool, str, bool]:
-        """Inside a verb: a server that has crashed, or was promoted, has emptied the table `run`."""
+        """Inside an operation. A server that has crashed, or was promoted, has emptied the table `run`."""
         refuse_upgraded(self._link)
         execute, sql = self._link.execute, self._backend.sql
         others = [one for (one,) in execute(sql["all processes"])]
@@ -62,9 +62,9 @@ class PostgresHost:
         return is_start or has_lost, "postgresql", has_lost
 
     def refuse_lost(self) -> None:
-        """Raises: StoreError with `must_reopen`, the store was dropped, perhaps to be restored.
+        """Raises: StoreError with `must_reopen`, if the store was dropped, perhaps to be restored.
 
-        The server sees to its files. If the connection is lost, the next call says so.
+        The server takes care of its files. If the connection is lost, the next call reports it.
         """
         assert self.store is not None
         with self.store.lock, contextlib.suppress(ConnectionBroken), told_as_ours(self._link.address):
@@ -85,12 +85,12 @@ class PostgresHost:
             self._link.execute(self._backend.sql["unlock own process"], (process,))
 
     def is_alive(self, process: int) -> bool:
-        """Inside a verb."""
+        """To be called inside an operation."""
         ((is_free,),) = self._link.execute(self._backend.sql["process is dead"], (process,))
         return not is_free
 
     def process_of(self, process: int) -> int | None:
-        """Inside a verb: the number of the process on its own machine, which may be another one."""
+        """Inside an operation: returns the id of the process on its own machine, which may be another one."""
         return self.peer(process).process
 
     def peer(self, process: int) -> Peer:
@@ -101,10 +101,10 @@ class PostgresHost:
     # --- waits
 
     def attend(self, waiting: int) -> None:
-        """Each of them has a bell, which knows for how long: `bell`."""
+        """Nothing to do: each waiting call has a bell, see `bell`."""
 
     def looked(self, queue: int, name: str) -> None:
-        """Nothing: `bell` has noted the wait before the look."""
+        """Nothing to do: `bell` has recorded the wait before the look."""
 
     def bell(self, queue: str) -> Bell:
         assert self.watch is not None
@@ -113,7 +113,7 @@ class PostgresHost:
     # --- durability
 
     def is_reservation_open(self) -> bool:
-        return False  # what reserves is committed synchronously
+        return False  # reservations are committed synchronously
 
     def sync(self, ticket: int) -> None:
         if ticket <= self._link.flushed:
@@ -127,8 +127,8 @@ class PostgresHost:
                 self._link.flush(ticket)
             except (psycopg.Error, ConnectionBroken) as error:
                 raise OutcomeUnknown(
-                    f"the connection to {self._link.address} was lost before what the call had done was on disk: "
-                    "whether that stays is not known",
+                    f"the connection to {self._link.address} was lost before the call's changes were on disk: "
+                    "it is not known whether they survive",
                     uids=(),
                 ) from error
         if points.reached:
@@ -139,13 +139,13 @@ class PostgresHost:
         return False
 
     def make_room(self, *, feeds: bool) -> None:
-        """The server's disk is not ours."""
+        """Nothing to do: the server's disk is not ours."""
 
     def hold(self) -> bool:
         return False  # each statement waits for the server
 
     def let_go(self) -> None:
-        """Nothing was held."""
+        """Nothing to do: nothing was held."""
 
     @property
     def has_more_to_do(self) -> bool:
@@ -160,8 +160,8 @@ class PostgresHost:
                             points.reached("settled")
                         step(self._backend.sweep)
         except (StoreError, ConnectionBroken, OutcomeUnknown):
-            # The verb has happened, and must return: after an error the caller would repeat it.
-            log.exception("contents of messages that are gone could not be removed; a later call will")
+            # The operation has happened and must return: after an error the caller would repeat it.
+            log.exception("contents of deleted messages could not be removed; a later call will remove them")
 
     # --- for operators
 
@@ -177,7 +177,7 @@ class PostgresHost:
         self, path: str | os.PathLike[str], *, replace: bool, progress: Callable[[int, int], object] | None
     ) -> None:
         raise CallerError(
-            f"{self._link.address} is backed up by PostgreSQL's own means: pg_dump -n {self._link.address.schema}, or "
+            f"back up {self._link.address} with PostgreSQL's own tools: pg_dump -n {self._link.address.schema}, or "
             "a base backup with its log",
             reason=Reason.FUNCTION_NOT_SUPPORTED,
         )

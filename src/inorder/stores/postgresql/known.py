@@ -1,19 +1,19 @@
-"""Queues as this session left them, so that a verb need not wait for the answer to its first statement.
+"""Guesses that a queue is as this session left it, so that an operation need not wait for its first answer.
 
-A session that works alone on a queue finds it as it was. Then the statement that locks the queue states that (`here as
-known`), and all others follow at once. If another session has changed the queue in between, the answer to that
-statement says so, and the transaction is rolled back: it is not committed before that answer has come. No statement
-raises an error for it, which the server would log. A put that is one statement needs no such wait: it changes nothing
-then (making.py).
+A session that works alone on a queue finds it unchanged. So the statement that locks the queue states the guess (`here
+as known`), and all others follow at once. If another session has changed the queue in between, the answer to that
+statement says so, and the transaction is rolled back; it is never committed before that answer has arrived. No
+statement raises an error for this, because the server would log it. A put that is one statement needs no such wait: if
+the guess is wrong it changes nothing (making.py).
 
-What only appends needs to know less (`queue state to append`): its numbers are counted from 0, the server adds the
-counter that it finds under the lock, and nobody who appends waits for an answer while others wait for the lock. That
-statement is held back until something else is to be sent: if it is one message that arrives, one statement does it all
-(`count one arrival`). On a queue that keeps no order there is no lock to take, and plain puts and gets begin in the
-same way.
+An operation that only appends needs to know less (`queue state to append`): its numbers are counted from 0, the server
+adds the counter that it finds under the lock, and nobody who appends waits for an answer while others wait for the
+lock. That statement is held back until something else is sent: if that is one arriving message, one statement does
+everything (`count one arrival`). On a queue that keeps no order there is no lock to take, and plain puts and gets begin
+in the same way.
 
-A verb that took a queue to be what it was not runs again, and looks. The more often that was so, the longer nothing is
-taken for granted of that queue.
+After a wrong guess the operation runs again, and looks. The more often guesses about a queue were wrong, the longer
+none is made.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from ..sql.attention import FRONTS, QUIET
 from ..sql.shapes import COUNTED_MAX
 from .pipeline import Pipeline, StatementResult
 
-DOUBLINGS: Final = 6  # of the number of verbs that look after a wrong guess
-OTHERS: Final = 1000  # messages that others may have put since a queue was seen
+DOUBLINGS: Final = 6  # of the number of operations that look after a wrong guess
+OTHERS: Final = 1000  # messages that others may have put since the queue was last seen
 
 
-_tuple = tuple.__new__  # makes a named tuple without the call in between: each verb makes some
+_tuple = tuple.__new__  # makes a named tuple without an extra call: each operation makes some
 
 
 class Guess(NamedTuple):
-    """What a queue is taken to be: its attention is in `QUIET`.
+    """The assumed state of a queue, whose attention is in `QUIET`.
 
     Args:
-        is_alone: the last verb found it as this session had left it.
-        is_shared: it keeps no order, and the verb is together with others on it.
-        appends: its counter begins at 0, its depth is the highest that it may have.
+        is_alone: the last operation found it as this session had left it.
+        is_shared: it keeps no order, and the operation is together with others on it.
+        appends: its counter begins at 0, and its depth is the highest possible.
     """
 
     state: QueueState
@@ -50,30 +50,30 @@ class Guess(NamedTuple):
 
 
 class Known:
-    """See the module."""
+    """The guesses of one session; see the module."""
 
     def __init__(self) -> None:
-        self._left: dict[int, Guess] = {}  # queues as the last verbs left them
-        self._seen: dict[int, Guess] = {}  # as this verb found them, or takes them to be
-        self._told: dict[int, StatementResult | None] = {}  # the server on those taken to be so; None: not yet
+        self._left: dict[int, Guess] = {}  # queues as the last operations left them
+        self._seen: dict[int, Guess] = {}  # queues as this operation found or guessed them
+        self._told: dict[int, StatementResult | None] = {}  # the server's answers about guesses; None: not yet
         self._placed: dict[int, int] = {}  # how many messages it appends
-        self._block: dict[int, int] = {}  # how many the last put to a queue had
+        self._block: dict[int, int] = {}  # how many messages the last put to a queue had
         self._misses: dict[int, int] = {}
         self._pauses: dict[int, int] = {}
         self._may_guess = self._may_append = False
 
     def begin(self, *, may_guess: bool, may_append: bool) -> None:
-        """A transaction."""
+        """Begins a transaction."""
         self._may_guess, self._may_append = may_guess, may_append
         if self._seen or self._told or self._placed:
             self._seen, self._told, self._placed = {}, {}, {}
 
     def guess(self, queue: int, *, looks: bool, may_share: Callable[[], bool]) -> Guess | None:
-        """What the queue is taken to be. None: look.
+        """Returns the guess about a queue. None: look.
 
         Args:
-            looks: it is time to see whether what the attention says is there still.
-            may_share: whether the verb may be together with others on the queue.
+            looks: it is time to check whether the attention bits are still right.
+            may_share: whether the operation may be together with others on the queue.
         """
         guess = self._left.get(queue)
         if guess is None or not self._may_guess or queue in self._seen:
@@ -86,7 +86,7 @@ class Known:
         if self._may_append:
             state = guess.state
             if state.counter + self._block.get(queue, 1) > state.reserved:
-                return None  # more numbers are to be reserved
+                return None  # more numbers must be reserved
             state = _tuple(QueueState, (0, COUNTED_MAX, state.depth + OTHERS, *state[3:]))
             guess = _tuple(Guess, (state, *guess[1:-1], True))
         self._seen[queue] = guess
@@ -94,35 +94,37 @@ class Known:
         return guess
 
     def told(self, queue: int, answer: StatementResult) -> None:
-        """The server is going to say whether it is so, and what it is. Raises: as `hear`, if it has said so already."""
+        """Records the statement whose answer will confirm the guess. Raises: as `hear`, if the answer has already
+        arrived.
+        """
         answer.state_what_is_known()
         self._told[queue] = answer
 
     def ask(self, queue: int, pipeline: Pipeline) -> None:
-        """Asks the server to say so now: the caller has something else to do before it waits."""
+        """Asks the server for the answer now: the caller has other work before it waits."""
         if (answer := self._told.get(queue)) is not None:
             pipeline.ask()
             answer.is_asked = True
 
     def hear(self) -> None:
-        """Waits until the server has said so of all queues. Raises: SerializationFailure, one of them is not so."""
+        """Waits for the answers about all queues. Raises: SerializationFailure, if a guess was wrong."""
         for answer in self._told.values():
             if answer is not None and not answer.has_come:
                 answer.fetchall()
 
     def see(self, queue: int, state: QueueState, attention: int, *, is_shared: bool = False) -> None:
-        """This is how it is."""
+        """Records the state of a queue as read."""
         left = self._left.get(queue)
         is_alone = left is not None and left.is_alone and left.state.counter == state.counter
         self._seen[queue] = Guess(state, attention, is_alone, is_shared)
 
     def appends(self, queue: int) -> bool:
-        """Whether the numbers of what arrives are counted from 0."""
+        """Whether the numbers of arrivals are counted from 0."""
         guess = self._seen.get(queue)
         return guess is not None and guess.appends
 
     def counters(self, queue: int) -> tuple[int, int]:
-        """The counter of a queue, and what is reserved, as the verb has found them; zeros where it is not known."""
+        """Returns a queue's counter and reservation as the operation found them; zeros if they are unknown."""
         state = self._seen[queue].state if queue in self._seen else None
         return (0, 0) if state is None else (state.counter, state.reserved)
 
@@ -135,22 +137,22 @@ class Known:
         return True
 
     def place(self, queue: int, count: int) -> None:
-        """So many messages arrive with numbers."""
+        """Counts messages that arrive with numbers."""
         self._placed[queue] = self._block[queue] = self._placed.get(queue, 0) + count
 
     def placed(self, queue: int) -> int:
         return self._placed.get(queue, 0)
 
     def keep(self) -> None:
-        """What this verb has found so far is not what it leaves."""
+        """Forgets what this operation has found so far, because it changes that."""
         self._seen = {}
 
     def forget(self) -> None:
-        """Nothing is known."""
+        """Forgets everything."""
         self._left = {}
 
     def commit(self, counts: Sequence[QueueCounters], attention: Mapping[int, int]) -> None:
-        """All has happened; `attention`: of the queues that the verb came to."""
+        """Keeps the states of the queues after a commit; `attention`: of the queues that the operation read."""
         counted = {each[0]: each for each in counts}
         for queue, guess in self._seen.items():
             noted = attention.get(queue, 0)
@@ -173,7 +175,7 @@ class Known:
                     self._misses[queue] -= 1
 
     def found(self, queue: int) -> tuple[int, int, int]:
-        """The counters of a queue as it was when this verb came to it, and its depth. Raises: as `hear`."""
+        """Returns the counters and the depth that this operation found on a queue. Raises: as `hear`."""
         guess = self._seen[queue]
         if not guess.appends:
             return guess.state[:3]
@@ -183,7 +185,7 @@ class Known:
         return counter, reserved, depth
 
     def abort(self) -> bool:
-        """Nothing has happened. Returns: whether the verb has seen a queue that was not known to be so."""
+        """Forgets this transaction. Returns whether the operation read a queue that was not guessed."""
         for queue in self._seen:
             self._left.pop(queue, None)
         for queue, answer in self._told.items():

@@ -1,6 +1,7 @@
-"""The connection to PostgreSQL that a store has: one, from its opening to its end.
+"""A store's connection to PostgreSQL: a single one, from its opening to its end.
 
-It is in no pool: the advisory lock that says who lives belongs to it, so a process that has lost it cannot go on.
+It is not pooled: the advisory lock that shows that the process is alive belongs to it, so a process that has lost its
+connection cannot go on.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from .statements import STATEMENTS
 log = logging.getLogger("inorder.stores")
 
 FETCHED_AT_ONCE: Final = 256  # rows of a scan
-SYNC_WAIT: Final = "SyncRepWaitForLSN"  # where in the server a wait for a standby ends, in any language
-# Defaults where URL, environment and service say nothing: a machine that vanishes is noticed within 30 s.
+SYNC_WAIT: Final = "SyncRepWaitForLSN"  # the function in the server where a wait for a standby ends, in any language
+# Defaults if URL, environment and service set nothing: a machine that vanishes is noticed within 30 s.
 KEEPALIVES: Final = {
     "keepalives": "1",
     "keepalives_idle": "10",
@@ -50,8 +51,8 @@ SETTINGS: Final = {
     "jit": "off",
     "plan_cache_mode": "force_generic_plan",
     "synchronous_commit": "off",
-    "inorder.groups": "off",  # until a verb comes to a queue with groups
-    "inorder.fronts": "off",  # or to one with fronts
+    "inorder.groups": "off",  # until an operation reads a queue with groups
+    "inorder.fronts": "off",  # or one with fronts
     "client_min_messages": "warning",
     "client_encoding": "UTF8",
     "timezone": "UTC",
@@ -85,9 +86,9 @@ WHERE pg_backend_pid() = %s AND (current_setting(given.name, true) IS NOT NULL O
 
 
 def connected(address: Address, program: str) -> psycopg.Connection[tuple[Any, ...]]:
-    """A connection of which each statement is a transaction, unless BEGIN says otherwise.
+    """Connects. Each statement is a transaction, unless BEGIN says otherwise.
 
-    Raises: StoreError, there is none, and why.
+    Raises: StoreError, with the reason, if that fails.
     """
     name = f"inorder {os.getpid()}: {program}"[:63]
     given = {**_keepalives(address), "fallback_application_name": name, **address.parameters}
@@ -98,14 +99,16 @@ def connected(address: Address, program: str) -> psycopg.Connection[tuple[Any, .
 
 
 def _keepalives(address: Address) -> dict[str, str]:
-    """Those that nobody has set. What a service has that the URL names, libpq alone knows: then it has all of them."""
+    """Returns defaults for the settings that nobody has set; none if the URL names a service, whose settings only libpq
+    knows.
+    """
     if "service" in address.parameters:
         return {}
     known = {one.keyword.decode() for one in psycopg.pq.Conninfo.get_defaults() if one.val is not None}
     return {name: value for name, value in KEEPALIVES.items() if name not in known}
 
 
-# The end of a transaction, once it was sent: whether it is synchronous, the answer to COMMIT if it has begun with
+# The end of a transaction that was sent: whether it is synchronous, the answer to COMMIT if it has begun with
 # BEGIN, and its Sync.
 End = tuple[bool, StatementResult | None, int]
 NO_END: Final[End] = False, None, 0
@@ -113,14 +116,14 @@ SYNCHRONOUSLY: Final = "SELECT set_config('synchronous_commit', ?, true)"
 
 
 class Link:
-    """See the module.
+    """A connection; see the module.
 
     Attributes:
         pipeline: its statements.
-        flush_level: the `synchronous_commit` that acknowledged work gets: the server's, at least "local".
-        is_durable: the transaction is already one whose commit is on disk when it has happened.
-        last: the answer to what was executed last; None: this transaction has executed nothing yet.
-        commits: how many transactions were committed; `flushed`: so many of them are on disk.
+        flush_level: the `synchronous_commit` for acknowledged work: the server's, at least "local".
+        is_durable: the transaction's commit will already wait for the disk.
+        last: the answer to the last statement; None: this transaction has executed nothing yet.
+        commits: how many transactions were committed; `flushed`: how many of them are on disk.
     """
 
     def __init__(self, address: Address, program: str) -> None:
@@ -128,14 +131,14 @@ class Link:
         self._is_inside = self.is_durable = False
         self._ends = NO_END
         self.last: StatementResult | None = None
-        # The last flush: the Sync behind it, how many commits it brings to disk, and whether it does.
+        # The last flush: the Sync after it, how many commits it covers, and whether it succeeds.
         self._flush: tuple[int, int, StatementResult | None] = 0, 0, None
         self._is_unreplicated = False  # a wait for a synchronous standby was cancelled
         connection = self._connection = connected(address, program)
         try:
             with told_as_ours(address):
                 values = {**SETTINGS, "search_path": f"{address.schema}, pg_catalog"}
-                # Not prepared: what is at the other end may be a pooler, which is found out next.
+                # Not prepared: the other end may be a pooler, which the next statement finds out.
                 given = [list(values), list(values.values()), self.server_pid]
                 levels = {str(level) for level, _ in connection.execute(SET, given, prepare=False)}
                 self.flush_level = "".join(levels - {"off"}) or "on"
@@ -152,14 +155,14 @@ class Link:
         return self._connection.closed
 
     def execute(self, text: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> StatementResult:
-        """Runs a statement of the shared kind: inside a transaction when somebody asks for what it brings."""
+        """Runs a statement; inside a transaction it waits only when somebody asks for the answer."""
         self.last = answer = self.pipeline.execute(text, values)
         if not self._is_inside:
             self.pipeline.wait_for_sync(self.pipeline.sync())
         return answer
 
     def changes(self) -> int:
-        """How many rows the last statement has changed."""
+        """Returns how many rows the last statement changed."""
         return 0 if self.last is None else self.last.count()
 
     def execute_many(self, text: str, rows: Iterable[Sequence[Any]]) -> None:
@@ -168,7 +171,7 @@ class Link:
             self.execute(text, row)
 
     def scan(self, text: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
-        """Runs a statement whose rows may be many: they are read as they are asked for, inside the transaction."""
+        """Runs a statement that may have many rows: they are read as they are needed, inside the transaction."""
         self.block()
         name, transaction = f"scan{self._scans}", self.commits
         self._scans += 1
@@ -186,7 +189,7 @@ class Link:
                 self.execute(f"CLOSE {name}")
 
     def script(self, text: psycopg.sql.Composed | psycopg.sql.SQL) -> list[tuple[Any, ...]]:
-        """Runs several statements without values, none of which is prepared; the rows of a single one."""
+        """Runs several statements without values and without preparing them. Returns the rows if there is only one."""
         found = self.pipeline.outside(lambda: self._connection.execute(text, prepare=False))
         return found.fetchall() if found.description else []
 
@@ -198,17 +201,17 @@ class Link:
         return self._is_inside and not self.is_closed
 
     def begin(self, block: str = "") -> None:
-        """What is executed from now on is one transaction.
+        """Begins a transaction.
 
         Args:
             block: the statement that begins it; without one its Sync ends it.
-        Raises: ConnectionBroken, the connection was lost; `check` says whether that is known.
+        Raises: ConnectionBroken, if the connection was lost; `check` says whether that is known.
         """
         if self.pipeline.listen():
             self.check(known=False)
-        if self._is_inside:  # its end met more exceptions from outside than it could withstand
+        if self._is_inside:  # too many exceptions came from outside during its end
             self.roll_back()
-        elif self.pipeline.is_unasked:  # by a call into which one came: it would be part of this transaction
+        elif self.pipeline.is_unasked:  # left by an interrupted call: it would become part of this transaction
             self.pipeline.give_up()
             self.pipeline.sync()
         self._is_inside, self._scans, self._ends, self.is_durable, self.last = True, 0, NO_END, False, None
@@ -216,26 +219,26 @@ class Link:
             self.block(block)
 
     def block(self, text: str = "BEGIN") -> None:
-        """The transaction, as far as it has come, becomes one that COMMIT ends: for savepoints and cursors."""
+        """Turns the present transaction into one that COMMIT ends, for savepoints and cursors."""
         if not self.pipeline.in_block:
             self.pipeline.execute(text)
-            self.pipeline.in_block = True  # only then: what is no block yet must not be ended by a Sync (`recover`)
+            self.pipeline.in_block = True  # after BEGIN: before it, a Sync by `recover` would commit
 
     def commit(self, *, durably: bool = False, flushes: bool = False, wakes: Collection[int] = ()) -> None:
-        """The end of the transaction.
+        """Ends the transaction.
 
         Args:
-            durably: it is on disk itself when it has happened.
-            flushes: all that is committed is to come to disk: wait for that with `flush`.
-            wakes: those who wait on these queues are notified once it has happened.
-        Raises: psycopg.Error, also where the server has rolled back.
+            durably: the commit itself waits for the disk.
+            flushes: bring all commits to disk; wait for that with `flush`.
+            wakes: notify calls that wait on these queues, after the commit.
+        Raises: psycopg.Error, also if the server has rolled back.
         """
         pipeline, flushes = self.pipeline, flushes and not durably
         if durably and not self.is_durable:
             pipeline.execute(SYNCHRONOUSLY, (self.flush_level,))
         answer = pipeline.execute("COMMIT") if pipeline.in_block else None
         self._ends = durably, answer, pipeline.sync()
-        if wakes:  # while the server is at work on the commit
+        if wakes:  # while the server works on the commit
             pipeline.execute(STATEMENTS["notify listeners"], (array(list(wakes)),)).heeds = self._logged
             pipeline.sync(self._logged)
         if flushes:
@@ -257,22 +260,24 @@ class Link:
         self._is_unreplicated |= notice.source_function == SYNC_WAIT
 
     def _check_replicated(self) -> None:
-        """Raises: OutcomeUnknown, the server has not waited for its standby: it may be lost with the server."""
+        """Raises: OutcomeUnknown, if the server has not waited for its standby: the commit may be lost with the
+        server.
+        """
         if self._is_unreplicated:
             self._is_unreplicated = False
             raise OutcomeUnknown(
-                f"somebody cancelled the wait of {self.address} for its synchronous standby: what the call has done is "
-                "there, and may be lost if that standby takes over",
+                f"somebody cancelled the wait of {self.address} for its synchronous standby: the call's changes are "
+                "visible, but may be lost if that standby takes over",
                 uids=(),
             )
 
     def has_committed(self) -> bool:
-        """Whether a commit that an exception from outside interrupted has happened; if that cannot be found out, the
+        """Whether a commit that an exception from outside interrupted has happened. If that cannot be found out, the
         connection is not used any more.
         """
         try:
             if self._is_inside and self._ends is not NO_END and self.pipeline.is_in_step:
-                if self.pipeline.is_unasked:  # what comes behind the commit is a transaction of its own
+                if self.pipeline.is_unasked:  # statements after the commit are a transaction of their own
                     self.pipeline.sync()
                 self._have_committed()
         except psycopg.Error:
@@ -285,25 +290,25 @@ class Link:
         return not self._is_inside
 
     def end_reading(self) -> None:
-        """The end of a transaction that has changed nothing: nobody waits for it."""
+        """Ends a transaction that has changed nothing, without waiting."""
         self.pipeline.execute("COMMIT")
         self.pipeline.sync()
         self._is_inside = self.pipeline.in_block = False
 
     def roll_back(self, *, is_in_step: bool = False) -> None:
-        """Ends a transaction, if one is open; nothing of it has happened.
+        """Rolls back the transaction, if one is open.
 
         Args:
-            is_in_step: no exception came from outside, and the connection was not lost: then nobody has to wait.
+            is_in_step: no exception came from outside, and the connection was not lost: then there is no need to wait.
         """
         pipeline = self.pipeline
         if not (is_in_step and pipeline.is_in_step):
             pipeline.recover(cancels=self._is_inside)
         elif self._is_inside:
             if pipeline.in_block:
-                pipeline.sync()  # behind an error all is skipped up to here
+                pipeline.sync()  # after an error everything up to here is skipped
                 pipeline.execute("ROLLBACK")
-            elif self._ends is NO_END:  # behind an error these are skipped, which has rolled back
+            elif self._ends is NO_END:  # after an error these are skipped, which rolls back
                 pipeline.execute("BEGIN")
                 pipeline.execute("ROLLBACK")
             pipeline.give_up()
@@ -312,14 +317,14 @@ class Link:
         self._is_inside = pipeline.in_block = False
 
     def flush(self, upto: int) -> None:
-        """Returns when so many commits are on disk."""
+        """Returns when this many commits are on disk."""
         while upto > self.flushed:
             sync, commits, answer = self._flush
             if upto <= commits and answer is not None:
                 self._flush = 0, 0, None
                 self.pipeline.wait_for_sync(sync)
                 self._check_replicated()
-                if answer.has_come and answer.fetchall():  # answers may be let go (`recover`), their errors too
+                if answer.has_come and answer.fetchall():  # `recover` may have dropped answers and errors
                     self.flushed = commits
             else:
                 self._send_flush(self.commits)
@@ -329,17 +334,17 @@ class Link:
         self._flush = self.pipeline.sync(), commits, answer
 
     def _logged(self, error: psycopg.Error) -> None:
-        log.warning("those who wait for %s could not be notified: %s", self.address, error)
+        log.warning("calls that wait on %s could not be notified: %s", self.address, error)
 
     # --- the connection
 
     @property
     def server_pid(self) -> int:
-        """The number of the server's process, as it introduced itself."""
+        """The id of the server's process, as it reported it."""
         return self._connection.info.backend_pid
 
     def check(self, *, known: bool = True) -> None:
-        """Raises: ConnectionBroken, the connection was lost; `known`: a call has said so before."""
+        """Raises: ConnectionBroken, if the connection was lost; `known`: an earlier call has already reported that."""
         if self._connection.closed:
             told_before: dict[str, Any] = {"known": True} if known else {}
             raise ConnectionBroken(f"the connection to {self.address} was lost: connect again", **told_before)

@@ -1,4 +1,4 @@
-"""Statements that are made of others: inserts of many rows, of a message with its content, changes that are counted."""
+"""Builds statements from others: inserts of many rows, of a message with its content, counted changes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .statements import STATEMENTS, TABLES
 
 
 def _joined(one: str, another: str) -> str:
-    """Two statements that insert as one; the values of the second follow those of the first."""
+    """Joins two inserts into one statement; the parameters of the second follow those of the first."""
     return f"WITH first AS ({one.rstrip().rstrip(';')}) {another}"
 
 
 def _appending(sql: str, between: str, queue: str) -> str:
-    """A statement that inserts messages whose numbers are counted from 0: the server adds its counter."""
+    """Changes a statement that inserts messages so that numbers are counted from 0 and the server adds its counter."""
     columns, values = sql.split(between, 1)
     written = values.split(", ")
     assert columns.partition("(")[2].split(",")[NUMBER].strip() == "number", sql
@@ -27,18 +27,18 @@ def _appending(sql: str, between: str, queue: str) -> str:
 
 
 def _numbered(sql: str, first: int) -> str:
-    """A statement whose parameters have numbers, from this one on."""
+    """Numbers a statement's parameters, from this number on."""
     numbers = count(first)
     return "".join(f"?{next(numbers)}" if part == "?" else part for part in re.split(r"(\?)", sql))
 
 
 def _put(arrival: str, here: str, more: str = "") -> str:
-    """The one statement of a put: the queue as it is known, a message on it, its content; how it is to be committed.
+    """Builds the one statement of a put: the guess about the queue, a message with its content, the kind of commit.
 
-    If the queue is not as it is known it changes nothing, and its row begins with NULL.
+    If the guess is wrong it changes nothing, and its row begins with NULL.
 
     Args:
-        here: the statement that comes to the queue, by name; its answer has the queue's counter.
+        here: the name of the statement that reads the queue; its answer has the queue's counter.
         more: what else is done with `here`.
     """
     here, row, content = (STATEMENTS[name].rstrip().rstrip(";") for name in (here, arrival, "insert content"))
@@ -57,9 +57,9 @@ def _put(arrival: str, here: str, more: str = "") -> str:
     )
 
 
-# In a block of messages most often all have the same of these: then the server unpacks no arrays.
+# Mostly all messages of a block have the same values in these: then the server unpacks no arrays.
 ALIKE: Final = frozenset("queue state rank persistent priority visible_at unit put_at expiry delay descriptor".split())
-NUMBER: Final = 4  # the column of messages that arrive
+NUMBER: Final = 4  # the position of the column among those of an arriving message
 ARRIVALS: Final = {
     name: _joined(STATEMENTS[name], STATEMENTS["insert content"]) for name in ("insert message", "insert plain message")
 }
@@ -78,16 +78,16 @@ PUTS_TOGETHER: Final = {name: _put(name, "count one arrival together", f", third
 
 @functools.lru_cache(maxsize=256)
 def counted(sql: str, parameter: int) -> str:
-    """The same change with one parameter more, its last: how many rows it changes."""
+    """Returns the same change with one more parameter, the last: how many rows it must change."""
     done = f"WITH done AS ({sql.rstrip().rstrip(';')} RETURNING 1)"
     return f"{done} SELECT CASE WHEN count(*) <> ?{parameter} THEN expect(count(*), ?{parameter}) END FROM done"
 
 
 class RowsInsert(NamedTuple):
-    """The statement that inserts any number of rows: each parameter is a value that all have, or an array.
+    """The statement that inserts any number of rows: each parameter is a value for all rows, or an array.
 
     Args:
-        kinds: of the elements of each array; None: of a value.
+        kinds: of the elements of each array; None: a value.
     """
 
     text: str
@@ -96,10 +96,10 @@ class RowsInsert(NamedTuple):
 
 @functools.lru_cache(maxsize=16)
 def in_arrays(sql: str, *, appends: bool = False, alike: bool = False) -> RowsInsert:
-    """The statement that inserts one row, for any number. What is the same in all rows, and so written out, stays.
+    """Extends the statement that inserts one row to any number. Values in its text, the same for all rows, stay.
 
     Args:
-        appends: numbers are counted from 0, and all go to one queue.
+        appends: numbers are counted from 0, and all rows go to one queue.
         alike: all rows have one value in each of the columns `ALIKE`.
     """
     before, values = sql.rstrip().rstrip(";").rsplit(" VALUES ", 1)
@@ -122,7 +122,7 @@ def in_arrays(sql: str, *, appends: bool = False, alike: bool = False) -> RowsIn
 
 @functools.lru_cache(maxsize=16)
 def alike_in(sql: str) -> Sequence[int]:
-    """Where the columns `ALIKE` stand among the parameters of a statement that inserts one row."""
+    """Returns the positions of the columns `ALIKE` among the parameters of a statement that inserts one row."""
     return [nth for nth, kind in enumerate(in_arrays(sql, alike=True).kinds) if kind is None]
 
 

@@ -1,7 +1,7 @@
-"""What may be opened as a store: checked before anything is made.
+"""Checks whether a store can be opened at an address, before anything is created.
 
-A store is a PostgreSQL schema of its own that carries our mark: the table `store`, with the version of its tables. It
-is made in one transaction, so that no crash leaves half of it.
+A store is a PostgreSQL schema of its own with our mark: the table `store`, with the version of its tables. It is
+created in one transaction, so that no crash leaves half of it.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ FROM pg_namespace s WHERE s.nspname = ?1
 
 
 def open_link(address: Address, manager: str, program: str) -> Link:
-    """A connection to the store at an address; the store is made if it is missing.
+    """Connects to the store at an address, and creates the store if it is missing.
 
     Args:
-        manager: the attributes of the queue manager of a new store, as they are kept.
-    Raises: StoreError, StoreForeign, StoreNewer: nothing was made then.
+        manager: the attributes of the queue manager of a new store, as JSON.
+    Raises: StoreError, StoreForeign, StoreNewer; nothing was created then.
     """
     link = linked(address, program)
     try:
@@ -61,13 +61,16 @@ def open_link(address: Address, manager: str, program: str) -> Link:
 
 
 def is_there(address: Address, program: str) -> bool:
-    """Whether there is a store. Raises: as `open_link`."""
+    """Whether there is a store at the address. Raises: as `open_link`."""
     with closing(linked(address, program)) as link, told_as_ours(address):
         return _is_ours(link)
 
 
 def are_one(first: Address, second: Address) -> bool:
-    """Whether two addresses name one store: what one locks, the other finds locked. Raises: as `open_link`."""
+    """Whether two addresses name one store: a lock taken through one is visible through the other.
+
+    Raises: as `open_link`.
+    """
     if first.schema != second.schema:
         return False
     key = secrets.randbits(62)
@@ -80,11 +83,11 @@ def are_one(first: Address, second: Address) -> bool:
 
 
 def drop(address: Address) -> None:
-    """Removes a store, even if others use it: their calls come before it. Raises: StoreError, StoreForeign."""
+    """Deletes a store, even if others use it; their running calls finish first. Raises: StoreError, StoreForeign."""
     with closing(linked(address, "drop")) as link:
         is_dropped = False
         while not is_dropped:
-            # Calls lock the tables in an order of their own; of those in each other's way the server ends one.
+            # Calls lock the tables in another order; the server ends one of two that block each other.
             with suppress(Passing), told_as_ours(address):
                 if version_in(link, LADDER) is not None:
                     link.script(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(address.schema)))
@@ -92,7 +95,7 @@ def drop(address: Address) -> None:
 
 
 def linked(address: Address, program: str) -> Link:
-    """A connection to a server that can hold a store. Raises: StoreError, it cannot."""
+    """Connects to a server that can hold a store. Raises: StoreError."""
     link = Link(address, program)
     try:
         with told_as_ours(address):
@@ -104,13 +107,13 @@ def linked(address: Address, program: str) -> Link:
 
 
 def _refuse_server(link: Link) -> None:
-    """Raises: StoreError, this server cannot hold a store."""
+    """Raises: StoreError, if this server cannot hold a store."""
     at = link.address
     ((pid, version, fsync, encoding, is_standby),) = link.script(SERVER)
     if pid != link.server_pid:
         why = (
             "it is reached through a pooler such as PgBouncer, and a store needs a session of its own from end to end, "
-            "for the locks that say who lives. Connect to the server itself"
+            "for the locks that show which processes are alive. Connect to the server itself"
         )
     elif version < OLDEST_SERVER:
         why = f"the server is PostgreSQL {version // 10000}, and a store needs {OLDEST_SERVER // 10000} or later"
@@ -129,7 +132,7 @@ def _refuse_server(link: Link) -> None:
 
 
 def _is_ours(link: Link) -> bool:
-    """Whether the store is there. Raises: StoreForeign, StoreNewer, StoreOlder, StoreError."""
+    """Whether the store exists. Raises: StoreForeign, StoreNewer, StoreOlder, StoreError."""
     found = version_in(link, LADDER)
     if found is not None and found != LADDER.newest:
         raise older(link.address, found, LADDER)
@@ -137,7 +140,7 @@ def _is_ours(link: Link) -> bool:
 
 
 def version_in(link: Link, ladder: Ladder) -> int | None:
-    """The version of the tables; None: the store is missing. Raises: StoreForeign, StoreNewer, StoreError."""
+    """Returns the version of the tables; None: the store is missing. Raises: StoreForeign, StoreNewer, StoreError."""
     at = link.address
     ((has_schema, may_use, has_content, is_marked),) = link.execute(FOUND, (at.schema,))
     if not has_schema:
@@ -153,7 +156,7 @@ def version_in(link: Link, ladder: Ladder) -> int | None:
     marks = link.execute("SELECT made_by, version FROM store").fetchall() if is_marked else []
     if [made_by for made_by, _ in marks] != [MADE_BY]:
         raise StoreForeign(
-            f"{at}: the schema {at.schema} has something else in it. It was left as it was: name another one.",
+            f"{at}: the schema {at.schema} has something else in it. It was not changed: name another one.",
             path=str(at),
         )
     ((_, version),) = marks
@@ -164,23 +167,23 @@ def version_in(link: Link, ladder: Ladder) -> int | None:
 
 
 def newer(at: Address, version: int, ladder: Ladder) -> StoreNewer:
-    """The error for a store whose version is above ours."""
+    """Returns the error for a store whose version is above ours."""
     return StoreNewer(
         f"{at} was written by a newer release of inorder (version {version} of its tables; this release knows up to "
-        f"{ladder.newest}). It was left as it was: use that release, or another schema.",
+        f"{ladder.newest}). It was not changed: use that release, or another schema.",
         path=str(at),
         version=version,
     )
 
 
 def older(at: Address, version: int, ladder: Ladder) -> StoreOlder:
-    """The error for a store whose version is below ours, with the remedy."""
+    """Returns the error for a store whose version is below ours, with the remedy."""
     can_upgrade = ladder.can_upgrade(version)
     remedy = (
         "Its owner upgrades it with inorder upgrade --no-backup, after pg_dump"
         if can_upgrade
-        else f"It is too old to be upgraded: the oldest version that can be is {ladder.oldest}. Take its messages off "
-        "with the release that made it"
+        else f"It is too old to upgrade: the oldest version that can be upgraded is {ladder.oldest}. Move its messages "
+        "to another store with the release that created it"
     )
     return StoreOlder(
         f"{at} was written by an older release of inorder (version {version} of its tables; this release needs "
@@ -192,21 +195,21 @@ def older(at: Address, version: int, ladder: Ladder) -> StoreOlder:
 
 
 def refuse_upgraded(link: Link) -> None:
-    """Inside the transaction that makes a process known: raise StoreNewer if the store was upgraded meanwhile."""
+    """Inside the transaction that registers a process: raises StoreNewer if the store was upgraded meanwhile."""
     ((version,),) = link.execute("SELECT version FROM store")
     if version != LADDER.newest:
         raise newer(link.address, version, LADDER)
 
 
 def _make(link: Link, manager: str) -> None:
-    """In one transaction, behind a lock: of two who begin one waits, and finds it there."""
+    """Creates the store in one transaction, under a lock: a second process waits, and then finds the store."""
     at = link.address
     link.begin("BEGIN")
     link.execute("SELECT pg_advisory_xact_lock(hashtextextended('inorder ' || ?, 0))", (at.schema,))
     link.execute("SELECT set_config('synchronous_commit', ?, true)", (link.flush_level,))
     if not _is_ours(link):
         ((has_schema,),) = link.execute("SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = ?)", (at.schema,))
-        if not has_schema:  # a role that may not make one may have been given one
+        if not has_schema:  # a role that may not create one may have been given one
             link.script(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(at.schema)))
         link.script(sql.SQL(SCHEMA))
         link.execute("INSERT INTO store (version, made_by) VALUES (?, ?)", (LADDER.newest, MADE_BY))

@@ -1,12 +1,12 @@
-"""Statements on their way to the server and back, by libpq's pipeline: what is sent is not waited for.
+"""Sends statements through libpq's pipeline, without waiting for each answer.
 
 A statement goes into libpq's buffer when it is executed, and to the server when somebody asks for an answer. Answers
-come in the order of the statements. What stands between two `Sync` is one transaction, which the second one commits:
-no BEGIN and no COMMIT is sent for it (link.py). An error of a statement makes the server roll back and skip those
-behind it up to the next Sync; it is raised where its answer is met, at the latest where that Sync is waited for.
+come in the order of the statements. The statements between two `Sync` are one transaction, which the second one
+commits: no BEGIN and no COMMIT is sent for it (link.py). If a statement fails, the server rolls back and skips the
+others up to the next Sync. The error is raised where its answer is read, at the latest in the wait for that Sync.
 
 Each text is prepared once for the types of its values. An exception from outside may come anywhere; then the pipeline
-is out of step with the server, and `recover` reads all that is still to come: libpq knows how much that is.
+is out of step with the server, and `recover` reads all outstanding answers; libpq knows how many there are.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ T = TypeVar("T")
 
 KEPT_STATEMENTS: Final = 1000
 KEPT_KINDS: Final = 4000
-ON_THEIR_WAY: Final = 500  # statements, at most: their answers need room
-WAKE_SECONDS: Final = 0.1  # between two looks whether a signal has come
+ON_THEIR_WAY: Final = 500  # the most statements without answers: answers need room
+WAKE_SECONDS: Final = 0.1  # between two checks for a signal
 WAKE_MS: Final = int(1000 * WAKE_SECONDS)
 CANCEL_SECONDS: Final = 5.0
 
@@ -44,7 +44,7 @@ _SYNC: Final = int(pq.ExecStatus.PIPELINE_SYNC)
 
 
 class Prepared:
-    """A text with the types of its values, as the server knows it by a name."""
+    """A prepared text with the types of its values, and its name on the server."""
 
     __slots__ = ("formats", "kinds", "loader", "name", "text")
 
@@ -55,14 +55,14 @@ class Prepared:
 
 
 class StatementResult(Iterator[tuple[Any, ...]]):
-    """The answer to a statement. It is waited for when somebody asks.
+    """The answer to a statement. Reading it waits for it.
 
     Attributes:
-        is_asked: the server was asked for it.
-        heeds: what is done about an error of the server, in place of raising it.
-        states_what_is_known: a first row that begins with NULL says that a queue is not as it was taken to be. That is
-            an error here. The server raises none, for it would write it to its log; so what it has done since then is
-            still to be rolled back.
+        is_asked: the server was asked to send it.
+        heeds: called with an error of the server, instead of raising it.
+        states_what_is_known: a first row that begins with NULL means that a guess about a queue was wrong, which is an
+            error here. The server raises none, because it would write it to its log; so its changes must still be
+            rolled back.
     """
 
     _rows: list[tuple[Any, ...]] | None = None
@@ -83,16 +83,18 @@ class StatementResult(Iterator[tuple[Any, ...]]):
 
     @property
     def has_come(self) -> bool:
-        """Whether it has come, and is not an error."""
+        """Whether it has arrived, and is not an error."""
         return self._rows is not None
 
     def state_what_is_known(self) -> None:
-        """See `states_what_is_known`. Raises: SerializationFailure, it has come already, and says that."""
+        """Sets `states_what_is_known`. Raises: SerializationFailure, if the answer has arrived and says that the guess
+        was wrong.
+        """
         self.states_what_is_known = True
         _refuse_others(self._rows or ())
 
     def count(self) -> int:
-        """How many rows it has changed, or brought."""
+        """How many rows it has changed or returned."""
         self.fetchall()
         return self.changed
 
@@ -109,7 +111,7 @@ class StatementResult(Iterator[tuple[Any, ...]]):
         return rows[self._next - 1]
 
     def take(self, result: pq.abc.PGresult, status: int) -> list[tuple[Any, ...]]:
-        """The answer has come. Raises: psycopg.Error, it is an error."""
+        """Stores the answer, which has arrived. Raises: psycopg.Error, if it is an error."""
         rows: list[tuple[Any, ...]] = []
         if status == _ROWS:
             if result.ntuples:
@@ -118,7 +120,7 @@ class StatementResult(Iterator[tuple[Any, ...]]):
                 if loader is None:
                     loader = Transformer(self._pipeline.connection)
                     loader.set_pgresult(result)
-                    if not prepared.text.startswith("FETCH"):  # that brings what its cursor is for
+                    if not prepared.text.startswith("FETCH"):  # its rows are those of its cursor
                         prepared.loader = loader
                 else:
                     loader.set_pgresult(result, set_loaders=False)
@@ -140,10 +142,10 @@ class StatementResult(Iterator[tuple[Any, ...]]):
 
 
 class Sync:
-    """Where the server answers all before it, and commits what runs outside of a transaction.
+    """The point where the server sends all answers so far, and commits statements outside of a transaction.
 
     Args:
-        heeds: what is done if that commit fails, in place of raising its error.
+        heeds: called with the error of that commit, instead of raising it.
     """
 
     __slots__ = ("heeds",)
@@ -153,11 +155,11 @@ class Sync:
 
 
 class Pipeline:
-    """See the module. It serves one thread at a time.
+    """A pipeline; see the module. It serves one thread at a time.
 
     Attributes:
-        in_block: the transaction has begun with BEGIN: it is not ended by a Sync.
-        is_unasked: the server was sent something, or will be, and not asked for its answers.
+        in_block: the transaction has begun with BEGIN, so a Sync does not end it.
+        is_unasked: statements were or will be sent, and the server was not asked for their answers.
     """
 
     def __init__(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
@@ -173,18 +175,18 @@ class Pipeline:
         self._names = 0
         self._by_kinds: dict[tuple[str, Kinds], tuple[Prepared, Sequence[Packer]]] = {}
         self._variants: dict[str, list[Prepared]] = {}
-        self.syncs = self.synced = 0  # how many were sent, and are behind us
+        self.syncs = self.synced = 0  # how many were sent, and how many answered
         self._pg.enter_pipeline_mode()
 
     @property
     def is_in_step(self) -> bool:
-        """Whether each answer is still going to be met where it belongs."""
+        """Whether the next answers belong to the statements for which they will be read."""
         return not self._is_out_of_step
 
     # --- what is sent
 
     def execute(self, text: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> StatementResult:
-        """Sends a statement of the shared kind."""
+        """Sends a statement."""
         if self._is_out_of_step:
             self.recover()
         if isinstance(values, dict):
@@ -202,7 +204,7 @@ class Pipeline:
         return answer
 
     def sync(self, heeds: Callable[[psycopg.Error], object] | None = None) -> int:
-        """All that was executed goes to the server, which answers it, and commits it unless BEGIN has come before.
+        """Sends everything executed so far. The server answers it, and commits it unless BEGIN was sent.
 
         Returns: a number for `wait_for_sync`.
 
@@ -221,7 +223,7 @@ class Pipeline:
         return self.syncs
 
     def ask(self) -> None:
-        """All that was executed goes to the server, which answers it, and does not end the transaction."""
+        """Sends everything executed so far. The server answers it without ending the transaction."""
         if self._is_out_of_step:
             self.recover()
         self._is_out_of_step = True
@@ -231,16 +233,16 @@ class Pipeline:
         self._is_out_of_step = self.is_unasked = False
 
     def send(self) -> None:
-        """What was executed goes to the server, as much as it takes now; it answers at the next Sync."""
+        """Sends as much as the server accepts now. It answers at the next Sync."""
         if not self._is_out_of_step:
             self._is_out_of_step = True
             self._pg.flush()
             self._is_out_of_step = False
 
     def listen(self) -> bool:
-        """Reads what has come since the last answer: if it is the connection's end, nothing is sent any more.
+        """Reads what has arrived since the last answer. If the connection has ended, nothing is sent any more.
 
-        Returns: whether something has come.
+        Returns: whether something has arrived.
         """
         if not self._poll(0):
             return False
@@ -250,7 +252,7 @@ class Pipeline:
         return True
 
     def _find(self, text: str, kinds: Kinds) -> tuple[Prepared, Sequence[Packer]]:
-        """The statement for values of these types: NULL is of every type."""
+        """Returns the prepared statement for values of these types; NULL fits every type."""
         variants, given = self._variants.setdefault(text, []), kinds
         for one in variants:
             if all(kind is NULL or kind is known for kind, known in zip(kinds, one.kinds, strict=True)):
@@ -288,7 +290,7 @@ class Pipeline:
             self._is_out_of_step = False
 
     def _forget(self, prepared: Prepared) -> None:
-        """The server does not know it, or soon will not."""
+        """Forgets a statement that the server does not know, or soon will not."""
         variants = self._variants.get(prepared.text, [])
         if prepared in variants:
             variants.remove(prepared)
@@ -297,7 +299,7 @@ class Pipeline:
     # --- what comes back
 
     def wait_for(self, answer: StatementResult) -> list[tuple[Any, ...]]:
-        """The rows of an answer, after those before it. Raises: psycopg.Error."""
+        """Returns the rows of an answer, after all answers before it. Raises: psycopg.Error."""
         if self.is_unasked and not answer.is_asked:
             self.ask()
         rows: list[tuple[Any, ...]] | None = None
@@ -308,20 +310,20 @@ class Pipeline:
         return rows
 
     def wait_for_sync(self, number: int) -> None:
-        """All that was sent before a Sync is done. Raises: psycopg.Error."""
+        """Returns when everything before a Sync is done. Raises: psycopg.Error."""
         while self.synced < number:
             self._read()
 
     def wait_for_all(self) -> None:
-        """Nothing is on its way any more; the transaction goes on. Raises: psycopg.Error."""
+        """Returns when no answers are outstanding; the transaction goes on. Raises: psycopg.Error."""
         self.ask()
         while self._pending:
             self._read()
 
     def _read(self, wanted: StatementResult | None = None) -> list[tuple[Any, ...]] | None:
-        """Reads the next result. Returns: its rows, if that one is wanted.
+        """Reads the next result. Returns its rows, if it is the wanted one.
 
-        Raises: psycopg.Error, it is an error, or the connection was lost.
+        Raises: psycopg.Error, if it is an error, or the connection was lost.
         """
         if self._is_out_of_step:
             self.recover()
@@ -348,7 +350,7 @@ class Pipeline:
             self.synced += 1
             self._is_out_of_step = False
             return None
-        pg.get_result()  # none: the end of what this statement brings
+        pg.get_result()  # none: the end of this statement's results
         self._is_out_of_step = False
         if type(awaited) is StatementResult:
             rows = awaited.take(result, status)
@@ -361,28 +363,28 @@ class Pipeline:
         return None
 
     def _await(self) -> None:
-        """Until a result can be read. An exception that comes meanwhile leaves all as it is."""
+        """Waits until a result can be read. An exception meanwhile changes nothing."""
         pg = self._pg
         while pg.is_busy():
             if self._poll(WAKE_MS):
                 pg.consume_input()
 
     def give_up(self) -> None:
-        """The answers that are on their way are of no interest, nor are their errors."""
+        """Ignores the outstanding answers and their errors."""
         for one in self._pending:
             if isinstance(one, StatementResult):
                 one.heeds = one.heeds or _heedless
             elif isinstance(one, Prepared):
-                self._forget(one)  # behind an error it was skipped
+                self._forget(one)  # it was skipped after an error
 
     def recover(self, *, cancels: bool = False) -> None:
-        """Reads all that is still to come, whatever it is, and ends a transaction. Raises: psycopg.Error."""
+        """Reads all outstanding answers, whatever they are, and ends a transaction. Raises: psycopg.Error."""
         pg = self._pg
         self._is_out_of_step = True
         self.give_up()
         if cancels:
             self.connection.cancel_safe(timeout=CANCEL_SECONDS)
-        if not self.in_block:  # the Sync would commit what has come so far
+        if not self.in_block:  # the Sync would commit the statements so far
             pg.send_query_params(b"BEGIN", None)
             pg.send_query_params(b"ROLLBACK", None)
         pg.pipeline_sync()
@@ -403,7 +405,7 @@ class Pipeline:
         self._is_out_of_step = False
 
     def outside(self, act: Callable[[], T]) -> T:
-        """Does something for which the connection must be in no pipeline."""
+        """Runs a block for which the connection must not be in a pipeline."""
         self.wait_for_sync(self.sync())
         self._is_out_of_step = True
         self._pg.exit_pipeline_mode()
@@ -423,10 +425,10 @@ def _simply(pg: pq.abc.PGconn, command: bytes) -> Any:
 
 
 def _heedless(_: psycopg.Error) -> None:
-    """Nobody waits for that any more."""
+    """Ignores an error whose answer nobody waits for."""
 
 
 def _refuse_others(rows: Sequence[tuple[Any, ...]]) -> None:
-    """Raises: SerializationFailure, they say that a queue is not as it was taken to be."""
+    """Raises: SerializationFailure, if the rows say that a guess about a queue was wrong."""
     if rows and rows[0][0] is None:
         raise psycopg.errors.SerializationFailure("a queue was changed by others")

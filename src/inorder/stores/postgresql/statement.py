@@ -1,5 +1,5 @@
-"""Statements and values as PostgreSQL takes them: `$1` where the shared texts say `?`, `?1` or `:name`; values in the
-binary form of libpq, whole numbers always as eight bytes, so that a statement is prepared once.
+"""Statements and values in PostgreSQL's form: `$1` where the shared texts have `?`, `?1` or `:name`; values in the
+binary format of libpq, integers always as eight bytes, so that a statement is prepared once.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ NULL: Final = type(None)
 
 
 class Statement(NamedTuple):
-    """A text with numbered parameters; `names`: those of its parameters in their order, if they have some."""
+    """A text with numbered parameters; `names`: the names of its parameters in order, if they have names."""
 
     text: str
     names: tuple[str, ...]
 
     def values(self, given: Mapping[str, Any]) -> Sequence[Any]:
-        """The values of its parameters in their order."""
+        """Returns the values of its parameters in order."""
         return [given[name] for name in self.names]
 
 
 @functools.lru_cache(maxsize=2048)
 def statement(text: str) -> Statement:
-    """The statement for a text with `?`, `?1` or `:name`."""
+    """Converts a text with `?`, `?1` or `:name`."""
     names: list[str] = []
     count = 0
 
@@ -54,19 +54,19 @@ def statement(text: str) -> Statement:
 
 
 class NumberArray(bytes):
-    """An array of whole numbers, as the server takes it."""
+    """An array of integers in the server's format."""
 
 
 class Reals(bytes):
-    """The same of floats."""
+    """An array of floats."""
 
 
 class Texts(bytes):
-    """The same of texts."""
+    """An array of texts."""
 
 
 class Bodies(bytes):
-    """The same of bytes."""
+    """An array of bytes."""
 
 
 BIGINT, BYTEA, DOUBLE, TEXT = 20, 17, 701, 25
@@ -80,14 +80,14 @@ Packer = Callable[[Any], bytes | None]
 
 
 class _Packers(dict[type, Packer]):
-    """How values of each type are packed; those of a type derived from one as of that."""
+    """The functions that pack values, by type. A derived type is packed like its base."""
 
     def __missing__(self, kind: type) -> Packer:
         self[kind] = found = self[_base(kind)]
         return found
 
 
-_nothing: Packer = {None: None}.__getitem__  # written in C: some values of each message are NULL
+_nothing: Packer = {None: None}.__getitem__  # implemented in C, because some values of each message are NULL
 
 
 def _packed(array: bytes) -> bytes:
@@ -112,12 +112,12 @@ def _base(kind: type) -> type:
 
 
 def packers(kinds: Kinds) -> Sequence[Packer]:
-    """What makes values of these types such as the server takes."""
+    """Returns the functions that pack values of these types."""
     return [_PACKERS[kind] for kind in kinds]
 
 
 def oids(kinds: Kinds) -> list[int]:
-    """The types of values, as the server names them."""
+    """Returns the server's ids of the types of values."""
     return [_OIDS[_base(kind)] for kind in kinds]
 
 
@@ -130,7 +130,7 @@ Elements = Sequence[int | None] | Sequence[float | None] | Sequence[str | None] 
 
 
 def array(values: Elements, kind: type | None = None) -> bytes:
-    """Values of one kind, by default that of the first, as one value; a statement unpacks it."""
+    """Returns values of one kind, by default the first one's, as one value; a statement unpacks it."""
     if kind is None:
         kind = type(values[0]) if values else int
     made, packs, size = _ARRAYS[_base(kind)]
@@ -143,7 +143,7 @@ def array(values: Elements, kind: type | None = None) -> bytes:
 
 
 def _elements(values: Elements, packs: Callable[..., bytes], size: int) -> list[bytes]:
-    """What stands in an array behind its head; what is long is not copied."""
+    """Packs the elements of an array, without copying long ones."""
     if size:
         return [_NO_ELEMENT if one is None else packs(size, one) for one in values]
     parts: list[bytes] = []
@@ -156,7 +156,7 @@ def _elements(values: Elements, packs: Callable[..., bytes], size: int) -> list[
     return parts
 
 
-# What an array of each kind becomes, what packs an element, and how long that is, if all are.
+# For each kind: the type of its array, the function that packs an element, and the element's length if it is fixed.
 _ARRAYS: Final[Mapping[type, tuple[type[bytes], Callable[..., bytes], int]]] = {
     int: (NumberArray, _counted_number, 8),
     bool: (NumberArray, _counted_number, 8),

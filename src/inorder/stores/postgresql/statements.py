@@ -1,8 +1,8 @@
 """The named statements for PostgreSQL, and the schema.
 
-Most are those of `stores/sql/`, in PostgreSQL's words (`RULES`). Those in `queries.sql` here stand for those of the
-same name there, as do those in `fragments.sql`; those in `queries_sessions.sql`, `queries_gets.sql` and
-`queries_fronts.sql` are PostgreSQL's alone, and some are made of `PARTS`.
+Most are those of `stores/sql/`, translated to PostgreSQL (`RULES`). Those in `queries.sql` here replace those of the
+same name there, as do those in `fragments.sql`. Those in `queries_sessions.sql`, `queries_gets.sql` and
+`queries_fronts.sql` exist only for PostgreSQL, and some are built from `PARTS`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TABLES = tables(
         "text": TEXT,
         "bytea": BLOB,
         "boolean": BOOLEAN,
-        "int8": LIST,  # so an array is written
+        "int8": LIST,  # how an array is written
     },
     end=r"(?: WITH|;)",
 )
@@ -52,14 +52,14 @@ PARTS: Final = ("removed", "removed one", "left", "left together", "one left", "
 
 
 def translated(text: str) -> str:
-    """A shared text in PostgreSQL's words."""
+    """Translates a shared text to PostgreSQL."""
     for pattern, replacement in RULES:
         text = re.sub(pattern, replacement, text)
     return text
 
 
 def own(file: str = "queries.sql") -> dict[str, str]:
-    """Those that are PostgreSQL's alone, or say something in other words, as they stand in a file."""
+    """Returns the statements of a file that are PostgreSQL's own, or replace shared ones."""
     return named(read("postgresql", file))
 
 
@@ -77,5 +77,5 @@ STATEMENTS = _made()
 
 
 def checks() -> dict[str, str]:
-    """What must be true of a store: each statement brings a sentence for every place where it is not."""
+    """Returns the conditions of a store: each statement returns a sentence for each violation."""
     return named(read("postgresql", "checks.sql"))

@@ -1,7 +1,7 @@
-"""A store in PostgreSQL whose tables are of an older release becomes one of this release, in one transaction.
+"""Upgrades the tables of a store in PostgreSQL from an older release to this one, in one transaction.
 
-It locks the table that carries the version. A process that opens the store reads that version in the transaction in
-which it makes itself known (`host.run`): either it is known, and the upgrade is refused, or it waits for the lock and
+It locks the table with the version. A process that opens the store reads that version in the transaction in which it
+registers itself (`host.run`): either it is already registered, and the upgrade is refused, or it waits for the lock and
 finds the new version.
 """
 
@@ -28,8 +28,8 @@ LOCK = "LOCK TABLE store, process IN ACCESS EXCLUSIVE MODE NOWAIT"
 def upgrade_schema(address: Address, *, program: str, ladder: Ladder = LADDER) -> Upgraded:
     """Bring the tables of a store to the version of this release.
 
-    Raises: StoreError, there is no store, others have it open, or this role does not own it; StoreOlder, it is too old;
-    StoreNewer, StoreForeign, StoreFull.
+    Raises: StoreError, if there is no store, others have it open, or this role does not own it; StoreOlder, if it is
+    too old; StoreNewer, StoreForeign, StoreFull.
     """
     with closing(linked(address, program)) as link, told_as_ours(address):
         found = _version(link, ladder)
@@ -56,7 +56,7 @@ def _be_alone(link: Link) -> None:
     ((is_owner,),) = link.execute(IS_OWNER)
     if not is_owner:
         raise StoreError(
-            f"{at} can be upgraded by the role that owns it alone. Connect as that role. Nothing was changed.",
+            f"{at} can only be upgraded by the role that owns it. Connect as that role. Nothing was changed.",
             path=str(at),
         )
     try:
@@ -76,7 +76,7 @@ def _climb(link: Link, found: int, ladder: Ladder) -> None:
     for step in ladder.from_version(found):
         link.script(sql.SQL(step.statements))
         link.execute("UPDATE store SET version = ?", (step.version,))
-        link.execute("SELECT 1").fetchall()  # the step has been done, and not only sent
+        link.execute("SELECT 1").fetchall()  # waits until the step has been done
         reach(f"upgrade-step {step.version}")
     reach("upgrade-checked")
     link.commit()

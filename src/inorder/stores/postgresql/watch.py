@@ -1,14 +1,14 @@
-"""Noticing what other processes do: a call that waits is woken when its queue has changed.
+"""Notices what other processes do: wakes a waiting call when its queue has changed.
 
-A call that is going to wait first writes a row of the table `listener` and marks the row of the queue, commits, and
-looks then. A change of a queue sees from the mark whether there are listeners; if so it reads that table afterwards, in
-a transaction of its own, and notifies those it names. So either the look sees the change, or the change sees the
-listener. All connections of a process share one that listens; when it is lost another one is made, and then all look,
-so that a wait is woken at once whatever was not heard.
+A call that will wait first writes a row of the table `listener` and marks the row of the queue, commits, and then
+looks. A change of a queue sees from the mark whether there are listeners; if so it reads that table afterwards, in a
+transaction of its own, and notifies those listed. So either the look sees the change, or the change sees the listener.
+All connections of a process share one that listens. When it is lost another one is made, and then all waiting calls
+look, whatever notifications were lost.
 
-Once a second one of the calls that wait on a store looks, for all of them and in two statements, whether their queues
-have changed without a notification, as by a process that was killed before it could notify; whether the rows that say
-who listens are still there; and whether some process has died: what that one held becomes free.
+Once a second one of the calls that wait on a store checks for all of them, in two statements: whether their queues have
+changed without a notification, as by a process that was killed before it could notify; whether the rows of the
+listeners are still there; and whether some process has died, whose messages become free.
 """
 
 from __future__ import annotations
@@ -43,28 +43,28 @@ if TYPE_CHECKING:
 log = logging.getLogger("inorder.stores")
 
 LOOK_SECONDS: Final = 1.0
-KEPT_SECONDS: Final = 5.0  # how long a queue is listened to after the last wait for it
+KEPT_SECONDS: Final = 5.0  # how long to listen to a queue after the last wait for it
 RECONNECT_SECONDS: Final = 1.0
 
-Seen = tuple[int, str]  # a queue's number, and what is another with each change
+Seen = tuple[int, str]  # a queue's number, and a text that differs after each change
 
 
 class PostgresWatch:
-    """What the calls that wait on one store share. It does not keep the store alive."""
+    """The shared state of the calls that wait on one store. It does not keep the store alive."""
 
     def __init__(self, store: OpenStore, link: Link, sql: Mapping[str, str]) -> None:
         self._store, self._link, self._sql = weakref.ref(store), link, sql
         self._lock = Lock()
         self.ended = False
-        self._bells: weakref.WeakSet[PostgresBell] = weakref.WeakSet()  # of those who wait now
+        self._bells: weakref.WeakSet[PostgresBell] = weakref.WeakSet()  # of the calls that wait now
         self._look_at = math.inf
         self._schema = 0
         self._listener: DatabaseListener | None = None
 
-    # --- who waits
+    # --- waiting calls
 
     def listen(self, bell: PostgresBell) -> None:
-        """Before a call looks at a queue for which it is going to wait: from now on its changes are heard."""
+        """Registers for changes of a queue, before a call that will wait looks at it."""
         store = self._store()
         assert store is not None, "a call waits on a store that is gone"
         with store.lock:
@@ -79,9 +79,9 @@ class PostgresWatch:
             self._bells.add(bell)
 
     def _say(self, queues: Sequence[str]) -> dict[str, Seen]:
-        """Says that somebody waits for these queues; how each is now, if it is there. Under the store's lock.
+        """Registers as a listener to these queues. Returns the state of each that exists. Under the store's lock.
 
-        Raises: StoreError with `must_reopen`, another store is there now.
+        Raises: StoreError with `must_reopen`, if another store is there now.
         """
         assert self._listener is not None
         values = {"names": array(queues, str), "channel": self._listener.channel, "seconds": KEPT_SECONDS}
@@ -99,20 +99,20 @@ class PostgresWatch:
             return list(self._bells)
 
     def end(self) -> None:
-        """The store is about to be closed: waiting calls raise an error."""
+        """Makes waiting calls raise an error, before the store is closed."""
         self.ended = True
         if self._listener is not None:
             self._listener.detach(self)
 
-    # --- who hears
+    # --- notifications
 
     def hear(self, schema: int, queue: int) -> None:
-        """A queue has changed: those who wait for it look."""
+        """Wakes the calls that wait for a queue, which has changed."""
         if schema == self._schema:
             self._wake({bell.queue for bell in self._waiting() if bell.seen is not None and bell.seen[0] == queue})
 
     def miss(self) -> None:
-        """Nobody knows what changed while nothing could be heard: all look."""
+        """Wakes all calls, because changes may have gone unheard."""
         self._wake({bell.queue for bell in self._waiting()})
 
     def _wake(self, queues: Collection[str]) -> None:
@@ -121,7 +121,7 @@ class PostgresWatch:
             store.changes.report([Change(name) for name in sorted(queues)])
 
     def look(self) -> None:
-        """The net beneath the notifications, once a second by one call for all. Raises: what a verb raises."""
+        """Checks for unheard changes, once a second in one call for all. Raises: the errors of an operation."""
         with self._lock:
             now = time.monotonic()
             if now < self._look_at:
@@ -145,10 +145,10 @@ class PostgresWatch:
 
 
 class PostgresBell(Bell):
-    """Wakes a thread that waits for a queue: when it is rung, or now and then to look after all.
+    """Wakes a thread that waits for a queue: when it is rung, or now and then to look anyway.
 
     Attributes:
-        seen: how the queue was before the last look; None: it was gone.
+        seen: the state of the queue before the last look; None: it did not exist.
     """
 
     seen: Seen | None
@@ -159,7 +159,7 @@ class PostgresBell(Bell):
         watch.listen(self)
 
     def wait(self, seconds: float | None) -> None:
-        """As with `Bell`. Raises: what `PostgresWatch.look` raises; ConnectionClosed."""
+        """As `Bell.wait`. Raises: the errors of `PostgresWatch.look`; ConnectionClosed."""
         left = math.inf if seconds is None else seconds
         super().wait(min(left, LOOK_SECONDS))
         if self._watch.ended:
@@ -168,10 +168,10 @@ class PostgresBell(Bell):
 
 
 class DatabaseListener:
-    """The connection of this process that listens to one database, and its thread; it ends when nobody needs it.
+    """This process's connection that listens to one database, and its thread; it ends when nobody needs it.
 
     Attributes:
-        channel: what it is notified by.
+        channel: the channel of its notifications.
     """
 
     def __init__(self, address: Address) -> None:
@@ -189,12 +189,12 @@ class DatabaseListener:
         return connection
 
     def serve(self, watch: PostgresWatch) -> None:
-        """It is needed until the watch is detached, or gone."""
+        """Serves a watch until it is detached, or garbage-collected."""
         with self._lock:
             self._users.add(watch)
 
     def detach(self, watch: PostgresWatch) -> None:
-        """A watch hears of nothing more."""
+        """Ends the notifications of a watch."""
         with self._lock:
             self._users.discard(watch)
 
@@ -212,11 +212,11 @@ class DatabaseListener:
         with self._lock:
             watches = list(self._users)
         for watch in watches:
-            with contextlib.suppress(InorderError):  # waiting calls meet it, too
+            with contextlib.suppress(InorderError):  # waiting calls get it, too
                 hear(watch)
 
     def _reconnect(self) -> None:
-        """After a loss: what was notified meanwhile is not known."""
+        """Connects again after a loss; notifications in between are lost."""
         while not self.is_over:
             try:
                 self._connection = self._connect()
@@ -240,7 +240,7 @@ _listeners: dict[frozenset[tuple[str, str]], DatabaseListener] = {}
 
 
 def _forget_parents_listeners() -> None:
-    """In a child made by fork: the lock may be held by a thread that is not here."""
+    """In a forked child: a thread that does not exist here may hold the lock."""
     global _listeners_lock  # noqa: PLW0603
     _listeners_lock = threading.Lock()
     _listeners.clear()
@@ -250,12 +250,12 @@ os.register_at_fork(after_in_child=_forget_parents_listeners)
 
 
 def _place(address: Address) -> frozenset[tuple[str, str]]:
-    """The database, and as whom: stores in several schemas have one listener."""
+    """Returns the database and the user: stores in several schemas share one listener."""
     return frozenset(address.parameters.items())
 
 
 def listener_for(address: Address, watch: PostgresWatch) -> DatabaseListener:
-    """The listener of this process for an address; a new one if there is none. Raises: what connecting raises."""
+    """Returns this process's listener for an address; a new one if there is none. Raises: the errors of connecting."""
     with _listeners_lock:
         found = _listeners.get(_place(address))
         if found is None or found.is_over or found.process != os.getpid():

@@ -11,7 +11,8 @@ from .records import BULK_COLUMNS, BulkRow
 
 @dataclass(frozen=True, slots=True)
 class BulkPage(Sequence[BulkRow]):
-    """A page of rows, tuples in the order of BULK_COLUMNS; made of columns, which can be taken as they are.
+    """A page of rows, which are tuples in the order of BULK_COLUMNS. It is stored as columns, which can be used
+    directly.
 
     Args:
         messages: how many rows.
@@ -25,20 +26,20 @@ class BulkPage(Sequence[BulkRow]):
 
     @classmethod
     def of_columns(cls, columns: Mapping[str, Sequence[Any]]) -> BulkPage:
-        """A page of whole columns, of one row or more; it finds those that rows share."""
+        """Makes a page from whole columns of at least one row, and finds the shared ones."""
         messages = len(next(iter(columns.values())))
         shared = {name: values[0] for name, values in columns.items() if _is_same(values)}
         return cls(messages, shared, {name: values for name, values in columns.items() if name not in shared})
 
     @classmethod
     def of_rows(cls, rows: Sequence[BulkRow]) -> BulkPage:
-        """A page of rows; it may be empty."""
+        """Makes a page from rows, possibly none."""
         if not rows:
             return cls(0, {}, dict.fromkeys(BULK_COLUMNS, ()))
         return cls.of_columns(dict(zip(BULK_COLUMNS, zip(*rows, strict=True), strict=True)))
 
     def with_columns(self, columns: Mapping[str, Sequence[Any]]) -> BulkPage:
-        """The same rows, with columns that are new, or take the place of those of their names."""
+        """Returns the same rows with these columns added or replaced."""
         new = self.of_columns(columns)
         return BulkPage(
             self.messages,
@@ -47,7 +48,7 @@ class BulkPage(Sequence[BulkRow]):
         )
 
     def column(self, name: str) -> Sequence[Any]:
-        """A value for each row."""
+        """Returns a column, with a value for each row."""
         return [self.shared[name]] * self.messages if name in self.shared else self.columns[name]
 
     def __len__(self) -> int:
@@ -68,8 +69,6 @@ class BulkPage(Sequence[BulkRow]):
 
 
 def _is_same(values: Sequence[Any]) -> bool:
-    """Whether all values of a column are equal. It compares the two ends first, because most unequal columns differ
-    there.
-    """
+    """Whether all values of a column are equal. Compares the two ends first, where most unequal columns differ."""
     first = values[0]
     return bool(first == values[-1]) and values.count(first) == len(values)

@@ -1,4 +1,4 @@
-"""The part of the seam above the verbs for many messages: claims, surveys, channels, stagings."""
+"""The part of the upper seam for many messages: claims, surveys, channels, stagings."""
 
 from __future__ import annotations
 
@@ -33,198 +33,214 @@ from .records import (
 
 
 class BulkStore(Protocol):
-    """The verbs about many messages of a store; part of `protocol.Store`, where the common errors stand."""
+    """A store's operations on many messages; part of `protocol.Store`, which documents the common errors."""
 
     # --- claims and surveys
 
     def begin_claims(self, handle: int, application: str) -> ClaimStart:
-        """An application starts to read: it takes a higher epoch than all before it. On disk when it returns."""
+        """Starts an application as a reader, with a higher epoch than all before. On disk when the call returns."""
 
     def claim(self, request: ClaimRequest) -> Claim | None:
-        """Confirms what is done, and takes the next messages under a new claim; None: there is nothing to take.
+        """Confirms the claims that are done, and takes the next messages under a new one; None: there are none.
 
-        With `ahead` nothing is confirmed: what comes behind the open claim is taken before the reader asks for it. The
-        call that asks for it notes that the open one is done, and is given it; `settle_claims` then removes messages.
-        None: there is nothing to take ahead, or it is taken already, or the open claim is not planned or ends inside a
-        group.
+        With `ahead` nothing is confirmed: the claim after the open one is taken before the reader asks for it. The call
+        that asks for it then records that the open one is done and gets the claim; `settle_claims` removes messages
+        later. None: there is nothing to take, it has already been taken, or the open claim is not planned or ends
+        inside a group.
 
-        A claim that the reader's checkpoint does not know yet is given again. On disk when it returns.
+        A claim that the reader's checkpoint does not contain yet is returned again. On disk when the call returns.
 
         Raises: Fenced, CheckpointTooOld, CheckpointLost (`rules.claims`), GetInhibited 2016, OrderUnsupported.
         """
 
     def plan_claims(self, claimer: Claimer, after: int, upto: int, slices: int) -> Sequence[Slice]:
-        """The reader begins to work on the claims behind `after` up to `upto`: into which slices they fall.
+        """Records that the reader begins to process the claims after `after` up to `upto`, and returns their slices.
 
-        They are cut nowhere inside a group, and the same each time for one number of slices. With 0 slices claim `upto`
-        has no messages: it counts as over, though it was never taken.
+        No slice ends inside a group, and the same number of slices gives the same ones each time. With 0 slices, claim
+        `upto` has no messages and counts as settled, though it was never taken.
+
         Raises: Fenced, CheckpointTooOld, CheckpointLost.
         """
 
     def read_claim(self, claimer: Claimer, part: Slice, first: int) -> BulkPage:
-        """The rows of a slice from position `first` on, as many as make a page; nothing changes.
+        """Returns the rows of a slice from position `first` on, up to a page; nothing changes.
 
-        Raises: Fenced; CheckpointTooOld, the claim is over.
+        Raises: Fenced; CheckpointTooOld, if the claim is settled.
         """
 
     def settle_claims(self, claimer: Claimer, upto: int) -> int:
-        """Confirms claims up to this one; how many messages went. Again: 0. Raises: Fenced, CheckpointLost."""
+        """Confirms claims up to this one. Returns how many messages were removed; 0 if repeated. Raises: Fenced,
+        CheckpointLost.
+        """
 
     def return_ahead(self, claimer: Claimer) -> int:
-        """Returns the messages of the claim that was taken ahead to their places; of how many. Raises: Fenced."""
+        """Returns the messages of the claim taken ahead to their places, and returns how many. Raises: Fenced."""
 
     def finish_claims(self, queue: str, application: str, upto: int) -> int:
-        """Confirms as `settle_claims`, on behalf of a reader that has stopped for good.
+        """Confirms as `settle_claims`, for a reader that has stopped for good. A reader that still runs is fenced.
 
-        A reader that still runs is fenced. Raises: NotFound, the application never claimed anything here.
+        Raises: NotFound, if the application never claimed anything on the queue.
         """
 
     def leave_claimed_group(self, queue: str, application: str) -> bool:
-        """An application that has stopped for good leaves its group (B-45); a reader that still runs is fenced.
+        """Makes an application that has stopped for good leave its group (B-45). A reader that still runs is fenced.
 
         Returns: whether it was inside one.
 
-        Raises: UnknownQueue 2085; NotFound, it never claimed anything there.
+        Raises: UnknownQueue 2085; NotFound, if it never claimed anything on the queue.
         """
 
     def release_claims(self, queue: str, application: str) -> int:
-        """Returns the messages of open claims to their places; of how many. A reader that still runs is fenced.
+        """Returns the messages of open claims to their places, and returns how many. A reader that still runs is
+        fenced.
 
-        Raises: NotFound, the application never claimed anything here.
+        Raises: NotFound, if the application never claimed anything on the queue.
         """
 
     def claims(self) -> Sequence[Claims]:
-        """All applications' claims, by queue and application."""
+        """Returns all applications' claims, by queue and application."""
 
     def survey(self, request: SurveyRequest) -> Survey:
-        """What a browse would show next, to be read with `read_stretch`.
+        """Returns what a browse would show next, to be read with `read_stretch`.
 
-        No message changes; the handle's browse lock ends, as with every browse that moves on (R3.70).
-        Strictly, no level is shown beyond its first pending message (B-38, B-39).
+        No message changes. The handle's browse lock ends, as with every browse that moves on (R3.70). A strict survey
+        shows no level beyond its first pending message (B-38, B-39).
         """
 
     def read_stretch(
         self, handle: int, stretch: Stretch, after: tuple[Any, ...] = ()
     ) -> tuple[BulkPage, tuple[Any, ...] | None]:
-        """The next page of a stretch, as it is now, without locks; it begins where another page ended.
+        """Returns a page of a stretch in its present state, without locks, starting where the last page ended.
 
         Args:
-            after: what came with that page.
+            after: the end of the last page, as returned with it.
 
-        Returns: the rows, whose `delivery` counts from 1 over all pages, and where they end; None: with the stretch.
+        Returns: the rows, whose `delivery` counts from 1 over all pages, and the page's end; None: it is the stretch's
+        end.
 
         Raises: GetInhibited 2016.
         """
 
-    # --- channels: at the sender's
+    # --- channels: at the sender
 
     def take_channel(self, handle: int, channel: str, *, operates: bool = False) -> Carrying:
-        """This handle's connection carries the channel from now on; earlier runs are fenced (C-1).
+        """Makes this handle's connection run the channel; earlier runs are fenced (C-1).
 
         Args:
             handle: of the transmission queue, open for input.
-            operates: an operator comes to it, also where it is stopped.
+            operates: an operator's action, allowed also while the channel is stopped.
 
-        Raises: ChannelStopped; ObjectInUse 2042, another connection carries it.
+        Raises: ChannelStopped; ObjectInUse 2042, if another connection runs it.
         """
 
     def note_channel(
         self, handle: int, channel: str, status: str, *, reason: int = 0, error: str = "", short_retries: int = 0,
         long_retries: int = 0,
     ) -> str:  # fmt: skip
-        """What the channel does now; "inactive" and "stopped" end the run. How an operator has stopped it, or "".
+        """Records the channel's status; "inactive" and "stopped" end the run. Returns how an operator stopped it, or
+        "".
 
-        Raises: Fenced, another connection carries it.
+        Raises: Fenced, if another connection runs it.
         """
 
     def next_batch(self, request: ClaimRequest, channel: str) -> NextBatch:
-        """As `claim`: the claim that is confirmed was the channel's next batch, which is counted as sent with it."""
+        """As `claim`; the confirmed claim was the channel's next batch and is counted as sent in the same
+        transaction.
+        """
 
     def confirm_batch(self, request: ClaimRequest, channel: str) -> int:
-        """As `settle_claims` up to `request.start`, counted so. Again: 0."""
+        """As `settle_claims` up to `request.start`; the batch is counted as sent. Returns 0 if repeated."""
 
     def stop_channel(self, queue: str, channel: str, mode: str) -> None:
-        """The run of a channel is to end: behind its batch ("quiesce"), at its next call, or at once ("terminate")."""
+        """Ends the run of a channel: after its batch ("quiesce"), at its next call ("force"), or at once
+        ("terminate").
+        """
 
     def start_channel(self, channel: str) -> None:
-        """A channel that was stopped may run again."""
+        """Allows a stopped channel to run again."""
 
     def resolve_channel(self, handle: int, channel: str, outcome: Outcome) -> int:
-        """The batch in doubt is confirmed here, or returns to its place; of how many messages.
+        """Confirms the batch in doubt, or returns it to its place. Returns the number of messages.
 
-        Raises: NotFound, there is none; Fenced, `take_channel` is to come first.
+        Raises: NotFound, if there is none; Fenced, if `take_channel` was not called first.
         """
 
     def reset_channel(self, handle: int, channel: str, number: int) -> None:
-        """The last batch has this number. Raises: QueueCondition 9032, one is in doubt; Fenced."""
+        """Sets the number of the last batch. Raises: QueueCondition 9032, if one is in doubt; Fenced."""
 
     def channels(self, wanted: Sequence[tuple[str, str]]) -> list[ChannelNow]:
-        """What these channels do, each given with its transmission queue."""
+        """Returns the state of these channels, each given with its transmission queue."""
 
-    # --- channels: at the receiver's
+    # --- channels: at the receiver
 
     def receive(self, batch: ChannelBatch) -> Receipt:
-        """Puts a batch, once: with it goes the record of the channel (C-1). The same batch again changes nothing.
+        """Puts a batch once, and updates the record of the channel in the same transaction (C-1). A repeat changes
+        nothing.
 
-        Raises: SequenceError 9030, Fenced; Undeliverable, with the reason why a message cannot be put. Nothing has
+        Raises: SequenceError 9030; Fenced; Undeliverable, with the reason why a message cannot be put. Nothing has
         changed then.
         """
 
     def bind_channel(self, sender: Sender, epoch: int) -> Received:
-        """A run of a channel begins: earlier ones are fenced here, too; the last batch that came. Raises: Fenced."""
+        """Begins a run of a channel: fences earlier runs here too. Returns the last batch that arrived. Raises:
+        Fenced.
+        """
 
     def reset_received(self, sender: Sender, epoch: int, number: int) -> None:
-        """The last batch that came has this number from now on, and the sender this epoch, whatever it had."""
+        """Sets the number of the last batch that arrived and the sender's epoch, whatever they were."""
 
     def received(self) -> list[Received]:
-        """All channels that have come here."""
+        """Returns the record of each channel that delivers here."""
 
     # --- stagings
 
     def stage(self, request: StageRequest) -> None:
-        """Writes rows under a staging, on disk when it returns; nobody sees them.
+        """Writes rows to a staging; on disk when the call returns. Nobody sees them.
 
-        Bodies longer than the queue takes are split into segments, whether the flags allow that or not. A staging whose
-        time is over is dropped and begins again from 0 rows, which its count shows.
+        Bodies longer than the queue allows are split into segments, whether the flags allow that or not. An expired
+        staging is dropped and begins again with 0 rows, as its count shows.
 
-        A database writes contents where they stay, and narrow rows beside them. Raises: ArgumentError, naming row
-        (from 0, in this request), column, value and range; CallerError 2027, 2253; NotOpenFor 2039; MessageTooBig
-        2030, 2031, headers are longer than the queue takes; UnitExists, the name is another queue's; PutInhibited
-        2051, the alias through which it was opened.
+        A database writes bodies to their final place, and narrow rows beside them.
+
+        Raises: ArgumentError, with row (from 0, in this request), column, value and range; CallerError 2027, 2253;
+        NotOpenFor 2039; MessageTooBig 2030, 2031, if headers are longer than the queue allows; UnitExists, if the name
+        belongs to another queue; PutInhibited 2051, for the alias through which it was opened.
         """
 
     def settle_staging(
         self, key: LedgerKey, stagings: Sequence[Staged], after: str | None = None, owner: int | None = None
     ) -> Settled:
-        """Puts all that is staged under these names, all or nothing, perhaps on several queues; notes it in the ledger.
+        """Puts everything staged under these names, on one or more queues, all or nothing, and records it in the
+        ledger.
 
-        Stagings for queues where the ledger has the key already are dropped. Numbers are drawn in the order (order_key,
-        staging, row): one for each message, or, where the order rule draws it later than at the put, one for all, with
-        ordinals. Messages with one `group_key` on a queue become a group in that order, its last one closed. Expiry and
-        delay begin now.
+        If a queue's ledger already has the key, the stagings for that queue are dropped. Numbers are drawn in the order
+        (order_key, staging, row): one for each message, or, if the order rule draws numbers after the put, one for all,
+        with ordinals. Messages with one `group_key` on a queue become a complete group in that order. Expiry and delay
+        begin now.
 
         Args:
-            after: the batch that was settled last under the key's application and query, "" if none was, as
-                `last_settled` gave it: of several writers that go on from one place one alone does. None: any.
-            owner: the connection whose user has the authority for reports (`authority`); None: nothing is asked.
+            after: the batch that was settled last under the key's application and query, as `last_settled` returned it,
+                "" for none. Of several writers that continue from one batch only one succeeds. None: not checked.
+            owner: the connection whose user has the authority for reports (`authority`); None: not checked.
 
-        A database moves narrow rows in one statement. Raises, and nothing has changed: Fenced, another batch than
-        `after` was settled last, and the key is not in the ledger; StagingGone, one is missing, its time is over, or it
-        has another count; PutInhibited 2051; QueueFull 2053; InconsistentCall, the numbers of a group of the caller's
-        own have a gap or a repeat.
+        A database moves narrow rows in one statement.
+
+        Raises, with nothing changed: Fenced, if the last batch is not `after` and the key is not in the ledger;
+        StagingGone, if a staging is missing or expired, or has another count; PutInhibited 2051; QueueFull 2053;
+        InconsistentCall, if the numbers in a group of the caller's own have a gap or a repeat.
         """
 
     def undo_staging(self, names: Sequence[str]) -> int:
-        """Drops stagings; how many there were. Unknown names are passed over, so it may come twice."""
+        """Drops stagings. Returns how many there were; unknown names are ignored, so it may be repeated."""
 
     def in_ledger(self, queue: str, key: LedgerKey) -> Noted | None:
-        """What was settled under a key on a queue, or the queue of an alias; None: nothing, or long ago.
+        """Returns the ledger's entry for a key on a queue or an alias's queue; None: none, or it was forgotten.
 
-        Of one streaming query the newest 1,000 batches are kept, transactions for ever. Raises: UnknownQueue 2085.
+        The newest 1,000 batches of each streaming query are kept, and transactions forever. Raises: UnknownQueue 2085.
         """
 
     def last_settled(self, queue: str, application: str, query: str) -> str:
-        """The batch of a query that was settled last on a queue, or the queue of an alias; empty: none was.
+        """Returns the batch of a query that was settled last on a queue or an alias's queue; empty: none.
 
         Raises: UnknownQueue 2085.
         """

@@ -1,8 +1,8 @@
 """The stream of changes in a store, in order, for listeners in this process.
 
-A verb appends its changes while it holds the store's lock, so they are in the order of the verbs. They are delivered
-after the verb has released the lock, so a listener may call the store. One thread delivers at a time. Another thread,
-or a listener whose own call makes changes, leaves them to that thread.
+An operation appends its changes while it holds the store's lock, so they are in the order of the operations. They are
+delivered after the lock has been released, so a listener may call the store. One thread delivers at a time. Another
+thread, or a listener whose own call makes changes, leaves them to that thread.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ log = logging.getLogger("inorder.stores")
 
 @dataclass(slots=True, init=False)
 class Change:
-    """What a verb did to one queue.
+    """The effect of an operation on one queue.
 
     Attributes:
-        put: messages put by this verb, visible or not.
-        visible: messages that everyone can see from now on; their bodies may be missing.
-        expired: messages discarded because their time was over.
+        put: messages put by this operation, visible or not.
+        visible: messages that have become visible to everyone; their bodies may be missing.
+        expired: messages discarded because they had expired.
         duplicates: messages refused because their unique id is on the queue.
-        discarded: how many expired; also if nobody looks at messages.
+        discarded: how many expired; also counted if no listener wants messages.
     """
 
     queue: str
@@ -43,7 +43,7 @@ class Change:
         self.put, self.visible, self.expired, self.duplicates = [], [], [], []
 
     def copy(self) -> Change:
-        """The same as it is now."""
+        """Returns a copy of its present state."""
         one = Change(self.queue)
         one.put, one.visible, one.expired, one.duplicates = map(
             list, (self.put, self.visible, self.expired, self.duplicates)
@@ -64,19 +64,18 @@ Listener = Callable[[Happened], object]
 
 
 class Subscription:
-    """A listener, and what it wants now."""
+    """A listener, and what it wants at present."""
 
     def __init__(self, changes: Changes, listener: Listener, *, is_ours: bool) -> None:
         self._changes, self.listener, self.is_ours = changes, listener, is_ours
         self.heeds = self.wants = False
 
     def turn(self, *, heeds: bool, wants: bool = False) -> None:
-        """From now on it looks at changes, or not.
+        """Sets whether the listener wants changes.
 
         Args:
-            heeds: it looks at changes at all; if nobody does, those alone need be reported in which messages were
-                discarded.
-            wants: it looks at the messages of a change; if nobody does, a change may name its queue alone.
+            heeds: it wants changes at all; if no listener does, only changes that discarded messages need be reported.
+            wants: it wants the messages of a change; if no listener does, a change may contain only its queue.
         """
         with self._changes.turning:
             self.heeds, self.wants = heeds, wants
@@ -84,13 +83,13 @@ class Subscription:
 
 
 class Changes:
-    """The stream of one store in this process.
+    """The changes of one store in this process.
 
     Attributes:
-        is_heard: somebody looks at changes now.
-        is_watched: somebody looks at messages now.
-        waiting: what has not been handed out yet.
-        watchers: rung when all has been handed out.
+        is_heard: whether some listener wants changes now.
+        is_watched: whether some listener wants messages now.
+        waiting: changes that have not been delivered yet.
+        watchers: bells rung when all changes have been delivered.
     """
 
     def __init__(self) -> None:
@@ -99,14 +98,14 @@ class Changes:
         self._subscriptions: list[Subscription] = []
         self.waiting: deque[Happened] = deque()
         self.watchers: list[Bell] = []
-        self._told = 0  # listeners that have been called with the first of them
+        self._told = 0  # listeners already called with the first waiting change
         self._handing_out = TryLock()
 
     def subscribe(self, listener: Listener, *, is_ours: bool = False) -> Subscription:
         """Calls `listener` with each `Change` and `Death`, outside of transactions and locks.
 
-        By one thread at a time, of this process. What it raises is logged, and reaches no caller of a verb. At first it
-        heeds nothing: see `Subscription.turn`.
+        One thread of this process calls it at a time. Its exceptions are logged and reach no caller of an operation.
+        Initially it wants no changes: see `Subscription.turn`.
 
         Args:
             is_ours: it raises nothing by itself.
@@ -116,17 +115,17 @@ class Changes:
         return subscription
 
     def weigh(self) -> None:
-        """A subscription wants something else than before."""
+        """Updates the two flags after a subscription has turned."""
         self.is_heard = any(one.heeds for one in self._subscriptions)
         self.is_watched = any(one.wants for one in self._subscriptions)
 
     def add(self, happened: Iterable[Happened]) -> None:
-        """These happened; the caller holds the lock under which they did."""
+        """Appends these; the caller holds the lock under which they happened."""
         self.waiting.extend(happened)
 
     def hand_out(self) -> None:
-        """Reports what has been added."""
-        # Asked again after each turn: a change may come when the last look is over and the turn is not.
+        """Delivers all waiting changes."""
+        # Checked again after the lock is free: a change may be added after the inner loop's last check.
         while self.waiting:
             try:
                 with self._handing_out:
@@ -151,6 +150,6 @@ class Changes:
         self._told = 0
 
     def report(self, happened: Sequence[Happened]) -> None:
-        """Adds, and hands out; outside of locks and transactions."""
+        """Appends these and delivers them; to be called outside of locks and transactions."""
         self.add(happened)
         self.hand_out()

@@ -15,13 +15,13 @@ from ...errors import StoreDamaged
 
 T = TypeVar("T")
 
-# What Python raises for a value that was never written.
+# The exceptions of Python code that decodes a corrupt value.
 DECODING: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 SHOWN_MAX: Final = 200
 
 
 def damaged(where: str, wrong: object, **data: object) -> StoreDamaged:
-    """The error for what is wrong at a place in the store; the caller's text is shortened."""
+    """Returns the error for damage at a place in the store. The caller's text is shortened."""
     return StoreDamaged(
         f"{where}: {wrong!s:.{SHOWN_MAX}}. `inorder check` lists what is wrong; restore the store from a backup.",
         reason=None,
@@ -31,14 +31,14 @@ def damaged(where: str, wrong: object, **data: object) -> StoreDamaged:
 
 
 def only(found: Sequence[T], where: str) -> T:
-    """The one record that must be there because another one names it. Raises: StoreDamaged."""
+    """Returns the one record that another one refers to. Raises: StoreDamaged."""
     if len(found) != 1:
-        raise damaged(where, f"it is named and {'missing' if not found else 'there more than once'}")
+        raise damaged(where, f"others refer to it, but it is {'missing' if not found else 'there more than once'}")
     return found[0]
 
 
 def utc(seconds: float) -> datetime:
-    """A time of the store as a date. Raises: StoreDamaged, there is no such date."""
+    """Returns a stored time as a date. Raises: StoreDamaged, if there is no such date."""
     try:
         return datetime.fromtimestamp(seconds, timezone.utc)
     except (ValueError, OverflowError, OSError) as error:
@@ -46,7 +46,7 @@ def utc(seconds: float) -> datetime:
 
 
 def decodes(where: str) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
-    """For a function that reads a text of our own: if it cannot, the store is damaged there."""
+    """Decorates a function that decodes a text that inorder wrote: if it fails, the store is damaged at `where`."""
 
     def decorated(decode: Callable[[str], T]) -> Callable[[str], T]:
         @functools.wraps(decode)

@@ -21,7 +21,7 @@ NO_REVISION = -1
 
 T = TypeVar("T", ManagerAttributes, QueueAttributes, ProcessAttributes, ChannelAttributes)
 
-# The defaults of each kind, with their classes. They are allowed, and most values of most definitions are these.
+# The defaults of each kind, with their classes. Most stored values are defaults, which need no check.
 USUAL: Final = {
     kind: {one.name: (one.default, one.default.__class__) for one in fields(kind) if one.default is not MISSING}
     for kind in (ManagerAttributes, QueueAttributes, ProcessAttributes, ChannelAttributes)
@@ -29,21 +29,21 @@ USUAL: Final = {
 
 
 def as_text(attributes: ManagerAttributes | QueueAttributes | ProcessAttributes | ChannelAttributes) -> str:
-    """A definition as it is kept."""
+    """Returns a definition as JSON, for storing."""
     return json.dumps(asdict(attributes))
 
 
 class Definitions(Mapping[str, QueueAttributes]):
-    """The definitions by name, each read when it is asked for, and kept while they are those of one revision.
+    """The definitions by name, each read when needed and cached while its revision is current.
 
-    Two numbers say whether they still are. The queue manager's revision grows with every change: `current` compares it.
-    A queue's revision, which every verb reads with its counters, becomes that one when something changes by which calls
-    on the queue go (`Catalog`); so the definition of another queue costs them nothing.
+    Two numbers tell whether it is. The queue manager's revision grows with every change; `current` compares it. A
+    queue's revision, which every operation reads with the counters, is set to the manager's only when something that
+    matters to calls on that queue changes (`Catalog`). So a change of another queue costs them nothing.
 
     Attributes:
-        manager: another object each time that another revision is read.
-        names: what names lead to.
-        by_number: the queues that were asked for by their numbers.
+        manager: a new object for each revision that is read.
+        names: resolves names.
+        by_number: the queues that were looked up by number.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Definitions(Mapping[str, QueueAttributes]):
         self._backend: Backend | None = None
 
     def current(self, backend: Backend) -> Definitions:
-        """The definitions as they are in this transaction."""
+        """Returns the definitions as of this transaction."""
         manager = only(backend.select(ManagerRow), "the queue manager")
         if manager.revision != self.revision:
             self.forget()
@@ -65,16 +65,16 @@ class Definitions(Mapping[str, QueueAttributes]):
         return self
 
     def forget(self) -> None:
-        """Forgets what was read."""
+        """Empties the cache."""
         self.revision = NO_REVISION
         self.by_number, self._rows = {}, {}
 
     def queue(self, number: int) -> QueueAttributes:
-        """The attributes of a queue that something names. Raises: StoreDamaged, it is not defined."""
+        """Returns the attributes of a queue that a record refers to. Raises: StoreDamaged, if it is not defined."""
         if number not in self.by_number:
             rows = self._select(id=number)
             if not rows:
-                raise damaged(f"queue {number}", "it is named and not defined")
+                raise damaged(f"queue {number}", "other records refer to it, but it is not defined")
             self.by_number[number] = _attributes_of(rows[0])
         return self.by_number[number]
 
@@ -82,7 +82,7 @@ class Definitions(Mapping[str, QueueAttributes]):
         return self.row(name).id
 
     def row(self, name: str) -> DefinitionRow:
-        """The record of a definition. Raises: KeyError, there is none."""
+        """Returns the record of a definition. Raises: KeyError, if there is none."""
         if name not in self._rows:
             self._rows[name] = next(iter(self._select(name=name)), None)
         row = self._rows[name]
@@ -91,7 +91,7 @@ class Definitions(Mapping[str, QueueAttributes]):
         return row
 
     def rows(self) -> Sequence[DefinitionRow]:
-        """The records of all of them, by number."""
+        """Returns all records, by number."""
         return self._select()
 
     def _select(self, **where: Any) -> Sequence[DefinitionRow]:
@@ -111,7 +111,7 @@ class Definitions(Mapping[str, QueueAttributes]):
 
 
 def _attributes_of(row: DefinitionRow) -> QueueAttributes:
-    """What a record defines. Raises: StoreDamaged."""
+    """Returns the definition in a record. Raises: StoreDamaged."""
     attributes = queue_of(row.attributes)
     if (row.name, row.type) != (attributes.name, attributes.type):
         raise damaged(f"definition {row.id}", f"{row.type} {row.name} is {attributes.type} {attributes.name}")
@@ -119,13 +119,14 @@ def _attributes_of(row: DefinitionRow) -> QueueAttributes:
 
 
 def manager_of(text: str) -> ManagerAttributes:
-    """The queue manager's attributes as they are kept. Raises: StoreDamaged."""
+    """Decodes the queue manager's stored attributes. Raises: StoreDamaged."""
     return _read(ManagerAttributes, MANAGER_ATTRIBUTES, text)
 
 
 @functools.lru_cache(maxsize=1024)
 def queue_of(text: str) -> QueueAttributes:
-    """A queue's attributes as they are kept; a process that opens stores again and again checks each text once.
+    """Decodes a queue's stored attributes. Cached, because a process that reopens stores would check the same texts
+    again.
 
     Raises: StoreDamaged.
     """
@@ -133,17 +134,17 @@ def queue_of(text: str) -> QueueAttributes:
 
 
 def process_of(text: str) -> ProcessAttributes:
-    """A process definition as it is kept. Raises: StoreDamaged."""
+    """Decodes a stored process definition. Raises: StoreDamaged."""
     return _read(ProcessAttributes, PROCESS_ATTRIBUTES, text)
 
 
 def channel_of(text: str) -> ChannelAttributes:
-    """A channel's definition as it is kept. Raises: StoreDamaged."""
+    """Decodes a stored channel definition. Raises: StoreDamaged."""
     return _read(ChannelAttributes, CHANNEL_ATTRIBUTES, text)
 
 
 def _read(kind: type[T], table: Table, text: str) -> T:
-    """A definition, each value checked as if it were given now. Raises: StoreDamaged."""
+    """Decodes a definition, checking each value as if it were given now. Raises: StoreDamaged."""
     usual = USUAL[kind]
     try:
         values = json.loads(text).items()

@@ -1,4 +1,4 @@
-"""Collects the promises of a thread's verbs and their events for observers; `process.EnginePromises` keeps them."""
+"""Collects the deferred commits of a thread's operations and their events; `process.EnginePromises` implements this."""
 
 from __future__ import annotations
 
@@ -9,43 +9,43 @@ from typing import Protocol
 from ...support.locks import Lock
 
 Step = Callable[[Callable[[], object]], None]
-"""Runs, as a verb of its own, what is left to do for the medium; see `Host.after`."""
+"""Runs the remaining work for the medium as an operation of its own; see `Host.after`."""
 Emit = Callable[[BaseException | None], object]
-"""Tells the observers of a verb; given the error with which what it had promised has failed, if that has."""
+"""Notifies the observers of an operation. Its argument is the error with which its promise has failed, or None."""
 
 
 class Gatherer(Protocol):
-    """What verbs need of `process.EnginePromises`."""
+    """The part of `process.EnginePromises` that operations use."""
 
     def add(self, ticket: int, answer: object) -> None:
-        """A verb has promised that the commit with this ticket will be on disk; what it answers."""
+        """An operation has promised that the commit with this ticket will be on disk, and has returned `answer`."""
 
     def put_off(self, step: Step) -> None:
-        """A verb is over, and something is left to do for the medium."""
+        """An operation has ended and left work for the medium."""
 
     def emit_later(self, emit: Emit) -> None:
-        """Observers hear of a verb when no lock is held, and what was promised is on disk or has failed."""
+        """Notifies observers later, when no lock is held and the promise is on disk or has failed."""
 
 
 class PromiseHolder(Protocol):
-    """What the lock of verbs needs of `process.EnginePromises`.
+    """The part of `process.EnginePromises` that the lock of operations uses.
 
     Attributes:
-        at_it: held as long as a thread is inside of `at_once`.
+        at_it: held while a thread is inside `at_once`.
     """
 
     at_it: Lock
 
     def let_go(self) -> None:
-        """Gives the lock back, and what else is held for calls that are made at once."""
+        """Releases the lock, and everything else that `at_once` holds."""
 
 
 class Gathering(threading.local):
-    """Of one store, and of this thread.
+    """The present thread's state for one store.
 
     Attributes:
-        promises: None: each verb brings its own to disk.
-        holder: for what the thread has the lock of verbs, or tries to get it, beyond a single verb.
+        promises: None: each operation syncs its own commit.
+        holder: set while the thread holds the lock of operations, or tries to get it, for more than one operation.
     """
 
     promises: Gatherer | None = None

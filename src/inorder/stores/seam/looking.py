@@ -19,22 +19,24 @@ NUMBERED = ANY_GROUP | ANY_SEGMENT
 
 
 def group_of(message: Message) -> bytes:
-    """The id under which it stands with others in logical order; NO_ID: it stands by itself."""
+    """The id under which logical order groups it with others; NO_ID: it is on its own."""
     return message.group_id if message.flags & NUMBERED else NO_ID
 
 
 def physical_position(row: QueuedMessage) -> Position:
-    """In the order of places, and what has none by its number."""
+    """In the order of places; messages without a place come by their numbers."""
     return Position(WITH_HEAD, row.place, place=row.place) if row.placed else unplaced_position(row)
 
 
 def unplaced_position(row: QueuedMessage) -> Position:
-    """Of what has no place yet: it comes last, by its number; so what one process has put stands as it came."""
+    """The position of a message without a place: last, by its number, so each process's puts stay in order."""
     return Position(UNPLACED, number=row.number)
 
 
 def logical_position(row: QueuedMessage, first: QueuedMessage) -> Position:
-    """In logical order, of a row that has a place; `first`: the first of its group that is there, or itself."""
+    """In logical order, of a row that has a place; `first`: the first remaining member of its group, or the row
+    itself.
+    """
     message = row.message
     stage = WITH_HEAD if is_head(first.message) else WITHOUT_HEAD
     numbers = message.sequence_number, message.offset
@@ -47,7 +49,7 @@ def logical_key(row: QueuedMessage) -> tuple[int, int, Place]:
 
 
 def sight_of(row: QueuedMessage, position: Position, now: float, holder: Holder | None) -> MessageView:
-    """A row as an operator sees it; its message has been read, and its body cut."""
+    """Returns a row as an operator sees it; its message has been read, and its body cut."""
     message = as_got(row, now)
     return MessageView(
         position=position,
@@ -75,10 +77,10 @@ def holder_of(
     whose_handle: Callable[[int], tuple[int, str]],
     owner_of: Callable[[int], tuple[Program, int | None]],
 ) -> Holder | None:
-    """Who keeps a message from others; None if it is available, or delayed.
+    """The unit or handle that keeps a message from others; None if it is available or delayed.
 
     Args:
-        owner_of: of a connection: its program, and the id of its process.
+        owner_of: returns a connection's program and the id of its process.
     """
     if row.unit is not None:
         unit = unit_of(row.unit)
@@ -96,7 +98,7 @@ def holder_of(
 
 
 def pending_as_text(pending: Pending | None) -> str | None:
-    """What a call waits for, as it is kept."""
+    """What a call waits for, as JSON for storing."""
     return None if pending is None else json.dumps([pending.kind.value, *pending[1:]])
 
 

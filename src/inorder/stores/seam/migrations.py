@@ -18,12 +18,12 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationStep:
-    """What brings the tables from the version before to this one.
+    """Brings the tables from the version before to this one.
 
     Args:
         version: of the tables afterwards.
         why: one line, shown while the step runs.
-        statements: SQL, of the store's own dialect, separated by semicolons. They run inside a transaction.
+        statements: SQL, in the store's own dialect, separated by semicolons. They run inside a transaction.
     """
 
     version: int
@@ -35,8 +35,8 @@ class Ladder:
     """The steps of one kind of store.
 
     Args:
-        newest: the version of the tables that this release makes.
-        steps: in their order, the last one leading to `newest`.
+        newest: the version of the tables that this release creates.
+        steps: in order, the last one leading to `newest`.
     """
 
     def __init__(self, newest: int, steps: Sequence[MigrationStep] = ()) -> None:
@@ -46,16 +46,16 @@ class Ladder:
         assert versions == list(range(self.oldest + 1, newest + 1)), f"the steps lead to {versions}, not to {newest}"
 
     def can_upgrade(self, version: int) -> bool:
-        """Whether a store of this version is older, and not too old."""
+        """Whether a store of this version is older than the newest, and not too old to upgrade."""
         return self.oldest <= version < self.newest
 
     def from_version(self, version: int) -> Sequence[MigrationStep]:
-        """The steps that such a store lacks."""
+        """Returns the steps that a store of this version lacks."""
         assert self.oldest <= version <= self.newest, version
         return self._steps[version - self.oldest :]
 
 
-# 0.1.0 is the first release: its tables are where the steps begin.
+# The steps begin at the tables of 0.1.0, the first release.
 SQLITE: Final[Sequence[MigrationStep]] = (
     MigrationStep(
         version=11,
@@ -76,12 +76,12 @@ POSTGRESQL: Final[Sequence[MigrationStep]] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upgraded:
-    """What an upgrade of a store has done.
+    """The result of an upgrade.
 
     Attributes:
         found: the version of its tables before.
         version: their version now; equal to `found` if there was nothing to do.
-        backup: the copy that was made first; None: none was asked for, or there was nothing to do.
+        backup: the copy that was made first; None: none was requested, or there was nothing to do.
     """
 
     found: int

@@ -1,4 +1,4 @@
-"""The state of a message on a queue besides the message itself, and the judgement of the rules about it."""
+"""A message on a queue with its state, and whether a reader can get it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ...rules.selectors import Selector
 from .tables import ReaderId, UnitRow, application_reader, handle_reader
 
 NEVER = -math.inf
-ASKS_MAX = 128  # a search that has asked so much of a selector has gone far; the cost is that of `SeenRow`
-STEP = 1_024  # what one step of a search may cost
+ASKS_MAX = 128  # the budget of selector evaluations after which a search is `Far`, in costs of `SeenRow`
+STEP = 1_024  # the cost that one step of a search may have
 KIBIBYTE = 10  # as a shift
 COST_MAX = 1 + (LENGTH_MAX >> KIBIBYTE)
 NO_PLACE = Place(0, 0, 0)
@@ -26,15 +26,15 @@ LOCKS = (State.LOCKED, State.BROWSE_GET_UNCONFIRMED)
 
 
 class QueuedMessage(NamedTuple):
-    """A message on a queue, as a backend keeps it.
+    """A message on a queue, as a backend stores it.
 
     Args:
-        place: where it sits; NO_PLACE: its number is not drawn yet (B-5).
-        unit: the unit that holds it, if its state is one of the unconfirmed ones.
-        away: a unit of work got it: it has left the depth, and expires when it comes back (R4.6, R6.3).
+        place: its place; NO_PLACE: its number is not drawn yet (B-5).
+        unit: the unit that holds it, in one of the unconfirmed states.
+        away: a unit of work got it, so it has left the depth, and expires when it comes back (R4.6, R6.3).
         locked_handle, locked_at: the handle whose browse lock holds it, and since when.
         lock: the unit of the lock id that holds it; `lock_confirm`: the confirm id of that call, 0 if it had none.
-        forgotten: a restart has lost it, but for the unit that holds it.
+        forgotten: a restart has lost it, except for the unit that holds it.
         claimed: its position in the claim that holds it; 0: none does.
     """
 
@@ -65,19 +65,19 @@ class QueuedMessage(NamedTuple):
 
     @property
     def is_kept(self) -> bool:
-        """Whether it cannot expire now: a unit of work got it (R6.3), or a claim, which stays as it was given."""
+        """Whether it cannot expire now: a unit of work got it (R6.3), or a claim, whose contents do not change."""
         return self.away or self.claimed > 0
 
 
 class Far(Exception):
-    """A search has asked its selector as much as it may, and found nothing yet."""
+    """A search has used up its budget of selector evaluations and found nothing yet."""
 
 
 class SeenRow(NamedTuple):
     """A message that a search has looked at.
 
     Args:
-        fits: the selector is true of it.
+        fits: whether the selector is true for it.
         cost: 1, and 1 more for each KiB of its properties.
     """
 
@@ -88,7 +88,7 @@ class SeenRow(NamedTuple):
 
 
 class NotedMessage(NamedTuple):
-    """A message that fits a selector; `suits`: the call could be given it when that was looked at last."""
+    """A message that fits a selector; `suits`: whether the call could get it at the last look."""
 
     place: Place
     number: int
@@ -96,7 +96,7 @@ class NotedMessage(NamedTuple):
 
 
 def number_of(token: bytes) -> int:
-    """The number of a message on its queue."""
+    """The number in a message's token."""
     return int.from_bytes(token, "big")
 
 
@@ -106,25 +106,27 @@ def cost_of(text: str | None) -> int:
 
 
 def place_of(row: QueuedMessage) -> Place:
-    """For sorting."""
+    """A sort key."""
     return row.place
 
 
 class Reader(NamedTuple):
-    """Who looks, and when.
+    """The caller of a search, and the time.
 
     Args:
-        unit: what the call names: gets that it holds are the call's own (B-21).
-        earlier_units: of the claims that the application took before: what they hold is the call's own, too.
-        lock_id: the call sees only what this lock holds; 0: it presents none. `lock` is its unit, 0: it has none.
-        unmarked: the call passes over what is marked for it (R3.73).
-        horizon: the call sees nothing with a higher number than this; None: there is no such bound.
-        application: who claims, if the call does.
-        passed: of each level the place up to which was looked before, in order; what the call looks for and stands
-            there is `noted`.
-        asked_at: to a selector the time left of messages is reckoned from then; None: from now.
-        asks: so much the search may ask of the selector; then it is `Far`.
-        lease: the unit of the lease that the connection has entered: what it holds the connection holds.
+        unit: the call's unit: gets that it holds are the call's own (B-21).
+        earlier_units: units of the application's earlier claims; their gets are the call's own too.
+        lock_id: the call sees only messages under this lock id; 0: it presents none. `lock` is its unit; 0: it has
+            none.
+        unmarked: the call skips messages that are marked for it (R3.73).
+        horizon: the call sees no higher numbers; None: no such limit.
+        application: the name of the application, if the call claims.
+        passed: for each level the place up to which an earlier step has looked, in order; matches up to there are in
+            `noted`.
+        asked_at: the time at which a selector sees the remaining expiry of messages; None: now.
+        asks: the budget of selector evaluations; beyond it the search is `Far`.
+        lease: the unit of the lease that the connection has entered; the connection counts as the holder of its
+            messages.
     """
 
     handle: int
@@ -151,17 +153,17 @@ class Reader(NamedTuple):
 
     @property
     def id(self) -> ReaderId:
-        """Who it is in `tables.EnteredRow`."""
+        """Its id in `tables.EnteredRow`."""
         return application_reader(self.application) if self.application else handle_reader(self.handle)
 
 
 def onlooker(now: float) -> Reader:
-    """A reader without a handle: whatever anyone holds is held by others."""
+    """A reader without a handle: everything that is held is held by others."""
     return Reader(0, 0, co_op=False, now=now, mark_interval=0.0)
 
 
 def fits(selector: Selector, row: QueuedMessage, reader: Reader) -> bool:
-    """Whether a selector is true of a message as the reader would get it."""
+    """Whether a selector is true for a message as the reader would get it."""
     if not selector.fields:
         return selector.fits(row.message)
     return selector.fits(as_got(row, reader.now if reader.asked_at is None else reader.asked_at))
@@ -178,7 +180,7 @@ def is_in_sight(row: QueuedMessage, reader: Reader) -> bool:
 
 
 def available(row: QueuedMessage, reader: Reader) -> bool:
-    """Whether this reader can be given the row: on the queue, not held by others, due (R3.14, B-6)."""
+    """Whether this reader can get the row: it is on the queue, not held by others, and due (R3.14, B-6)."""
     if row.due_at > reader.now or row.expires_at <= reader.now:
         return False
     if reader.lock_id:
@@ -187,7 +189,7 @@ def available(row: QueuedMessage, reader: Reader) -> bool:
 
 
 def presented(row: QueuedMessage, reader: Reader) -> Presented:
-    """The lock that a call presents: a lock id, or, of some calls, its handle's browse lock (A-12, R3.69)."""
+    """The lock that a call presents: a lock id or, for some calls, its handle's browse lock (A-12, R3.69)."""
     if not reader.lock_id:
         own = row.locked_handle is not None and row.locked_handle == reader.handle
         return Presented.RIGHT if own and row.state is State.LOCKED else Presented.NONE
@@ -200,7 +202,7 @@ def is_marked(row: QueuedMessage, reader: Reader) -> bool:
 
 
 def as_got(row: QueuedMessage, now: float) -> Got:
-    """The message as a get returns it: what is left of its time, its back outs, its place."""
+    """The message as a get returns it, with its remaining expiry, back outs and place."""
     left = math.inf if row.expires_at == math.inf else max(0.1, row.expires_at - now)
     got: Got = row.message.with_values(expiry=left, delay=0.0, backout_count=row.backouts, place=row.place)  # type: ignore[assignment]
     return got
@@ -212,11 +214,11 @@ def as_got(row: QueuedMessage, now: float) -> Got:
 def pending_of(
     row: QueuedMessage, reader: Reader, unit_of: Callable[[int], UnitRow], whose: Callable[[int], tuple[int, str]]
 ) -> Pending | None:
-    """Why this reader cannot be given the row yet; None if it can.
+    """Why this reader cannot get the row yet; None if it can.
 
     Args:
-        unit_of: a unit by its number.
-        whose: the connection and the program of a handle.
+        unit_of: returns a unit by its number.
+        whose: returns the connection and the program of a handle.
     """
     if available(row, reader):
         return None
@@ -236,15 +238,16 @@ def pending_of(
 
 
 def pending_under(unit: UnitRow, kind: PendingKind, place: Place, reader: Reader, *, own: bool = False) -> Pending:
-    """A message at this place that a unit holds."""
+    """The entry for a message at this place that a unit holds."""
     kind = PendingKind.IN_DOUBT if unit.kind == "prepared" else kind
     holder = reader.connection if unit.id == reader.lease else unit.connection
     return Pending(kind, place, holder, unit.name or unit.program, unit.started_at, own)
 
 
 def in_order(*standings: Iterable[StrictMatch[QueuedMessage]]) -> Iterator[StrictMatch[QueuedMessage]]:
-    """Merges what takes part in a strict decision by place: a group that was entered stands where its first message
-    stands, and blocks nobody there once that message has come back and can be taken."""
+    """Merges the candidates of a strict decision by place. An entered group keeps the place of its first message. It
+    blocks nobody there once that message is back and available.
+    """
     stands: Place | None = None
     for one in merge(*standings, key=lambda one: one.place):
         if one.row is not None and one.pending is None:
@@ -254,7 +257,7 @@ def in_order(*standings: Iterable[StrictMatch[QueuedMessage]]) -> Iterator[Stric
 
 
 def first_of_places(found: Iterable[Pending | None]) -> list[Pending]:
-    """Of those that stand at one place the first; without what the call holds itself."""
+    """Returns the first one of each place, without those that the call itself holds."""
     first: dict[Place, Pending] = {}
     for one in found:
         if one is not None and not one.own:

@@ -1,4 +1,4 @@
-"""The requests and answers of a store's verbs: values only."""
+"""The requests and answers of a store's operations: values only."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Opened(NamedTuple):
 
     Args:
         handle: its id.
-        name: the queue as opened; a model gives a new one.
-        queue: the local queue that this is or stands for: the one whose changes matter.
-        incarnation: names that queue since it was created: a browse token of another one is not taken (B-41).
+        name: the queue as opened; for a model queue the name of the new queue.
+        queue: the local queue behind the name.
+        incarnation: distinguishes this queue from earlier ones of its name; browse tokens of those are refused (B-41).
     """
 
     handle: int
@@ -38,7 +38,7 @@ class Opened(NamedTuple):
 
 
 class PutRequest(NamedTuple):
-    """Messages to put through one handle, in this order, all or none; one without a descriptor is its body only."""
+    """Messages to put through one handle, in this order, all or none. Bytes stand for a message with only a body."""
 
     handle: int
     messages: Sequence[Message | bytes]
@@ -48,7 +48,7 @@ class PutRequest(NamedTuple):
 
 
 class PutOutcome(NamedTuple):
-    """What was put, and where the handle stands now."""
+    """The results of a put, and the handle's new group state."""
 
     results: Sequence[PutResult]
     state: GroupState
@@ -58,9 +58,9 @@ class GetRequest(NamedTuple):
     """Gets or browses through one handle, as if called one after another.
 
     Args:
-        most: how many messages at most; the answer ends before the first that cannot be had, and after the
+        most: the largest number of messages. The answer ends before the first message that cannot be got, and after the
             first that has a warning.
-        one_group: end after the message that ends its group.
+        one_group: whether to end after the message that ends its group.
     """
 
     handle: int
@@ -73,13 +73,14 @@ class GetRequest(NamedTuple):
 
 
 class Rest(NamedTuple):
-    """What a unit of work has got of a large group, and nobody has read yet; to be read before the unit is settled.
+    """The unread part of a large group that a unit of work has got. It must be read before the unit is settled.
 
     Args:
-        unit: what holds it, `ended` how many units of work the connection had before.
-        messages: how many.
-        group_id, sequence_number: of the message behind which it is.
-        got_at: when it was got; seconds since 1970.
+        unit: the unit that holds it.
+        ended: how many units of work the connection had ended before.
+        messages: how many are left.
+        group_id, sequence_number: of the message before the first of them.
+        got_at: when the group was got; seconds since 1970.
     """
 
     unit: int
@@ -91,14 +92,14 @@ class Rest(NamedTuple):
 
 
 class GetOutcome(NamedTuple):
-    """What was got, and where the handle stands now.
+    """The messages of a get, and the handle's new state and cursor.
 
     Args:
-        rest: of a large group that was got whole: what is still to be read.
-        before_unit: where the handle stood before the first message that the unit of work took, if any did.
-        withheld: of a strict call that was given nothing: what withholds the first message (B-11).
-        pending: of a strict call that was given nothing: the first pending message, withholding or not (B-26).
-        is_far: the search has asked its selector as often as it may, and has not come to an end; nothing was done.
+        rest: the unread part of a large group that was got whole.
+        before_unit: the handle's state before the first message that the unit of work took, if it took any.
+        withheld: if a strict call got nothing: the pending message that withholds the first available one (B-11).
+        pending: if a strict call got nothing: the first pending message, whether it withholds any or not (B-26).
+        is_far: the search has used up its budget of selector evaluations before its end; nothing was changed.
     """
 
     messages: Sequence[Got]
@@ -116,7 +117,7 @@ class LockRequest:
     """A browse and lock of everything that matches now (A-12, A-13).
 
     Args:
-        most: so many messages at most, the first in queue order; None: all.
+        most: the largest number of messages, the first in queue order; None: all.
         lease: seconds after which the lock id ends by itself; None: never (A-19).
     """
 
@@ -128,7 +129,7 @@ class LockRequest:
 
 
 class Locked(NamedTuple):
-    """What a browse and lock locked, under which lock id."""
+    """The messages that a browse and lock has locked, and their lock id."""
 
     messages: list[Got]
     lock_id: int
@@ -140,7 +141,7 @@ class OneMessage:
 
     Args:
         lock_id: the lock presented; 0: none.
-        confirm_id: if given it must be the one that holds the message (A-11); 0: any.
+        confirm_id: the confirm id that must hold the message (A-11); 0: any.
     """
 
     handle: int
@@ -159,10 +160,11 @@ BULK_COLUMNS: Final = (
 )
 """The columns of a row that is read in bulk, in this order.
 
-The place; the place of the head of its group (its own if it is in none; None if the head is not on the queue, or of a
-claim: not in the claim, so that it reads the same each time); `delivery`, its position in what is read; then the fields
-of `Message`, the properties as the text that a store keeps (`Properties.from_text`). None stands for an unlimited
-expiry, and for no correlation id, group id, accounting token, properties or transmission.
+First comes the row's place. Then the place of the head of its group: its own if it is in no group; None if the head is
+not on the queue or, in a claim, not in the claim, so that it is the same at each reading. `delivery` is the row's
+position in what is read. The rest are fields of `Message`; `properties` is the stored text (`Properties.from_text`).
+None means an unlimited expiry, or that there is no correlation id, group id, accounting token, properties or
+transmission.
 """
 
 BulkRow = tuple[Any, ...]
@@ -170,12 +172,13 @@ PAGE_ROWS, PAGE_BYTES = 8192, 8 * 2**20  # rows and bytes of bodies that are rea
 
 
 class Claimer(NamedTuple):
-    """One start of an application's reader of a queue.
+    """One start of an application that reads a queue in bulk.
 
     Args:
         handle: open for input.
-        epoch: as `begin_claims` gave it; calls with an older one than the last are refused.
-        delivers: what it confirms has reached its reader, and COD reports it; False: it goes on to another queue.
+        epoch: from `begin_claims`. Calls with an older epoch than the latest are refused.
+        delivers: whether confirmed messages have reached their reader, so that COD reports them. False: they go on to
+            another queue.
     """
 
     handle: int
@@ -188,7 +191,7 @@ class ClaimStart(NamedTuple):
     """Where a reader begins.
 
     Args:
-        settled: the last claim that is over; 0: none is.
+        settled: the number of the last settled claim; 0: none.
         horizon: the highest number drawn on the queue so far.
     """
 
@@ -198,16 +201,17 @@ class ClaimStart(NamedTuple):
 
 
 class ClaimRequest(NamedTuple):
-    """The next claim.
+    """A request for the next claim.
 
     Args:
-        start: claims up to this one are done; the one that is open is confirmed first. With `ahead`: the open one.
-        options: `read_order`; in physical order nothing else; with `logical` also `complete` (the pieces of a logical
+        start: claims up to this number are done; an open one among them is confirmed first. With `ahead`, the number of
+            the open claim.
+        options: `read_order`; in physical order nothing else. With `logical` also `complete` (the segments of a logical
             message are taken together) and `all_messages` (whole groups only).
-        most, most_bytes: so many messages, and bytes of bodies, at most; at least one message is taken. With
-            `all_messages` a group that is larger is taken whole.
-        horizon: nothing above this number is taken; None: there is no such bound.
-        ahead: the claim behind the open one is taken before the reader asks for it.
+        most, most_bytes: the largest number of messages, and bytes of bodies; at least one message is taken. With
+            `all_messages` a larger group is taken whole.
+        horizon: messages with higher numbers are not taken; None: no such limit.
+        ahead: whether this is the claim after the open one, taken before the reader asks for it.
     """
 
     claimer: Claimer
@@ -223,11 +227,11 @@ class Claim(NamedTuple):
     """A claim that holds messages.
 
     Args:
-        number: 1, 2, 3 ...; a released one's number does not return.
+        number: 1, 2, 3 ...; the number of a released claim is not used again.
         messages, size: how many, and how many bytes of bodies.
         delivered: messages of all claims before it.
-        more: the limits with which it was taken have left messages behind.
-        planned: the reader has begun to work on it.
+        more: whether the limits of its request left messages on the queue.
+        planned: whether the reader has begun to process it.
         started_at: seconds since 1970.
     """
 
@@ -241,14 +245,14 @@ class Claim(NamedTuple):
 
 
 class Claims(NamedTuple):
-    """What an operator sees of one application's claims on one queue.
+    """One application's claims on one queue, as an operator sees them.
 
     Args:
-        program: who started last.
-        settled: the last claim that is over.
-        delivered: messages of claims that are over.
-        held: the claims that hold messages, by number: `settled` while its messages are being removed, the open claim
-            behind it, and the one behind that, if it was taken ahead.
+        program: the program that started last.
+        settled: the number of the last settled claim.
+        delivered: messages of settled claims.
+        held: the claims that hold messages, by number: claim `settled` while its messages are being removed, the open
+            claim, and the claim taken ahead.
     """
 
     queue: str
@@ -261,12 +265,12 @@ class Claims(NamedTuple):
 
     @property
     def open(self) -> Claim | None:
-        """The claim that the application reads, or is about to."""
+        """The claim that the application reads now, or reads next."""
         return next((one for one in self.held if one.number == self.settled + 1), None)
 
 
 class Slice(NamedTuple):
-    """A part of a claim: positions `first` to `last`, counted from 1; `delivered` messages came before the claim."""
+    """A part of a claim: positions `first` to `last`, counted from 1. `delivered` messages came before the claim."""
 
     claim: int
     first: int
@@ -275,15 +279,15 @@ class Slice(NamedTuple):
 
 
 class SurveyRequest(NamedTuple):
-    """What a browse would show next.
+    """A request to survey what a browse would show next.
 
     Args:
         handle: open for browse.
         options: `read_order`; with `logical` whole groups only.
-        cursor: where the browse stands; only a strict one's levels are looked at.
+        cursor: the position of the browse; only the levels of a strict cursor matter.
         most, most_bytes: as in `ClaimRequest`.
-        slices: in about how many stretches.
-        horizon: nothing above this number is shown.
+        slices: about how many stretches to cut.
+        horizon: messages with higher numbers are not shown.
     """
 
     handle: int
@@ -296,11 +300,11 @@ class SurveyRequest(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """Messages of one level that follow each other, or groups by their heads.
+    """Consecutive messages of one level, or consecutive groups, by their heads.
 
     Args:
         first, last: number and ordinal of the first and the last message or head.
-        messages: how many, members of groups counted.
+        messages: how many, counting members of groups.
     """
 
     logical: bool
@@ -311,10 +315,10 @@ class Stretch(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """What was there.
+    """The answer to a `SurveyRequest`.
 
     Args:
-        cursor: where a strict browse stands when it has shown all of it.
+        cursor: the position of a strict browse after it has shown all of it.
         stretches: in order.
         horizon: the highest number drawn on the queue so far.
     """
@@ -333,19 +337,20 @@ LEDGER_BATCHES_MAX = 1000  # of one streaming query on one queue; older ones are
 
 
 class StageRequest(NamedTuple):
-    """Rows to stage under a name; what is staged under one name goes to one queue.
+    """Rows to stage under a name. All rows under one name are for one queue.
 
     Args:
         handle: opened for output.
-        name: of the staging, unique in the store; it begins with the first request.
+        name: of the staging, unique in the store. The first request creates the staging.
         count: rows in this request, 0 or more.
-        columns: by names out of `rules.staged_columns.STAGED_COLUMNS`, each with `count` values. A column that is
-            missing, and None in any but `body`, is the put's default; `body` must be there. As context the caller's
-            columns stand, as in a put that sets all context. Properties are mappings. `group_key` and `order_key`: int
-            of 64 bits, float, str or bytes; None: in no group, and first in the order.
+        columns: by names from `rules.staged_columns.STAGED_COLUMNS`, each with `count` values. `body` must be there. A
+            missing column, or None in any other than `body`, means the put's default. Context comes from the caller's
+            columns, as in a put that sets all context. Properties are mappings. `group_key` and `order_key`: int of 64
+            bits, float, str or bytes; None: in no group, and first in the order.
         lasts: seconds from now until the staging expires, above 0; each request sets it again.
-        checks_numbers: whether the numbers in the caller's own groups must follow each other when they are put.
-        arrives: whether they come for the first time: COA is reported; else they were on another queue before.
+        checks_numbers: whether the numbers in the caller's own groups must be consecutive when they are put.
+        arrives: whether the messages enter the system now, so that COA is reported. False: they come from another
+            queue.
     """
 
     handle: int
@@ -365,12 +370,12 @@ class Staged(NamedTuple):
 
 
 class LedgerKey(NamedTuple):
-    """Names a batch for ever, on each queue.
+    """Identifies a batch permanently, on each queue.
 
     Args:
-        application: who writes.
+        application: the application that writes.
         query: of a streaming query; empty for a transaction of an application (a load).
-        batch: the number of the batch, or the name of the transaction; empty: the settle is not noted.
+        batch: the number of the batch, or the name of the transaction; empty: the settle is not recorded.
     """
 
     application: str
@@ -379,11 +384,11 @@ class LedgerKey(NamedTuple):
 
 
 class Noted(NamedTuple):
-    """What the ledger has under a key.
+    """The ledger's entry for a key.
 
     Args:
         at: when it was settled, seconds since 1970.
-        messages: put by it; a body that was split counts as its segments.
+        messages: how many were put; a body that was split counts as its segments.
     """
 
     at: float
@@ -391,10 +396,10 @@ class Noted(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """What a settle did.
+    """The answer to a settle.
 
     Args:
-        already: the ledger had the key, for every queue concerned: the stagings were dropped.
+        already: the ledger had the key for every queue concerned, so the stagings were dropped.
         messages: put by this call; a body that was split counts as its segments.
     """
 
@@ -406,12 +411,12 @@ class Settled(NamedTuple):
 
 
 class Leased(NamedTuple):
-    """A lease that is not over.
+    """A lease in force.
 
     Args:
-        user: whose it is.
-        ends_at: when it is backed out by itself, seconds since 1970.
-        seconds: with how many it was begun or extended last.
+        user: its owner.
+        ends_at: when it will be backed out by itself, seconds since 1970.
+        seconds: the duration with which it was last begun or extended.
     """
 
     name: str
@@ -420,20 +425,20 @@ class Leased(NamedTuple):
     seconds: float
 
 
-# --- who came through a server
+# --- users of a server
 
 
 class Act(NamedTuple):
-    """An act that cannot be taken back, done by a user through a server.
+    """An action that cannot be undone, done by a user through a server.
 
     Args:
-        id: names it for ever.
+        id: identifies it permanently.
         at: when it began, seconds since 1970.
-        user, address: who, and from where.
-        act: what it was, such as "clear".
-        queue: on which queue; empty: it was about the queue manager.
-        outcome: "done", "failed"; "begun": it goes on, or the server was killed in the middle and nobody knows.
-        messages: how many it was about; None: that is not known.
+        user, address: of the client.
+        act: the kind of action, such as "clear".
+        queue: the queue concerned; empty: the queue manager.
+        outcome: "done", "failed"; "begun": still running, or unknown because the server was killed meanwhile.
+        messages: how many it concerned; None: unknown.
         error: why it failed.
     """
 
@@ -452,11 +457,11 @@ class Act(NamedTuple):
 
 
 class Sender(NamedTuple):
-    """The sender of a channel, identified for ever (C-1).
+    """The sender of a channel, identified permanently (C-1).
 
     Args:
         identifier: of its store.
-        incarnation: the number of the transmission queue since it was made.
+        incarnation: distinguishes its transmission queue from earlier ones of the same name.
         manager: the name of its queue manager.
     """
 
@@ -467,16 +472,16 @@ class Sender(NamedTuple):
 
 
 class ChannelBatch(NamedTuple):
-    """Messages that a channel brings, to be put all together.
+    """Messages that a channel delivers, to be put together.
 
     Args:
-        number: one more than that of the batch before.
+        number: one more than that of the previous batch.
         epoch: of the sender's claims.
         digest: of the unique ids of the messages, as they were claimed (`channels.sides.digest`).
-        messages: as they lay on the transmission queue, each with its `transmission`.
-        vetoed: the positions of those that an exit does not let pass.
-        attempts: how often it was tried before, and a message could not be put.
-        to_dead_letters: a message that cannot be put is a dead letter now; else nothing of the batch happens.
+        messages: as they were on the transmission queue, each with its `transmission`.
+        vetoed: the positions of messages that an exit rejects.
+        attempts: how often it was tried before and failed because a message could not be put.
+        to_dead_letters: whether a message that cannot be put becomes a dead letter; if false, the whole batch fails.
     """
 
     sender: Sender
@@ -490,11 +495,11 @@ class ChannelBatch(NamedTuple):
 
 
 class Receipt(NamedTuple):
-    """What a batch has come to.
+    """The result of a batch.
 
     Args:
-        already: it was there before, and nothing was done.
-        put, buried, discarded: how many messages.
+        already: it had arrived before, and nothing was done.
+        put, buried, discarded: numbers of messages; buried ones are dead letters.
     """
 
     already: bool
@@ -504,7 +509,7 @@ class Receipt(NamedTuple):
 
 
 class Received(NamedTuple):
-    """What a receiver knows of a sender: its last batch that has arrived; number 0: none has."""
+    """What a receiver knows about a sender: the last batch that arrived. Number 0: none has."""
 
     sender: Sender
     number: int
@@ -515,12 +520,12 @@ class Received(NamedTuple):
 
 
 class Carrying(NamedTuple):
-    """One run of a channel at its sender's, and where it begins.
+    """One run of a channel at the sender, and where it begins.
 
     Args:
-        number: of the last batch that was confirmed.
-        settled: the last claim that is over.
-        is_open: a claim is open: the batch that is next may be at the receiver's.
+        number: of the last confirmed batch.
+        settled: the number of the last settled claim.
+        is_open: a claim is open, so the receiver may already have the next batch.
     """
 
     sender: Sender
@@ -531,11 +536,11 @@ class Carrying(NamedTuple):
 
 
 class NextBatch(NamedTuple):
-    """What a channel has claimed to send.
+    """The claim that a channel is to send next.
 
     Args:
-        claim: None: there is nothing, or the channel is to stop.
-        stop: how an operator has stopped it; empty: nobody has.
+        claim: None: there are no messages, or the channel must stop.
+        stop: how an operator stopped it; empty: nobody did.
     """
 
     claim: Claim | None
@@ -543,18 +548,19 @@ class NextBatch(NamedTuple):
 
 
 class ChannelNow(NamedTuple):
-    """What a channel does at its sender's (C-6).
+    """The state of a channel at the sender (C-6).
 
     Args:
         status: "inactive", "starting", "running", "retrying", "paused", "stopping", "stopped".
-        stop: how an operator has stopped it: "quiesce", "force", "terminate"; empty: nobody has.
-        number: of the last batch that was confirmed; in_doubt: messages of the next one, which is on its way.
+        stop: how an operator stopped it: "quiesce", "force", "terminate"; empty: nobody did.
+        number: of the last confirmed batch.
+        in_doubt: messages of the next batch, which has been sent but not confirmed.
         waiting: messages on the transmission queue.
         oldest_put_at: when the oldest of them was put; None: there is none.
-        messages, size: of all batches that were confirmed.
-        sent_at: when the last one was; None: never.
-        short_retries, long_retries: how often it has tried in vain since it carried something last.
-        reason, error: what is wrong; 0 and empty: nothing.
+        messages, size: of all confirmed batches.
+        sent_at: when the last one was confirmed; None: never.
+        short_retries, long_retries: failed attempts since it last sent something.
+        reason, error: the present trouble; 0 and empty: none.
     """
 
     name: str

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ...model.message import Place
-from ...rules.grouping import Wanted
+from ...rules.grouping import Members, Wanted
 from ...rules.ordering import UNSET, Cursor
+from .queued import QueuedMessage
 from .records import Stretch
 
 
 class Shown(NamedTuple):
-    """A message, or a group by its head, that a survey shows: its place, and what it counts."""
+    """A message, or the head of a group, that a survey shows: its place, number of messages and size."""
 
     place: Place
     messages: int
@@ -20,7 +21,7 @@ class Shown(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """Something of a survey that is to be one stretch: the place of its first and last, and what it counts."""
+    """A future stretch of a survey: the places of its first and last message or head, and its number of messages."""
 
     first: Place
     last: Place
@@ -28,12 +29,19 @@ class Cut(NamedTuple):
 
 
 def looked_for(*, logical: bool) -> Wanted:
-    """What is read in bulk: messages, or in logical order the heads of whole groups."""
+    """What bulk reads look for: messages, or in logical order the heads of whole groups."""
     return Wanted(heads=True, needs="group") if logical else Wanted()
 
 
+def members_from(head: QueuedMessage, there: Iterable[QueuedMessage]) -> list[QueuedMessage]:
+    """Returns the members of the group that begins with this head; `there` are the readable rows with its group id."""
+    rows = {id(one.message): one for one in (head, *there)}
+    found = Members(one.message for one in rows.values()).beginning_with(head.message)
+    return [rows[id(message)] for message in found]
+
+
 def within(shown: Iterable[Shown], most: int, most_bytes: int) -> list[Shown]:
-    """As many as may be shown, at least one."""
+    """Returns as many as the limits allow, at least one."""
     taken: list[Shown] = []
     messages = size = 0
     for one in shown:
@@ -45,7 +53,7 @@ def within(shown: Iterable[Shown], most: int, most_bytes: int) -> list[Shown]:
 
 
 def cut(shown: Sequence[Shown], slices: int) -> list[Cut]:
-    """Into about so many stretches of about one size, of one level each."""
+    """Cuts into about `slices` stretches of similar size, each within one level."""
     size = max(1, -(-sum(one.messages for one in shown) // max(1, slices)))
     cuts: list[Cut] = []
     for one in shown:
@@ -58,7 +66,7 @@ def cut(shown: Sequence[Shown], slices: int) -> list[Cut]:
 
 
 def stretches(cuts: Iterable[Cut], *, logical: bool) -> list[Stretch]:
-    """As they are read."""
+    """Converts cuts to the stretches of an answer."""
     return [
         Stretch(
             logical, one.first.rank, (one.first.number, one.first.ordinal), (one.last.number, one.last.ordinal),
@@ -69,6 +77,6 @@ def stretches(cuts: Iterable[Cut], *, logical: bool) -> list[Stretch]:
 
 
 def moved(cursor: Cursor, cuts: Iterable[Cut], *, logical: bool) -> Cursor:
-    """A strict browse that has shown all of it: on each level it stands at the last one (B-38)."""
+    """The cursor of a strict browse that has shown everything: on each level it is at the last one (B-38)."""
     levels: Mapping[int, Place] = dict(cursor.levels) | {one.last.rank: one.last for one in cuts}
     return UNSET._replace(logical=logical, strict=True, levels=tuple(sorted(levels.items())))

@@ -1,9 +1,9 @@
-"""The small records that a backend keeps beside the messages: one kind for each table, plain values only.
+"""The small records that a backend keeps besides the messages: one class for each table, plain values only.
 
-`Backend.select`, `save` and `remove_records` work on all of them alike, by the names of their fields; a backend that
-is a database has a table for each kind (`unit` for `UnitRow`) and a column for each field. The first
-fields, as many as `KEY_LENGTHS` says, are the key. State that changes with every message is elsewhere: a queue's
-counters (`backend.QueueState`) and the messages themselves (`queued.QueuedMessage`).
+`Backend.select`, `save` and `remove_records` handle all of them alike, by the names of their fields. A database has a
+table for each class (`unit` for `UnitRow`) and a column for each field. The first fields, as many as `KEY_LENGTHS`
+says, are the key. State that changes with every message is elsewhere: a queue's counters (`backend.QueueState`) and the
+messages themselves (`queued.QueuedMessage`).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ ReaderId = str  # `handle_reader` or `application_reader`
 
 
 def handle_reader(number: int) -> ReaderId:
-    """A handle as one who reads groups."""
+    """The id of a handle that reads groups."""
     return f"h{number}"
 
 
 def application_reader(name: str) -> ReaderId:
-    """The same of an application that claims."""
+    """The id of an application that reads groups by claims."""
     return f"a{name}"
 
 
@@ -32,9 +32,9 @@ class ManagerRow(NamedTuple):
 
     Args:
         attributes: as JSON.
-        revision: grows with every change of a definition: what processes keep of definitions is old then.
-        boot: the run of the machine in which the store was started last.
-        identifier: names the store among all others; what is put back from a backup has the same.
+        revision: grows with every change of a definition, so that processes know when their caches are old.
+        boot: the boot of the machine in which the store was last started.
+        identifier: identifies the store among all others; a restored backup keeps it.
     """
 
     id: int
@@ -45,7 +45,7 @@ class ManagerRow(NamedTuple):
 
 
 class DefinitionRow(NamedTuple):
-    """A queue, an alias or a model. The id names it since it was created: another of its name has another (B-41)."""
+    """A queue, an alias or a model. A queue that is created again under the same name has another id (B-41)."""
 
     id: int
     name: str
@@ -56,7 +56,7 @@ class DefinitionRow(NamedTuple):
 
 
 class ObjectRow(NamedTuple):
-    """A definition other than a queue: a channel, a process, a user, a token; `attributes` as JSON."""
+    """A definition other than a queue: a channel, process, user or token; `attributes` as JSON."""
 
     type: str
     name: str
@@ -65,7 +65,7 @@ class ObjectRow(NamedTuple):
 
 
 class ProcessRow(NamedTuple):
-    """Who has the store open."""
+    """A process that has the store open."""
 
     id: int
 
@@ -80,7 +80,7 @@ class ConnectionRow(NamedTuple):
 
 
 class HandleRow(NamedTuple):
-    """An open queue, of any process; `name` is the queue as opened, itself or another name of it."""
+    """An open queue of any process; `name` is the name with which it was opened."""
 
     id: int
     connection: int
@@ -94,12 +94,12 @@ class HandleRow(NamedTuple):
 
 
 class UnitRow(NamedTuple):
-    """Work that will later be confirmed or undone. A session unit goes with its connection, the others outlive it.
+    """Work that will later be confirmed or undone. A session unit ends with its connection; the others outlive it.
 
     Args:
-        queue: of a confirm id, lock id, claim or staging: where it lives.
-        connection: of a session unit: whose unit of work it is; None: anyone may settle it.
-        lease_ends_at: of a lock id with a lease: it ends by itself then (A-19).
+        queue: of a confirm id, lock id, claim or staging: its queue.
+        connection: of a session unit: its connection; None: anyone may settle it.
+        lease_ends_at: of a lock id with a lease: when it ends by itself (A-19).
     """
 
     id: int
@@ -114,7 +114,7 @@ class UnitRow(NamedTuple):
 
     @property
     def by(self) -> Program:
-        """Who began it."""
+        """The program that began it."""
         return Program(self.user, self.program)
 
 
@@ -128,13 +128,13 @@ class MarkRow(NamedTuple):
 class EnteredRow(NamedTuple):
     """A group, or a message in segments, that a reader has entered and not finished (B-45).
 
-    It goes with its reader, unless a unit that is not settled holds a member: then it stays for that unit.
+    It ends with its reader, unless an unsettled unit holds a member: then it stays for that unit.
 
     Args:
-        reader: who is inside; None: nobody any more.
-        entered_in: the unit whose back out takes the entry back.
-        left_in: the unit in which the reader went elsewhere: it has left when that is committed.
-        entry: where its first message stood, that message, and whose the reader is, as JSON.
+        reader: the reader inside; None: it has left.
+        entered_in: the unit whose back out removes the entry.
+        left_in: the unit in which the reader left; the exit counts once it is committed.
+        entry: the place of its first message, that message, and the owner of the reader, as JSON.
     """
 
     id: int
@@ -150,9 +150,10 @@ class WaitRow(NamedTuple):
     """A call that waits (B-31).
 
     Args:
-        pending: what it waits for, by its last look, as JSON; `withheld`: something stands behind that.
-        levels: for each level at which a strict call waits the connections in its way, as JSON. True of the queue as it
-            was: each change of the queue sets it to None, and the waiter looks again.
+        pending: the message that it waits for, as of its last look, as JSON; `withheld`: whether that one blocks
+            another.
+        levels: for each level at which a strict call waits, the connections that block it, as JSON. Valid until the
+            queue changes: each change sets it to None, and the call looks again.
     """
 
     connection: int
@@ -163,10 +164,10 @@ class WaitRow(NamedTuple):
 
 
 class AccountRow(NamedTuple):
-    """An application that reads a queue by claims: its last start, and how far it has come (`rules.claims`).
+    """An application that reads a queue by claims: its last start, and its progress (`rules.claims`).
 
     Args:
-        state: where its reader stands in a group, as JSON.
+        state: the position of its reader in a group, as JSON.
     """
 
     queue: int
@@ -183,8 +184,8 @@ class ClaimRow(NamedTuple):
     """A claim that holds messages.
 
     Args:
-        state: where its reader stands when it is confirmed, as JSON.
-        more: its limits have left messages behind.
+        state: the position of its reader in a group once it is confirmed, as JSON.
+        more: whether its limits left messages on the queue.
     """
 
     unit: int
@@ -199,12 +200,13 @@ class ClaimRow(NamedTuple):
 
 
 class StagingRow(NamedTuple):
-    """What was staged under the name of a unit, counted, and until when it is kept.
+    """The counts of a staging, and when it expires.
 
     Args:
-        given: rows as the caller counts; `messages`: a body that was split is several; `size`: bytes of bodies.
-        has_keys, has_order, has_numbers: some rows have a group key, an order key, a group id that the caller gave.
-        has_reports: some ask the queue manager for reports, and arrive when they are put.
+        given: rows as the caller counts; `messages`: a body that was split counts more than once; `size`: bytes of
+            bodies.
+        has_keys, has_order, has_numbers: some rows have a group key, an order key, or a group id from the caller.
+        has_reports: some rows ask the queue manager for reports, and count as arrivals when they are put.
     """
 
     unit: int
@@ -219,11 +221,11 @@ class StagingRow(NamedTuple):
 
 
 class LeaseRow(NamedTuple):
-    """Until when a unit of kind "lease" is kept (`rules.leases`).
+    """The deadline of a unit of kind "lease" (`rules.leases`).
 
     Args:
-        ends_at: it is backed out then, unless it was settled before.
-        seconds: with how many it was begun or extended last.
+        ends_at: when it is backed out, unless it is settled before.
+        seconds: the duration with which it was last begun or extended.
         calls: puts and gets made under it.
     """
 
@@ -234,11 +236,11 @@ class LeaseRow(NamedTuple):
 
 
 class AttemptRow(NamedTuple):
-    """Log-ins that have failed of late (`rules.log_ins`).
+    """Recent failed log-ins (`rules.log_ins`).
 
     Args:
         key: of a user, or of an address.
-        level: how many counted then, `at`.
+        level: how many counted at the time `at`.
         empty_at: when none of them will count any more.
     """
 
@@ -249,11 +251,11 @@ class AttemptRow(NamedTuple):
 
 
 class ActRow(NamedTuple):
-    """An act that cannot be taken back, done by a user through a server.
+    """An action that cannot be undone, done by a user through a server.
 
     Args:
-        outcome: "begun" until it is known: then "done" or "failed".
-        messages: how many it was about; None: that is not known.
+        outcome: "begun" until it is known; then "done" or "failed".
+        messages: how many it concerned; None: unknown.
         error: why it failed.
     """
 
@@ -269,7 +271,7 @@ class ActRow(NamedTuple):
 
 
 class LedgerRow(NamedTuple):
-    """What was settled on a queue, so that a batch that comes again is put only once."""
+    """A batch that was put on a queue. It prevents that a repeat is put again."""
 
     id: int
     queue: int
@@ -312,13 +314,13 @@ class TriggeredRow(NamedTuple):
 
 
 class ChannelRow(NamedTuple):
-    """What a channel does at its sender's (C-6).
+    """The state of a channel at the sender (C-6).
 
     Args:
-        carrier: the connection that runs it; its end is the end of the run, whatever `status` says.
+        carrier: the connection that runs it. The run ends with the connection, whatever `status` says.
         epoch: of the claims of its last run.
-        stop: how an operator has stopped it; empty: nobody has.
-        short_retries, long_retries: how often the run has tried in vain since it carried something last.
+        stop: how an operator stopped it; empty: nobody did.
+        short_retries, long_retries: failed attempts of the run since it last sent something.
         reason, error: why it does not run; 0 and empty: there is no trouble.
     """
 
@@ -335,10 +337,10 @@ class ChannelRow(NamedTuple):
 
 
 class SentRow(NamedTuple):
-    """How far a channel is with a transmission queue.
+    """The progress of a channel on a transmission queue.
 
     Args:
-        number: of the last batch that was confirmed. The open claim of the channel is the next one.
+        number: of the last confirmed batch. The open claim of the channel is the next one.
         messages, size: of all confirmed batches.
     """
 
@@ -351,11 +353,12 @@ class SentRow(NamedTuple):
 
 
 class ReceivedRow(NamedTuple):
-    """The last batch of a channel that comes here (C-1).
+    """The last batch of a channel that delivers here (C-1).
 
     Args:
-        identifier: of the store that sends; `incarnation`: the number of its transmission queue since it was made.
-        manager: the name of the queue manager that sends.
+        identifier: of the sending store; `incarnation` distinguishes its transmission queue from earlier ones of its
+            name.
+        manager: the name of the sending queue manager.
         number, epoch, messages, digest: of the batch.
     """
 
@@ -371,12 +374,12 @@ class ReceivedRow(NamedTuple):
 
 
 class DroppedRow(NamedTuple):
-    """Reports and the like that the queue manager has made and had to drop (C-5).
+    """Reports and other messages that the queue manager made and had to drop (C-5).
 
     Args:
-        queue: whose messages they were about; 0: of no queue here.
+        queue: the queue whose messages they concerned; 0: none that is here.
         messages: how many, ever.
-        last_at, reason: of the last one: when, and why it could not be put where it should have gone.
+        last_at, reason: of the last one: when, and why it could not be put on its queue.
     """
 
     queue: int
@@ -413,10 +416,10 @@ KEY_LENGTHS: Final[Mapping[type[Any], int]] = {
 
 
 class UpTo(NamedTuple):
-    """In a selection: the field has a value, and none above this one.
+    """In a selection: the field has a value, at most this one.
 
     Args:
-        most: so many records at most, those with the lowest values; None: all.
+        most: the largest number of records, those with the lowest values; None: all.
     """
 
     value: float

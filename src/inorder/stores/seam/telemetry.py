@@ -35,7 +35,7 @@ CALL_KEYS: Final = ("completion", "reason", "reason_name", "error")  # of every 
 
 
 class Fields(NamedTuple):
-    """What an event has beside `COMMON_KEYS`, and of a verb beside `CALL_KEYS` and "seconds"."""
+    """The fields of an event besides `COMMON_KEYS`; a call's event also has `CALL_KEYS` and "seconds"."""
 
     measurements: Sequence[str] = ()
     keys: Sequence[str] = ()
@@ -50,17 +50,17 @@ EVENTS: Final[dict[str, Fields]] = {
     "attempt": Fields(("seconds", "delay"), ("task", "queue", "outcome", "attempt", "error"), is_call=False),
     "worker": Fields(("seconds",), ("kind", "task", "schedule", "queue", "error"), is_call=False),
 }
-"""Every event, by its name without the prefix; `event` adds those of verbs."""
+"""Every event, by its name without the prefix. `event` adds those of operations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreEvent:
-    """Something that happened at the store.
+    """Something that happened in the store.
 
     Args:
         name: "inorder.put", "inorder.get" ...; docs/reference/events.md lists them.
         measurements: numbers, by name: "seconds", "messages", "bytes" ...
-        metadata: what it is about: "queue", "completion", "reason_name" ...
+        metadata: details: "queue", "completion", "reason_name" ...
         messages: those that a get or a browse returned.
     """
 
@@ -81,7 +81,7 @@ class Observation:
     telemetry: Telemetry
 
     def cancel(self) -> None:
-        """The observer gets nothing from now on. Harmless when repeated."""
+        """Stops sending events to the observer. Harmless when repeated."""
         self.telemetry.cancel(self)
 
 
@@ -92,14 +92,14 @@ class _Telling(threading.local):
 
 
 class Telemetry:
-    """The observers of one store in this process, and how events reach them.
+    """The observers of one store in this process, and the delivery of events to them.
 
     Args:
-        gathering: where the calls of a thread keep their events until what they promise is on disk.
+        gathering: keeps a thread's events until the changes that they report are on disk.
         common: makes the values of `COMMON_KEYS`.
 
     Attributes:
-        common: those values, once somebody observes.
+        common: those values, once there is an observer.
     """
 
     def __init__(self, changes: Changes, gathering: Gathering, common: Callable[[], Mapping[str, object]]) -> None:
@@ -108,12 +108,12 @@ class Telemetry:
         self._telling = _Telling()
         self._make_common, self.common = common, dict[str, object]()
         self.observations: tuple[Observation, ...] = ()
-        changes.subscribe(self._happened)  # it heeds nothing but what was discarded, and deaths
+        changes.subscribe(self._happened)  # it wants only discards and deaths
 
     def observe(self, observer: StoreObserver) -> Observation:
-        """Raises: ArgumentError, `observer` cannot be called."""
+        """Adds an observer. Raises: ArgumentError, if it is not callable."""
         if not callable(observer):
-            raise bad_argument("observer", observer, "something that can be called", Reason.OPTIONS_ERROR)
+            raise bad_argument("observer", observer, "a callable", Reason.OPTIONS_ERROR)
         if not self.common:
             self.common = dict(self._make_common())
         observation = Observation(observer, self)
@@ -126,13 +126,13 @@ class Telemetry:
             self.observations = tuple(one for one in self.observations if one is not observation)
 
     def close(self) -> None:
-        """The last connection has ended: nobody observes any more."""
+        """Drops all observers, after the last connection has ended."""
         with self._lock:
             self.observations = ()
 
     @property
     def is_observed(self) -> bool:
-        """Whether this thread's calls are to be reported: somebody observes, and this is not an observer's own call."""
+        """Whether to report this thread's calls: there are observers, and this is not an observer's own call."""
         return bool(self.observations) and not self._telling.on
 
     def report(
@@ -142,7 +142,7 @@ class Telemetry:
         metadata: Mapping[str, object],
         messages: Sequence[Message] = (),
     ) -> None:
-        """Calls every observer; what one raises is logged. Inside of `Promises` it is done at their end."""
+        """Calls every observer and logs what it raises. Inside `Promises` this happens at their end."""
         if self.is_observed:
             self.emit(event, measurements, {**self.common, **metadata}, messages)
 
@@ -153,7 +153,7 @@ class Telemetry:
         metadata: Mapping[str, object],
         messages: Sequence[Message],
     ) -> None:
-        """As `report`, for a verb that asked before whether it is heard; `common` is in the metadata."""
+        """As `report`, after the caller has checked `is_observed`; the metadata include `common`."""
         told = StoreEvent(name=PREFIX + event, measurements=measurements, metadata=metadata, messages=messages)
         promises = self._gathering.promises
         if promises is None:
@@ -177,7 +177,7 @@ class Telemetry:
 
 
 def _failed(event: StoreEvent, error: BaseException) -> StoreEvent:
-    """The event of a call that was over, and has failed since."""
+    """The event of a call that returned, but whose promise has failed since."""
     seconds = {name: value for name, value in event.measurements.items() if name == "seconds"}
     return StoreEvent(name=event.name, measurements=seconds, metadata={**event.metadata, **_failure(error)})
 
@@ -187,11 +187,11 @@ def _deliver(observer: StoreObserver, event: StoreEvent) -> None:
         observer(event)
     except KeyboardInterrupt:
         raise
-    except BaseException:  # whatever it is, it must not end the thread that makes calls for others
-        log.exception("an observer failed at %s; the call is as it was", event.name)
+    except BaseException:  # it must not end a thread that makes calls for others
+        log.exception("an observer failed at %s; the call itself is not affected", event.name)
 
 
-# --- verbs
+# --- operations
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -208,14 +208,14 @@ def event(
     about: Callable[..., Sequence[object]] | None = None,
     gives: Callable[[Any], Sequence[Message]] | None = None,
 ) -> Callable[[F], F]:
-    """A verb reports an event of this name.
+    """Decorates an operation that reports an event of this name.
 
     Args:
-        measurements, keys: their names, with blanks between.
-        handle: of the verb's arguments: the handle whose queue is the key "queue".
-        measured: of the answer and the arguments: the values of the `measurements`, of a call that succeeded.
-        about: of the answer, None if there is none, and the arguments: the values of the `keys`.
-        gives: of the answer: the messages in it.
+        measurements, keys: their names, separated by spaces.
+        handle: from the arguments: the handle whose queue is the key "queue".
+        measured: from the answer and the arguments: the values of the `measurements`, if the call succeeded.
+        about: from the answer, or None, and the arguments: the values of the `keys`.
+        gives: from the answer: its messages.
     """
     measures, named = measurements.split(), keys.split()
     EVENTS[name] = Fields(tuple(measures), (*(("queue",) if handle else ()), *named))
@@ -245,7 +245,7 @@ def event(
                     if about is not None:
                         metadata.update(zip(named, about(answer, *given, **by_name), strict=True))
                 except Exception:
-                    log.exception("the event of %s could not be made; the call is as it was", name)
+                    log.exception("the event of %s could not be made; the call itself is not affected", name)
                 else:
                     metadata.update(how)
                     messages = () if gives is None or how is not _DONE else gives(answer)
@@ -259,33 +259,33 @@ def event(
 
 
 def first(number: int, *_: Any, **__: Any) -> int:
-    """For `event`: the verb's first argument is the handle."""
+    """For `event`: the handle, if it is the operation's first argument."""
     return number
 
 
 def count(answer: float, *_: Any, **__: Any) -> Sequence[float]:
-    """For `event`: the answer itself is what is measured."""
+    """For `event`: the answer itself, as the measurement."""
     return [answer]
 
 
 def length(messages: Sequence[Message | bytes]) -> int:
-    """For `event`: how long the messages are together."""
+    """For `event`: the total length of the messages."""
     return sum(message.length if isinstance(message, Message) else len(message) for message in messages)
 
 
 def of_request(request: Any, **_: Any) -> int:
-    """For `event`: the verb's first argument names the handle."""
+    """For `event`: the handle in the operation's first argument, a request."""
     handle: int = request.handle
     return handle
 
 
 def unit_of(request: Any, *, in_unit: bool) -> str:
-    """For `event`: which kind of unit holds what a put or a get is about."""
+    """For `event`: the kind of unit that holds the messages of a put or a get."""
     return "confirm" if request.options.confirm_id else "session" if in_unit else ""
 
 
 def _failure(error: BaseException) -> dict[str, object]:
-    """How a call ended that raised: with our reason, or, for what is not ours, with its class alone."""
+    """The result of a call that raised: its reason or, for an exception that is not inorder's, only its class."""
     reason = error.reason if isinstance(error, InorderError) else Reason.UNEXPECTED_ERROR
     return {
         "completion": "failed",

@@ -27,14 +27,14 @@ NOWHERE = Place(0, 0, 0)
 
 
 class Position(NamedTuple):
-    """Where a message stands in a listing; smaller is earlier.
+    """The position of a message in a listing; smaller is earlier.
 
     Args:
-        stage: WITH_HEAD, in physical order everything that has a place; WITHOUT_HEAD, groups whose first message is
-            not there; UNPLACED, what has no place yet.
-        anchor: in logical order, the place of the group's first member that is there; else the message's own.
-        group_id: of the group that stands there, in logical order.
-        number: of what has no place: its number among all messages.
+        stage: WITH_HEAD: in physical order everything that has a place; WITHOUT_HEAD: groups whose first message is
+            missing; UNPLACED: messages that have no place yet.
+        anchor: in logical order, the place of the first remaining member of the group; else the message's own place.
+        group_id: of its group, in logical order.
+        number: of a message without a place: its number among all messages.
     """
 
     stage: int
@@ -48,20 +48,20 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """A unit that is not settled: what an operator sees of it.
+    """An unsettled unit, as an operator sees it.
 
     Args:
         kind: a connection's own unit of work ("session"), "prepared", "confirm" (a confirm id), "lock", "claim",
             "staging" or "lease".
         name: of a prepared unit, a staging or a lease; the id of a confirm or lock unit; the application and number of
             a claim; empty for a connection's own.
-        queue: of a confirm or lock unit: the queue on which the id lives (A-15); of a claim: what it reads; of a
-            staging: what it is for; else empty.
-        program: who began it.
+        queue: of a confirm or lock unit: the queue to which the id belongs (A-15); of a claim: the queue that it reads;
+            of a staging: the queue that it is for; else empty.
+        program: the program that began it.
         started_at: seconds since 1970.
         puts, gets, locks: messages that it holds.
-        connection: of a session unit: the number of its connection, which ends it; else None.
-        process: of a session unit: the id of the process that has that connection; None if that is not known.
+        connection: of a session unit: the number of its connection, whose end backs it out; else None.
+        process: of a session unit: the id of the process that has the connection; None if that is not known.
         queues: the queues on which it holds something, by name.
         ends_at: of a lease or a staging: when it ends by itself, seconds since 1970; else None.
     """
@@ -81,12 +81,12 @@ class Unit:
 
 
 class Holder(NamedTuple):
-    """Who keeps a message from others.
+    """The unit or handle that keeps a message from others.
 
     Args:
         kind: as of a `Unit`, or "handle": a browse lock.
         name: as of a `Unit`; empty for a handle.
-        since: when the unit began, or the lock; seconds since 1970.
+        since: when the unit or the lock began; seconds since 1970.
         connection, process: of a session unit or a handle; see `Unit`.
     """
 
@@ -103,12 +103,12 @@ class MessageView:
     """A message on a queue, as an operator sees it.
 
     Args:
-        position: where it stands in the listing; a listing may go on behind it.
-        state: "available"; "delayed", not to be read before `due_at`; "put" and "got" in a unit that is not settled;
-            "locked" by a browse; "claimed" by a reader in bulk.
-        holder: who put, got, locked or claimed it; None if it is available or delayed.
-        message: as a browse shows it; its body is cut to the preview, `message.length` is that of the whole body.
-        visible_since: when everyone could see it first, seconds since 1970; None: nobody could yet.
+        position: its position in the listing; another page can begin after it.
+        state: "available"; "delayed", hidden until `due_at`; "put" and "got" in an unsettled unit; "locked" by a
+            browse; "claimed" by a reader in bulk.
+        holder: the unit or handle that put, got, locked or claimed it; None if it is available or delayed.
+        message: as a browse returns it; its body is cut to the preview, but `message.length` is the full length.
+        visible_since: when it first became visible to everyone, seconds since 1970; None: it has not yet.
         due_at: of a delayed message; else None.
     """
 
@@ -121,12 +121,12 @@ class MessageView:
 
     @property
     def place(self) -> Place | None:
-        """Where it sits on the queue; None: its number is not drawn yet (B-5)."""
+        """Its place on the queue; None: its number is not drawn yet (B-5)."""
         return self.message.place
 
     @property
     def length(self) -> int:
-        """Of the whole body, in bytes."""
+        """The length of the whole body, in bytes."""
         return self.message.length
 
     @property
@@ -137,14 +137,14 @@ class MessageView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookRequest:
-    """One page of a listing.
+    """A request for one page of a listing.
 
     Args:
-        after: the listing goes on behind this; None: from its beginning.
-        most: so many messages at most.
-        preview: so many bytes of each body.
-        unit: only what this unit holds; None: everything.
-        numbered_after: only what has been given a higher number on the queue; None: everything. In physical order.
+        after: the page begins after this position; None: at the beginning.
+        most: the largest number of messages.
+        preview: the largest number of bytes of each body.
+        unit: list only what this unit holds; None: everything.
+        numbered_after: list only messages with a higher number on the queue; None: everything. In physical order.
     """
 
     queue: str
@@ -162,11 +162,10 @@ class Wait:
     """A call that waits for messages.
 
     Args:
-        queue: on which it waits.
-        connection, program, process: whose call it is; see `Unit`.
-        pending: of a strict call: the message that it waits for, by its last look: of which kind, by whom it is held,
-            since when, and where; None: for no message in particular.
-        withheld: there are messages that it would be given if the pending one were not there (B-11).
+        queue: the queue on which it waits.
+        connection, program, process: of the caller; see `Unit`.
+        pending: of a strict call: the message that it waits for, as of its last look; None: for no particular message.
+        withheld: whether there are messages that only the pending one keeps from the call (B-11).
     """
 
     queue: str
@@ -178,15 +177,15 @@ class Wait:
 
 
 class Opening(NamedTuple):
-    """A queue that a connection has open, with one handle; a call by name has one too.
+    """A queue that a connection has open with one handle. A call by name has a handle too.
 
     Args:
-        queue: the local queue that is open, behind an alias or, of a remote queue, the transmission queue; empty: it
-            was deleted since (2052).
+        queue: the local queue that is open: an alias's target, or the transmission queue of a remote queue; empty: it
+            has been deleted since (2052).
         name: as it was opened.
-        input: "shared" or "exclusive"; None: not for gets.
-        output: for puts.
-        co_op: it browses together with others (3.11).
+        input: "shared" or "exclusive"; None: not open for gets.
+        output: whether it is open for puts.
+        co_op: whether it browses cooperatively (3.11).
     """
 
     queue: str
@@ -197,7 +196,7 @@ class Opening(NamedTuple):
 
     @property
     def uses(self) -> str:
-        """For what, in words; "look": it browses, inquires or sets."""
+        """The uses of the handle, in words; "look": it browses, inquires or sets."""
         gets = {None: "", "shared": "get", "exclusive": "get exclusive"}[self.input]
         looks = "browse together" if self.co_op else ""
         return ", ".join(filter(None, (gets, "put" if self.output else "", looks))) or "look"
@@ -205,16 +204,16 @@ class Opening(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionView:
-    """A connection that a living process has, and what it has open.
+    """A connection of a living process, and the queues that it has open.
 
     Args:
         connection, program, process: see `Unit`.
-        host: of a store on a server, the address from which the process has come to it, as the server sees it; empty:
-            this machine, or it is not known here.
-        since: when the process began, of a store on a server when it opened the store; seconds since 1970. None: it is
-            not known here.
-        opened: one for each handle, in the order in which they were opened. When that was is not kept, and neither is
-            whether a handle that neither gets nor puts browses, inquires or sets.
+        host: for a store on a server, the address of the process as the server sees it; empty: this machine, or unknown
+            here.
+        since: when the process began or, for a store on a server, when it opened the store; seconds since 1970. None:
+            unknown here.
+        opened: one for each handle, in the order in which they were opened. The times are not kept, nor whether a
+            handle for neither gets nor puts browses, inquires or sets.
     """
 
     connection: int
@@ -227,14 +226,14 @@ class ConnectionView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockView:
-    """What locks messages of a queue.
+    """A handle or lock id that locks messages of a queue.
 
     Args:
         kind: "handle", a browse lock of an open handle (3.10), which ends with it; "lock", a lock id (A-12).
         lock_id: None for a handle.
-        connection, process: whose handle it is; None for a lock id.
+        connection, process: of the handle; None for a lock id.
         since: seconds since 1970.
-        messages: how many it locks, those that were got under it included.
+        messages: how many it locks, including those got under it.
         lease_ends_at: of a lock id with a lease: when it ends by itself, seconds since 1970; else None.
     """
 
@@ -251,26 +250,26 @@ class LockView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueView:
-    """A queue at one moment, for programs that poll; expired messages that are still there are counted.
+    """A queue at one moment, for programs that poll. Expired messages that have not been discarded count.
 
     Args:
-        created_at: another queue of this name has another.
+        created_at: tells it from earlier queues of its name.
         depth: as in `QueueStatus`.
-        arrived: messages that have ever been put on it, in units too, also those that were backed out later. So between
-            two looks the growth of `arrived` less the growth of `depth` is how many have left it, less those that
-            came back.
+        arrived: messages ever put on it, including those in units and those backed out later. Between two polls, the
+            growth of `arrived` minus the growth of `depth` is the number of messages that left, less those that came
+            back.
         numbered: the highest number drawn so far, for `LookRequest.numbered_after`.
-        puts, gets: messages put and got in units that are not settled, claims included.
-        locked: messages locked, and not got.
-        delayed: messages not to be read yet.
-        oldest_put_at: when the oldest message was put: of what each unit or lock holds the one of the lowest number (of
-            one process the first that it put), of all that are available the first of each priority. None: there is
-            none.
+        puts, gets: messages put and got in unsettled units, claims included.
+        locked: messages locked but not got.
+        delayed: messages hidden until later.
+        oldest_put_at: when the oldest message was put. Compared are: of what each unit or lock holds, the message with
+            the lowest number (of one process the first that it put); of all available messages, the first of each
+            priority. None: there is none.
         open_input_count, open_output_count: handles.
         waiters: calls that wait.
-        dropped: reports about its messages that no queue took, not even the dead-letter queue: see `Dropped`.
-        channels: of a transmission queue, the channels that send from it, by name; `depth` and `oldest_put_at` are how
-            far they lag behind.
+        dropped: reports about its messages that neither their queue nor the dead-letter queue took; see `Dropped`.
+        channels: of a transmission queue, the channels that send from it, by name; `depth` and `oldest_put_at` show how
+            far they lag.
     """
 
     name: str
@@ -291,13 +290,13 @@ class QueueView:
 
 
 class Dropped(NamedTuple):
-    """What the queue manager had made and had to drop: reports, trigger messages.
+    """Messages that the queue manager made and had to drop: reports and trigger messages.
 
     Args:
-        queue: whose messages they were about; empty: of no queue that is here.
+        queue: the queue whose messages they concerned; empty: none that is here.
         messages: how many, ever.
         last_at: when the last one was dropped, seconds since 1970.
-        reason: why that one could not be put where it should have gone; the dead-letter queue did not take it either.
+        reason: why that one could not be put on its queue; the dead-letter queue did not take it either.
     """
 
     queue: str
@@ -308,14 +307,14 @@ class Dropped(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderView:
-    """What an operator asks of a queue that strict readers read (B-33).
+    """The state of a queue's order, for the operator of strict readers (B-33).
 
     Args:
         unresolved_puts: puts that have a number and are not committed.
-        pending_out: messages got, locked, or not to be read yet.
-        oldest_put, oldest_out: the one of each that has been pending longest; None if there is none.
-        withheld: available messages behind a pending one of their level.
-        strict_waiters: calls that wait for their turn.
+        pending_out: messages got, locked or delayed.
+        oldest_put, oldest_out: of each kind the message that has been pending longest; None if there is none.
+        withheld: messages that are available but blocked by a pending one of their level.
+        strict_waiters: strict calls that wait.
     """
 
     unresolved_puts: int

@@ -1,1 +1,1 @@
-"""What every SQL database shares: rows and transactions by statements, which each database has in files of its own."""
+"""The shared part of all SQL databases: rows and transactions. Each database has its own files of statements."""

@@ -1,7 +1,7 @@
-"""Whether a selector fits a message, decided from the few columns of its row that the selector asks for.
+"""Evaluates a selector on a row, reading only the columns that the selector uses.
 
-A search that goes far looks at a hundred thousand rows, and nearly none fits: no messages are made of them. The
-evaluator is that of the rules, and is given values as a message would have them.
+A long search looks at a hundred thousand rows of which nearly none fits, so no messages are made of them. The evaluator
+of the rules gets values as a message would have them.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from .descriptors import BETWEEN, FIELDS, values_of
 if TYPE_CHECKING:
     from .codec import Codec
 
-Convert = Callable[[Any, int], Any]  # what a message has, made of what the column has and of its number
-_tuple = tuple.__new__  # makes a named tuple without the call in between
+Convert = Callable[[Any, int], Any]  # makes a message's value from a column's value and the message's number
+_tuple = tuple.__new__  # makes a named tuple without an extra call
 
 ALWAYS: Final = ("m.rank", "m.number", "m.ordinal", "m.id", "c.descriptor")
 NOTHING: Final[Mapping[str, PropertyValue]] = {}
@@ -42,13 +42,13 @@ def _truth(value: Any, _: int) -> bool:
 
 
 class Asking:
-    """A selector, asked about rows.
+    """A selector to be evaluated on rows.
 
     Args:
-        at: the time left of messages is reckoned from then.
+        at: the time at which remaining expiries are computed.
 
     Attributes:
-        columns: what the rows have, as SQL.
+        columns: the columns of the rows, as SQL.
     """
 
     def __init__(self, codec: Codec, selector: Selector, at: float) -> None:
@@ -77,7 +77,7 @@ class Asking:
         self._shapes = codec.shapes_of([column.split(".")[1].strip('"') for column in columns])
 
     def seen(self, columns: tuple[Any, ...]) -> SeenRow:
-        """A row, and whether the selector fits it. Raises: StoreDamaged."""
+        """Returns a row, and whether the selector fits it. Raises: StoreDamaged."""
         rank, place_number, ordinal, number, descriptor, *values = columns
         if tuple(map(type, columns)) not in self._shapes.known and (wrong := self._shapes.wrong(columns)):
             raise self._codec.damaged(number, wrong)

@@ -1,4 +1,4 @@
-"""Rows and transactions in an SQL database: what changes, by statements for one message or for many at once."""
+"""Rows and transactions in an SQL database: all changes, by statements for one message or for many at once."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ _THERE = [
 _STATES = Shapes([*_HERE, *_TIMES, *_THERE])
 _QUIET = Shapes(_HERE)
 _COUNTED = {int}
-_tuple = tuple.__new__  # makes a named tuple without the call in between: each verb makes some
+_tuple = tuple.__new__  # makes a named tuple without an extra call: each operation makes some
 
 
 class SqlBackend(SqlBulk, SqlListings, SqlStagings):
     """All rows of a store in a database.
 
     Args:
-        name: of the queue manager, which is part of ids; `codec` knows it.
-        shortcuts: whether plain requests take fewer statements, and undisputed choices are taken at once.
+        name: of the queue manager, for `codec`; it is part of ids.
+        shortcuts: whether plain requests take fewer statements, and undisputed choices are made at once.
     Attributes:
-        arrivals: statements by which a message arrives with its content, by the name of the one without.
-        asked: the answer to the statement by which the verb comes to its next queue, if that has run already.
+        arrivals: statements that insert a message with its content, by the name of the statement for the message alone.
+        asked: the answer to the statement that reads the operation's next queue, if it has already run.
     """
 
     arrivals: Mapping[str, str] = MappingProxyType({})
@@ -71,13 +71,13 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         self.shortcuts = SqlShortcuts(self) if shortcuts else None
         self.undisputed = None if self.shortcuts is None else self.shortcuts.undisputed
         self.has_leftovers = False
-        self.here = "queue state"  # the statement by which a verb comes to a queue
+        self.here = "queue state"  # the statement that reads a queue at the beginning of an operation
         self._kept = self._writes = False
-        # The attention of each queue that this transaction has come to; looks in vain, where there may be something.
+        # The attention of each queue that this transaction has read; and counts of fruitless looks.
         self.noted: dict[int, int] = {}
         self._in_vain: dict[int, int] = {}
-        self._looks = 0  # at queues that may have something
-        self._removed = self._removed_bytes = 0  # contents, one by one
+        self._looks = 0  # at queues with attention bits
+        self._removed = self._removed_bytes = 0  # contents in this transaction
 
     def name_after(self, manager_name: str, origin: str) -> None:
         self.codec.name_after(manager_name, origin)
@@ -136,7 +136,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         self.engine.execute(self.sql["skip reserved numbers"])
 
     def check_certain(self, queue: int) -> None:
-        """Its turn has come: nobody else changes anything meanwhile."""
+        """Always correct: nobody else changes anything during this transaction."""
 
     def state(self, queue: int) -> QueueState | None:
         run, is_quiet = self.engine.run, queue not in self._in_vain
@@ -163,7 +163,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         return _tuple(QueueState, (counter, reserved, depth, *found[:-2], revision))
 
     def _heed(self, queue: int, attention: int, there: int) -> None:
-        """What was looked for on a queue is there or not."""
+        """Compares the attention bits of a queue with what was found, and clears them after enough fruitless looks."""
         if attention == there:
             self._in_vain[queue] = 0
             if attention in QUIET:
@@ -176,7 +176,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
             self._in_vain[queue] = 0
 
     def attend(self, queue: int, what: int) -> None:
-        """There is something on the queue from now on that every verb looks for."""
+        """Sets attention bits of a queue."""
         noted = self.noted.get(queue, 0)
         if what & ~noted:
             self.noted[queue] = noted | what
@@ -185,12 +185,12 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
             self.engine.follow_groups()
 
     def _queue_of(self, number: int) -> str | None:
-        """The name of the queue on which a message lies."""
+        """Returns the name of the queue that has a message."""
         name: str | None = self.value(self.sql["queue of message"], number)
         return name
 
     def remove_contents(self, numbers: Sequence[int], size: int) -> None:
-        """Of messages that are gone: at once, or later if that would be too much for one transaction."""
+        """Deletes the contents of deleted messages: at once, or later if they are too many for one transaction."""
         self._removed += len(numbers)
         self._removed_bytes += size
         at_once = fits_one_step(self._removed, self._removed_bytes)
@@ -225,7 +225,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         return arriving.attention >= REPORTS
 
     def arrive_whole(self, name: str, values: Sequence[Any]) -> None:
-        """A message with its content, in one of the `arrivals`."""
+        """Inserts a message with its content by one of the `arrivals`."""
         self.engine.run(self.arrivals[name], values)
 
     def sign(self, number: int, put_by: str) -> None:
@@ -244,7 +244,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
             setting = ", ".join(f"{name} = ?" for name in columns)
             values = (*columns.values(), before.number, before.state)
             self.change(f"UPDATE message SET {setting} WHERE id = ? AND state = ?", values)
-        if after.expires_at < math.inf:  # what was got, or claimed, expires again when it comes back
+        if after.expires_at < math.inf:  # a message that was got or claimed can expire again when it comes back
             self.attend(after.queue, EXPIRES)
 
     def remove(self, rows: Sequence[QueuedMessage], before: State) -> None:
@@ -304,7 +304,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
             self.has_leftovers |= not at_once
             if share.messages < MANY or self.noted[share.queue] & ENTERED:
                 self.change(self.sql["delete messages of unit"], held, share.messages)
-            else:  # what a unit held is not available, so it counts in no group; and no reader is inside one
+            else:  # messages of a unit are not available, so no group counts them; and no reader is inside a group
                 with self.engine.ignore_groups():
                     self.change(self.sql["delete messages of unit"], held, share.messages)
         elif becomes_visible(share.state, after):
@@ -331,7 +331,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
     def number_unit(self, unit: int, queue: int, number: int) -> None:
         self.engine.execute(self.sql["number puts of unit"], (unit, queue, number))
 
-    # --- small records that queues have something of
+    # --- small records that set attention bits
 
     def save(self, record: Any) -> None:
         super().save(record)
@@ -351,7 +351,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         if kind is DefinitionRow:
             self.engine.execute(self.sql["delete queue counters"], (where["id"],))
             self._in_vain.pop(where["id"], None)
-        self.has_leftovers |= kind is ProcessRow  # who has gone may have left some
+        self.has_leftovers |= kind is ProcessRow  # a process that has gone may have left some
         return super().remove_records(kind, **where)
 
     def revise(self, queues: Collection[int] | None) -> None:
@@ -363,14 +363,14 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
     def forget_edges(self, queue: int, but: int) -> None:
         self.engine.execute(self.sql["clear edges of waits"], (queue, but))
 
-    # --- contents of messages that are gone
+    # --- leftover contents of deleted messages
 
     def look_for_leftovers(self) -> None:
-        """Inside a transaction: whether there are some."""
+        """Inside a transaction: notes whether there are leftover contents."""
         self.has_leftovers |= bool(self.value(self.sql["any leftovers"]))
 
     def sweep(self) -> None:
-        """Removes some of them."""
+        """Deletes some leftover contents."""
         step: list[int] = []
         removed = 0
         some = self.engine.execute(self.sql["first leftovers"], (STEP_CONTENTS,)).fetchall()
@@ -390,7 +390,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
 
 
 def _kept_as(name: str, value: Any) -> dict[str, Any]:
-    """A field of a message on a queue as columns of `message`."""
+    """Converts a field of a message on a queue to columns of `message`."""
     if name == "place":
         assert value != NO_PLACE, name
         return {"number": value.number, "ordinal": value.ordinal}

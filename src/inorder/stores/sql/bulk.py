@@ -1,14 +1,14 @@
-"""Claims and surveys in an SQL database: what is next on each level, in one statement for as many as there are.
+"""Claims and surveys in an SQL database: one statement for the next messages of a level, as many as there are.
 
-The database brings what looks available, in order, up to the limits. Two things it cannot judge alone: what is pending
-on a level that is read strictly, so the level ends before its first pending message; and groups of an unusual shape,
-which the rules look at one by one (`stores.claiming`).
+The database returns available messages in order, up to the limits. Two things it cannot judge alone. On a level that is
+read strictly, a pending message ends the level. Groups of an unusual shape must be judged by the rules, one by one
+(`stores.claiming`).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import accumulate, compress, islice, takewhile
 from typing import Any, NamedTuple
 
@@ -17,9 +17,9 @@ from ...rules.grouping import Members, has_what_it_needs
 from ...rules.ordering import UNSET, Cursor
 from ..seam.backend import SearchedQueue
 from ..seam.bulk_page import BulkPage
-from ..seam.queued import Reader, available, is_in_sight
+from ..seam.queued import QueuedMessage, Reader, available, is_in_sight
 from ..seam.records import PAGE_BYTES, PAGE_ROWS, Stretch
-from ..seam.surveying import Cut, looked_for
+from ..seam.surveying import Cut, Shown, cut, looked_for, members_from, within
 from ..seam.tables import UnitRow
 from .attention import GROUPS
 from .codec import READ_IN_BULK
@@ -29,7 +29,8 @@ from .search import SqlSearch
 NO_END = 2**62
 PLACE, GROUP_PLACE = ("rank", "number", "ordinal"), ("group_rank", "group_number", "group_ordinal")
 LENGTH = READ_IN_BULK.index("length")
-HEAD = READ_IN_BULK.index("delivery")  # of a row in logical order the head of its group stands there
+HEAD = READ_IN_BULK.index("delivery")  # in logical order this column has the head of the row's group
+ID = READ_IN_BULK.index("id")
 MEMBER = [READ_IN_BULK.index(name) for name in ("sequence_number", "offset", *PLACE)]
 SEQUENCE, OFFSET, FLAGS = (READ_IN_BULK.index(name) for name in ("sequence_number", "offset", "flags"))
 INNER_FLAGS = frozenset({IN_GROUP, IN_GROUP | SEGMENTATION_ALLOWED})
@@ -41,7 +42,7 @@ Behind = tuple[Any, ...]
 
 
 class Range(NamedTuple):
-    """A part of one level: behind `after`, before `stop`, both (number, ordinal); without some heads."""
+    """A part of one level: after `after` and before `stop`, both (number, ordinal), without the heads in `excluded`."""
 
     rank: int
     after: tuple[int, int]
@@ -50,13 +51,13 @@ class Range(NamedTuple):
 
 
 class Levels:
-    """What a reader may be given on a queue, level by level, as ranges of places.
+    """The messages that a reader may get on a queue, level by level, as ranges of places.
 
     Attributes:
-        most: so many messages of a level, counting those of groups, are looked at, and the group after them.
-        kind: of what is next: messages, whole groups, or messages where no groups are on the queue.
-        plain: no group was met with a message of several pieces, or of another unusual shape.
-        unusual: a group was met that is whole, but of a shape that only the rules know how to take.
+        most: how many messages of a level to look at, counting those of groups, and the group after them.
+        kind: of the next ones: messages, whole groups, or messages on a queue without groups.
+        plain: no group so far had a message in segments, or another unusual shape.
+        unusual: the heads of groups that are whole, but of a shape that only the rules can take.
     """
 
     def __init__(
@@ -73,7 +74,8 @@ class Levels:
         self.backend, self.queue, self.reader, self.cursor = backend, queue, reader, cursor
         self.logical, self.strict = logical, strict
         self.most = most
-        self.plain, self.unusual = True, False
+        self.plain = True
+        self.unusual: set[int] = set()
         self.kind = "singles"
         if backend.noted[queue.id] & GROUPS:
             self.kind = "groups" if logical else "messages"
@@ -94,7 +96,7 @@ class Levels:
             yield found
 
     def values(self, one: Range, most: int) -> dict[str, Any]:
-        """What the statements about a range ask for."""
+        """Returns the parameters of the statements about a range."""
         horizon = self.reader.horizon
         return {
             "queue": self.queue.id,
@@ -109,7 +111,9 @@ class Levels:
         }
 
     def without_odd(self, one: Range) -> Range:
-        """The range without groups that only look whole; read strictly, it ends before the first of them."""
+        """Returns the range without incomplete groups that look whole; read strictly, it ends before the first of
+        them.
+        """
         while True:
             values = self.values(one, self.most + 1)
             doubtful = self.backend.engine.execute(self.backend.sql["doubtful groups"], values).fetchall()
@@ -119,7 +123,7 @@ class Levels:
                 if not is_odd:
                     continue
                 if self._is_whole(head, group_id):
-                    self.unusual = True
+                    self.unusual.add(head)
                 elif self.strict:
                     return one._replace(stop=min(one.stop, (number, ordinal)))
                 else:
@@ -129,20 +133,33 @@ class Levels:
             one = one._replace(excluded=[*one.excluded, *missing])
 
     def _is_whole(self, head: int, group_id: bytes) -> bool:
-        """Whether what begins with this head is whole; of several heads with one group id each is looked at."""
-        rows = self.backend.rows(queue=self.queue.id, group_id=group_id)
-        there = [row for row in rows if available(row, self.reader) and is_in_sight(row, self.reader)]
+        """Whether the group that begins with this head is whole; if several heads have one group id, each is
+        checked.
+        """
+        there = self._there(group_id)
         members = Members(row.message for row in there)
         return any(row.number == head and has_what_it_needs(row.message, "group", lambda _: members) for row in there)
 
+    def members(self, head: int, group_id: bytes | None) -> Sequence[QueuedMessage]:
+        """Returns the readable members of the group that begins with this head, in logical order."""
+        if group_id is None:
+            return self.backend.rows(queue=self.queue.id, number=head)
+        there = self._there(group_id)
+        return next((members_from(row, there) for row in there if row.number == head), [])
+
+    def _there(self, group_id: bytes) -> list[QueuedMessage]:
+        """Returns the readable messages that have this group id."""
+        rows = self.backend.rows(queue=self.queue.id, group_id=group_id)
+        return [row for row in rows if available(row, self.reader) and is_in_sight(row, self.reader)]
+
     def has_more(self, one: Range) -> bool:
-        """Whether there is anything in a range."""
+        """Whether there are messages in a range."""
         sql = self.backend.sql[f"exists next of {self.kind}"]
         return bool(next(self.backend.engine.execute(sql, self.values(one, 1)))[0])
 
 
 class _Head(NamedTuple):
-    """Where a group begins, or a message that is in none; `messages`: as many as seem to belong to it."""
+    """The head of a group, or a message in no group; `messages`: how many seem to belong to it."""
 
     id: int
     group_id: bytes | None
@@ -152,12 +169,12 @@ class _Head(NamedTuple):
 
 
 class _Columns:
-    """Columns as they are read, until there are as many rows, or bodies as large, as one page may have.
+    """Columns being read, up to the rows and bytes of one page.
 
-    Some rows at a time are turned into columns: so few that the garbage collector never sees them.
+    Rows are converted in batches that are too small for the garbage collector to notice them.
 
     Attributes:
-        columns: as READ_IN_BULK.
+        columns: in the order of READ_IN_BULK.
         messages: how many rows.
     """
 
@@ -169,11 +186,11 @@ class _Columns:
 
     @property
     def left(self) -> int:
-        """How many more rows may come."""
+        """How many more rows the page can take."""
         return PAGE_ROWS - self.messages
 
     def fill(self, found: Any) -> bool:
-        """Adds rows from a statement; whether all of them had room."""
+        """Adds rows from a statement. Returns whether all of them fitted."""
         while rows := self._with_room(islice(found, min(ROWS_AT_ONCE, self.left))):
             self.messages += len(rows)
             for column, values in zip(self.columns, zip(*rows, strict=True), strict=True):
@@ -184,7 +201,9 @@ class _Columns:
         return False
 
     def doubtful(self, heads: Sequence[_Head], begun: int) -> list[_Head]:
-        """Groups in rows from `begun` on that are not simply messages 1 to n of one piece each, the last one marked."""
+        """Returns the groups, in rows from `begun` on, that are not just messages 1 to n without segments, the last one
+        marked.
+        """
         ids, sequences, offsets, flags = (self.columns[at] for at in (HEAD, SEQUENCE, OFFSET, FLAGS))
         doubtful, end = [], begun
         for head in heads:
@@ -202,10 +221,11 @@ class _Columns:
                 doubtful.append(head)
         return doubtful
 
-    def remove(self, begun: int, heads: set[int]) -> None:
-        """Removes groups, by their heads, from the rows from `begun` on."""
-        if heads:
-            kept = [head not in heads for head in self.columns[HEAD][begun:]]
+    def keep(self, begun: int, members: Mapping[int, Set[int]]) -> None:
+        """Removes from the rows from `begun` on, of groups whose heads are in `members`, those that are no members."""
+        if members:
+            rows = zip(self.columns[HEAD][begun:], self.columns[ID][begun:], strict=True)
+            kept = [head not in members or number in members[head] for head, number in rows]
             for column in self.columns:
                 column[begun:] = compress(column[begun:], kept)
             self.messages = len(self.columns[HEAD])
@@ -228,7 +248,7 @@ class SqlBulk(SqlSearch):
     """The part of a backend for claims and surveys, and for plain gets."""
 
     def take_away(self, queue: int, count: int) -> Sequence[tuple[Any, ...]]:
-        """The first messages leave their queue: they are read, removed and counted by one statement."""
+        """Reads, deletes and counts the first messages of a queue by one statement."""
         found: Sequence[tuple[Any, ...]] = self.engine.run(self.sql[TAKE_AWAY], (queue, count)).fetchall()
         return found
 
@@ -245,7 +265,7 @@ class SqlBulk(SqlSearch):
         return self._page(found, unit.started_at, unit.queue, unit.id)
 
     def _page(self, found: _Columns, now: float, queue: int | None, claim: int | None) -> BulkPage:
-        """What was read, as a page; groups stand where their heads do, of a claim those that are in it."""
+        """Makes a page of the columns. Each group has its head's place; in a claim only heads in the claim count."""
         if not found.messages:
             return BulkPage.of_rows(())
         page = self.codec.bulk(found.columns, now)
@@ -274,6 +294,9 @@ class SqlBulk(SqlSearch):
         cuts: list[Cut] = []
         messages = size = 0
         for one in levels:
+            if levels.unusual:
+                everything = Levels(self, queue, reader, cursor, logical=logical, strict=strict, most=NO_END)
+                return cut(within(self._shown(everything, weighs=most_bytes < NO_END), most, most_bytes), slices)
             rest = one
             if messages < most:
                 values = levels.values(one, most - messages) | {
@@ -291,8 +314,26 @@ class SqlBulk(SqlSearch):
                 break
         return cuts
 
+    def _shown(self, levels: Levels, *, weighs: bool) -> Iterator[Shown]:
+        """Yields the groups of all levels by the rules; their sizes only if `weighs`."""
+        horizon = NO_END if levels.reader.horizon is None else levels.reader.horizon
+        for one in levels:
+            last = one.stop[0], one.stop[1] - 1
+            following: tuple[int, int] | None = one.after[0], one.after[1] + 1
+            while following:
+                stretch = Stretch(True, one.rank, following, last, 0)
+                heads, following = self._heads_of(levels.queue, stretch, following, NO_END)
+                for head in heads:
+                    if head.id in one.excluded or head.number > horizon:
+                        continue
+                    messages, size = head.messages, 0
+                    if weighs or head.id in levels.unusual:
+                        members = levels.members(head.id, head.group_id)
+                        messages, size = len(members), sum(row.message.length for row in members)
+                    yield Shown(Place(one.rank, head.number, head.ordinal), messages, size)
+
     def _cut(self, levels: Levels, one: Range, values: dict[str, Any]) -> tuple[list[Cut], int]:
-        """What the limits allow of a level of single messages, and its size if bytes are limited."""
+        """Cuts what the limits allow of a level of single messages. Returns also its size if bytes are limited."""
         counted = (
             f"count next messages by bytes of {levels.kind}"
             if values["weighs"]
@@ -312,7 +353,7 @@ class SqlBulk(SqlSearch):
         return Place(one.rank, *next(self.engine.execute(self.sql[f"place of nth message of {levels.kind}"], values)))
 
     def _cut_groups(self, levels: Levels, one: Range, values: dict[str, Any]) -> tuple[list[Cut], int]:
-        """The same of whole groups, none of which is cut."""
+        """As `_cut`, for whole groups; no cut divides one."""
         cuts: list[Cut] = []
         first, before, size = None, 0, 0
         found = self.engine.execute(self.sql["stretches of groups"], values)
@@ -325,7 +366,7 @@ class SqlBulk(SqlSearch):
                 cuts.append(Cut(first, place, upto - before))
         return cuts, size
 
-    # --- stretches; a place behind: rows delivered, number and ordinal to go on from, head and member of a group
+    # --- stretches; a position: rows delivered, number and ordinal to continue from, head and member of a group
 
     def stretch_page(
         self, queue: SearchedQueue, reader: Reader, stretch: Stretch, after: Behind
@@ -361,10 +402,10 @@ class SqlBulk(SqlSearch):
         within: int = 0,
         behind: tuple[int, ...] = _BEFORE_ALL,
     ) -> tuple[_Columns, Behind | None]:
-        """Group after group; a page ends where it is full, also inside one.
+        """Reads group after group; a full page may end inside one.
 
         Args:
-            within, behind: the head of the group in which the page before ended, and its last row.
+            within, behind: the head of the group in which the last page ended, and its last row.
         """
         read = _Columns()
         following: tuple[int, int] | None = first
@@ -374,9 +415,10 @@ class SqlBulk(SqlSearch):
                 begun = read.messages
                 start = behind if heads[0].id == within else _BEFORE_ALL
                 count = _fitting(heads, read.left) if start is _BEFORE_ALL else 0
+                members = {} if count else self._members_of_odd(queue, reader, stretch, heads[:1])
                 if count:
                     found = self._members(queue, heads[:count], read.left)
-                elif self._odd(queue, reader, stretch, heads[:1]):
+                elif not members.get(heads[0].id, True):
                     heads = heads[1:]
                     continue
                 else:
@@ -384,7 +426,8 @@ class SqlBulk(SqlSearch):
                 has_room = read.fill(found)
                 ended = None if has_room else _where_it_ended(heads, read, begun)
                 if count:
-                    read.remove(begun, self._odd(queue, reader, stretch, read.doubtful(heads[:count], begun)))
+                    members = self._members_of_odd(queue, reader, stretch, read.doubtful(heads[:count], begun))
+                read.keep(begun, members)
                 if ended:
                     return read, ended
                 heads = heads[max(count, 1) :]
@@ -395,7 +438,7 @@ class SqlBulk(SqlSearch):
     def _heads_of(
         self, queue: SearchedQueue, stretch: Stretch, first: tuple[int, int], most: int
     ) -> tuple[list[_Head], tuple[int, int] | None]:
-        """The next groups of a stretch, with at least so many messages, and where those behind them begin."""
+        """Returns the next groups of a stretch, with at least `most` messages, and where the following ones begin."""
         heads: list[_Head] = []
         found = self.engine.scan(self.sql["heads of stretch"], _bounds(queue, stretch, first))
         for head in map(_Head._make, found):
@@ -406,17 +449,27 @@ class SqlBulk(SqlSearch):
             most -= head.messages
         return heads, None
 
-    def _odd(self, queue: SearchedQueue, reader: Reader, stretch: Stretch, heads: Sequence[_Head]) -> set[int]:
-        """Which of these are not whole."""
+    def _members_of_odd(
+        self, queue: SearchedQueue, reader: Reader, stretch: Stretch, heads: Sequence[_Head]
+    ) -> Mapping[int, Set[int]]:
+        """Returns, by their heads, the members of those groups where other messages have the group's id.
+
+        A group that is not whole has none.
+        """
         if not heads:
-            return set()
+            return {}
         levels = Levels(self, queue, reader, UNSET, logical=True, strict=False, most=NO_END)
         first, last = heads[0], heads[-1]
         between = Range(stretch.rank, (first.number, first.ordinal - 1), (last.number, last.ordinal + 1))
-        return set(levels.without_odd(between).excluded)
+        missing = levels.without_odd(between).excluded
+        ids = {head.id: head.group_id for head in heads}
+        unusual = {
+            head: {row.number for row in levels.members(head, ids[head])} for head in levels.unusual & ids.keys()
+        }
+        return dict.fromkeys(missing, frozenset()) | unusual
 
     def _members(self, queue: SearchedQueue, heads: Sequence[_Head], most: int) -> Any:
-        """All members of some groups, one more than there is room for if they are more than they seemed to be."""
+        """Yields the members of some groups: one more than there is room for if they are more than expected."""
         values = {"heads": self.engine.array([head.id for head in heads]), "queue": queue.id, "most": most + 1}
         return self.engine.scan(self.sql["messages of groups"], values)
 
@@ -427,12 +480,12 @@ class SqlBulk(SqlSearch):
 
 
 def _fitting(heads: Sequence[_Head], most: int) -> int:
-    """How many groups there is room for."""
+    """Returns how many groups there is room for."""
     return sum(1 for _ in takewhile(most.__ge__, accumulate(head.messages for head in heads)))
 
 
 def _where_it_ended(heads: Sequence[_Head], read: _Columns, begun: int) -> Behind:
-    """The place behind the last row of a full page; `heads`: what was read last, from row `begun` on."""
+    """The position after the last row of a full page; `heads`: the groups read last, from row `begun` on."""
     if read.messages == begun:
         return ((heads[0].number, heads[0].ordinal),)
     last = [column[-1] for column in read.columns]
@@ -440,7 +493,7 @@ def _where_it_ended(heads: Sequence[_Head], read: _Columns, begun: int) -> Behin
 
 
 def _inside(head: _Head, last: Sequence[Any]) -> Behind:
-    """The place behind a row of a group, or behind a message that is in none."""
+    """The position after a row of a group, or after a message in no group."""
     if head.group_id is None:
         return ((head.number, head.ordinal + 1),)
     return (head.number, head.ordinal), head.id, tuple(last[at] for at in MEMBER)

@@ -1,7 +1,7 @@
-"""Whether a store in a database is sound: what must be true of its tables, and each value of each row.
+"""Checks a store in a database: the conditions of its tables, and each value of each row.
 
-The parts come one by one, so that others work between them. The contents of messages, which are most of a store, are
-read some at a time also within their part.
+The parts run one by one, so that others can work between them. The contents of messages, which are most of a store, are
+also read in steps within their part.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..seam.looking import pending_from_text
 from .codec import wrong_body, wrong_descriptor
 from .shapes import COUNTED_MAX, Shapes, Table
 
-# Texts of our own in columns of which a database can say nothing.
+# Columns with texts of inorder's own, which a database cannot check.
 TEXTS: Final[dict[tuple[str, str], Callable[[str], object]]] = {
     ("manager", "attributes"): manager_of,
     ("definition", "attributes"): queue_of,
@@ -33,9 +33,9 @@ TEXTS: Final[dict[tuple[str, str], Callable[[str], object]]] = {
     ("wait", "pending"): pending_from_text,
     ("wait", "levels"): levels_of,
 }
-# What is stored otherwise than callers give it, and what may be any number.
+# Columns stored in another form than callers give, and columns that may have any number.
 FREE: Final = frozenset({"persistent", "body", "uid_number", "group_key", "order_key", "holder"})
-TIME_MAX = PUT_AT_MAX + 1e9  # what expires, or is due, may come later than any message is put
+TIME_MAX = PUT_AT_MAX + 1e9  # expiries and due times may be later than the latest time of a put
 NO_FINDINGS: Final = frozenset({"ok", "*** in database main ***"})  # lines of SQLite's integrity_check
 FIRST: Final = -(2**63)
 STEP_CONTENTS, STEP_BYTES = 1000, 16 << 20  # read in one transaction
@@ -48,7 +48,7 @@ class CheckedDatabase(Protocol):
     Attributes:
         tables: the types that a value may have in each column of each table.
         sql: its statements, by name.
-        wrong: what it raises for rows that cannot be read, beside StoreDamaged.
+        wrong: the exceptions for rows that cannot be read, besides StoreDamaged.
     """
 
     tables: Mapping[str, Table]
@@ -56,29 +56,28 @@ class CheckedDatabase(Protocol):
     wrong: tuple[type[Exception], ...]
 
     def reading(self) -> AbstractContextManager[None]:
-        """A block in which the database stands still. Raises: StoreDamaged, StoreError."""
+        """A block in which the database does not change. Raises: StoreDamaged, StoreError."""
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> Iterable[tuple[Any, ...]]:
-        """The rows of a statement, in such a block."""
+        """Yields the rows of a statement, in such a block."""
 
 
 Part = Callable[[CheckedDatabase], list[str]]
 
 
 def parts(statements: Iterable[str]) -> list[Part]:
-    """The parts of a check; each says in words where something is wrong.
+    """Returns the parts of a check; each returns its findings in words.
 
-    What cannot be read for the damage in it is a finding, too. Otherwise a part raises what
-    `CheckedDatabase.reading` raises.
+    Damage that prevents reading is a finding, too. Otherwise a part raises the errors of `CheckedDatabase.reading`.
 
     Args:
-        statements: what must be true of the tables, or of what they lie in: a row for each place where it is not.
+        statements: conditions of the tables or of their file; each returns a row for each violation.
     """
     return [*(functools.partial(_by_statement, sql=sql) for sql in statements), _rows, _contents]
 
 
 def _by_statement(database: CheckedDatabase, sql: str) -> list[str]:
-    """What a statement says, a sentence for each line of a row."""
+    """Returns the findings of a statement, one for each line of a row."""
     found: list[str] = []
     try:
         with database.reading():
@@ -90,12 +89,14 @@ def _by_statement(database: CheckedDatabase, sql: str) -> list[str]:
 
 
 def _said(text: str, row: object = None, parent: object = None, _: object = None) -> str:
-    """A row of an answer in words: ours and those of SQLite's `integrity_check` are words already."""
+    """Converts a result row to words. Our statements and SQLite's `integrity_check` already return words."""
     return text if parent is None else f"table {text}, row {row}: what it refers to in {parent} is missing"
 
 
 def _rows(database: CheckedDatabase) -> list[str]:
-    """Values that no column can have, and texts that cannot be read, in all tables but that of the contents."""
+    """Finds values that no column can have, and texts that cannot be decoded, in all tables except that of the
+    contents.
+    """
     found: list[str] = []
     for table in database.tables:
         if table != "content":
@@ -118,12 +119,14 @@ def _rows_of(database: CheckedDatabase, table: str) -> list[str]:
                 wrongs = [wrong] if wrong else [why for index, decode in texts for why in _unread(row[index], decode)]
                 found += (f"table {table}, {last}: {wrong}" for wrong in wrongs)
     except StoreDamaged as error:
-        found.append(f"table {table}, behind {last}: {error.args[0]}")
+        found.append(f"table {table}, after {last}: {error.args[0]}")
     return found
 
 
 def _wrong_value(names: Sequence[str], row: Sequence[Any]) -> str:
-    """The first value that no caller could have given and nothing could have counted, in words."""
+    """Returns the first value that neither a caller could have given nor inorder could have counted, in words, or
+    "".
+    """
     for name, value in zip(names, row, strict=True):
         if value is None or name in FREE:
             continue
@@ -141,7 +144,7 @@ def _wrong_value(names: Sequence[str], row: Sequence[Any]) -> str:
 
 
 def _unread(text: str | None, decode: Callable[[str], object]) -> Iterator[str]:
-    """Why a text of ours cannot be read."""
+    """Yields why a text of inorder's cannot be decoded."""
     try:
         if text is not None:
             decode(text)
@@ -150,7 +153,7 @@ def _unread(text: str | None, decode: Callable[[str], object]) -> Iterator[str]:
 
 
 def _contents(database: CheckedDatabase) -> list[str]:
-    """Descriptors that cannot be as they are, and bodies that are not those that were put."""
+    """Finds impossible descriptors, and bodies that differ from those that were put."""
     names = list(database.tables["content"])
     shapes = Shapes.of(database.tables["content"], names)
     found: list[str] = []
@@ -169,7 +172,7 @@ def _contents(database: CheckedDatabase) -> list[str]:
 def _some_contents(
     database: CheckedDatabase, names: Sequence[str], shapes: Shapes, after: int, found: list[str]
 ) -> int | None:
-    """A step of it; the last one that was looked at, None: there are no more."""
+    """Checks one step of contents. Returns the last id that it looked at; None: there are no more."""
     query, size = database.query, 0
     sql = f"SELECT {', '.join(names)} FROM content WHERE id = ?"
     numbers: list[int] = [number for (number,) in query(NEXT_CONTENTS, (after, STEP_CONTENTS))]

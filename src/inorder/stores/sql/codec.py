@@ -1,10 +1,10 @@
-"""Messages as columns, and back.
+"""Converts messages to columns and back.
 
-A generated message id, the unique id and the token all come from the message's number, so they are not stored;
-an id of all NUL is stored as NULL. What a search needs is in the table `message`, the rest in `content`.
+A generated message id, the unique id and the token are all derived from the message's number, so they are not stored;
+an id of all NUL is stored as NULL. The fields that a search needs are in the table `message`, the others in `content`.
 
-With a body goes its CRC-32, begun with the message's number: a body that was changed in the file, or is another
-message's, is found when it is read. An empty body of a small number costs no byte more than the number would.
+Each body has a CRC-32 that starts with the message's number, so a body that was changed in the file, or that belongs to
+another message, is found when it is read. An empty body with a small number costs no more bytes than the number.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from .shapes import BLOB, INTEGER, NULL, Shapes, Table
 
 INDEX = {name: index for index, name in enumerate(Message.FIELDS)}
 
-IN_CONTENT = frozenset({"put_at", *LATER})  # columns there; other fields are columns of `message`
-LATER_COLUMNS = "".join(f', c."{name}"' for name in LATER)  # at the end, as they stand in a row
+IN_CONTENT = frozenset({"put_at", *LATER})  # columns of `content`; other fields are columns of `message`
+LATER_COLUMNS = "".join(f', c."{name}"' for name in LATER)  # at the end, in the order of a row
 
 _FLAGS, _GROUP, _SEQUENCE, _OFFSET = INDEX["flags"], INDEX["group_id"], INDEX["sequence_number"], INDEX["offset"]
 
 
 def stored_columns(body: str = "c.body", crc: str = "c.crc") -> str:
-    """The columns from which `Codec.full` makes a message; `body`: what is read of the body, `crc`: NULL if in part."""
+    """Returns the columns for `Codec.full`. `body`: the expression for the body; `crc`: NULL if that is only a part."""
     return (
         "m.id, c.descriptor, c.expiry, m.priority, m.persistent, m.message_id, m.correlation_id, c.put_at, m.group_id, "
         f'm.sequence_number, m."offset", m.flags, m.original_length, c.delay, {crc}, {body}, m.length, m.uid_origin, '
@@ -66,7 +66,7 @@ GOT_COLUMNS = (
     'm.sequence_number, m."offset", m.flags, m.original_length, c.crc, c.body, m.length, m.uid_origin, m.uid_number, '
     f"m.expires_at, m.backouts, m.rank, m.number, m.ordinal{LATER_COLUMNS}"
 )
-# For `Codec.bulk`: what of `records.BULK_COLUMNS` is stored, and what a row is judged by.
+# For `Codec.bulk`: the stored ones of `records.BULK_COLUMNS`, and columns for checking a row.
 READ_IN_BULK = [
     *"rank number ordinal delivery expires_at priority persistent message_id correlation_id put_at group_id "
     "sequence_number offset flags original_length body length backout_count uid_origin uid_number descriptor crc id"
@@ -75,16 +75,16 @@ READ_IN_BULK = [
 ]  # fmt: skip
 
 
-LEVELS_MAX = 64  # remembered of one queue
+LEVELS_MAX = 64  # cached for one queue
 
 
 class Arriving(NamedTuple):
     """Messages as values for `message` and for `content`, one row after another.
 
     Args:
-        plain: those that are in no group, never expire, are not delayed, and have no ids but their own.
+        plain: those that are in no group, never expire, are not delayed, and have only generated ids.
         rows: the others.
-        attention: what every verb on their queue looks for from now on.
+        attention: the attention bits that they set on their queue.
     """
 
     plain: list[Any]
@@ -94,13 +94,13 @@ class Arriving(NamedTuple):
 
 
 class Codec:
-    """Translates for one queue manager, whose name is part of what is not stored.
+    """Converts messages for one queue manager, whose name is part of generated ids.
 
-    What cannot have been written is `StoreDamaged`, which names the queue and the message.
+    A value that cannot have been written raises `StoreDamaged`, with the queue and the message.
 
     Args:
         tables: the types of the columns of each table.
-        queue_of: the name of the queue on which the message of a number lies; None: on none.
+        queue_of: returns the name of the queue that has a message, by its number; None: none has.
     """
 
     def __init__(self, manager_name: str, tables: Mapping[str, Table], queue_of: Callable[[int], str | None]) -> None:
@@ -117,42 +117,42 @@ class Codec:
         self._bulk = Shapes(self._in_bulk)
         self._columns = columns
         self._states: set[tuple[Any, ...]] = set()
-        # What messages of a priority stand at that arrive, for the queue that was put to last: by priority and head.
+        # The levels of arriving messages by priority and head, for the queue of the last put.
         self._levels_of: Any = None
         self._levels: dict[tuple[int, int], int] = {}
 
     def name_after(self, manager_name: str, origin: str) -> None:
-        """The name of the queue manager, and the one that it was created with, of which ids are made."""
+        """Sets the queue manager's name, and the name with which it was created, which ids contain."""
         self.name, self.origin = manager_name, origin
         self.prefix = make_id(origin, 0)[:16]
 
     def own_id(self, number: int) -> bytes:
-        """The message id that is made from a number."""
+        """Returns the message id derived from a number."""
         return self.prefix + number.to_bytes(8, "big")
 
     def shapes_of(self, names: Sequence[str]) -> Shapes:
-        """The types of rows with these columns, which have places."""
+        """Returns the types of rows with these columns, for messages that have places."""
         return Shapes.of({**self._columns, "number": INTEGER}, names)
 
-    # --- what cannot have been written
+    # --- impossible values
 
     def damaged(self, number: object, wrong: str) -> StoreDamaged:
-        """The error for what is wrong with a message, which it names as well as the store still can."""
+        """Returns the error for a damaged message, with its queue if that can still be found."""
         queue = self._queue_of(number) if isinstance(number, int) and 0 < number < 2**63 else None
         where = f"message {number!r:.30}" if queue is None else f"message {number} on queue {queue}"
         return damaged(where, wrong, number=number, queue=queue)
 
     def refuse_body(self, number: int, crc: int, body: bytes, length: int) -> NoReturn:
-        """Raises: StoreDamaged, a body has not the CRC that was stored with it, or not the length."""
+        """Raises: StoreDamaged, because a body does not have its stored CRC or length."""
         raise self.damaged(number, wrong_body(number, crc, body) or f"its body has {len(body)} bytes, not {length}")
 
     def _judge(self, columns: tuple[Any, ...], shapes: Shapes) -> None:
-        """Types that were not met yet."""
+        """Checks a combination of types that is new."""
         if wrong := shapes.wrong(columns):
             raise self.damaged(columns[0], wrong)
 
     def _judge_state(self, columns: tuple[Any, ...]) -> None:
-        """Whether who holds the message fits its state: `schema.sql` has the same in its CHECKs."""
+        """Checks that the holders of a message fit its state, as the CHECKs in `schema.sql` do."""
         state, unit, handle, lock = (columns[index] for index in (_STATE, _UNIT, _HANDLE, _LOCK))
         is_held, is_locked = unit is not None, lock is not None or handle is not None
         if state not in STATES or (state in HELD) != is_held or (state in LOCKS) != is_locked:
@@ -160,7 +160,7 @@ class Codec:
             raise self.damaged(columns[0], wrong)
 
     def number_in(self, message_id: bytes) -> int | None:
-        """The number from which this message id was made, if this queue manager made it."""
+        """Returns the number from which this message id was derived, if this queue manager made it."""
         number = int.from_bytes(message_id[16:], "big")
         return number if message_id[:16] == self.prefix and number < 2**63 else None
 
@@ -174,7 +174,7 @@ class Codec:
         unit: int | None,
         now: float,
     ) -> Arriving:
-        """The values of messages that arrive."""
+        """Converts arriving messages to values."""
         plain, rows, contents = list[Any](), list[Any](), list[Any]()
         prefix, own, place_number = self.prefix, self.origin, first_number
         visible_at = None if unit else now
@@ -242,7 +242,7 @@ class Codec:
         return _tuple(Arriving, (plain, rows, contents, attention))
 
     def row(self, columns: tuple[Any, ...]) -> QueuedMessage:
-        """A message on a queue, with the fields that a search needs; columns as NARROW_COLUMNS."""
+        """Makes a message on a queue, with the fields that a search needs, from NARROW_COLUMNS."""
         if (columns[_STATE], *map(type, columns)) not in self._states:
             self._judge(columns, self._narrow)
             self._judge_state(columns)
@@ -250,7 +250,7 @@ class Codec:
         return self._queued(columns, self.narrow(columns[:_QUEUE]))
 
     def described(self, columns: tuple[Any, ...]) -> QueuedMessage:
-        """The same with all of the message but its body; columns as DESCRIBED_COLUMNS."""
+        """The same with everything but the body, from DESCRIBED_COLUMNS."""
         (number, flags, group_id, sequence_number, offset, length, original_length, persistent, message_id,
          correlation_id, uid_origin, uid_number) = columns[:_QUEUE]  # fmt: skip
         descriptor, priority, put_at, *later = columns[_NARROW:]
@@ -305,7 +305,7 @@ class Codec:
             raise self.damaged(columns[0], repr(error)) from error
 
     def narrow(self, columns: tuple[Any, ...]) -> Message:
-        """A message with the fields that a search needs; the others are as in an empty one."""
+        """Makes a message with the fields that a search needs; the others have their defaults."""
         (number, flags, group_id, sequence_number, offset, length, original_length, persistent, message_id,
          correlation_id, uid_origin, uid_number) = columns  # fmt: skip
         if group_id is not None and len(group_id) != ID_LENGTH:
@@ -320,11 +320,11 @@ class Codec:
         return Message.from_row(tuple(row))
 
     def full(self, columns: tuple[Any, ...], *, partly: bool = False) -> Message:
-        """A whole message as it was put; `columns` as the statement `message by number` brings them.
+        """Makes a whole message from the columns of the statement `message by number`.
 
         Args:
-            partly: the columns bring the beginning of the body, or none of it, and no CRC: nothing verifies it.
-        Raises: StoreDamaged, the body is not the one that was put, or another column cannot be as it is.
+            partly: the columns have only part of the body, or nothing, and no CRC, so it is not verified.
+        Raises: StoreDamaged, if the body is not the one that was put, or another column has an impossible value.
         """
         (number, descriptor, expiry, priority, persistent, message_id, correlation_id, put_at, group_id,
          sequence_number, offset, flags, original_length, delay, crc, body, length, uid_origin,
@@ -350,7 +350,7 @@ class Codec:
         ))  # fmt: skip
 
     def _read_descriptor(self, number: int, descriptor: str) -> tuple[Values, Properties]:
-        """What stands in a message's descriptor, and behind it; `got` does the same in place. Raises: StoreDamaged."""
+        """Reads a message's descriptor and properties; `got` does the same inline. Raises: StoreDamaged."""
         begun, properties = descriptor, NO_PROPERTIES
         try:
             if BETWEEN in descriptor:
@@ -361,7 +361,7 @@ class Codec:
             raise self.damaged(number, wrong_descriptor(descriptor)) from error
 
     def got(self, found: Iterable[tuple[Any, ...]], now: float) -> list[Message]:
-        """Messages as a get returns them (`queued.as_got`); `found` as the statement `get available` brings them.
+        """Makes messages as a get returns them (`queued.as_got`), from the statement `get available`.
 
         Raises: as `full`.
         """
@@ -402,13 +402,13 @@ class Codec:
         return Message.from_rows(rows)
 
     def bulk(self, found: Sequence[Sequence[Any]], now: float) -> BulkPage:
-        """Rows that were read in bulk, one or more, but for the place of the head of each one's group.
+        """Makes a page from rows read in bulk, at least one, except for the places of the groups' heads.
 
-        Whole columns are looked at; rows one by one only where something is wrong, to say with which.
+        Whole columns are checked; single rows only if something is wrong, to find out which.
 
         Args:
             found: the columns of READ_IN_BULK.
-            now: what is left until a message expires is reckoned from then.
+            now: the time at which remaining expiries are computed.
 
         Raises: as `full`.
         """
@@ -439,7 +439,7 @@ class Codec:
         )
 
     def _is_sound(self, page: BulkPage) -> bool:
-        """Whether no row of a page could be refused."""
+        """Whether no row of a page needs to be refused."""
         for name, types in self._in_bulk:
             if not (
                 types >= {type(page.shared[name])}
@@ -457,7 +457,7 @@ class Codec:
         )
 
     def _judge_in_bulk(self, row: tuple[Any, ...]) -> None:
-        """Raises: StoreDamaged, a row cannot have been written."""
+        """Raises: StoreDamaged, if a row cannot have been written."""
         columns = dict(zip(READ_IN_BULK, row, strict=True))
         number, body = columns["id"], columns["body"]
         if wrong := self._bulk.wrong(row):
@@ -470,7 +470,9 @@ class Codec:
             raise self.damaged(number, wrong)
 
     def _ids(self, numbers: Sequence[int]) -> Sequence[bytes]:
-        """The message ids that are made from numbers: words of the prefix, and of the number in network order."""
+        """Returns the message ids derived from numbers: the words of the prefix, and the number in network byte
+        order.
+        """
         last = array("q", numbers)
         if sys.byteorder == "little":
             last.byteswap()
@@ -482,14 +484,16 @@ class Codec:
 
 
 def _filled(page: BulkPage, name: str, own: Callable[[], Sequence[Any]]) -> Sequence[Any]:
-    """A column, with something else in place of each NULL."""
+    """Returns a column with each NULL replaced."""
     if name in page.shared:
         return own() if page.shared[name] is None else page.column(name)
     return [other if value is None else value for value, other in zip(page.columns[name], own(), strict=True)]
 
 
 def _head(sequence_number: int, offset: int, flags: int) -> int:
-    """The column `head` of one that arrives: where a group begins something is missing until it is seen."""
+    """Returns the column `head` of a new message: at the beginning of a group something counts as missing until it is
+    seen.
+    """
     return 0 if sequence_number != 1 or offset else 1 if flags & ANY_GROUP else 2
 
 
@@ -502,7 +506,7 @@ def _can_be_read(text: str) -> bool:
 
 
 def wrong_descriptor(text: str) -> str:
-    """Why a text cannot be the descriptor of a message, in words; empty if it can."""
+    """Returns why a text cannot be the descriptor of a message, in words; empty if it can."""
     try:
         check(text)
     except DECODING as error:
@@ -511,14 +515,14 @@ def wrong_descriptor(text: str) -> str:
 
 
 def wrong_body(number: int, crc: int, body: bytes) -> str:
-    """Why a body cannot be the one that was put, in words; empty if it can."""
+    """Returns why a body cannot be the one that was put, in words; empty if it can."""
     found = crc32(body, number)
     return "" if found == crc else f"its body is not the one that was put: its CRC-32 is {found:#x}, not {crc:#x}"
 
 
 @functools.lru_cache(maxsize=16)
 def _names(columns: str) -> Sequence[str]:
-    """The names of columns as a statement selects them."""
+    """Returns the names of columns as a statement selects them."""
     return tuple(one.strip().split(".")[-1].strip('"') for one in columns.split(","))
 
 
@@ -534,12 +538,12 @@ _GOT = len(_names(GOT_COLUMNS)) - len(LATER)
 
 
 def descriptor_of(message: Message) -> str:
-    """The text that is kept of a message's descriptor and properties."""
+    """Returns the stored text of a message's descriptor and properties."""
     return with_properties(_described(message.row), message.properties)
 
 
-_tuple = tuple.__new__  # makes a named tuple without the call in between: each message that is got has two
-# In bulk: what is under another name, or narrower, than in the tables.
+_tuple = tuple.__new__  # makes a named tuple without an extra call: each message that is got has two
+# In bulk reads: columns with other names, or narrower types, than in the tables.
 _BULK = {"number": INTEGER, "delivery": INTEGER, "backout_count": INTEGER}
 _NARROW, _QUEUE = len(_names(NARROW_COLUMNS)), _names(NARROW_COLUMNS).index("queue")
 _STATE, _UNIT, _HANDLE, _LOCK = map(_names(NARROW_COLUMNS).index, ("state", "unit", "locked_handle", "lock"))

@@ -1,19 +1,19 @@
-"""The part of a descriptor that messages of one program mostly have alike, as one text; behind it, the properties.
+"""The part of a descriptor that is mostly the same for all messages of a program, as one text, followed by the
+properties.
 
-It is a JSON array without blanks, with a value for each field in the order of KEPT. Values at its end that are the
-defaults are left out, so that the usual text names a program and its user and no more. The accounting token is in
-hexadecimal; one of all NUL is null. A transmission is a list of its two names, or null. The same values always make the
-same text, so that a match compares texts. A text is read as if its values were given now: what no caller could have
-given is refused. Both ways are remembered for the texts that were met last.
+It is a JSON array without blanks, with a value for each field in the order of KEPT. Default values at its end are
+omitted, so that the usual text has only a program and its user. The accounting token is in hexadecimal, or null if all
+of it is NUL. A transmission is a list of its two names, or null. The same values always have the same text, so that a
+match can compare texts. Values that no caller could have given are refused when a text is read. The latest conversions
+are cached in both directions.
 
-A message with properties has all of those values, defaults as well, and behind them the properties as one more, in a
-line of their own::
+A message with properties has all of those values, defaults as well, followed by the properties in a line of their own::
 
     ["app","ann",6,0,"","",8,"",0,0,546,"","",null,null,
     {"colour":"red","count":3}]
 
-A text in JSON contains no line breaks, so the two are separated without being read, and the first is remembered as
-before. The properties stand in a place of their own, where a statement finds them.
+JSON text contains no line breaks, so the two parts are separated without decoding, and the first part is cached as
+before. The properties have a fixed position, where a statement finds them.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _PLACES = {name: field.text for name, field in GIVEN.items() if field.text is no
 KEPT: Final[Mapping[str, object]] = {
     name: None if name in NONE else GIVEN[name].default for name in sorted(FIELDS, key=lambda name: _PLACES[name])
 } | {"encoding": 546}
-"""In a text, with their defaults, the same on every machine: those first that are seldom the default.
+"""The fields in the order of a text, with their defaults, the same on every machine; seldom default ones come first.
 
-The accounting token is the last: a list there would look like the end of the text.
+The accounting token must be the last, because a list at the end would look like the end of the text.
 """
-LENGTH_MAX: Final = 4096  # of a text without properties: no values that a caller can give make one as long
-BETWEEN: Final = ",\n"  # the values, and the properties
+LENGTH_MAX: Final = 4096  # of a text without properties: longer than any values of callers can make
+BETWEEN: Final = ",\n"  # between the values and the properties
 REMEMBERED: Final = 1024
 _ORDER = [FIELDS.index(name) for name in KEPT]
 _BACK = [list(KEPT).index(name) for name in FIELDS]
@@ -48,7 +48,7 @@ Values = tuple[Any, ...]  # of FIELDS; the accounting token is None if all of it
 
 @functools.lru_cache(maxsize=REMEMBERED)
 def as_text(values: Values) -> str:
-    """The text of these values, of FIELDS; of the accounting token 32 NULs will do, too."""
+    """Returns the text of these values of FIELDS; an accounting token of 32 NULs is accepted, too."""
     kept = _in_order(values)
     while kept and kept[-1] == _DEFAULTS[len(kept) - 1]:
         kept.pop()
@@ -57,12 +57,12 @@ def as_text(values: Values) -> str:
 
 @functools.lru_cache(maxsize=REMEMBERED)
 def begun_text(values: Values) -> str:
-    """The same where properties follow: all values, and no end."""
+    """The same if properties follow: all values, without the end."""
     return _as_json(_in_order(values))[:-1]
 
 
 def with_properties(values: Values, properties: Properties) -> str:
-    """The text of these values and properties."""
+    """Returns the text of these values and properties."""
     text = properties.text
     return as_text(values) if text is None else f"{begun_text(values)}{BETWEEN}{text}]"
 
@@ -82,9 +82,9 @@ def _as_kept(name: str, value: Any) -> Any:
 
 
 def parts_of(text: str) -> tuple[str, str | None]:
-    """A text as what `values_of` reads, and the text of the properties, which has their form.
+    """Splits a text into the part for `values_of` and the text of the properties, whose form is checked.
 
-    Raises: ValueError, nobody has written the properties.
+    Raises: ValueError, if the properties cannot have been written.
     """
     begun, between, properties = text.partition(BETWEEN)
     if not between:
@@ -95,9 +95,9 @@ def parts_of(text: str) -> tuple[str, str | None]:
 
 
 def check(text: str) -> None:
-    """Looks at all of a text, which takes longer than to read it.
+    """Checks all of a text, which takes longer than reading it.
 
-    Raises: one of `damage.DECODING`, nobody has written it.
+    Raises: one of `damage.DECODING`, if it cannot have been written.
     """
     begun, properties = parts_of(text)
     values_of(begun)
@@ -107,7 +107,9 @@ def check(text: str) -> None:
 
 @functools.lru_cache(maxsize=REMEMBERED)
 def values_of(text: str) -> Values:
-    """The values of a text, or of its beginning. Raises: one of `damage.DECODING`, nobody has written it."""
+    """Returns the values of a text, or of its first part. Raises: one of `damage.DECODING`, if it cannot have been
+    written.
+    """
     is_begun = not text.endswith("]")
     found = json.loads(f"{text}]" if is_begun else text) if len(text) <= LENGTH_MAX else None
     if type(found) is not list or len(found) > len(KEPT):
@@ -155,14 +157,14 @@ def _transmission(names: list[str]) -> Transmission:
 # --- in statements
 
 PROPERTIES: Final = f"c.descriptor -> '$[{len(KEPT)}]'"
-"""The properties of a message, as SQL: their text; NULL: there are none."""
+"""The properties of a message, as SQL: their text; NULL if there are none."""
 
 
 def column(name: str) -> str:
-    """One of FIELDS, as SQL: the text of its value."""
+    """Returns SQL for one of FIELDS: the text of its value."""
     return f"coalesce(c.descriptor -> '$[{list(KEPT).index(name)}]', '{_as_json(KEPT[name])}')"
 
 
 def compared(name: str, value: object) -> str:
-    """What `column` is where a field has this value."""
+    """Returns the value of `column` for a field with this value."""
     return _as_json(_as_kept(name, value))

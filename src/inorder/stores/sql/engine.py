@@ -1,4 +1,4 @@
-"""What the shared SQL code asks of a database."""
+"""The operations of a database that the shared SQL code needs."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from ...rules.staging import Key
 from ..seam.backend import OperationKind
 from .shapes import Table
 
-TAKE_AWAY = "get and remove"  # a statement by which a database reads, removes and counts at once; not all have it
-MANY = 1000  # from so many rows on `Engine.ignore_groups` pays
+TAKE_AWAY = "get and remove"  # a statement that reads, deletes and counts at once; not all databases have it
+MANY = 1000  # the number of rows from which `Engine.ignore_groups` pays
 
 
 class Engine(Protocol):
     """A connection to a database, with its statements.
 
     Attributes:
-        sql: the statements, by name; what stands in them as {joins}, {chosen} and {head} is filled in with `selection`.
+        sql: the statements, by name; `selection` replaces {joins}, {chosen} and {head} in them.
         tables: the types that a value may have in each column of each table.
-        execute, execute_many: of a statement and its values.
-        run: as `execute`, for what gives no rows, or whose rows are read before anything else runs; it costs less.
-        scan: as `execute`, for rows that may be more than are read: `close` what it gives when they are not all read.
+        execute, execute_many: run a statement with its values.
+        run: as `execute`, for statements without rows, or whose rows are read before anything else runs; it costs less.
+        scan: as `execute`, for rows that may not all be read: then the result must be closed.
         changes: how many rows the last statement changed.
-        has_triggers: whether what is known of groups follows the messages: see `follow_groups`.
+        has_triggers: whether triggers keep the records of groups up to date: see `follow_groups`.
     """
 
     sql: Mapping[str, str]
@@ -59,19 +59,19 @@ class Engine(Protocol):
     def abort(self, error: BaseException) -> None: ...
 
     def follow_groups(self) -> None:
-        """From now on the triggers of the schema run: something changes about messages in groups."""
+        """Enables the triggers of the schema, because messages in groups will change."""
 
     def ignore_groups(self) -> AbstractContextManager[None]:
-        """For many rows at once: no trigger runs in the block, which does for groups what the triggers would do.
+        """Disables the triggers in the block, for many rows at once; the block must update the groups itself.
 
         All statements are prepared again, twice.
         """
 
     def array(self, values: Sequence[int] | Sequence[bytes] | Sequence[str]) -> Any:
-        """Numbers, ids or names as one value, for statements that say `{which}` or `carray`; one at least."""
+        """Returns at least one number, id or name as one value, for statements with `{which}` or `carray`."""
 
     def keys(self, values: Sequence[Key]) -> Sequence[Any]:
-        """The keys of staged rows as values that sort, and are equal, as `rules.staging.sort_key` says."""
+        """Returns the keys of staged rows as values that sort and compare as `rules.staging.sort_key` says."""
 
     def beginning(self, number: int, size: int) -> bytes | None:
-        """The first bytes of a body; the others are not read. None: there is no such body."""
+        """Reads only the first bytes of a body. None: there is no such body."""

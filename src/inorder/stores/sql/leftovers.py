@@ -1,7 +1,7 @@
-"""How much goes in one transaction.
+"""Limits the contents that one transaction deletes.
 
-To remove a body the database reads the chain of its pages. The contents of many messages are left, named in the table
-`leftover`, and go a step at a time when the verb is over, so that others come between.
+To delete a body the database reads the chain of its pages. So the contents of many messages are left, listed in the
+table `leftover`, and deleted in steps after the operation, so that others can work in between.
 """
 
 from __future__ import annotations
@@ -11,5 +11,5 @@ STEP_BYTES = 16 << 20
 
 
 def fits_one_step(contents: int, size: int) -> bool:
-    """Whether so many contents, of `size` bytes in all, may be removed in one transaction; one always may."""
+    """Whether one transaction may delete so many contents of `size` bytes in all; one content always fits."""
     return contents <= 1 or (contents <= STEP_CONTENTS and size <= STEP_BYTES)

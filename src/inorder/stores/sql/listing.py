@@ -1,4 +1,4 @@
-"""What operators see, from an SQL database: counts, and listings in pages, merged from the indexes in order."""
+"""The views of operators in an SQL database: counts, and pages of listings, merged from the indexes in order."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from .attention import DUE, EXPIRES, LEASES
 from .search import PAGES, START, SqlSearch
 from .selection import ALL_HEADS, HEADS, Heads, Selection, filled
 
-READ_WHOLE_MAX = 2048  # bytes: a body up to this is read at once, of a longer one only its beginning
+READ_WHOLE_MAX = 2048  # bytes: a longer body is not read with its row, and only its beginning
 NO_END = 2**62
-MADE = 3  # times what it costs to ask a selector, if a message is made of the row
+MADE = 3  # the cost of evaluating a selector is this many times higher if a message is made of the row
 THERE = " AND (m.expires_at IS NULL OR m.expires_at > :now OR m.away = 1 OR m.claimed IS NOT NULL)"
 IS_FIRST = (
     " AND m.id = (SELECT f.id FROM message f WHERE f.queue = m.queue"
@@ -37,7 +37,7 @@ Found = tuple[Position, QueuedMessage]
 
 
 class SqlListings(SqlSearch):
-    """The part of a backend that operators use."""
+    """The part of a backend for operators."""
 
     def listing(self, queue: SearchedQueue, request: LookRequest, unit: int | None, now: float) -> Listed:
         listing = Listing(self, queue, request, unit, now)
@@ -94,7 +94,9 @@ class SqlListings(SqlSearch):
         return Counts(queue, depth, arrived, numbered, *held.counts(), delayed, oldest)
 
     def _oldest_put_at(self, queue: int, held: _Held) -> float | None:
-        """Of what each holds the lowest number, of what nobody holds the first place of each level."""
+        """Looks at the lowest number of each holder, and at the first place of each level among messages that nobody
+        holds.
+        """
         firsts: dict[int, tuple[Place, int]] = {}
         for name in ("first of next rank", "first delayed of next rank"):
             for head in ALL_HEADS:
@@ -135,7 +137,7 @@ class SqlListings(SqlSearch):
 
 @dataclass(slots=True)
 class _Held:
-    """What is held of one queue."""
+    """What units and locks hold on one queue."""
 
     puts: int = 0
     gets: int = 0
@@ -151,10 +153,10 @@ class _Held:
 
 
 class Listing:
-    """What a request asks for, as a stream of rows with their positions.
+    """The rows of a request, in order, with their positions.
 
     Attributes:
-        reached: where the stream ended because it was enough for one step.
+        reached: where the listing stopped because a step's budget was used up.
     """
 
     reached: Position | None = None
@@ -173,14 +175,14 @@ class Listing:
         if unit is not None:
             self.filter += " AND (m.unit = :held_by OR (m.lock = :held_by AND m.unit IS NULL))"
             self.values["held_by"] = self.unit
-        # Of what a match for one group cannot show anything, nothing is looked at.
+        # Skips everything that a match for one group excludes.
         self.of_group = " AND m.group_id = :group_id" if "group_id" in request.match.fields else ""
 
     def _chosen(self, condition: str) -> Selection:
         return Selection(self.joins, condition, self.values, described=self.described)
 
     def rows(self) -> Iterator[Found]:
-        """From behind the request's position on."""
+        """Yields rows after the request's position."""
         if self.selector is None:
             yield from self._rows()
             return
@@ -211,7 +213,7 @@ class Listing:
     # --- physical order
 
     def _physical(self, after: Place) -> Iterator[tuple[Position, Any]]:
-        """With a selector: not the rows, but what was seen of them."""
+        """Yields rows; with a selector, the `SeenRow`s."""
         chosen, newer = self._chosen(THERE + self.filter), self.request.numbered_after
         if self.selector is not None:
             chosen = chosen._replace(asking=Asking(self.backend.codec, self.selector, self.now))
@@ -222,7 +224,7 @@ class Listing:
         return ((_at(one.place), one) for one in rows if newer is None or one.place.number > newer)
 
     def _placed(self, after: Place, chosen: Selection, heads: Heads = ALL_HEADS) -> Iterator[QueuedMessage]:
-        """All that has a place, in order: what is available and what each holder has."""
+        """Yields everything that has a place, in order, merged from available messages and those of each holder."""
         streams = [
             self.backend.held(self.queue.id, holder, after, chosen, heads)
             for holder in self.backend.holders(self.queue.id)
@@ -230,13 +232,13 @@ class Listing:
         return merge(*streams, self.backend.open(self.queue.id, after, chosen, heads), key=place_of)
 
     def _of_unit(self, after: Place, chosen: Selection) -> Iterator[QueuedMessage]:
-        """What the unit holds that has a place: gets and locks, and puts."""
+        """Yields the messages of the unit that have a place: gets and locks, and puts."""
         assert self.unit is not None
         holders = [2 * self.unit, 2 * self.unit + 1]
         return merge(*(self.backend.held(self.queue.id, holder, after, chosen) for holder in holders), key=place_of)
 
     def _newer(self, after: Place, chosen: Selection, number: int) -> Iterator[QueuedMessage]:
-        """What has a higher number, level by level."""
+        """Yields messages with higher numbers, level by level."""
         for rank in self.backend.ranks(self.queue.id, self.backend.holders(self.queue.id)):
             start = max(after, Place(rank, number, NO_END))
             if start.rank == rank:
@@ -252,7 +254,7 @@ class Listing:
         yield from self._without_heads(after.anchor if after.stage == WITHOUT_HEAD else START)
 
     def _with_heads(self, after: Place) -> Iterator[Found]:
-        """Groups that have their first message, and what is in none."""
+        """Yields groups that have their first message, and messages in no group."""
         chosen = self._chosen(f"{THERE}{self.of_group} AND (m.flags & {NUMBERED} <> 0 OR (true{self.filter}))")
         for row in self._placed(after, chosen, HEADS):
             group_id = group_of(row.message)
@@ -267,7 +269,7 @@ class Listing:
             yield from self._group(Position(WITHOUT_HEAD, row.place, row.message.group_id))
 
     def _stands(self, group_id: bytes) -> tuple[int, Place] | None:
-        """The stage and the anchor of a group."""
+        """Returns the stage and the anchor of a group."""
         values = {"queue": self.queue.id, "group": group_id, "now": self.values["now"]}
         found = next(self.backend.engine.execute(self.backend.sql["place of first group member"], values), None)
         if found is None:
@@ -275,7 +277,7 @@ class Listing:
         return (WITH_HEAD if found[:2] == (1, 0) else WITHOUT_HEAD), Place(*found[2:])
 
     def _group(self, after: Position) -> Iterator[Found]:
-        """The members of a group that stands at the anchor, behind one of them; a page at a time."""
+        """Yields the members of the group at this anchor, after one of them, a page at a time."""
         sql = filled(self.backend.sql["group members by logical place"], self._chosen(THERE + self.filter))
         stage, anchor, group_id = after[:3]
 
@@ -292,7 +294,7 @@ class Listing:
             message = row.message
             yield Position(stage, anchor, group_id, message.sequence_number, message.offset, row.place), row
 
-    # --- what has no place yet
+    # --- messages without a place
 
     def _unplaced(self, after: int) -> Iterator[Found]:
         order = self.queue.attributes.order
@@ -319,7 +321,9 @@ class Listing:
         return self._paged(page)
 
     def _paged(self, page: Callable[[QueuedMessage | None, int], Iterable[Any]]) -> Iterator[QueuedMessage]:
-        """The rows of a statement, each page behind the last row of the one before: first few, then more."""
+        """Yields the rows of a statement in pages that begin small and grow, each after the last row of the one
+        before.
+        """
         last, count = None, 0
         while True:
             size = PAGES[min(count + 1, len(PAGES) - 1)]
@@ -331,7 +335,7 @@ class Listing:
 
 
 def _at(place: Place) -> Position:
-    """In physical order, of what has a place."""
+    """The position of a message that has a place, in physical order."""
     return Position(WITH_HEAD, place, place=place)
 
 

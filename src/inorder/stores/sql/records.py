@@ -1,4 +1,6 @@
-"""The small records as tables: statements made of the kinds and their fields, which are a closed set."""
+"""The small records as tables. Statements are built from the record classes and their fields, which are a closed
+set.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +15,17 @@ from .engine import Engine
 from .shapes import Shapes, Table
 
 T = TypeVar("T")
-INSERTED_MAX = 64  # rows by one statement
-NO_TIME = 1e300  # behind all others
+INSERTED_MAX = 64  # rows in one statement
+NO_TIME = 1e300  # later than all others
 
 
 def table_of(kind: type[Any]) -> str:
-    """The name of the table for a kind of record."""
+    """Returns the name of the table for a class of records."""
     return kind.__name__.removesuffix("Row").lower()
 
 
 def _quoted(fields: Sequence[str]) -> list[str]:
-    """Names of columns, which may mean something else to a database: to PostgreSQL `user` is the connected role."""
+    """Quotes the names of columns, which may have another meaning: in PostgreSQL `user` is the connected role."""
     return [f'"{name}"' for name in fields]
 
 
@@ -34,7 +36,7 @@ def _condition(where: tuple[tuple[str, str], ...]) -> str:
 
 @functools.lru_cache(maxsize=64)
 def selecting(kind: Any) -> tuple[str, str]:
-    """The statement that reads such records, before and after what is said of them."""
+    """Returns the statement that reads such records, as the parts before and after the condition."""
     fields = _quoted(kind._fields)
     return (
         f"SELECT {', '.join(fields)} FROM {table_of(kind)} WHERE ",
@@ -44,7 +46,7 @@ def selecting(kind: Any) -> tuple[str, str]:
 
 @functools.lru_cache(maxsize=64)
 def saving(kind: Any) -> str:
-    """The statement that writes such a record."""
+    """Returns the statement that writes such a record."""
     fields, length = _quoted(kind._fields), KEY_LENGTHS[kind]
     changes = ", ".join(f"{name} = excluded.{name}" for name in fields[length:])
     return (
@@ -55,13 +57,13 @@ def saving(kind: Any) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _for_many(sql: str, rows: int) -> str:
-    """The statement that inserts one row, for so many."""
+    """Extends the statement that inserts one row to this many."""
     before, one = sql.rstrip(";").rsplit(" VALUES ", 1)
     return f"{before} VALUES {','.join([one.replace(' ', '')] * rows)}"
 
 
 class ShapesOfKinds(dict[Any, Shapes]):
-    """What rows of each kind may look like, made when the first one is read."""
+    """The possible types of each class of rows, created when the first one is read."""
 
     def __init__(self, tables: Mapping[str, Table]) -> None:
         self._tables = tables
@@ -72,24 +74,24 @@ class ShapesOfKinds(dict[Any, Shapes]):
 
 
 class SqlRecords:
-    """The part of a backend that keeps small records; and statements that know how many rows they change."""
+    """The part of a backend for small records, and for statements that must change a known number of rows."""
 
     engine: Engine
     sql: Mapping[str, str]
     shapes: ShapesOfKinds
     noted: dict[int, int]
-    """What may be on each queue that this transaction has come to: `attention`."""
+    """The `attention` of each queue that this transaction has read."""
 
     def select(self, kind: type[T], /, **where: Any) -> list[T]:
         condition, values = _where(where)
         row: Any = kind
         before, after = selecting(row)
-        if "<=" in condition:  # by the index of that field; to have them by their keys the database would read all
+        if "<=" in condition:  # uses that field's index; ordering by key would read all rows
             return sorted(self._made(row, self.engine.execute(before + condition + _limit(where), values)))
         return self._made(row, self.engine.execute(before + condition + after, values))
 
     def _made(self, kind: Any, found: Iterable[tuple[Any, ...]]) -> list[Any]:
-        """Records of rows. Raises: StoreDamaged, a row cannot have been written as it is."""
+        """Makes records from rows. Raises: StoreDamaged, if a row cannot have been written."""
         made = []
         for row in found:
             shapes = self.shapes[kind]
@@ -120,9 +122,10 @@ class SqlRecords:
         return found
 
     def insert(self, name: str, values: Sequence[Any]) -> None:
-        """Many new rows by a statement for one of them; `values`: of all rows, one after another.
+        """Inserts many rows by a statement for one; `values`: of all rows, one after another.
 
-        As many as possible go in one statement, of which there are few texts: the database keeps them prepared.
+        Each statement inserts as many rows as possible. Their number is a power of two, so that the database can keep
+        the few texts prepared.
         """
         sql = self.sql[name]
         width = sql.count("?")
@@ -135,25 +138,25 @@ class SqlRecords:
     # --- guarded changes
 
     def value(self, sql: str, *values: Any) -> Any:
-        """The one value of a statement; None if there is no row."""
+        """Returns the only value of a statement; None if there is no row."""
         row = next(self.engine.execute(sql, values), None)
         return None if row is None else row[0]
 
     def change(self, sql: str, values: Any, expected: int = 1) -> None:
-        """A statement that changes so many rows, each in the state that it names."""
+        """Runs a statement that must change this many rows, each in the state that it names."""
         self.engine.run(sql, values)
         if (changed := self.engine.changes()) != expected:
-            raise damaged("messages", f"of {expected} that were read {changed} are in the state that they had ({sql})")
+            raise damaged("messages", f"only {changed} of {expected} rows are still in the state that was read ({sql})")
 
     def change_each(self, name: str, numbers: Sequence[int], *values: Any) -> None:
-        """The same for messages that are given by their numbers."""
+        """The same for messages by their numbers."""
         if len(numbers) == 1:
             self.change(self.sql[name], (numbers[0], *values))
         elif numbers:
             self.change(self.sql[f"{name} many"], (self.engine.array(numbers), *values), len(numbers))
 
     def execute_each(self, name: str, numbers: Sequence[int]) -> None:
-        """A statement about contents, of messages that are given by their numbers."""
+        """Runs a statement about contents, for messages by their numbers."""
         if len(numbers) == 1:
             self.engine.run(self.sql[name], (numbers[0],))
         elif numbers:
@@ -161,7 +164,7 @@ class SqlRecords:
 
 
 def _limit(where: dict[str, Any]) -> str:
-    """The end of a selection that wants the lowest few."""
+    """Returns the end of a statement that selects the lowest few."""
     for name, value in where.items():
         if isinstance(value, UpTo) and value.most is not None:
             return f" ORDER BY {name} LIMIT {value.most:d}"
@@ -169,7 +172,7 @@ def _limit(where: dict[str, Any]) -> str:
 
 
 def _where(where: dict[str, Any]) -> tuple[str, list[Any]]:
-    """A condition, and its values; the kind of a unit is written out, so that partial indexes are found."""
+    """Returns a condition and its values. The kind of a unit is part of the text, so that partial indexes are used."""
     how, values = [], []
     for name, value in where.items():
         if value is None:

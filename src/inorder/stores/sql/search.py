@@ -1,7 +1,7 @@
-"""The search in an SQL database: by index.
+"""The search in an SQL database, by indexes.
 
-The database narrows what is looked at and brings it in order; the rules decide about each row that comes, as they do
-in the memory backend. Rows come in small pages, so that no statement stays open while the transaction goes on.
+The database narrows the rows and returns them in order; the rules decide about each, as in the memory backend. Rows are
+read in small pages, so that no statement stays open while the transaction continues.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from .selection import (
     ordered,
 )
 
-PAGES = (1, 64, 1024)  # rows asked for at once: first few, then more
-SEEN_PAGES = (16, 128)  # the same of rows that a selector is asked about, until a step is over
+PAGES = (1, 64, 1024)  # rows in a page: first few, then more
+SEEN_PAGES = (16, 128)  # the same for rows that a selector is evaluated on, until a step is over
 START = Place(-PRIORITY_MAX - 1, 0, 0)  # before every place
-UNFINISHED_MAX = 100  # so many unfinished groups before a withheld one are looked at for who holds them
+UNFINISHED_MAX = 100  # unfinished groups before a withheld one whose holders are looked up
 
 
 class StrictSearch(NamedTuple):
-    """The parties of a strict decision: who asks for what, and who else holds messages of the queue."""
+    """A strict decision: its request, its reader, and the other holders of the queue's messages."""
 
     queue: SearchedQueue
     wanted: Wanted
@@ -61,7 +61,7 @@ class SqlSearch(SqlRecords):
 
     codec: Codec
     undisputed: Callable[[StrictSearch, Iterable[QueuedMessage], Heads], QueuedMessage | None] | None
-    """Tried before a strict decision: a shortcut to what nothing stands in the way of."""
+    """Tried before a strict decision: a shortcut if nothing blocks the first message."""
 
     # --- what the database selects
 
@@ -113,7 +113,7 @@ class SqlSearch(SqlRecords):
         )
 
     def _uid_values(self, uid: UniqueId) -> dict[str, Any]:
-        """A unique id for statements; one made here may be the number of its message."""
+        """Returns the parameters for a unique id; one made here may be the number of its message."""
         own = uid.number if uid.origin == self.codec.origin else 0
         return {"own_uid": own, "uid_number": uid.number, "uid_origin": uid.origin}
 
@@ -144,13 +144,13 @@ class SqlSearch(SqlRecords):
         return found
 
     def whole(self, number: int) -> Message:
-        """A message with its body. Raises: StoreDamaged."""
+        """Reads a message with its body. Raises: StoreDamaged."""
         for columns in self.engine.execute(self.sql["message by number"], (number,)):
             return self.codec.full(columns)
         raise self.codec.damaged(number, "its content is missing")
 
     def _beginning_of(self, number: int, most: int) -> Message:
-        """The same with the beginning of the body, which nothing verifies."""
+        """The same with the beginning of the body, which cannot be verified."""
         beginning = self.engine.beginning(number, most)
         if beginning is not None:
             for columns in self.engine.execute(self.sql["message by number without body"], (number, beginning)):
@@ -158,13 +158,13 @@ class SqlSearch(SqlRecords):
         raise self.codec.damaged(number, "its content is missing")
 
     def row_of(self, chosen: Selection) -> Callable[[tuple[Any, ...]], Any]:
-        """What makes a row of the columns that a statement brings in which this is filled in."""
+        """Returns the function that converts the columns of a statement with this selection."""
         if chosen.asking is not None:
             return chosen.asking.seen
         return self.codec.described if chosen.described else self.codec.row
 
     def paged(self, queue: int, sql: str, chosen: Selection, after: Place, wanted: object = None) -> Iterator[Any]:
-        """The rows of a statement about places, in order, behind a place; a page at a time."""
+        """Yields the rows of a statement about places, in order, after a place, a page at a time."""
         page, row, sizes = 0, self.row_of(chosen), SEEN_PAGES if chosen.described else PAGES
         values = {**chosen.values, "queue": queue}
         if wanted is not None:
@@ -186,7 +186,7 @@ class SqlSearch(SqlRecords):
     def _available(
         self, queue: SearchedQueue, wanted: Wanted, reader: Reader, after: Place | None, heads: Heads
     ) -> Iterator[QueuedMessage]:
-        """What this reader can be given, in order, as far as the database can tell."""
+        """Yields rows that this reader can get, in order, as far as the database can tell."""
         chosen = self.selection(wanted, reader)
 
         def behind(place: Place) -> Iterator[QueuedMessage]:
@@ -204,7 +204,9 @@ class SqlSearch(SqlRecords):
         after: Place,
         behind: Callable[[Place], Iterator[QueuedMessage]],
     ) -> Iterator[QueuedMessage]:
-        """What is behind a place: on levels that were looked at before, what was noted there and what is behind."""
+        """Yields rows after a place; on levels searched before, the noted messages and those after the last one
+        searched.
+        """
         for place in reader.passed:
             yield from takewhile(lambda row, rank=place.rank: row.place.rank < rank, behind(after))  # type: ignore[misc]
             yield from self._noted(queue, reader, chosen, place.rank)
@@ -212,7 +214,7 @@ class SqlSearch(SqlRecords):
         yield from behind(after)
 
     def _noted(self, queue: int, reader: Reader, chosen: Selection, rank: int) -> Iterator[QueuedMessage]:
-        """What was noted on a level, as it is now."""
+        """Yields the noted messages of a level in their present state."""
         for one in reader.noted:
             if one.place.rank == rank:
                 yield from self._by_number(queue, one.number, chosen)
@@ -230,7 +232,7 @@ class SqlSearch(SqlRecords):
     def _open_streams(
         self, queue: int, match: Match, after: Place, heads: Heads, chosen: Selection
     ) -> list[Iterator[QueuedMessage]]:
-        """Unlocked messages, by the index that knows most of what is looked for."""
+        """Returns streams of unlocked messages, from the index that fits the match best."""
         fields = match.fields
 
         def by(name: str, wanted: object) -> Iterator[QueuedMessage]:
@@ -246,7 +248,7 @@ class SqlSearch(SqlRecords):
             return streams if own is None else [*streams, by("number", own)]
         if "correlation_id" in fields:
             return [by("correlation id", fields["correlation_id"])]
-        if "priority" in fields:  # what stands at its own priority is one stretch of the order
+        if "priority" in fields:  # messages at their own priority are consecutive in the order
             priority = fields["priority"]
             at_level = chosen.such(" AND m.rank <= :level", level=-priority)
             start = max(after, Place(-priority, 0, -1))
@@ -256,7 +258,7 @@ class SqlSearch(SqlRecords):
     def held(
         self, queue: int, holder: int, after: Place, chosen: Selection, heads: Heads = ALL_HEADS
     ) -> Iterator[QueuedMessage]:
-        """What one holder keeps from others, in order."""
+        """Yields the messages of one holder, in order."""
         heads = self._there(queue, heads)
         if chosen.one:
             one = chosen.such(HELD_BY)
@@ -264,18 +266,18 @@ class SqlSearch(SqlRecords):
         return self.paged(queue, ordered(self.sql["messages of holder by place"], chosen, heads), chosen, after, holder)
 
     def open(self, queue: int, after: Place, chosen: Selection, heads: Heads) -> Iterator[QueuedMessage]:
-        """What nobody holds and everybody can read, in order."""
+        """Yields the messages that nobody holds and everybody can read, in order."""
         heads = self._there(queue, heads)
         if chosen.one:
             return self.paged(queue, ordered(self.sql["messages by unique id"], chosen.such(OPEN)), chosen, after)
         return self.paged(queue, ordered(self.sql["available by place"], chosen, heads), chosen, after)
 
     def _there(self, queue: int, heads: Heads) -> Heads:
-        """Of these kinds of heads those that are there at all: where there are no groups everything is whole."""
+        """Returns those kinds of heads that can occur: on a queue without groups everything is whole."""
         return heads if self.noted.get(queue, GROUPS) & GROUPS or 2 not in heads else WHOLE
 
     def holders(self, queue: int) -> list[int]:
-        """Everyone who keeps messages from others: a step in the index for each."""
+        """Returns all holders of messages: one step in the index for each."""
         return list(self._steps("next holder", queue, start=-(2**62)))
 
     def _steps(self, name: str, *where: Any, start: int) -> Iterator[int]:
@@ -299,12 +301,12 @@ class SqlSearch(SqlRecords):
         return [row for row in rows if row.number in numbers]
 
     def _chosen_of(self, queue: int, rows: Sequence[QueuedMessage], chosen: Selection) -> Iterator[QueuedMessage]:
-        """Of these rows those that a call chooses from."""
+        """Yields those rows that a call may choose."""
         for row in rows:
             yield from self._by_number(queue, row.number, chosen)
 
     def _by_number(self, queue: int, number: int, chosen: Selection) -> Iterator[QueuedMessage]:
-        """A message, held or not, if the call chooses it."""
+        """Yields the message of this number, held or not, if the call may choose it."""
         sql = ordered(self.sql["available by number"].replace(" AND m.available", ""), chosen)
         return self.paged(queue, sql, chosen, START, number)
 
@@ -344,7 +346,7 @@ class SqlSearch(SqlRecords):
         others = queue.entered_by_others(wanted, reader) if logical else []
         chosen = self.selection(wanted, reader)
         asked = StrictSearch(queue, wanted, reader, holders, chosen)
-        # With a selector it would look through everything, perhaps for nothing, and so would the decision.
+        # With a selector it might search everything in vain, and the decision would do so again.
         if self.undisputed is not None and cursor == UNSET and not others and wanted.selector is None:
             heads = HEADS if wanted.heads else ALL_HEADS
             rows = self._available(queue, wanted, reader, None, heads)
@@ -359,7 +361,9 @@ class SqlSearch(SqlRecords):
     def first_pending(
         self, queue: SearchedQueue, rank: int, wanted: Wanted, reader: Reader, cursor: Cursor, *, logical: bool
     ) -> Place | None:
-        """Where the first pending message of a level stands, or unfinished group: no strict reader gets past it."""
+        """Returns the place of the first pending message or unfinished group of a level, which no strict reader can
+        pass.
+        """
         after = next((shown for level, shown in cursor.levels if level == rank), Place(rank, 0, -1))
         heads = HEADS if wanted.heads else ALL_HEADS
         holders = [holder for holder in self.holders(queue.id) if not is_own(holder, reader)]
@@ -367,7 +371,7 @@ class SqlSearch(SqlRecords):
         if _heads(queue, wanted, reader) == WHOLE:
             streams += self._available_streams(queue, wanted, reader, after, UNFINISHED, EVERYTHING)
         places = []
-        if logical:  # where a first message has come back it can be taken: the group is blocked behind it
+        if logical:  # a first message that has come back can be taken: the group is blocked after it
             others = (one.place for one in queue.entered_by_others(wanted, reader) if one.place.rank == rank)
             places = [place._replace(ordinal=place.ordinal + 1) for place in others if not cursor.has_shown(place)]
         for stream in streams:
@@ -382,7 +386,7 @@ class SqlSearch(SqlRecords):
     def ranks(
         self, queue: int, holders: Sequence[int] = (), others: Sequence[StrictMatch[QueuedMessage]] = ()
     ) -> list[int]:
-        """The levels on which something is available, or with one of these."""
+        """Returns the levels that have available messages, or messages of these holders."""
         found = {one.place.rank for one in others}
         for head in ALL_HEADS:
             found.update(self._steps("next available rank", queue, head, start=-PRIORITY_MAX - 1))
@@ -399,7 +403,7 @@ class SqlSearch(SqlRecords):
         *,
         logical: bool,
     ) -> Iterator[StrictMatch[QueuedMessage]]:
-        """What takes part in the decision on one level, in order; of each holder only the first."""
+        """Yields the candidates of the decision on one level, in order; of each holder only the first."""
         queue, wanted, reader, holders, chosen = asked
         starts = [place for place in (*reader.passed, *dict(cursor.levels).values()) if place.rank == rank]
         after = max(starts, default=Place(rank, 0, -1))
@@ -425,7 +429,7 @@ class SqlSearch(SqlRecords):
             if not is_own(holder, reader):
                 streams.append(islice(judged(self.held(queue.id, holder, after, chosen, heads)), 1))
         entered = [one for one in others if one.place.rank == rank and not cursor.has_shown(one.place)]
-        if reader.noted:  # all of it stands before what the streams bring, which are not asked while it decides
+        if reader.noted:  # noted messages come before those of the streams, which are not read until they are needed
             noted = judged(self._noted(queue.id, reader, chosen, rank))
             yield from in_order(noted, (one for one in entered if one.place <= after))
             entered = [one for one in entered if one.place > after]
@@ -448,7 +452,7 @@ class SqlSearch(SqlRecords):
         chosen = self.selection(wanted, reader)
         heads = HEADS if wanted.heads else ALL_HEADS
         streams = [self.held(queue.id, holder, start, chosen, heads) for holder in self.holders(queue.id)]
-        if wanted.needs != "nothing":  # what is incomplete
+        if wanted.needs != "nothing":  # incomplete groups and messages
             streams += self._available_streams(queue, wanted, reader, start, heads, chosen)
         others = queue.entered_by_others(wanted, reader) if logical else []
         judged = (queue.judge(row, wanted, reader, logical=logical) for row in merge(*streams, key=place_of))
@@ -482,7 +486,9 @@ class SqlSearch(SqlRecords):
 
 
 def _heads(queue: SearchedQueue, wanted: Wanted, reader: Reader) -> Heads:
-    """Where it can stand. A group of which the reader's own lock holds something is whole for it alone."""
+    """The possible values of `head`. A group of which the reader's own lock holds members is whole only for the
+    reader.
+    """
     if not wanted.heads:
         return ALL_HEADS
     holds_locks = reader.lock_id or queue.has_locked(reader.handle)
@@ -490,7 +496,7 @@ def _heads(queue: SearchedQueue, wanted: Wanted, reader: Reader) -> Heads:
 
 
 def is_own(holder: int, reader: Reader) -> bool:
-    """Whether what this holder keeps never blocks the call: it got or locked it itself (B-21)."""
+    """Whether this holder's messages never block the call, because the call itself got or locked them (B-21)."""
     if holder == -reader.handle:
         return not reader.lock_id
     if reader.lock_id:
@@ -499,6 +505,6 @@ def is_own(holder: int, reader: Reader) -> bool:
 
 
 def _as_number(token: bytes) -> int:
-    """The number in a token; one that no message has if it is too large for any."""
+    """Returns the number in a token; if it is too large for any message, one that no message has."""
     number = number_of(token)
     return number if number < 2**63 else 0

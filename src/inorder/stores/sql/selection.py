@@ -1,4 +1,4 @@
-"""What a call chooses from, as SQL: the part of a search that the database does."""
+"""Selections as SQL: the part of a search that the database does."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ OPEN, HELD_BY = " AND m.available", " AND m.holder = :wanted"
 
 
 class Selection(NamedTuple):
-    """The part of a search that the database does: which rows a call chooses from, as SQL.
+    """The rows that a call may choose, as SQL.
 
     Args:
-        one: it names a unique id, so there is one row at most, and a step leads to it, held or not.
-        described: rows bring all of their messages but the bodies: a selector asks for it.
-        asking: rows bring only what this selector is asked about, and are `queued.SeenRow`.
+        one: it names a unique id, so there is at most one row, found by one step in an index, held or not.
+        described: rows have everything but the bodies, because a selector needs it.
+        asking: rows have only the columns that this selector needs, and are `queued.SeenRow`.
     """
 
     joins: str
@@ -39,13 +39,13 @@ class Selection(NamedTuple):
 
     @property
     def columns(self) -> str:
-        """What rows bring, as SQL."""
+        """The columns of the rows, as SQL."""
         if self.asking is not None:
             return self.asking.columns
         return DESCRIBED_COLUMNS if self.described else NARROW_COLUMNS
 
     def such(self, condition: str, **values: Any) -> Selection:
-        """Of these the rows that also meet a condition."""
+        """Adds a condition."""
         return self._replace(condition=self.condition + condition, values={**self.values, **values})
 
 
@@ -60,12 +60,12 @@ def _text(sql: str, joins: str, condition: str, heads: Heads, columns: str) -> s
 
 
 def ordered(sql: str, chosen: Selection, heads: Heads = (0,)) -> str:
-    """A statement about places, with what a call chooses filled in, for these kinds of heads, in order."""
+    """Fills a selection into a statement about places, for these values of `head`, in order."""
     return _text(sql, chosen.joins, chosen.condition, heads, chosen.columns)
 
 
 def filled(sql: str, chosen: Selection) -> str:
-    """A statement with what a call chooses filled in."""
+    """Fills a selection into a statement."""
     return _filled(sql, chosen.joins, chosen.condition, chosen.columns)
 
 

@@ -1,6 +1,6 @@
-"""Whether a row that was read can be one that was written: by the types of its columns, which the schema says.
+"""Checks that a row that was read can have been written, by the types of its columns according to the schema.
 
-A database checks types when it writes, not when it reads. A combination of types that was found right is remembered, so
+A database checks types when it writes, not when it reads. Combinations of types that were found correct are cached, so
 that a row costs one lookup in a set.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 Types = frozenset[type]
 Table = Mapping[str, Types]  # by the names of the columns
 
-COUNTED_MAX = 2**61  # no number that is counted reaches it
+COUNTED_MAX = 2**61  # no counter reaches it
 INTEGER: Types = frozenset({int})
 REAL: Types = frozenset({float, int})
 TEXT: Types = frozenset({str})
@@ -24,7 +24,7 @@ class Shapes:
     """The types that the columns of one kind of row may have.
 
     Attributes:
-        known: what was found right; code that reads rows asks `tuple(map(type, row)) in known` first.
+        known: combinations found correct; code that reads rows first checks `tuple(map(type, row)) in known`.
     """
 
     def __init__(self, columns: Sequence[tuple[str, Types]]) -> None:
@@ -33,11 +33,11 @@ class Shapes:
 
     @classmethod
     def of(cls, table: Table, names: Sequence[str]) -> Shapes:
-        """Of rows with these columns of a table."""
+        """For rows with these columns of a table."""
         return cls([(name, table[name]) for name in names])
 
     def wrong(self, row: Sequence[Any]) -> str:
-        """The first column that cannot be as it is, in words; empty if there is none."""
+        """Returns the first column with an impossible type, in words; empty if there is none."""
         for (name, types), value in zip(self._columns, row, strict=True):
             if type(value) not in types:
                 return f"{name} cannot be {value!r:.60}"

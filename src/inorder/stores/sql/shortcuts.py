@@ -1,10 +1,10 @@
 """All shortcuts: plain requests in fewer statements, with the same answers as the rules give.
 
-A request is *plain* (`SqlShortcuts.get`, `SqlShortcuts.claim`) if it takes what is first, whatever it is: no match, no
-locks, no marks, nobody inside a group, nothing that is to be joined. As many messages as are asked for come in one
-statement and go in one. A *plain group* is a complete group without segments, taken whole in a unit of work. Whatever
-is not plain goes the long way, message by message (`stores.reading`, `stores.claiming`). A backend without shortcuts
-gives the same answers.
+A request is *plain* (`SqlShortcuts.get`, `SqlShortcuts.claim`) if it takes the first message, whatever it is: no match,
+no locks, no marks, nobody inside a group, nothing to be joined. One statement reads as many messages as requested, and
+one removes them. A *plain group* is a complete group without segments, taken whole in a unit of work. Requests that are
+not plain are served message by message (`stores.reading`, `stores.claiming`). A backend without shortcuts gives the
+same answers.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from .engine import MANY, TAKE_AWAY
 from .search import START, StrictSearch, is_own
 from .selection import EVERYTHING, Heads
 
-PAGE_MESSAGES: Final = 256  # of a large group: so much is given at once
+PAGE_MESSAGES: Final = 256  # of a large group, returned at once
 PAGE_BYTES: Final = 1 << 20
 PLAIN_GROUP = GetOptions(logical=True, complete=True, all_messages=True)
-# Options that change nothing of how a message is found or taken.
+# Options that do not affect how a message is found or taken.
 HARMLESS = frozenset({"wait", "syncpoint", "read_order"})
 COMPARED = tuple(name for name in GetOptions.__slots__ if name not in HARMLESS)
-_tuple = tuple.__new__  # makes a named tuple without the call in between: each get makes one
+_tuple = tuple.__new__  # makes a named tuple without an extra call: each get makes one
 _, AFTER_HELD_GET = step(State.UNLOCKED, Event.GET_HELD)
 FLAGS, PERSISTENT, GROUP, SEQUENCE, LENGTH = (
     Message.FIELDS[name].index for name in ("flags", "persistent", "group_id", "sequence_number", "length")
@@ -50,7 +50,7 @@ class SqlShortcuts:
     def __init__(self, backend: SqlBulk) -> None:
         self._backend, self._sql = backend, backend.sql
 
-    # --- what is plain
+    # --- plain requests
 
     def get(
         self,
@@ -70,7 +70,7 @@ class SqlShortcuts:
         if order == "notify":
             return None
         if state.has_reports and not request.syncpoint:
-            return None  # the delivery is to be reported: of what a unit gets, when it is committed
+            return None  # the delivery must be reported; for gets in a unit that happens at the commit
         unit = handle.connection.unit if request.syncpoint else None
         if order == "strict" and any(unit is None or one != 2 * unit for one in self._backend.holders(queue.id)):
             return None  # something is pending: the rules decide
@@ -93,7 +93,7 @@ class SqlShortcuts:
         return None if levels.unusual else self._claim(claiming, levels, ranges)
 
     def undisputed(self, asked: StrictSearch, rows: Iterable[QueuedMessage], heads: Heads) -> QueuedMessage | None:
-        """The first of these rows, if nothing before it on its level is pending: then it is what a strict call gets."""
+        """Returns the first of these rows if nothing before it on its level is pending: a strict call gets that one."""
         queue, wanted, reader, holders, chosen = asked
         row = next((row for row in rows if queue.selects(row, wanted, reader)), None)
         if row is None or row.expires_at <= reader.now or not queue.has_what_it_needs(row, wanted, reader):
@@ -112,7 +112,7 @@ class SqlShortcuts:
         self, operation: Operation, handle: OpenHandle, queue: LocalQueue, request: GetRequest, room: int
     ) -> GetOutcome | None:
         if request.state.logical and (request.state.group_open or request.state.message_open):
-            return None  # it is warned that it leaves a group
+            return None  # the caller gets a warning because it leaves a group
         count = min(request.most, room) if request.syncpoint else request.most
         if count < 1:
             return None
@@ -127,7 +127,7 @@ class SqlShortcuts:
             return None
         messages = self._backend.codec.got(found, operation.now)
         if may_be_in_groups and any(message.row[FLAGS] & ANY_GROUP for message in messages):
-            return None  # who is inside a group is to be noted
+            return None  # the reader inside a group must be recorded
         numbers = () if goes else [columns[0] for columns in found]
         self._go(operation, handle, queue, numbers, messages, in_unit=request.syncpoint)
         state = NOTHING_OPEN
@@ -145,7 +145,7 @@ class SqlShortcuts:
         *,
         strict: bool,
     ) -> GetOutcome | None:
-        """A small group in one statement, a large one by its numbers, to be read when the caller goes through it."""
+        """Takes a group: a small one in one statement, a large one by its numbers, to be read later by the caller."""
         if request.state.group_open or request.state.message_open:
             return None
         head = self._first_whole(queue, strict=strict)
@@ -163,7 +163,7 @@ class SqlShortcuts:
         return _outcome(request, messages, state_after(messages[-1], in_unit=True, logical=True))
 
     def _first_whole(self, queue: LocalQueue, *, strict: bool) -> QueuedMessage | None:
-        """The first head of which nothing seems to be missing; strictly, only if no unfinished one is before it."""
+        """Returns the first head of a group that looks complete; strictly, only if no unfinished one is before it."""
         whole = self._first_head(queue, (2,))
         if whole is None or not strict:
             return whole
@@ -174,7 +174,7 @@ class SqlShortcuts:
         return next(self._backend.open(queue.id, START, EVERYTHING, heads), None)
 
     def _beginning(self, queue: LocalQueue, group_id: bytes, now: float) -> tuple[list[int], list[Message], bool]:
-        """The numbers of the first members, these with their contents, a page at most, and whether they are all."""
+        """Returns the numbers of the first members, these messages up to a page, and whether they are all."""
         numbers: list[int] = []
         messages: list[Message] = []
         size, got = 0, self._backend.codec.got
@@ -236,10 +236,10 @@ class SqlShortcuts:
         *,
         in_unit: bool,
     ) -> None:
-        """The messages leave: at once, or when the unit of work is committed.
+        """Removes the messages: at once, or when the unit of work is committed.
 
         Args:
-            numbers: of those that are still there.
+            numbers: of those that are still on the queue.
         """
         if in_unit:
             unit = operation.enlist(handle.connection, len(numbers), 2**62)
@@ -257,7 +257,7 @@ class SqlShortcuts:
     # --- claims
 
     def _claim(self, claiming: Claiming, levels: Levels, ranges: Sequence[Any]) -> ClaimedPart:
-        """What a claim of plain messages, or of whole groups, takes."""
+        """Takes a claim of plain messages, or of whole groups."""
         engine, wants, operation, queue = self._backend.engine, claiming.wants, claiming.operation, claiming.queue
         if levels.kind == "groups":
             sql = self._sql["claim plain groups" if levels.plain else "claim groups"]
@@ -299,8 +299,9 @@ def _is(options: GetOptions, plain: GetOptions) -> bool:
 
 
 def _are_a_group(members: Iterable[tuple[int, int]]) -> bool:
-    """Whether these sequence numbers and flags are those of messages 1 to n, the last the only one that says so, none
-    a segment."""
+    """Whether these sequence numbers and flags are messages 1 to n, only the last one marked as last, and no
+    segments.
+    """
     number, ended = 0, False
     for number, (sequence_number, flags) in enumerate(members, 1):
         if ended or sequence_number != number or flags & ANY_SEGMENT:

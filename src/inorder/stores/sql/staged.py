@@ -1,6 +1,7 @@
-"""Staged rows in an SQL database (spark 3): contents are written where they stay, the put moves narrow rows at once.
+"""Staged rows in an SQL database (spark 3): contents are written to their final place, and the put moves narrow rows at
+once.
 
-What is staged stands in `staged`, under its unit; nothing that searches a queue looks there.
+Staged rows are in the table `staged`, under their unit; no search of a queue looks there.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ ID_PREFIX_LENGTH = 16
 
 
 class SqlStagings:
-    """The part of a backend that keeps what is staged."""
+    """The part of a backend for stagings."""
 
     engine: Engine
     sql: Mapping[str, str]
@@ -39,7 +40,7 @@ class SqlStagings:
     attend: Callable[[int, int], None]
 
     def hold_stagings(self, names: Collection[str], *, begins: bool) -> None:
-        """Where one verb writes at a time, it holds them."""
+        """Nothing to do where only one operation writes at a time."""
 
     def stage(self, unit: int, first: int, batch: Batch) -> None:
         if batch.numbers:
@@ -80,7 +81,7 @@ class SqlStagings:
             self.engine.execute(self.sql["put staged in order"], values | units)
         else:
             before = 0
-            for one in stagings:  # as they lie
+            for one in stagings:  # in their stored order
                 turn = {"number": first + before} if own else {"ordinal": before}
                 self.engine.execute(self.sql["put staged"], {**values, **turn, "unit": one.unit})
                 before += one.messages
@@ -104,7 +105,7 @@ class SqlStagings:
 
 
 def _contents(numbers: Sequence[int], columns: Columns) -> Iterator[tuple[Any, ...]]:
-    """The values for `content`."""
+    """Returns the values for `content`."""
     return zip(
         numbers,
         columns["put_at"],
@@ -126,7 +127,7 @@ def _staged(
     columns: Columns,
     keys: Sequence[Sequence[Any]],
 ) -> Iterator[tuple[Any, ...]]:
-    """The values for `staged`."""
+    """Returns the values for `staged`."""
     return zip(
         itertools.repeat(unit, len(wholes)),
         range(first, first + len(wholes)),

@@ -1,7 +1,7 @@
-"""The named statements, made of the texts in `queries.sql` and its like.
+"""The named statements, built from the texts in `queries.sql` and similar files.
 
-The texts are SQLite's, and name its indexes. Apart from that they say what other databases understand, too, unless it
-would cost; another database brings texts of its own for those.
+The texts are for SQLite and use its index hints. Otherwise other databases understand them too, unless that would cost
+performance; another database replaces those that it does not.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ DELIVERIES = {
 
 
 def read(*path: str) -> str:
-    """A file of the package of stores. Raises: StoreError, the process can open no more files."""
+    """Reads a file of the package of stores. Raises: StoreError, if the process can open no more files."""
     try:
         return files(__package__.rpartition(".")[0]).joinpath(*path).read_text(encoding="utf-8")
     except OSError as error:
@@ -58,26 +58,26 @@ def read(*path: str) -> str:
 
 
 def statements() -> dict[str, str]:
-    """All of them, as they stand in the files."""
+    """Returns all statements as they are in the files."""
     return together(named(read("sql", file)) for file in _FILES)
 
 
 def fragments() -> dict[str, str]:
-    """The parts of those about claims."""
+    """Returns the parts of the statements about claims."""
     return named(read("sql", "fragments_claims.sql"))
 
 
 def named(text: str) -> dict[str, str]:
-    """The statements of a file, by name."""
+    """Returns the statements of a file, by name."""
     found = re.findall(r"^-- name: ([^\n]+)\n(.*?)(?=^-- name: |\Z)", text, re.MULTILINE | re.DOTALL)
     return {name: text.strip() for name, text in found}
 
 
 def made(statements: Texts, fragments: Texts, *, many: str) -> dict[str, str]:
-    """All of them, without comments and with their parts; of some there are two kinds.
+    """Builds all statements: removes comments and fills in parts. Some statements have two variants.
 
     Args:
-        many: what stands behind `id` in place of {which} where a statement is about many; `= ?1` if it is about one.
+        many: the text for {which} after `id` in a statement about many messages; for one it is `= ?1`.
     """
     made: dict[str, str] = {}
     for name, text in statements.items():
@@ -93,11 +93,11 @@ def made(statements: Texts, fragments: Texts, *, many: str) -> dict[str, str]:
 
 
 def tables(schema: str, types: Mapping[str, Types], end: str) -> dict[str, Table]:
-    """The tables of a schema: what types a value may have in each column.
+    """Returns the tables of a schema with the types that a value may have in each column.
 
     Args:
-        types: of the types that columns have.
-        end: what stands behind the last column of each, as a regular expression.
+        types: the types that columns have.
+        end: a regular expression for the text after the last column of each table.
     """
     found: dict[str, Table] = {}
     kinds = "|".join(types)
@@ -111,7 +111,7 @@ def tables(schema: str, types: Mapping[str, Types], end: str) -> dict[str, Table
 
 
 def _next(fragments: Texts, kind: str) -> dict[str, str]:
-    """What a statement about what is next on one level is made of."""
+    """Returns the parts of a statement about the next messages of one level."""
     return {
         "chosen": _filled(_plain(fragments[kind]), {"length": ", length"}),
         "places": _filled(_plain(fragments[kind]), {"length": ""}),
@@ -130,17 +130,17 @@ def _parts(fragments: Texts, name: str) -> dict[str, str]:
 
 
 def _plain(text: str) -> str:
-    """A text without its comments."""
+    """Removes the comments from a text."""
     return " ".join(re.sub(r"--[^\n]*", "", text).strip().rstrip(";").split())
 
 
 def _filled(text: str, parts: Texts) -> str:
-    """A text with parts in place of what stands in it as {part}."""
+    """Replaces each {part} in a text."""
     for part, replacement in parts.items():
         text = text.replace(f"{{{part}}}", replacement)
     return text
 
 
 def together(texts: Iterable[Texts]) -> dict[str, str]:
-    """All texts; a later one of the same name stands for an earlier one."""
+    """Merges texts; a later one replaces an earlier one of the same name."""
     return {name: text for one in texts for name, text in one.items()}

@@ -1,4 +1,6 @@
-"""The store in a file: any number of processes have it open, and what it promises is on disk when a verb returns."""
+"""The store in a file, shared by any number of processes. Acknowledged changes are on disk when an operation
+returns.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,13 @@ class SqliteStore(QueueStore):
     """A store in a file, as this process has it open. All connections of the process share it.
 
     Args:
-        path: the file; it is made if it is missing.
-        name: of the queue manager, if the store is made; it is part of generated ids.
-        clock: where the time comes from.
-        keeps_log: the log is never copied into the file; for tests of what a loss of power leaves.
-        shortcuts: plain requests go the short way; the other way gives the same answers.
+        path: the file; it is created if it is missing.
+        name: of the queue manager, if the store is created; it is part of generated ids.
+        clock: the source of the time.
+        keeps_log: never copy the log into the file; for tests of the state after a loss of power.
+        shortcuts: use the shortcuts for plain requests; the answers are the same without them.
 
-    Raises: what `Database` raises: StoreForeign, StoreNewer, StoreOlder, StoreError.
+    Raises: the errors of `Database`: StoreForeign, StoreNewer, StoreOlder, StoreError.
     """
 
     def __init__(
@@ -57,9 +59,9 @@ class SqliteStore(QueueStore):
 
 
 def problems_in_file(path: str | os.PathLike[str]) -> list[str]:
-    """Everything that is wrong in a store that is too damaged to be opened by a queue manager.
+    """Checks a store that is too damaged for a queue manager to open. Returns all findings.
 
-    Raises: what `Database` raises: StoreDamaged, it cannot even be read.
+    Raises: the errors of `Database`; StoreDamaged, if it cannot be read at all.
     """
     database = Database(path, schema=SCHEMA, version=LADDER)
     try:

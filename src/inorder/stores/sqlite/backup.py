@@ -1,15 +1,17 @@
-"""A copy of a store that others go on using: one state of it, whole, in one file.
+"""Copies a store that others go on using: one consistent state of it, in one file.
 
-The copy is made page by page inside one reading transaction, so that it is the store at one instant, whatever others
-write meanwhile; they wait for nothing. (SQLite restarts a copy in steps when another process writes between two of
-them, unless the steps share a transaction.) `VACUUM INTO` would copy one state too, but rebuilds every index, reports
-no progress, and does not sync.
+The copy is made page by page inside one reading transaction, so it is the store at one instant, whatever others write
+meanwhile, and they wait for nothing. (SQLite restarts a copy in steps when another process writes between two of them,
+unless the steps share a transaction.) `VACUUM INTO` would copy one state too, but rebuilds every index, reports no
+progress, and does not sync.
 
-It is written under another name, synced, and then given its own: at that name there is a whole copy or what was there
-before. A connection of its own does it, so that the other threads of this process go on, and a fork waits for it.
+The copy is written under a temporary name, synced, and then renamed, so at its name there is always a whole copy or the
+previous file. It is made over a connection of its own, so that the other threads of this process go on; a fork waits
+for it.
 
-The copy also has the units of work, handles and waits of connected programs. None of these programs live in the copy,
-so the first to open it starts its queue manager: it backs out and closes all that, as after a crash of the machine.
+The copy also contains the units of work, handles and waits of connected programs. None of these programs lives in the
+copy, so the first to open it starts its queue manager: it backs out and closes all that, as after a crash of the
+machine.
 """
 
 from __future__ import annotations
@@ -32,21 +34,21 @@ from .opening import is_beside_any_store, is_of_store, resolved
 
 STEP_PAGES: Final = 1_024  # 4 MiB between two calls of `progress`
 
-NEW: Final = "the path of a file that is not there yet"
+NEW: Final = "the path of a file that does not exist yet"
 
 
 def back_up(
     store: Database, path: str | os.PathLike[str], *, replace: bool, progress: Callable[[int, int], object] | None
 ) -> None:
-    """Copy a store to another file; what was committed before the call is in it.
+    """Copy a store to another file. The copy contains everything committed before the call.
 
     Args:
-        store: what is copied; it is opened once more.
+        store: the store to copy; it is opened once more.
         path: of the copy.
-        replace: a file that is there is replaced, unless it is a store that is open.
-        progress: called with the bytes copied and the bytes in all; what it raises ends the copy.
+        replace: replace an existing file, unless it is a store that is open.
+        progress: called with the bytes copied and the total; an exception from it ends the copy.
 
-    Raises: ArgumentError, a file is there and is not to be replaced; StoreError, StoreFull.
+    Raises: ArgumentError, if a file exists and `replace` is false; StoreError, StoreFull.
     """
     target = resolved(path)
     refuse_target(target, store.path, replace=replace)
@@ -63,7 +65,7 @@ def copy_to(
     argument: str = "path",
     progress: Callable[[int, int], object] | None = None,
 ) -> None:
-    """Copy what a connection to a store sees, for which `refuse_target` has let the path pass. As `back_up`."""
+    """Copy the state that a connection sees to a path that `refuse_target` has allowed. As `back_up`."""
     try:
         descriptor, name = tempfile.mkstemp(prefix=f"{target.name}.", suffix=".part", dir=target.parent)
     except OSError as error:
@@ -78,19 +80,19 @@ def copy_to(
 
 
 def refuse_target(target: Path, store: Path, *, replace: bool = False, argument: str = "path") -> None:
-    """Raise if no copy of a store can be written to this path, which was given as that argument. As `back_up`."""
+    """Raise if no copy of a store can be written to this path, the value of that argument. As `back_up`."""
     if not target.parent.is_dir():
         raise StoreError(f"{target} cannot be written: there is no folder {target.parent}", path=str(target))
     if target.is_dir() or (target.exists() and not replace):
         raise _taken(target, argument)
     if target.exists() and not target.is_file():
-        raise bad_argument(argument, str(target), "a file: a pipe or a device is not replaced")
+        raise bad_argument(argument, str(target), "a regular file")
     if is_of_store(target, store) or is_beside_any_store(target):
-        raise bad_argument(argument, str(target), "another file than the store itself and those beside it, or another")
+        raise bad_argument(argument, str(target), "a file other than those of a store")
     for log in (f"{target}-wal", f"{target}-journal"):
         if os.path.lexists(log):
             raise StoreError(
-                f"{target} cannot be replaced: {log} is there, so that somebody has it open, or died with it open. "
+                f"{target} cannot be replaced: {log} exists, so a program has it open, or died with it open. "
                 "Close it, or open it once and close it; or choose another path.",
                 path=str(target),
             )
@@ -98,7 +100,7 @@ def refuse_target(target: Path, store: Path, *, replace: bool = False, argument:
 
 def _taken(target: Path, argument: str) -> ArgumentError:
     # Only a backup of its own can replace a file.
-    return bad_argument(argument, str(target), f"{NEW}, unless replace is said" if argument == "path" else NEW)
+    return bad_argument(argument, str(target), f"{NEW}, unless replace=True" if argument == "path" else NEW)
 
 
 def _copy(source: apsw.Connection, name: str, target: Path, progress: Callable[[int, int], object] | None) -> None:
@@ -109,7 +111,7 @@ def _copy(source: apsw.Connection, name: str, target: Path, progress: Callable[[
 
 
 def _new(name: str) -> apsw.Connection:
-    # Nobody else knows the file: it needs no locks, which a network file system may lack, and no way back.
+    # Nobody else knows the file, so it needs neither locks, which a network file system may lack, nor a journal.
     connection = apsw.Connection(name, flags=apsw.SQLITE_OPEN_READWRITE, vfs="unix-none")
     connection.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF").fetchall()
     return connection
@@ -122,7 +124,7 @@ def _tell(steps: apsw.Backup, source: apsw.Connection, progress: Callable[[int, 
 
 
 def _publish(part: Path, target: Path, store: Path, *, replace: bool, argument: str) -> None:
-    """Sync the copy, and give it its name."""
+    """Sync the copy, and rename it to its path."""
     try:
         descriptor = os.open(part, os.O_RDWR | os.O_CLOEXEC)
         try:
@@ -130,7 +132,7 @@ def _publish(part: Path, target: Path, store: Path, *, replace: bool, argument: 
         finally:
             os.close(descriptor)
         refuse_target(target, store, replace=replace, argument=argument)
-        if not replace:  # of two that chose one name, one is refused
+        if not replace:  # if two backups use one path, one of them fails
             os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         part.replace(target)
         sync_folder(target.parent)

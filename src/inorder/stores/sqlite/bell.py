@@ -1,9 +1,9 @@
-"""A bell that calls of all processes with one store hear: how a change wakes the calls that wait for it.
+"""A bell shared by all processes of a store: a change rings it to wake the calls that wait for that change.
 
-It is three words of the memory that the processes share. `RINGS` is another number after each ring, and waiting calls
+It is three words of the memory that the processes share. `RINGS` gets a new number at each ring, and waiting calls
 sleep on it: Linux's futex, a sleep that the kernel ends on a wake-up call, and that does not begin if the word has
 changed since the sleeper read it. `WAITED` says which queues may be waited for, so that a put for which nobody waits
-looks at it and makes no system call. Each queue has one of a few bits there; to share one costs a needless waking.
+only reads it and makes no system call. Each queue has one of a few bits there; sharing one costs a needless waking.
 `WAITERS` says whether one process has set all the bits, and which: that one wakes its own calls without the bell
 (`changes.py`).
 
@@ -14,15 +14,15 @@ looks at it and makes no system call. Each queue has one of a few bits there; to
                                 and wakes all who sleep with this bit; were there none, takes the bit away and does
                                 both again
 
-No waking is lost. The turn comes between the look and the change: a change that the look has not seen finds the bit. It
-was there after RINGS was read, so a process that clears it rings later than that, and the same is true of the change:
-the sleep ends, or does not begin. Processes also ring without the turn, for their own threads, at the same time as
-others. So each writes to `RINGS` numbers of its own, from a random one on: if they counted there together, one that was
-held up between reading and writing could bring back the number that somebody is about to sleep on.
+No waking is lost. The turn orders the look and the change: a change that the look has not seen finds the bit. The bit
+was set when RINGS was read, so whoever clears it rings after that, and so does the change: the sleep ends, or does not
+begin. Processes also ring without the turn, for their own threads, at the same time as others. So each writes its own
+series of numbers to `RINGS`, from a random one on: if they incremented one number together, a process that is delayed
+between reading and writing could restore the number that somebody is about to sleep on.
 
-Nothing is left by the dead: the kernel forgets a sleeper with its process, and the next change takes its bit away. A
-stopped process holds up nobody. The kernel knows the word by the file that it lies in, so it matters neither how long a
-path is nor which namespaces the processes are in, and any process that may open the store may ring.
+A dead process leaves nothing: the kernel forgets its sleepers, and the next change clears its bit. A stopped process
+delays nobody. The kernel identifies the word by its file, so the length of the path and the namespaces of the processes
+do not matter, and any process that may open the store may ring.
 
 Where there is no futex, waiting calls poll (`watch.py`).
 """
@@ -47,7 +47,7 @@ _SLEEP_IS_OVER: Final = frozenset({errno.EAGAIN, errno.ETIMEDOUT, errno.EINTR, e
 
 QUEUE_BITS: Final = 24  # the other 8 are for wake-ups inside one process
 ALL_BITS: Final = 0xFFFFFFFF
-_MANY: Final = 0  # processes wait
+_MANY: Final = 0  # several processes wait
 
 
 class _Timespec(ctypes.Structure):
@@ -63,7 +63,7 @@ _system.argtypes = (
 
 
 def _number() -> int:
-    """Of the system call; 0 where there is none that is known here, or the system refuses it."""
+    """The number of the system call; 0 if it is not known here, or the system refuses it."""
     number = _NUMBERS.get(platform.machine(), 0) if sys.platform == "linux" and sys.maxsize > 1 << 32 else 0
     word = ctypes.c_uint64()
     works = number and _system(number, ctypes.addressof(word), _WAKE_BITSET, 1, None, None, ALL_BITS) == 0
@@ -79,8 +79,8 @@ class SharedBell:
 
     Args:
         words: the memory that the processes share, in words of eight bytes.
-        address: where it begins.
-        rings, waited, waiters: which of the words are `RINGS`, `WAITED` and `WAITERS`.
+        address: its beginning.
+        rings, waited, waiters: the indexes of `RINGS`, `WAITED` and `WAITERS`.
     """
 
     def __init__(self, words: memoryview, address: int, rings: int, waited: int, waiters: int) -> None:
@@ -92,13 +92,13 @@ class SharedBell:
     # ---- in the turn
 
     def expect(self, queue: int) -> None:
-        """A call is going to wait for this queue."""
+        """Notes that a call will wait for this queue."""
         words = self._words
         words[self._waiters] = self._own if words[self._waited] == 0 or words[self._waiters] == self._own else _MANY
         words[self._waited] |= _bit_of(queue)
 
     def ring_for(self, queues: Iterable[int], *, tells_own: bool = False) -> bool:
-        """These have changed: wakes all that wait for them; whether there were any.
+        """Wakes all that wait for these queues, which have changed. Returns whether there were any.
 
         Args:
             tells_own: this process wakes its own waiting calls itself.
@@ -119,13 +119,13 @@ class SharedBell:
     # ---- without
 
     def ring(self, bits: int = ALL_BITS) -> int:
-        """Wakes all who sleep with one of the bits; how many."""
+        """Wakes all that sleep with one of the bits. Returns how many."""
         self._words[self._rings] = self._number()
         return wake(self._address, bits)
 
     @property
     def rings(self) -> int:
-        """To be asked before the look after which a call sleeps."""
+        """Read it before the look after which a call sleeps."""
         return int(self._words[self._rings])
 
     def expects(self, queue: int) -> bool:
@@ -133,9 +133,9 @@ class SharedBell:
         return bool(self._words[self._waited] & _bit_of(queue))
 
     def sleep(self, rings: int, queue: int | None, seconds: float) -> None:
-        """Returns after a ring for the queue or this process, after so many seconds, or sooner.
+        """Returns after a ring for the queue or this process, after this many seconds, or sooner.
 
-        At once, if it has been rung since `rings` was asked for. Harmless after the memory was given back.
+        Returns at once if the bell has rung since `rings` was read. Harmless after the memory was unmapped.
         """
         sleep(self._address, rings, own_bit() | (0 if queue is None else _bit_of(queue)), seconds)
 
@@ -145,7 +145,7 @@ def _bit_of(queue: int) -> int:
 
 
 def own_bit() -> int:
-    """Those who sleep in this process, and some of those in others."""
+    """The bit of the sleepers in this process, which some in other processes share."""
     return 1 << QUEUE_BITS + os.getpid() % (32 - QUEUE_BITS)
 
 
@@ -159,5 +159,5 @@ def sleep(address: int, value: int, bits: int, seconds: float) -> None:
 
 
 def wake(address: int, bits: int) -> int:
-    """Wakes all who sleep on the word at this address with one of the bits; how many."""
+    """Wakes all that sleep on the word at this address with one of the bits. Returns how many."""
     return int(_system(_FUTEX, address, _WAKE_BITSET, _EVERYBODY, None, None, bits)) if WAKES else 0

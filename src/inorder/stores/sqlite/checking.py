@@ -1,4 +1,4 @@
-"""Whether a store in a file is sound: what SQLite says of the file, and what `sql.checking` finds in its tables."""
+"""Checks a store in a file: SQLite's own check of the file, and `sql.checking` for its tables."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class SqliteSource:
 
 
 def parts() -> list[Part]:
-    """The parts of a check."""
+    """Returns the parts of a check."""
     return parts_of((*FILE, *checks().values()))
 
 
 def problems(database: Database) -> list[str]:
-    """Everything that is wrong; empty if the store is sound."""
+    """Returns all findings; empty if the store is sound."""
     source = SqliteSource(database)
     return [text for part in parts() for text in part(source)]

@@ -1,4 +1,4 @@
-"""What the processes that have one store open share beside its database.
+"""The state and the locks that all processes of a store share, besides its database.
 
 A small file beside the database, the *sidecar*, is mapped into the memory of each process and carries locks::
 
@@ -6,9 +6,9 @@ A small file beside the database, the *sidecar*, is mapped into the memory of ea
                 the last round of syncs, its leader, the number of the commit that it brings to disk, how long the
                 last sync took, whether somebody sleeps until it is over
                 whether a commit may be unannounced, whether the queue manager was stopped, whether a sync failed
-                the database that it is beside: device and inode
+                the database to which it belongs: device and inode
                 a counter for each slot of changes; what wakes those who wait for one (`bell.py`)
-    reserve     room on the disk that is given away when nothing else is left (`log.py`)
+    reserve     disk space that is released when the disk is full (`log.py`)
     locks       presence   held shared by every process: a process that has it alone is the first, and clears the words
                 turn       held by the one that writes
                 tidying    held by the one that checkpoints
@@ -17,10 +17,10 @@ A small file beside the database, the *sidecar*, is mapped into the memory of ea
                 seats      one byte for each process, held as long as it has the store open: whether a leader lives
                 owners     one byte for each owner number, held as long as that owner lives
 
-The locks are POSIX record locks: the kernel frees them with the process that took them, a child made by fork does not
-inherit them, and so one that lives on keeps neither the turn nor the life of a dead parent. Their price: closing *any*
+The locks are POSIX record locks: the kernel frees them with the process that took them, and a forked child does not
+inherit them, so a surviving child neither keeps the turn nor makes a dead parent look alive. Their price: closing *any*
 descriptor of the file drops all locks that the process has on it. So there is one `Coordination` per process and file,
-with one descriptor and one mapping (which has a descriptor of its own), and it goes when its last user has gone.
+with one descriptor and one mapping (which has a descriptor of its own), and its last user closes it.
 
 Among threads of one process record locks mean nothing; each is paired with a lock of `threading`.
 
@@ -59,7 +59,7 @@ SLOTS: Final = 1024
 WORDS: Final = SLOTS_AT + SLOTS
 LENGTH: Final = WORDS * 8
 
-# Far beyond the file's end, where a lock needs no bytes to stand on.
+# Far beyond the file's end; a lock needs no bytes there.
 PRESENCE, TURN, TIDYING, MAKING = range(1 << 40, (1 << 40) + 4)
 ROUNDS_AT: Final = (1 << 40) + (1 << 20)
 ROUNDS: Final = 1024  # far more than can be waited for at once
@@ -73,14 +73,14 @@ FLOCK: Final = "qqihh" if sys.platform == "darwin" else "hhqqi"
 DEADLOCK_PAUSE_S: Final = 0.0005
 
 LEADER_SECONDS: Final = 1.0  # how long others wait for a leader that may have been stopped
-LOOK_SECONDS: Final = 0.01  # how often it is asked whether it has died
-PAUSE_SECONDS: Final = (0.00005, 0.005)  # at least and at most, between two looks at how far it has come
+LOOK_SECONDS: Final = 0.01  # how often to check whether it has died
+PAUSE_SECONDS: Final = (0.00005, 0.005)  # the shortest and the longest pause between two looks at its progress
 SLOW_SYNC_SECONDS: Final = 0.001  # from here on it pays to wait for another process's commit
 HOLD_SECONDS_MAX: Final = 0.005
 
 
 class _Removed(Exception):
-    """The sidecar belonged to a database that was at this path before; it is at this path no more."""
+    """The sidecar belonged to an earlier database at this path, and has been removed."""
 
 
 class Coordination:
@@ -95,7 +95,7 @@ class Coordination:
         self.users: set[object] = set()
         self._map: mmap.mmap | None = None
         self.words = memoryview(b"").cast("Q")
-        # Anyone who can make files in the folder could place a link there, and have us write over another file.
+        # Anyone who can create files in the folder could place a link there to make us overwrite another file.
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
         try:
             self._allocate(mode)
@@ -143,13 +143,14 @@ class Coordination:
         fcntl.lockf(self._descriptor, fcntl.LOCK_SH, 1, PRESENCE)
         if database is not None and (words[DEVICE], words[INODE]) not in (database, (0, 0)):
             self._remove()
-        if not os.fstat(self._descriptor).st_nlink:  # somebody has removed it since it was opened here
+        if not os.fstat(self._descriptor).st_nlink:  # another process has removed it since it was opened here
             raise _Removed
 
     def _remove(self) -> None:
-        """Leave this sidecar to processes that still have open the database that was here before.
+        """Remove this sidecar, which belongs to an earlier database at this path that some processes still have open.
 
-        Those are refused from now on; commits and syncs of theirs must not count for the database that is here now.
+        Those processes are refused from now on, because their commits and syncs must not count for the present
+        database.
         """
         self._wait(MAKING)  # of two that come, one removes this sidecar, and neither removes the next one
         status = os.fstat(self._descriptor)
@@ -159,12 +160,14 @@ class Coordination:
 
     def _sit_down(self) -> int:
         seat = os.getpid()
-        while not self._try(SEATS_AT + seat):  # of a process with this id in another container
+        while not self._try(SEATS_AT + seat):  # taken by a process with this id in another container
             seat += 1
         return seat
 
     def close(self) -> None:
-        """Drop the mapping, the descriptor, and with them all locks of this process on the sidecar. May be repeated."""
+        """Close the mapping and the descriptor, which frees all locks of this process on the sidecar. May be
+        repeated.
+        """
         self.words.release()
         if self._map is not None:
             self._map.close()
@@ -193,7 +196,7 @@ class Coordination:
     # ---- the reserve, in the turn
 
     def reserve(self, least: int, most: int) -> bool:
-        """Have room of so many bytes set aside on the disk; whether there is so much. What is more is given back."""
+        """Set aside this many bytes on the disk, and release what is beyond. Returns whether there is enough room."""
         had = os.fstat(self._descriptor).st_size
         try:
             if had < LENGTH + least:
@@ -203,7 +206,7 @@ class Coordination:
         except OSError as error:
             if error.errno is None:  # a time-out of the caller's
                 raise
-            os.ftruncate(self._descriptor, had)  # it may have become longer, by all that there was
+            os.ftruncate(self._descriptor, had)  # it may have grown until the disk was full
             return False
         return True
 
@@ -240,7 +243,7 @@ class Coordination:
                 return
 
     def take(self, at: int) -> None:
-        """Wait for a lock: TURN or TIDYING. If it raises, `give` is to follow all the same."""
+        """Wait for a lock: TURN or TIDYING. `give` must follow even if this raises."""
         self._threads[at].acquire()
         try:
             fcntl.lockf(self._descriptor, fcntl.LOCK_EX, 1, at)
@@ -254,7 +257,7 @@ class Coordination:
                 self.announce_lost()
 
     def lock_of(self, at: int) -> Lock:
-        """What a lock is among the threads of this process."""
+        """Return the lock that stands for this one among the threads of this process."""
         return self._threads[at]
 
     def has(self, at: int) -> bool:
@@ -262,7 +265,7 @@ class Coordination:
         return self._threads[at].is_mine
 
     def try_take(self, at: int) -> bool:
-        """Take a lock if it is free now, of this thread as well. `give` is to follow, whatever comes of it."""
+        """Take a lock if it is free now, also among threads. `give` must follow in either case."""
         lock = self._threads[at]
         if lock._is_owned() or not lock.acquire(blocking=False) or not self._try(at):
             return False
@@ -276,8 +279,8 @@ class Coordination:
         """Give a lock back. Harmless when repeated, when this thread does not have it, and after `close`."""
         lock = self._threads[at]
         if lock._is_owned():
-            if self._descriptor >= 0:  # else the locks have gone with it
-                if at == TURN and self._has_turn:  # else another process has it, whose commit may be under way
+            if self._descriptor >= 0:  # else the locks went with it
+                if at == TURN and self._has_turn:  # else another process has the turn, and may be committing
                     if self.words[UNANNOUNCED]:
                         self.announce_lost()
                     self._has_turn = False
@@ -317,24 +320,24 @@ class Coordination:
 
     @property
     def is_reservation_open(self) -> bool:
-        """Whether numbers are reserved by a commit that is not on disk yet, of any process, alive or dead."""
+        """Whether a commit of any process, alive or dead, reserves numbers and is not on disk yet."""
         return self.words[SYNCED] < self.words[RESERVED]
 
     def no_commit(self) -> None:
-        """Inside the turn: the commit failed, and nothing has changed."""
+        """Inside the turn: note that the commit failed and nothing has changed."""
         self.words[UNANNOUNCED] = 0
 
     def announce_lost(self) -> None:
-        """Inside the turn: somebody died around a commit, or failed, and what it changed is not known.
+        """Inside the turn: announce an unknown change, because a process died or failed around a commit.
 
-        So everything counts as changed, and numbers as reserved.
+        Everything then counts as changed, and numbers as reserved.
         """
         self.words[LOST] += 1
         self.bell.ring()
         self.after_commit((), reserves=True)
 
     def seen(self, slot: int) -> int:
-        """A number that grows when something of this slot changes; slots may share one."""
+        """A number that grows with each change of this slot; slots may share one."""
         return self.words[SLOTS_AT + slot % SLOTS] + self.words[LOST]
 
     # ---- what is on disk, in rounds
@@ -346,7 +349,7 @@ class Coordination:
 
     @property
     def syncs_quickly(self) -> bool:
-        """Whether a sync now is led by who asks, and the last one was short."""
+        """Whether this caller would lead the next sync, and the previous one was fast."""
         words = self.words
         return words[SYNCING] <= words[SYNCED] and 0 < words[SYNC_US] < SLOW_SYNC_SECONDS * 1e6
 
@@ -364,7 +367,7 @@ class Coordination:
         if self._woken_by == number:
             self._hold(number)
         while words[SYNCED] < number:
-            if self._leader._is_owned():  # a finalizer came into the sync of its own thread
+            if self._leader._is_owned():  # a finalizer interrupted the sync of its own thread
                 act()
                 return
             try:
@@ -386,7 +389,9 @@ class Coordination:
                     self._wake()
 
     def _hold(self, number: int) -> None:
-        """Calls that this commit has woken are about to commit what depends on it: one slow sync can serve both."""
+        """Delay a slow sync for calls that this commit has woken: their own commits will follow, and one sync can serve
+        both.
+        """
         words, last_s = self.words, self.words[SYNC_US] / 1e6
         if last_s >= SLOW_SYNC_SECONDS:
             until = time.monotonic() + min(last_s / 2, HOLD_SECONDS_MAX)
@@ -394,7 +399,7 @@ class Coordination:
                 time.sleep(PAUSE_SECONDS[0])
 
     def _wake(self) -> None:
-        """The round is over: each thread sees for itself whether it was covered."""
+        """Wake the threads after the round; each checks whether it was covered."""
         for _ in range(len(self._sleepers)):
             try:
                 self._sleepers.popleft().ring()
@@ -404,12 +409,11 @@ class Coordination:
     def _sync_in_rounds(self, number: int, act: Callable[[], None]) -> None:
         """Wait for the round that covers the commit, or lead it.
 
-        A thread whose commit the round under way does not cover tries to lead the next: it holds that one's byte, waits
-        for the present leader, and only then looks how far it has to sync, so that all commits made meanwhile are
-        covered. All others wait for the round that covers them. Somebody may come and lead between two rounds: that
-        covers all who wait. A leader that dies frees its seat; its round covered nobody, and those who waited look
-        again. One that is stopped keeps it: after `LEADER_SECONDS` those who waited for it sync by themselves and pass
-        its round over.
+        A thread whose commit is not covered by the present round tries to lead the next: it takes that round's byte,
+        waits for the present leader, and only then reads how far to sync, so that all commits made meanwhile are
+        covered. All others wait for the round that covers them. If another process leads between two rounds, that
+        covers all who wait. A leader that dies frees its seat; its round covered nobody, and the waiters look again. A
+        leader that is stopped keeps its seat: after `LEADER_SECONDS` the waiters sync by themselves and skip its round.
         """
         words = self.words
         while words[SYNCED] < number:
@@ -434,7 +438,8 @@ class Coordination:
                 self._wait_for(present + 1, number, act)
 
     def _wait_for(self, round_number: int, number: int, act: Callable[[], None], *, of_leader: bool = False) -> None:
-        """Wait until the leader of a round has synced up to a number, is through, or dead; if it is stopped, do it.
+        """Wait until the leader of a round has synced up to a number, has finished, or has died. If it is stopped, sync
+        instead.
 
         Args:
             of_leader: the leader is syncing; otherwise it holds the round's byte, and may wait for the round before.
@@ -454,7 +459,7 @@ class Coordination:
                 return
 
     def _pause(self, number: int, last_s: float) -> None:
-        """Until a leader is through, but not long: it may have died, or be stopped."""
+        """Wait briefly for a leader to finish: it may have died, or be stopped."""
         if bell.WAKES:
             self.words[SYNC_AWAITED] = 1
             if (synced := self.words[SYNCED]) < number:
@@ -470,9 +475,9 @@ class Coordination:
             words[ROUND] = round_number
             began = time.monotonic()
             act()
-            if words[LEADER] == self._seat:  # else it was stopped, and its time says nothing
+            if words[LEADER] == self._seat:  # else it was stopped, and its time means nothing
                 words[SYNC_US] = int((time.monotonic() - began) * 1e6)
-            words[SYNCED] = max(words[SYNCED], target)  # another may have come further, while this process was stopped
+            words[SYNCED] = max(words[SYNCED], target)  # another may have synced further while this process was stopped
         finally:
             if words[LEADER] == self._seat:
                 words[LEADER] = NOBODY
@@ -494,14 +499,14 @@ class Coordination:
     # ---- owners
 
     def hold_owner(self, number: int) -> bool:
-        """Let this process live as that owner; see `Database.hold_owner`."""
+        """Mark this process as alive under that owner number; see `Database.hold_owner`."""
         if number in self._owners or not self._try(OWNERS_AT + number):
             return False
         self._owners.add(number)
         return True
 
     def release_owner(self, number: int) -> None:
-        """Let that owner die. Harmless when repeated."""
+        """End what `hold_owner` began. Harmless when repeated."""
         fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, OWNERS_AT + number)
         self._owners.discard(number)
 
@@ -510,7 +515,7 @@ class Coordination:
         return number in self._owners or self._locked_elsewhere(OWNERS_AT + number, 1) is not None
 
     def process_of(self, number: int) -> int | None:
-        """The id of the process that lives as that owner; None if none does, or one whose id is not known here."""
+        """The id of the process that holds that owner number; None if none does, or its id is not known here."""
         if number in self._owners:
             return os.getpid()
         return self._locked_elsewhere(OWNERS_AT + number, 1) or None
@@ -520,7 +525,7 @@ class Coordination:
         return bool(self._owners) or self._locked_elsewhere(OWNERS_AT, 0) is not None
 
     def _locked_elsewhere(self, start: int, length: int) -> int | None:
-        """The id of another process that holds such a lock, 0 if it is not known here; None: none does."""
+        """The id of another process that holds such a lock, 0 if its id is not known here; None: no other does."""
         # Only asks: to try the lock instead would make the owner look alive to all who ask at the same moment.
         if sys.platform == "darwin":
             asked = struct.pack(FLOCK, start, length, 0, fcntl.F_WRLCK, os.SEEK_SET)
@@ -539,13 +544,14 @@ _attached: dict[Path, Coordination] = {}
 
 
 def attach(path: Path, mode: int, user: object, database: tuple[int, int] | None = None) -> Coordination:
-    """The sidecar at this path, the same object for all users in this process. Whatever it raises, `detach` follows.
+    """Return the sidecar at this path, one object for all users in this process. `detach` must follow even if this
+    raises.
 
     The caller makes sure that no two threads attach or detach at once.
 
     Args:
         path: with all links resolved.
-        mode: the permissions that a new sidecar is given.
+        mode: the permissions of a new sidecar.
         user: the object that calls `detach`.
         database: device and inode of the store's file, to which the sidecar must belong; None: not compared.
     Raises: StoreError, if it cannot be opened or was replaced; StoreFull, if the disk is full.
@@ -571,7 +577,7 @@ def _opened(path: Path, mode: int, database: tuple[int, int] | None) -> Coordina
 
 
 def detach(path: Path, user: object) -> None:
-    """Give up one use of the sidecar; the last one in this process closes it. Harmless when repeated."""
+    """Release one use of the sidecar; the last one in this process closes it. Harmless when repeated."""
     found = _attached.get(path)
     if found is not None:
         found.users.discard(user)
@@ -586,7 +592,7 @@ def attached() -> list[Path]:
 
 
 def forget_all() -> None:
-    """In a child made by fork: close what was inherited, so that the child can open the same stores again."""
+    """In a forked child: close what was inherited, so that the child can open the same stores again."""
     for inherited in _attached.values():
         inherited.close()
     _attached.clear()

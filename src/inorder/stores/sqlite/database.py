@@ -1,4 +1,4 @@
-"""One SQLite file as this process has it open: transactions, durability, and communication between its processes.
+"""An SQLite file that this process has open: transactions, durability, and communication between processes.
 
 A write waits for the turn (`coordination.py`), so that writers queue up instead of meeting in SQLite's busy handler,
 and commits without a sync; `sync` brings it to disk afterwards, outside the turn (`log.py`).
@@ -50,7 +50,7 @@ CACHE_KIB: Final = 8_192
 CHECKPOINT_CACHE_KIB: Final = 256
 LOG_KEPT_BYTES: Final = 64 << 20
 STATEMENTS_KEPT: Final = 256
-LOOK_SECONDS: Final = 0.1  # how often it is asked whether the files of the store are still at their paths
+LOOK_SECONDS: Final = 0.1  # how often to check whether the files of the store are still at their paths
 
 SETTINGS: Final = f"""
 PRAGMA synchronous = NORMAL;                   -- a checkpoint syncs, a commit does not: log.py does
@@ -64,21 +64,21 @@ PRAGMA foreign_keys = OFF;                     -- checked as a whole (foreign_ke
 
 
 class Database:
-    """A store's file. One thread at a time is inside a transaction; another that comes waits.
+    """A store's file. One thread at a time is inside a transaction; the others wait.
 
     A missing or empty file becomes a store, with permissions 0600; the files beside it get those of the store.
 
     Args:
         path: the file; links are resolved.
-        schema: the statements that make the tables of a new store.
+        schema: the statements that create the tables of a new store.
         version: of that schema, from 1; or the ladder that leads to it.
     Attributes:
-        execute: runs a statement on a cursor that is kept, which saves 0.4 us: all its rows are to be read before the
-            next one is run. As `connection`, another one after a fork.
+        execute: runs a statement on a reused cursor, which saves 0.4 us: read all its rows before the next one. As with
+            `connection`, another one after a fork.
         log: its write-ahead log.
-    Raises: StoreError, if no store can be opened here; StoreForeign, if the file is something else; StoreNewer and
-        StoreOlder, if it was written by another release; StoreFull, if the disk is full. Nothing has been written then,
-        except that a new store may have been begun when the disk was full.
+    Raises: StoreError, if no store can be opened here; StoreForeign, if the file is something else; StoreNewer,
+    StoreOlder, if another release wrote it; StoreFull, if the disk is full. Nothing was written then, except perhaps
+    the beginning of a new store.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, schema: str, version: int | Ladder) -> None:
@@ -91,7 +91,7 @@ class Database:
         self._has_let_go = self._forks = False
         self._writes = self._commits = self._keeps_turn = False
         self._looked_at = -LOOK_SECONDS
-        self.has_happened = False  # the transaction that was begun last
+        self.has_happened = False  # of the latest transaction
         self._connection: apsw.Connection | None = None
         self.execute: Callable[..., apsw.Cursor]
         with opening:
@@ -117,8 +117,8 @@ class Database:
     # ---- opening
 
     def _open_first(self) -> None:
-        """Connect; what is missing of a new store is made in the turn, so that of two who begin one waits."""
-        if self._turn.is_mine:  # to give it back would give away that of the call
+        """Connect. Creates a missing schema under the write lock; a second process waits."""
+        if self._turn.is_mine:  # releasing it would release that of the outer call
             raise CallInProgress("the store was opened once more from inside a call on it")
         with AtEnd(self._coordination.give, TURN) as again, again:
             try:
@@ -175,7 +175,7 @@ class Database:
         return self._connect(CHECKPOINT_CACHE_KIB)
 
     def _create(self, connection: apsw.Connection) -> None:
-        # In a rollback journal still, and synced: see opening.py.
+        # Still in a rollback journal, and synced: see opening.py.
         patiently(connection, "PRAGMA synchronous = FULL")
         patiently(connection, "BEGIN EXCLUSIVE")
         try:
@@ -267,13 +267,13 @@ class Database:
         return connection
 
     def commit(self, changed: Collection[int] = (), *, reserves: bool = False) -> int:
-        """End the transaction: all of it has happened, and others learn that these slots, from 0 on, changed.
+        """Commit the transaction, and announce that these slots, from 0 on, changed.
 
         Args:
-            reserves: it reserves numbers, none of which may be given away before it is on disk.
-        Returns: what `sync` is asked for.
+            reserves: it reserves numbers, and none of them may be used before the commit is on disk.
+        Returns: a ticket for `sync`.
 
-        Raises: SQLite's own errors, and `abort` is to follow: it raises ours.
+        Raises: SQLite's own errors. `abort` must follow, and raises ours.
         """
         connection, shared, ticket = self._connection, self._coordination, 0
         assert connection is not None
@@ -298,9 +298,9 @@ class Database:
         return ticket
 
     def abort(self, error: BaseException) -> None:
-        """End the transaction because of this error: nothing of it has happened, unless it had been committed before.
+        """Roll the transaction back because of this error, unless it had been committed before.
 
-        Harmless when repeated. Raises: StoreFull, StoreDamaged, StoreError, where the error is SQLite's and about the
+        Harmless when repeated. Raises: StoreFull, StoreDamaged, StoreError, if the error is SQLite's and about the
         file.
         """
         if self.is_inside and self._refusal is None:  # in a child made by fork what is open here is the parent's
@@ -324,29 +324,29 @@ class Database:
                 self.log.take_back()
             if not self._keeps_turn:
                 self._coordination.give(TURN)
-            elif self._coordination.words[UNANNOUNCED]:  # as `give` does: the next commit will clear it
+            elif self._coordination.words[UNANNOUNCED]:  # as in `give`: the next commit would clear it
                 self._coordination.announce_lost()
         self._commits = False
         self._in_use.release()
 
     def keep_turn(self) -> bool:
-        """Take the turn, if it is free, for all transactions until `give_turn`, which must follow; whether it was."""
+        """Take the turn for all transactions until `give_turn`, which must follow. Returns whether it was free."""
         if self._refusal is not None or self._turn._is_owned():
             return False
         self._keeps_turn = True
         return self._coordination.try_take(TURN)
 
     def give_turn(self) -> None:
-        """Give back what `keep_turn` took. Harmless when repeated, and when it took nothing."""
+        """End `keep_turn`. Harmless when repeated, and when it did not take the turn."""
         if self._keeps_turn:
             self._coordination.give(TURN)
             self._keeps_turn = False
 
     def make_room(self, *, feeds: bool) -> None:
-        """Inside a writing transaction that has done nothing yet: what can be done on a full disk for it to succeed.
+        """Make room on a full disk for a writing transaction that has done nothing yet.
 
         Args:
-            feeds: it brings more into the file, and is not to use what others need to get something out of it.
+            feeds: it adds data, and must leave the room that others need for getting messages out.
         Raises: as `begin`.
         """
         assert self._connection is not None
@@ -357,12 +357,12 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Do what the block does as one transaction: all of it, or with an exception nothing. Raises as `begin`."""
+        """Run the block as one transaction: completely, or not at all if it raises. Raises: as `begin`."""
         yield from self._block(writes=True)
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Do what the block does on one state of the database. Raises as `begin`."""
+        """Run the block on one state of the database. Raises: as `begin`."""
         yield from self._block(writes=False)
 
     def _block(self, *, writes: bool) -> Iterator[None]:
@@ -381,7 +381,7 @@ class Database:
         try:
             connection.execute("ROLLBACK")
         except apsw.Error:
-            # To close it rolls back as well; the next call connects again.
+            # Closing it rolls back as well; the next call connects again.
             self._disconnect()
 
     def _raise_ours(self, error: BaseException) -> None:
@@ -390,7 +390,7 @@ class Database:
             raise ours from error
 
     def refuse_lost(self) -> None:
-        """Raise StoreError if only a process that opens the store anew can use it: it was replaced, a sync failed."""
+        """Raise StoreError if only a process that opens the store anew can use it: replaced, or a sync failed."""
         with self._in_use:
             if self._refusal is None:
                 self._refuse_replaced()
@@ -404,19 +404,19 @@ class Database:
         self._coordination.refuse_removed()
 
     def _refuse_unusable(self) -> None:
-        assert self._refusal is not None, "who asks has looked"
+        assert self._refusal is not None, "the caller has checked"
         raise forked(self._name) if self._refusal is ForkedConnection else self._refusal(f"{self.path} was closed")
 
     # ---- durability
 
     def sync(self, ticket: int) -> None:
-        """Return when this commit, and with it all before it of any process, is on disk.
+        """Return when this commit, and all before it of any process, are on disk.
 
-        To be called outside the caller's lock and outside a transaction: others are to go on meanwhile.
+        Call it outside the caller's lock and outside a transaction, so that others can go on meanwhile.
 
         Args:
-            ticket: what `commit` returned.
-        Raises: StoreError, if a sync failed, now or earlier: what is on disk is unknown then.
+            ticket: from `commit`.
+        Raises: StoreError, if a sync failed, now or earlier: the contents of the disk are unknown then.
         """
         if self._refusal is not None:
             self._refuse_unusable()
@@ -428,7 +428,7 @@ class Database:
 
     @property
     def may_have_lost(self) -> bool:
-        """Whether what was not synced may be missing: nobody noted that the file was open since it was copied here."""
+        """Whether unsynced changes may be missing: the sidecar is new, so the file may have been copied here."""
         return self._coordination.is_new
 
     def tidy_log(self) -> None:
@@ -444,20 +444,20 @@ class Database:
 
     @property
     def shared(self) -> Coordination:
-        """What its processes share. Raises: as `begin`, where it cannot be used."""
+        """The state that its processes share. Raises: as `begin`, if it cannot be used."""
         if self._refusal is not None:
             self._refuse_unusable()
         return self._coordination
 
     @property
     def is_reservation_open(self) -> bool:
-        """Inside `writing`: whether numbers that are drawn now may be of a reservation that is not on disk yet."""
+        """Inside `writing`: whether numbers drawn now may belong to a reservation that is not on disk yet."""
         return self._coordination.is_reservation_open
 
     def seen(self, slot: int) -> int:
-        """A number that is another one once something of this slot was changed, by any process.
+        """A number that differs after any process has changed something of this slot.
 
-        Cheap, without a system call. Slots are folded into 1,024, so that it may also differ without a change of this
+        Reading it costs no system call. Slots are folded into 1,024, so it may also differ without a change of this
         one. To wait for a change: see `bell.py`.
         """
         if self._refusal is not None:
@@ -465,13 +465,13 @@ class Database:
         return self._coordination.seen(slot)
 
     def expect(self, slot: int) -> int:
-        """Inside `writing`: be woken by the next change of this slot; what `seen` says before it."""
+        """Inside `writing`: be woken by the next change of this slot. Returns the value of `seen` before it."""
         self.shared.bell.expect(slot)
         return self.shared.seen(slot)
 
     @property
     def bell(self) -> SharedBell:
-        """What wakes those who wait for a change, in all processes; not to be used after `close`."""
+        """The bell for calls that wait for a change, in all processes; not to be used after `close`."""
         return self.shared.bell
 
     @property
@@ -488,22 +488,22 @@ class Database:
     # ---- owners
 
     def hold_owner(self, number: int) -> bool:
-        """Live as that owner (0 to 2**61) until `release_owner`, `close`, or death; False: that owner lives already."""
+        """Live under that number, 0 to 2**61, until `release_owner`, `close` or death. False: it is taken."""
         if held := self.shared.hold_owner(number):
             self._owners.add(number)
         return held
 
     def release_owner(self, number: int) -> None:
-        """Be dead as that owner."""
+        """End what `hold_owner` began."""
         self.shared.release_owner(number)
         self._owners.discard(number)
 
     def is_alive(self, number: int) -> bool:
-        """Whether that owner lives, here or in another process; asked of the operating system, no clock in it."""
+        """Whether a process holds that number, this one or another. The operating system says so, not a clock."""
         return self.shared.is_alive(number)
 
     def process_of(self, number: int) -> int | None:
-        """The id of the process that lives as that owner; None if none does, or it is not known here."""
+        """The id of the process that holds that number; None if none does, or its id is not known here."""
         return self.shared.process_of(number)
 
     def any_owner_alive(self) -> bool:
@@ -518,13 +518,13 @@ class Database:
         return self._refusal is not None
 
     def again(self) -> Database:
-        """The same file, opened once more: for a long reading transaction beside those of this one."""
+        """Open the same file once more, for a long reading transaction beside those of this one."""
         if self._refusal is not None:
             self._refuse_unusable()
         return Database(self.path, schema=self._schema, version=self._ladder)
 
     def close(self) -> None:
-        """Close the files and let this object's owners die; a second call does nothing."""
+        """Close the files and release this object's owner numbers. Harmless when repeated."""
         if self._refusal is ForkedConnection or self._has_let_go:
             return
         with opening, self._in_use:
@@ -535,7 +535,7 @@ class Database:
                 self._let_go()
 
     def _let_go(self) -> None:
-        """May be repeated, until it has come to its end."""
+        """May be repeated until it has finished."""
         if self._has_let_go:
             return
         self.log.close()
@@ -567,18 +567,18 @@ class Database:
             self._disconnect()
 
     def after_fork(self) -> None:
-        """Go on, in the parent; the next call connects. Harmless when repeated, or if `before_fork` was interrupted."""
+        """In the parent: continue; the next call connects. Harmless when repeated, or after an interruption."""
         self.log.after_fork()
         if self._forks:
             self._forks = False
-            with contextlib.suppress(RuntimeError):  # an exception came while it was waited for
+            with contextlib.suppress(RuntimeError):  # an exception came during the wait for it
                 self._in_use.release()
 
     def after_fork_in_child(self) -> None:
-        """Refuse every call from now on."""
+        """In the child: refuse every call from now on."""
         if self._refusal is not ForkedConnection and self._connection is not None:
             inherited.add(self.path)
-            # To close it, also at the end of the process, would touch the parent's files: it is kept for ever.
+            # Closing it, even at the end of the process, would touch the parent's files: it is kept forever.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
         self._refusal = ForkedConnection
         self.log.close_files()

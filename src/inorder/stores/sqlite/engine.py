@@ -21,7 +21,7 @@ class SqliteEngine:
     """See `sql.engine.Engine`.
 
     Args:
-        seen: what calls of this process that wait have seen of the queues.
+        seen: the states of queues that waiting calls of this process have seen.
     """
 
     def __init__(self, database: Database, seen: WaitedQueues) -> None:

@@ -1,4 +1,4 @@
-"""What SQLite reports, in the words of our errors."""
+"""Translates SQLite's errors into ours."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .files import FULL, opening_error
 
 HEADER_LENGTH = 100  # bytes at the beginning of a file
 
-# Someone else has a lock, or is recovering the log: it passes, however long it takes.
+# Another process has a lock, or is recovering the log. That will end, however long it takes.
 PASSING = (apsw.BusyError, apsw.LockedError, apsw.ProtocolError)
 
 
@@ -34,7 +34,7 @@ def is_full(error: apsw.Error, connection: apsw.Connection | None) -> bool:
 
 
 def patiently(connection: apsw.Connection, statement: str) -> apsw.Cursor:
-    """Execute a statement as soon as nothing is in its way any more."""
+    """Execute a statement as soon as nothing blocks it any more."""
     while True:
         try:
             return connection.execute(statement)
@@ -44,7 +44,7 @@ def patiently(connection: apsw.Connection, statement: str) -> apsw.Cursor:
 
 @contextmanager
 def told_as_ours(path: Path) -> Iterator[None]:
-    """Raise the error that `store_error` makes of one, and ours of an OSError; others go through as they are."""
+    """Raise `store_error` for SQLite's errors, and ours for an OSError; other exceptions pass unchanged."""
     try:
         yield
     except OSError as error:
@@ -57,7 +57,7 @@ def told_as_ours(path: Path) -> Iterator[None]:
 
 
 def store_error(path: Path, error: BaseException, connection: apsw.Connection | None = None) -> StoreError | None:
-    """The error to raise instead of one that a statement raised; None: it goes on as it is, such as a wrong statement.
+    """Return the error to raise for one of a statement; None: it is not translated, such as a wrong statement.
 
     Callers' values were checked before, so a failing constraint, a text that cannot be decoded, and a number that no
     column can hold come from rows that nobody wrote.
@@ -72,9 +72,9 @@ def store_error(path: Path, error: BaseException, connection: apsw.Connection | 
         case apsw.CorruptError() | apsw.NotADBError():
             return StoreDamaged(f"{path} is damaged: {_torn(path) or error}. Restore it from a backup.", path=str(path))
         case apsw.ConstraintError() | apsw.MismatchError() | UnicodeDecodeError() | OverflowError():
-            return damaged(str(path), f"what is in it contradicts itself ({error})", path=str(path))
+            return damaged(str(path), f"its contents contradict each other ({error})", path=str(path))
         case apsw.SQLError() if any(one in str(error) for one in ("overflow", "malformed JSON")):  # sums, descriptors
-            return damaged(str(path), f"what is in it contradicts itself ({error})", path=str(path))
+            return damaged(str(path), f"its contents contradict each other ({error})", path=str(path))
         case apsw.ReadOnlyError():
             return StoreError(f"{path} cannot be written any more: {error}", path=str(path))
         case apsw.CantOpenError() | apsw.PermissionsError():
@@ -86,9 +86,11 @@ def store_error(path: Path, error: BaseException, connection: apsw.Connection | 
 
 
 def _torn(path: Path) -> str:
-    """In words, that a file is shorter than its header says: it was cut, or copied while it was written; else ""."""
+    """Say in words that a file is shorter than its header says, because it was cut, or copied while it was written;
+    else "".
+    """
     try:
-        # Not by `open`: to close a file again drops all locks that the process has on it. SQLite takes care of that.
+        # Not by `open`: closing a file drops all locks that the process has on it. SQLite avoids that.
         with contextlib.closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
             header = connection.read("main", 0, 0, HEADER_LENGTH)[1]
         found = path.stat().st_size

@@ -1,4 +1,4 @@
-"""What the system says of the files of a store: which one is at a path, whether it has room, why it fails to open."""
+"""Facts about the files of a store: which file is at a path, whether it has room, why it cannot be opened."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ REMEDIES: Final = {
 
 
 def allocate(descriptor: int, start: int, length: int) -> None:
-    """Make a file longer, so that what is added has its place on the disk."""
+    """Make a file longer, and allocate the added bytes on the disk."""
     if hasattr(os, "posix_fallocate"):
         try:
             os.posix_fallocate(descriptor, start, length)
-        except OSError as error:  # not every file system knows it; on a full disk the writes fail as well
+        except OSError as error:  # not every file system supports it; on a full disk the writes fail as well
             if error.errno is None:  # a time-out of the caller's
                 raise
         else:
@@ -41,9 +41,9 @@ def identity_of(path: str | Path) -> tuple[int, int] | None:
 
 
 def replaced(path: Path) -> StoreError:
-    """What to raise when another file is at the path of the database, or none."""
+    """Return the error for another file, or none, at the path of the database."""
     return StoreError(
-        f"{path} was deleted or replaced while it was open. What is at this path now was not touched; close the store "
+        f"{path} was deleted or replaced while it was open. The file now at this path was not touched; close the store "
         "and open it again.",
         path=str(path),
         must_reopen=True,
@@ -51,7 +51,7 @@ def replaced(path: Path) -> StoreError:
 
 
 def opening_error(path: Path, error: OSError, act: str = "opened") -> StoreError:
-    """What to raise for a file of the store that the system would not open, lock or write."""
+    """Return the error for a file of the store that the system refused to open, lock or write."""
     if error.errno is None:  # a time-out of the caller's
         raise error
     if error.errno in FULL:

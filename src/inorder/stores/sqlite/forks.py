@@ -1,4 +1,4 @@
-"""What is done around a fork for all databases that this process has open; `database.py` says why."""
+"""Handles forks for all databases that this process has open; `database.py` says why."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .coordination import forget_all
 
 
 class Forking(Protocol):
-    """A database that is open."""
+    """An open database."""
 
     def before_fork(self) -> None:
         """Waits for the transactions of other threads, and closes the connections."""
 
     def after_fork(self) -> None:
-        """Goes on, in the parent. Harmless when repeated."""
+        """Continues, in the parent. Harmless when repeated."""
 
     def after_fork_in_child(self) -> None:
         """Refuses every call from now on. Harmless when repeated."""
@@ -27,11 +27,11 @@ class Forking(Protocol):
 
 opening = Lock()  # held while a database is opened or closed, and while the process forks
 databases: weakref.WeakSet[Forking] = weakref.WeakSet()
-inherited: set[Path] = set()  # in a forked child: files with a connection that could not be closed before
+inherited: set[Path] = set()  # in a forked child: files whose connection could not be closed before
 _forking: list[Forking] = []
 
 
-# An exception from outside that comes into one of these is reported by Python, which forks all the same.
+# If an exception from outside comes in one of these, Python reports it and forks nevertheless.
 
 
 def _before_fork() -> None:
@@ -63,7 +63,7 @@ def _end_fork(end: Callable[[Forking], None]) -> None:
         finally:
             try:  # noqa: SIM105 - `suppress` is not written in C
                 opening.release()
-            except RuntimeError:  # an exception came while it was waited for
+            except RuntimeError:  # an exception came during the wait for it
                 pass
             _forking.clear()
 

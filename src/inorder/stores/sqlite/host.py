@@ -1,4 +1,4 @@
-"""What a process with a store in a file is to others: an owner with a lock; it notices changes, and syncs."""
+"""The host of a store in a file: it holds an owner lock, notices changes by others, and syncs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SqliteHost:
     """See `backend.Host`.
 
     Args:
-        keeps_log: the log is never copied into the file; for tests of what a loss of power leaves.
+        keeps_log: never copy the log into the file; for tests of the state after a loss of power.
     """
 
     def __init__(self, database: Database, backend: SqlBackend, *, keeps_log: bool) -> None:
@@ -48,7 +48,7 @@ class SqliteHost:
         return self.database.is_closed
 
     def own(self, process: int) -> bool:
-        self._backend.look_for_leftovers()  # processes that were here before may have left some
+        self._backend.look_for_leftovers()  # earlier processes may have left some
         return self.database.hold_owner(process)
 
     def disown(self, process: int) -> None:
@@ -107,16 +107,16 @@ class SqliteHost:
         try:
             if self._backend.has_leftovers:
                 self._sweep(step)
-        except InorderError:  # the verb has happened, and must return: after an error the caller would repeat it
-            log.exception("contents of messages that are gone could not be removed; a later call will")
+        except InorderError:  # the operation has happened and must return: after an error the caller would repeat it
+            log.exception("contents of deleted messages could not be removed; a later call will remove them")
         try:
             if self.database.log.is_long and not self._keeps_log:
                 self.database.tidy_log()
         except InorderError:  # as above
-            log.exception("the log could not be copied into the database; it grows until it can be")
+            log.exception("the log could not be copied into the database; it grows until that succeeds")
 
     def _sweep(self, step: Callable[[Callable[[], object]], None]) -> None:
-        """The contents of a large unit that was settled go a step at a time, so that others come between."""
+        """Deletes the contents of a large settled unit in steps, so that others can work in between."""
         with contextlib.suppress(LockTaken), self._sweeping:  # one thread does it
             while self._backend.has_leftovers:
                 if points.reached:
@@ -127,7 +127,7 @@ class SqliteHost:
         every = parts()
         if part is None:
             return [], len(every)
-        with contextlib.closing(self.database.again()) as database:  # a part may take long: others go on meanwhile
+        with contextlib.closing(self.database.again()) as database:  # a part may take long; others go on meanwhile
             return every[part](SqliteSource(database)), len(every)
 
     def backup(
@@ -142,7 +142,7 @@ class SqliteHost:
 
 
 def _boot() -> str:
-    """Names the run of this machine; empty where the machine does not say."""
+    """Returns an id of this machine's present boot; empty if the machine does not provide one."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:

@@ -1,9 +1,9 @@
-"""The write-ahead log of a store: brought to disk for all who wait, and kept short.
+"""The write-ahead log of a store: syncs it for all waiting calls, and keeps it short.
 
 **Sync.** SQLite commits without a sync (`synchronous=NORMAL`); a commit is on disk once the log's file has been synced
 after it. A thread that needs that names its commit's number, outside the turn. One of these threads becomes the leader,
-for all threads and processes: it reads the number of the last commit, syncs the file and publishes the number. All who
-waited find their commit covered and return without a sync of their own (`Coordination.sync`).
+for all threads and processes: it reads the number of the last commit, syncs the file and publishes the number. All
+that waited find their commit covered and return without a sync of their own (`Coordination.sync`).
 
 Why that covers every commit up to the number, wherever it is by then:
 
@@ -12,29 +12,28 @@ Why that covers every commit up to the number, wherever it is by then:
   the last process closed the old one). SQLite does that only when every frame of the log has been copied to the
   database, and a checkpoint says so only after syncing first the log and then the database (`synchronous` is not OFF,
   of any connection of ours). So it is on disk, in the database.
-* It was in a log that is gone: a fork had closed the connections of this process, and another one, which closed the
-  store as the last, copied the log in the same way and removed it. While a connection is open here SQLite removes no
-  log; then somebody else did, and what was in it is lost.
+* It was in a log that is gone: a fork had closed the connections of this process, and another process, the last to
+  close the store, copied the log in the same way and removed it. While a connection is open here SQLite removes no
+  log; if it is missing nevertheless, somebody else removed it, and its contents are lost.
 
-What a sync needs is opened with the store, so that a process which can open nothing more can still sync. What could not
-be opened is no sync that failed: nothing was lost, and the next one tries again.
+The files for a sync are opened with the store, so that a process which can open no more files can still sync. Failing
+to open them does not count as a failed sync: nothing was lost, and the next one tries again.
 
 A sync that failed is never repeated: the kernel reports the loss of pages once and then counts them as clean, so that a
-second sync would succeed without having written them. The store then promises nothing any more until all its
-processes have closed it and it is opened again, when SQLite reads from the files what is really there.
+second sync would succeed without having written them. The store then refuses everything until all its processes have
+closed it and it is opened again, when SQLite reads what is really in the files.
 
 **Tidy.** SQLite's own checkpoints run in the commit of some writer, which waits for them. Ours run on a second
-connection, by whichever process notices first that the log is long; the others pass by. First without the turn, while
-others write: nearly everything is copied then. Under constant load the writers are always some frames ahead, so that
-the log could never be restarted; so the rest is copied with the turn, when nobody can write.
+connection, in the process that first notices that the log is long. It first copies without the turn, while others
+write, which covers nearly everything. Under constant load the writers are always some frames ahead, so that the log
+could never be restarted; so the rest is copied with the turn, when nobody can write.
 
-**Room.** A log can only be copied if the database has room to grow by what is new in it, and a disk may be filled by
-anybody at any moment. So the log has a *reserve* in the sidecar, which is never shorter than the log is: it grows with
-it, a step at a time, and where it cannot grow the log is copied at once. When a write finds the disk full, the next
-turn of its verb begins by giving the reserve away: with it the log can be copied, whatever is new in it, and cut to
-nothing, which frees more than it took. The verb then does its work in the room that the reserve had. Before the turn is
-passed on, its log is copied and cut too, and the reserve is filled again. Nobody else can write in between, and take
-that room.
+**Room.** A log can only be copied if the database has room to grow by the new pages in it, and anybody may fill the
+disk at any moment. So the log has a *reserve* in the sidecar, which is never shorter than the log: it grows with the
+log in steps, and if it cannot grow, the log is copied at once. When a write finds the disk full, the operation is
+retried and first releases the reserve. With that room the log can be copied, whatever is new in it, and truncated,
+which frees more than it took. The operation then works in the room of the reserve. Before the turn is passed on, its
+log is copied and truncated too, and the reserve is filled again. Nobody else can write in between and take that room.
 """
 
 from __future__ import annotations
@@ -60,11 +59,11 @@ if sys.platform == "darwin":
 
 LONG_PAGES = 4_000  # 16 MB
 STEP_PAGES = 256  # by which the reserve follows the log
-FRAME_BYTES = 4_096 + 24  # a page in the log, and what stands in front of it
-RESERVE_BYTES = 1 << 20  # beside what is as long as the log
-CLOSED_BYTES = RESERVE_BYTES + STEP_PAGES * FRAME_BYTES  # kept by a closed store: its next opening needs no more
+FRAME_BYTES = 4_096 + 24  # a page in the log, and its header
+RESERVE_BYTES = 1 << 20  # in addition to the length of the log
+CLOSED_BYTES = RESERVE_BYTES + STEP_PAGES * FRAME_BYTES  # kept by a closed store: enough for its next opening
 RESERVE_BYTES_MAX = RESERVE_BYTES + (LONG_PAGES + STEP_PAGES) * FRAME_BYTES  # kept when the log is short again
-READERS_MS = 50  # how long to wait for readers before the log is cut
+READERS_MS = 50  # how long to wait for readers before the log is truncated
 
 
 class Log:
@@ -72,13 +71,13 @@ class Log:
 
     Args:
         path: the database's file.
-        coordination: what its processes share.
+        coordination: the state shared by its processes.
         connect: makes a connection for checkpoints.
 
     Attributes:
-        connected: 0 while this process has no connection to the database, and else a number that its log is found by:
-            SQLite removes no log meanwhile. With a new one the next sync looks whether the log is still there.
-        is_sought: `find_file` is to be called before anything is written.
+        connected: 0 while this process has no connection to the database; else a number for the period in which SQLite
+            removes no log. When it changes, the next sync checks whether the log still exists.
+        is_sought: call `find_file` before anything is written.
         is_long: `tidy` has something to do.
     """
 
@@ -88,7 +87,7 @@ class Log:
         self._coordination = coordination
         self._descriptor: int | None = None
         self._folder: int | None = None
-        self._has_name = self.is_sought = False  # it has a name on the disk, too
+        self._has_name = self.is_sought = False  # its name is on disk, too
         self.next_number = itertools.count(1).__next__
         self.connected = self._found_in = 0
         self._file_in_use = Lock()
@@ -103,7 +102,7 @@ class Log:
     # ---- sync
 
     def sync_file(self) -> None:
-        """Bring to disk what is in the log; for `Coordination.sync`.
+        """Sync the log; for `Coordination.sync`.
 
         Raises: StoreError, if a sync failed, now or earlier, or the log could not be opened.
         """
@@ -126,33 +125,34 @@ class Log:
                 must_reopen=True,
             ) from error
 
-        if words[SYNC_FAILED]:  # of another, meanwhile: the kernel has reported it there
+        if words[SYNC_FAILED]:  # in another process meanwhile: the kernel has reported it there
             raise self._failed()
 
     def refuse_failed(self) -> None:
-        """Raise StoreError if a sync has failed, of any process."""
+        """Raise StoreError if a sync of any process has failed."""
         if self._coordination.words[SYNC_FAILED]:
             raise self._failed()
 
     def _failed(self) -> StoreError:
         return StoreError(
             f"{self._database}: an earlier sync to disk failed, and what the disk holds is unknown. Close the "
-            "store in all processes, see to the disk, and open it again.",
+            "store in all processes, check the disk, and open it again.",
             path=str(self._database),
             must_reopen=True,
         )
 
     def _have_file(self) -> None:
-        """Have a descriptor of the log as it is now, and its name on disk.
+        """Return a descriptor of the present log, whose name is on disk.
 
-        None, the log was copied, synced and removed while this process had no connection.
+        None: the log was copied, synced and removed while this process had no connection.
 
-        Raises: OSError, its name could not be synced, or somebody else has removed it; StoreError, it cannot be opened.
+        Raises: OSError, if its name could not be synced, or somebody else has removed it; StoreError, if it cannot be
+        opened.
         """
         connected = self.connected
         self._find_file()
         if self._descriptor is None and self.connected:
-            self._find_file()  # another thread has connected just now, which makes the log
+            self._find_file()  # another thread has just connected, which creates the log
         if None not in (self._folder, self._descriptor):
             if not self._has_name:
                 assert self._folder is not None
@@ -163,16 +163,16 @@ class Log:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
 
     def find_file(self) -> None:
-        """Open what a sync needs, while nothing has been written yet that must be synced.
+        """Open the files for a sync, before anything is written that must be synced.
 
-        Raises: StoreError, it cannot be opened.
+        Raises: StoreError, if they cannot be opened.
         """
         with self._file_in_use:
             self._find_file()
         self.is_sought = False
 
     def _find_file(self) -> None:
-        """It may have been replaced while this process had no connection."""
+        """Open the log, which may have been replaced while this process had no connection."""
         if self._folder is None:
             self._folder = self._open(self._path.parent, os.O_RDONLY)
         if self._descriptor is None or not os.fstat(self._descriptor).st_nlink:
@@ -196,7 +196,7 @@ class Log:
             os.close(descriptor)
 
     def close_files(self) -> None:
-        """Close what a sync needs. May be repeated."""
+        """Close the files for a sync. May be repeated."""
         self._close_file()
         if self._folder is not None:
             folder, self._folder = self._folder, None
@@ -205,7 +205,7 @@ class Log:
     # ---- tidy
 
     def note_length(self, connection: apsw.Connection, name: str, pages: int) -> int:
-        """Note how long the log is after a commit of this process; for SQLite, which calls it there, in the turn."""
+        """Record the length of the log after a commit of this process; SQLite calls it, in the turn."""
         if pages <= self._pages:  # SQLite has restarted it
             self._tidy_at, self._step_at = LONG_PAGES, 0
         self._pages = pages
@@ -214,7 +214,7 @@ class Log:
         return apsw.SQLITE_OK
 
     def follow(self, connection: apsw.Connection) -> None:
-        """In the turn, when the log has grown by a step: the reserve grows, too, and what one transaction may add."""
+        """In the turn, when the log has grown by a step: extend the reserve and the limit of one transaction."""
         self.has_grown = False
         self._step_at = (self._pages // STEP_PAGES + 1) * STEP_PAGES
         length = RESERVE_BYTES + self._step_at * FRAME_BYTES
@@ -226,7 +226,7 @@ class Log:
                     self._tidy_at = min(self._tidy_at, self._pages)
             self._limit_growth(connection, free_bytes(self._database.parent))
         except apsw.Error:
-            self._tidy_at = min(self._tidy_at, self._pages)  # `tidy` says what is the matter
+            self._tidy_at = min(self._tidy_at, self._pages)  # `tidy` will report the problem
         self.is_long = self._pages >= self._tidy_at
 
     def tidy(self) -> None:
@@ -241,12 +241,12 @@ class Log:
             if not shared.try_take(TIDYING):
                 return
             self.is_long = False
-            self._tidy_at = self._pages + LONG_PAGES // 4  # if it fails: not again at each commit
+            self._tidy_at = self._pages + LONG_PAGES // 4  # if it fails, not again at each commit
             if points.reached:
                 points.reached("checkpoint")
             with told_as_ours(self._database):
                 rest = self._tidy()
-        # What a reader still needs of the log keeps it from being copied whole: not again at each commit, then.
+        # A reader that still needs the log keeps it from being copied whole: then not again at each commit.
         self._tidy_at = self._pages + LONG_PAGES // 4 if rest else LONG_PAGES
 
     def _tidy(self) -> int:
@@ -263,7 +263,7 @@ class Log:
             return act()
 
     def _checkpoint(self, mode: int = apsw.SQLITE_CHECKPOINT_PASSIVE) -> int:
-        """Copy what can be copied; how many pages are left. Waits for nobody, unless the mode does."""
+        """Copy what can be copied, and return how many pages are left. Waits for nobody, unless the mode does."""
         with self._checkpointing:
             if self._connection is None:
                 self._connection = self._connect()
@@ -271,42 +271,42 @@ class Log:
             try:
                 length, copied = self._connection.wal_checkpoint("main", mode)
             except PASSING:
-                return 1  # another program, perhaps a shell, is doing so, or reads
+                return 1  # another program, perhaps a shell, is doing that, or reads
         return length - copied
 
     # ---- room, in the turn
 
     def make_room(self, connection: apsw.Connection, *, feeds: bool) -> None:
-        """Give the reserve away, copy the log and cut it; `take_back` must follow before the turn is passed on.
+        """Release the reserve, copy the log and truncate it; `take_back` must follow before the turn is passed on.
 
         Args:
-            connection: the one that is going to write, outside a transaction.
-            feeds: what it writes is to stay: only what the reserve does not need is for it.
+            connection: the one that will write, outside a transaction.
+            feeds: it adds data, and may use only room that the reserve does not need.
         """
         self.lend()
         self._checkpoint(apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        # Asked by trying: of a user's share of the disk, `free_bytes` says nothing.
+        # Found by trying, because `free_bytes` does not know a user's quota.
         has_more = self._coordination.reserve(2 * RESERVE_BYTES, 2 * RESERVE_BYTES)
         self._coordination.reserve(0, 0)
         least = 0 if feeds else RESERVE_BYTES
         self._limit_growth(connection, free_bytes(self._database.parent) - RESERVE_BYTES if has_more else least)
 
     def lend(self) -> None:
-        """Give the reserve away, until `take_back`."""
+        """Release the reserve until `take_back`."""
         self.is_lent = True
         self._coordination.reserve(0, 0)
 
     def take_back(self) -> None:
-        """Copy and cut what was written in the room of the reserve, and have the reserve again."""
+        """Copy and truncate what was written in the room of the reserve, and fill the reserve again."""
         self.is_lent, self._step_at = False, 0
         try:
             self._checkpoint(apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except apsw.Error:
-            self.is_long = True  # `tidy` tries again, and says what is the matter
+            self.is_long = True  # `tidy` tries again, and reports the problem
         self.have_reserve()
 
     def have_reserve(self) -> bool:
-        """Have the reserve of a short log, or what somebody else has left of it; whether it is all."""
+        """Fill the reserve of a short log as far as there is room. Returns whether it is complete."""
         length = RESERVE_BYTES
         while not self._coordination.reserve(length, length):
             length //= 2
@@ -321,7 +321,7 @@ class Log:
 
     @staticmethod
     def _limit_growth(connection: apsw.Connection, room: int) -> None:
-        """One transaction is refused if the database could not be given its pages too, once they are in the log."""
+        """Limit a transaction to what the database has room for once its pages are in the log."""
         pages = connection.pragma("page_count")
         assert isinstance(pages, int)
         connection.pragma("max_page_count", pages + max(0, room) // 2 // FRAME_BYTES)
@@ -329,7 +329,7 @@ class Log:
     # ---- closing, and forks
 
     def close(self) -> None:
-        """Close what this process has open of the log, after its users have finished; the last one cuts the reserve.
+        """Close the log in this process after its users have finished; the last process shortens the reserve.
 
         Harmless when repeated, also when the sidecar has been closed since.
         """
@@ -342,7 +342,7 @@ class Log:
         self._is_closed = True
 
     def _cut(self) -> None:
-        """Does so if the turn is free; a process that has the turn sees to the reserve."""
+        """Shorten the reserve if the turn is free; otherwise the process that has the turn takes care of it."""
         shared = self._coordination
         if shared.has(TURN):
             return
@@ -371,14 +371,14 @@ class Log:
 
 
 def free_bytes(folder: Path) -> int:
-    """How much this user can still write on the disk of a folder, as far as that is known."""
+    """Return how much this user can still write on a folder's disk, as far as that is known."""
     try:
         found = os.statvfs(folder)
     except OSError as error:
         if error.errno is None:  # a time-out of the caller's
             raise
         return 1 << 62
-    if not found.f_blocks:  # the file system does not say
+    if not found.f_blocks:  # the file system does not report it
         return 1 << 62
     return (found.f_bavail if os.geteuid() else found.f_bfree) * found.f_frsize
 
@@ -386,14 +386,14 @@ def free_bytes(folder: Path) -> int:
 if sys.platform == "darwin":
 
     def sync_data(descriptor: int) -> None:
-        """Bring what was written to a file to disk. Raises: OSError."""
+        """Sync a file's data. Raises: OSError."""
         fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)  # fsync leaves it in the drive's cache there
 else:
     sync_data: Callable[[int], None] = os.fdatasync
 
 
 def sync_folder(path: Path) -> None:
-    """Bring the names in a folder to disk. Raises: OSError."""
+    """Sync the names in a folder. Raises: OSError."""
     folder = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(folder)

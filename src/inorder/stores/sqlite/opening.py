@@ -1,8 +1,8 @@
-"""What may be opened as a store: checked before anything is written, in the file or beside it.
+"""Checks whether a path can be opened as a store, before anything is written to the file or beside it.
 
-A path is refused with an error that names it and the remedy. A file counts as a store if SQLite's header in it carries
-our application id: a new store is written with its id in one transaction of the rollback journal, so that no crash
-leaves a file that has content but no id.
+A path is refused with an error that names it and the remedy. A file counts as a store if SQLite's header in it has our
+application id. A new store is written with its id in one transaction of the rollback journal, so no crash leaves a file
+with content but no id.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SIDECAR: Final = "-lock"
 BESIDE: Final = (SIDECAR, "-wal", "-shm", "-journal")
 LONGEST_BESIDE: Final = max(BESIDE, key=len)
 OBJECTS: Final = "SELECT type, name, tbl_name, coalesce(sql, ''), rootpage FROM sqlite_schema"
-# Figures for the planner, which ANALYZE makes: tables of these names and texts, and nothing else of such a name.
+# The tables in which ANALYZE stores figures for the planner, with their texts; other objects of such names are refused.
 FIGURES: Final = frozenset(
     ("table", name, name, f"CREATE TABLE {name}({columns})")
     for name, columns in {
@@ -42,7 +42,7 @@ FIGURES: Final = frozenset(
 MAGIC: Final = b"SQLite format 3\x00"
 MOUNTS: Final = Path("/proc/mounts")
 
-# Several hosts can mount these, and the processes of two hosts share neither memory nor, reliably, locks.
+# Several hosts can mount these. Processes on two hosts share no memory and, reliably, no locks.
 NETWORK_FILE_SYSTEMS: Final = frozenset(
     "9p afs beegfs ceph cifs coda fuse.ceph fuse.ceph-fuse fuse.glusterfs fuse.juicefs fuse.rclone fuse.s3fs "
     "fuse.sshfs gfs2 glusterfs gpfs lustre ncpfs nfs nfs4 ocfs2 orangefs smb2 smb3 smbfs".split()
@@ -51,34 +51,34 @@ MODE_OF_NEW: Final = 0o600
 
 
 def resolved(path: str | os.PathLike[str]) -> Path:
-    """The path of a store with all links resolved.
+    """Return the path of a store with all links resolved.
 
-    Raises: StoreError, its links lead in a circle, or it is too long for the names of the files beside it.
+    Raises: StoreError, if its links form a circle, or it is too long for the names of the files beside it.
     """
     try:
         found = Path(path).resolve()
         for name in (found, f"{found}{LONGEST_BESIDE}"):
             with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
                 os.stat(name)  # noqa: PTH116 - of a text
-    except RuntimeError:  # Python 3.13 leaves such a path to the system
-        raise StoreError(f"{path} cannot be opened: its links lead in a circle", path=os.fspath(path)) from None
+    except RuntimeError:  # Python 3.13 leaves this error to the system
+        raise StoreError(f"{path} cannot be opened: its links form a circle", path=os.fspath(path)) from None
     except OSError as error:
         raise opening_error(Path(path), error) from error
     return found
 
 
 def refuse_unfit(path: Path) -> int | None:
-    """Raise if no store can be, or be made, at this path; nothing is written.
+    """Raise if a store can neither exist nor be created at this path; nothing is written.
 
     Args:
         path: the store's file, with all links resolved.
-    Returns: the version of its schema; None where that cannot be known yet: there is nothing, or a transaction in a
-        rollback journal was cut off, and the header may be of what has not happened.
+    Returns: the version of its schema; None if that cannot be known yet: there is no file, or a transaction in a
+    rollback journal was cut off, so that the header may not be valid.
     Raises: StoreError, for a path that cannot hold a store; StoreForeign, for a file that is something else.
     """
     folder = path.parent
     if not folder.is_dir():
-        raise StoreError(f"{path} cannot be opened: there is no folder {folder}. Make it first.", path=str(path))
+        raise StoreError(f"{path} cannot be opened: there is no folder {folder}. Create it first.", path=str(path))
     _refuse_mounted(path)
     if is_beside_any_store(path):
         raise StoreError(
@@ -98,8 +98,8 @@ def refuse_unfit(path: Path) -> int | None:
 def is_of_store(path: Path, store: Path) -> bool:
     """Whether a path leads, under any name, to a store's file or to one beside it, whether that exists or not.
 
-    Such a file is not even to be opened for reading by a process that has the store open: to close it again would drop
-    the locks of the process on it.
+    A process that has the store open must not open such a file even for reading: closing it would drop the locks of the
+    process on it.
     """
     own = [f"{os.path.realpath(store)}{suffix}" for suffix in ("", *BESIDE)]
     found = _identity_of(path)
@@ -107,12 +107,12 @@ def is_of_store(path: Path, store: Path) -> bool:
 
 
 def is_of_open_store(path: Path) -> bool:
-    """As `is_of_store`, of the stores that this process has open."""
+    """As `is_of_store`, for the stores that this process has open."""
     return any(is_of_store(path, Path(str(sidecar).removesuffix(SIDECAR))) for sidecar in attached())
 
 
 def is_of_any_store(path: Path) -> bool:
-    """As `is_of_store`, of a store that this process has open, or of any in whose folder the path lies."""
+    """As `is_of_store`, for the stores that this process has open and those in the path's folder."""
     return is_of_open_store(path) or is_beside_any_store(path) or _is_store(_followed(path))
 
 
@@ -125,12 +125,12 @@ def is_beside_any_store(path: Path) -> bool:
 def _identity_of(path: str | Path) -> tuple[int, int] | None:
     try:
         return identity_of(path)
-    except OSError:  # nothing can be there
+    except OSError:  # nothing can exist there
         return None
 
 
 def _followed(path: Path) -> str:
-    """What a link leads to. Links on the way to it do not matter: what is beside it is in the same folder."""
+    """Return the target of a link. Links on the way do not matter: the files beside the target are in its folder."""
     return os.path.realpath(path) if os.path.islink(path) else str(path)  # noqa: PTH114 - quicker, for each file
 
 
@@ -139,17 +139,17 @@ def _is_store(name: str) -> bool:
         if not stat.S_ISREG(os.lstat(name).st_mode):
             return False
         found = _header(Path(name))
-    except (OSError, StoreError):  # nothing is there, or nothing that this user can read
+    except (OSError, StoreError):  # there is no file, or this user cannot read it
         return False
     return found.startswith(MAGIC) and _application_id(found) == APPLICATION_ID
 
 
 def _refuse_strange_beside(path: Path) -> None:
-    """SQLite and we write to the files beside a store: none of them may lead to another one."""
+    """Refuse files beside a store that lead to other files, because SQLite and inorder write to them."""
     for beside in (Path(f"{path}{suffix}") for suffix in BESIDE):
         try:
             mode = beside.lstat().st_mode
-        except FileNotFoundError:  # also if another process, which closes the store, has just removed it
+        except FileNotFoundError:  # also if another process has just removed it by closing the store
             continue
         if not stat.S_ISREG(mode):
             raise StoreError(
@@ -168,7 +168,7 @@ def _version_in(path: Path) -> int | None:
     if not os.access(path, os.R_OK | os.W_OK):
         raise StoreError(
             f"{path} cannot be opened: this user cannot read and write it. Give this user those rights: "
-            "a reader writes, too, to record what it took.",
+            "a reader also writes, to record what it got.",
             path=str(path),
         )
     if status.st_nlink > 1:
@@ -184,14 +184,14 @@ def _version_of_ours(path: Path, length: int) -> int | None:
     found = _header(path) if length >= HEADER_LENGTH else b""
     if not found.startswith(MAGIC):
         raise StoreForeign(
-            f"{path} is not an inorder store, and no SQLite file either. It was left as it was: name another file.",
+            f"{path} is not an inorder store, and no SQLite file either. It was not changed: name another file.",
             path=str(path),
         )
     application_id = _application_id(found)
     if application_id != APPLICATION_ID:
         raise StoreForeign(
             f"{path} is an SQLite file of another program (application id {application_id:#x}, not "
-            f"{APPLICATION_ID:#x}). It was left as it was: name another file.",
+            f"{APPLICATION_ID:#x}). It was not changed: name another file.",
             path=str(path),
             application_id=application_id,
         )
@@ -211,21 +211,21 @@ def refuse_newer(path: Path, found: object, ladder: Ladder) -> None:
     if found > ladder.newest:
         raise StoreNewer(
             f"{path} was written by a newer release of inorder (schema version {found}; this release knows up to "
-            f"{ladder.newest}). It was left as it was: use that release, or another file.",
+            f"{ladder.newest}). It was not changed: use that release, or another file.",
             path=str(path),
             version=found,
         )
 
 
 def older(path: Path, found: object, ladder: Ladder) -> StoreOlder:
-    """The error for a file whose version is below ours, with the remedy."""
+    """Return the error for a file whose version is below ours, with the remedy."""
     assert isinstance(found, int), found
     can_upgrade = ladder.can_upgrade(found)
     remedy = (
         f"Upgrade it: inorder upgrade --store {path}. A backup is made first"
         if can_upgrade
-        else f"It is too old to be upgraded: the oldest version that can be is {ladder.oldest}. Take its messages off "
-        "with the release that made it"
+        else f"It is too old to upgrade: the oldest version that can be upgraded is {ladder.oldest}. Move its messages "
+        "to another store with the release that created it"
     )
     return StoreOlder(
         f"{path} was written by an older release of inorder (schema version {found}; this release needs "
@@ -237,27 +237,27 @@ def older(path: Path, found: object, ladder: Ladder) -> StoreOlder:
 
 
 def refuse_other_schema(path: Path, objects: Iterable[tuple[Any, ...]], schema: str) -> None:
-    """Raise StoreForeign if the file has a table, index, trigger or view that the schema does not make, or lacks one.
+    """Raise StoreForeign if the file has a table, index, trigger or view that the schema does not create, or lacks one.
 
-    A trigger that somebody has added would do its work in the middle of ours; of two tables on one page of the file,
-    one would write over the other.
+    An added trigger would run in the middle of our statements. If two tables began on one page of the file, one would
+    overwrite the other.
 
     Args:
-        objects: what OBJECTS gives.
-        schema: the statements that make what is to be there.
+        objects: the rows of OBJECTS.
+        schema: the statements that create the expected objects.
     """
     strange = _strange(schema, tuple(objects))
     if strange:
         named = [f"{kind} {name!r}" for kind, name in sorted(strange)]
         raise StoreForeign(
-            f"{path} is not a store as inorder makes it: {', '.join(named[:5])} is missing, was added or was "
-            "changed. It was left as it was: use a backup, or take away what was added.",
+            f"{path} is not a store as inorder creates it: {', '.join(named[:5])} is missing, was added or was "
+            "changed. It was not changed: use a backup, or remove what was added.",
             path=str(path),
             objects=sorted({name for _, name in strange}),
         )
 
 
-@functools.lru_cache(maxsize=8)  # a process that opens stores again and again compares no texts
+@functools.lru_cache(maxsize=8)  # a process that reopens stores compares no texts again
 def _strange(schema: str, found: tuple[tuple[Any, ...], ...]) -> frozenset[tuple[str, str]]:
     """Type and name of each object that is missing, was added, or was changed."""
     differing = ((kind, name) for kind, name, *_ in (_as_told(found) - FIGURES) ^ _objects_of(schema))
@@ -265,7 +265,9 @@ def _strange(schema: str, found: tuple[tuple[Any, ...], ...]) -> frozenset[tuple
 
 
 def _misplaced(objects: Iterable[tuple[Any, ...]]) -> Iterator[tuple[str, str]]:
-    """Tables and indexes that do not begin on a page of their own; triggers and views that begin on one."""
+    """Return the tables and indexes that do not have a first page of their own, and triggers and views that have
+    one.
+    """
     taken: set[object] = {1}  # the schema's own
     for kind, name, *_, page in objects:
         has_page = kind in ("table", "index")
@@ -283,20 +285,20 @@ def _objects_of(schema: str) -> frozenset[tuple[str, str, str, str]]:
 
 
 def _as_told(objects: Iterable[tuple[Any, ...]]) -> frozenset[tuple[str, str, str, str]]:
-    """Type, name, table, and text without comments, in which releases may differ."""
+    """Return type, name, table, and text without comments, in which releases may differ."""
     return frozenset((kind, name, table, _plain(text)) for kind, name, table, text, _ in objects)
 
 
 @functools.lru_cache(maxsize=256)
 def _plain(text: str) -> str:
-    """As ALTER TABLE leaves it: SQLite puts a new column behind the last one, and a new name in quotes."""
+    """Normalize a text as ALTER TABLE leaves it: SQLite puts a new column last, and a new name in quotes."""
     words = " ".join(re.sub(r"--[^\n]*", "", text).split())
     return re.sub(r" ?([(),]) ?", r"\1", re.sub(r'"(\w+)"', r"\1", words))
 
 
 def _header(path: Path) -> bytes:
-    # Through SQLite, although these are the file's first bytes: the locks that SQLite holds on a file for this process
-    # would all be dropped by any other descriptor of it that is closed. Without a statement nothing is written.
+    # Through SQLite, although these are the file's first bytes: closing any other descriptor of the file would drop the
+    # locks that SQLite holds on it for this process. Without a statement nothing is written.
     with told_as_ours(path), contextlib.closing(_read_only(path)) as connection:
         return connection.read("main", 0, 0, HEADER_LENGTH)[1]
 
@@ -329,7 +331,7 @@ def _refuse_mounted(path: Path) -> None:
 
 
 def file_system(path: Path, mounts: str) -> str:
-    """The kind of file system that a path lies on, such as ext4 or nfs4; "" if unknown.
+    """Return the kind of file system of a path, such as ext4 or nfs4; "" if unknown.
 
     Args:
         path: absolute, with all links resolved.
@@ -344,7 +346,9 @@ def file_system(path: Path, mounts: str) -> str:
 
 @functools.lru_cache(maxsize=1)
 def _mounted(mounts: str) -> Sequence[tuple[str, str]]:
-    """The folders, each with a slash at its end, and what is mounted there: the same at most openings."""
+    """Return the mounted folders, each with a slash at its end, and their file systems. Cached, as they rarely
+    change.
+    """
     lines = [line.split(" ") for line in mounts.splitlines()]
     return [(f"{_unescaped(fields[1]).rstrip('/')}/", fields[2]) for fields in lines if len(fields) > 2]
 
@@ -354,7 +358,7 @@ def _unescaped(field: str) -> str:
 
 
 def made(path: Path) -> int:
-    """Make an empty file if there is none.
+    """Create an empty file if there is none.
 
     Returns: the permissions for the files beside it.
     """

@@ -273,7 +273,7 @@ CREATE TABLE staging (
     unit INTEGER PRIMARY KEY REFERENCES unit,
     expires_at REAL NOT NULL,
     given INTEGER NOT NULL CHECK (given >= 0),                   -- rows as the caller counts
-    messages INTEGER NOT NULL CHECK (messages >= given),         -- a body that was split is several
+    messages INTEGER NOT NULL CHECK (messages >= given),         -- a body that was split counts more than once
     size INTEGER NOT NULL CHECK (size >= 0),                     -- bytes of bodies
     has_keys INTEGER NOT NULL CHECK (has_keys IN (0, 1)),        -- some rows have a group key,
     has_order INTEGER NOT NULL CHECK (has_order IN (0, 1)),      -- an order key,
@@ -345,7 +345,7 @@ CREATE TABLE ledger (
     id INTEGER PRIMARY KEY,
     queue INTEGER NOT NULL REFERENCES definition,
     application TEXT NOT NULL,
-    query TEXT NOT NULL,                  -- empty: a transaction, kept for ever
+    query TEXT NOT NULL,                  -- empty: a transaction, kept forever
     batch TEXT NOT NULL CHECK (batch <> ''),
     messages INTEGER NOT NULL CHECK (messages >= 0),
     committed_at REAL NOT NULL

@@ -18,5 +18,5 @@ STATEMENTS = made(statements(), fragments(), many="IN carray(?1)")
 
 
 def checks() -> dict[str, str]:
-    """What must be true of a store: each statement brings a sentence for every place where it is not."""
+    """Returns the conditions of a store: each statement returns a sentence for each violation."""
     return named(read("sqlite", "checks.sql"))

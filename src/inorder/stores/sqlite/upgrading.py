@@ -1,12 +1,12 @@
-"""A store in a file whose tables are of an older release becomes one of this release, as a whole or not at all.
+"""Upgrades the tables of a store in a file from an older release to this one, completely or not at all.
 
-Nobody else has it open meanwhile: this process is alone on the sidecar, and holds the turn. A process that opens the
-store waits for the turn before it looks at the tables, so that a process of either release finds the version as it then
-is.
+Nobody else has the store open meanwhile: this process is alone on the sidecar, and holds the turn. A process that opens
+the store waits for the turn before it looks at the tables, so a process of either release sees the version that is then
+valid.
 
-The steps run in a rollback journal, as the making of a store does, and not in the log: so the version in the header of
-the file is the one that counts, and a new log begins with the new tables. A crash, a full disk or a step that fails
-leaves the store as it was; SQLite rolls back what was cut off when the file is opened next.
+The steps run in a rollback journal, as the creation of a store does, and not in the log. So the version in the file's
+header is the one that counts, and a new log begins with the new tables. A crash, a full disk or a step that fails
+leaves the store as it was; SQLite rolls back an interrupted transaction when the file is opened next.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ def upgrade_file(
     """Bring the tables of a store in a file to the version of this release.
 
     Args:
-        backup: where the copy goes that is made first; True: beside the store, named after its version; False: none.
-        progress: called with the bytes copied and the bytes in all; what it raises ends the upgrade.
+        backup: the path of the copy that is made first; True: beside the store, named after its version; False: none.
+        progress: called with the bytes copied and the total; an exception from it ends the upgrade.
         ladder: the steps, which end with the tables of `schema`.
 
-    Raises: StoreError, there is no store, or others have it open; ArgumentError, there is a file where the copy is to
-    be; StoreOlder, it is too old; StoreNewer, StoreForeign, StoreFull, StoreDamaged.
+    Raises: StoreError, if there is no store, or others have it open; ArgumentError, if the copy's file exists;
+    StoreOlder, if it is too old; StoreNewer, StoreForeign, StoreFull, StoreDamaged.
     """
     file = resolved(path)
     if not file.exists():
@@ -94,7 +94,7 @@ def _refuse_out_ofreach(file: Path, found: int, ladder: Ladder) -> None:
 
 
 def _version(file: Path, connection: apsw.Connection, ladder: Ladder) -> int:
-    """As it is once SQLite has rolled back what was cut off."""
+    """Return the version after SQLite has rolled back an interrupted transaction."""
     if connection.pragma("application_id") != APPLICATION_ID:
         raise StoreError(f"there is no store in {file} yet: the file is empty", path=str(file))
     found = connection.pragma("user_version")
@@ -129,7 +129,7 @@ def _climb(file: Path, connection: apsw.Connection, found: int, ladder: Ladder, 
         assert connection.in_transaction, f"the step to version {step.version} has ended the transaction"
         connection.pragma("user_version", step.version)
         reach(f"upgrade-step {step.version}")
-    # The next start passes over the numbers that were reserved: the sidecar may be one that this upgrade has made.
+    # Makes the next start skip the reserved numbers, because this upgrade may have created the sidecar.
     connection.execute("UPDATE manager SET boot = ''")
     refuse_other_schema(file, connection.execute(OBJECTS), schema)
     reach("upgrade-checked")
@@ -147,7 +147,7 @@ def _in_use(file: Path) -> StoreError:
 
 @contextmanager
 def _alone(file: Path) -> Iterator[None]:
-    """Inside, this process alone has the store open, once, and nobody can open it. Raises: StoreError, it is not."""
+    """Keep all others from opening the store during the block. Raises: StoreError, if others have it open."""
     sidecar, user = Path(f"{file}{SIDECAR}"), object()
     with opening:
         if file in inherited:
@@ -164,7 +164,7 @@ def _alone(file: Path) -> Iterator[None]:
 
 @contextmanager
 def _in_turn(file: Path, shared: Coordination) -> Iterator[None]:
-    # Asked twice: before the turn, which another process may keep for long, and in it, since one may have come since.
+    # Checked before the turn, which another process may keep for long, and again in it: one may have come meanwhile.
     if not shared.is_alone:
         raise _in_use(file)
     with AtEnd(shared.give, TURN) as again, again:
@@ -176,7 +176,9 @@ def _in_turn(file: Path, shared: Coordination) -> Iterator[None]:
 
 @contextmanager
 def _connected(file: Path) -> Iterator[apsw.Connection]:
-    """A connection that is closed at the end, which rolls back what is open. Its errors are ours."""
+    """Open a connection that is closed at the end, which rolls back an open transaction. Translates its errors to
+    ours.
+    """
     connection: apsw.Connection | None = None
     try:
         connection = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READWRITE)
@@ -194,5 +196,5 @@ def _connected(file: Path) -> Iterator[apsw.Connection]:
         raise ours from error
     finally:
         if connection is not None:
-            with contextlib.suppress(apsw.Error):  # the error on its way says more
+            with contextlib.suppress(apsw.Error):  # the error being raised says more
                 connection.close()

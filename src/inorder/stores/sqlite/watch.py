@@ -1,10 +1,10 @@
-"""Noticing what other processes do: a call that waits is woken when any process has changed its queue.
+"""Notices what other processes do: wakes a waiting call when any process has changed its queue.
 
-It sleeps on the bell that all processes hear (`bell.py`), and wakes at once. Once a second it wakes by itself, looks as
-if it had been woken, and sees whether some process has died: what that one held becomes free. One call does that for
-all calls of its process.
+The call sleeps on the bell that all processes share (`bell.py`), and wakes at once. Once a second it wakes by itself,
+looks as if it had been woken, and checks whether some process has died, whose messages become free. One call does that
+for all calls of its process.
 
-Where no process can wake another one, it looks every `LOOK_SECONDS`.
+On systems where processes cannot wake each other, it looks every `LOOK_SECONDS`.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ DEAD_CHECK_SECONDS = 1.0
 
 
 class WaitedQueues:
-    """The queues on which calls of this process wait, with the state of each that they have seen."""
+    """The queues on which calls of this process wait, with the state of each that these calls have seen."""
 
     def __init__(self) -> None:
-        self.queues: dict[int, int | None] = {}  # None: all who wait for it were woken, and are going to look
+        self.queues: dict[int, int | None] = {}  # None: all that wait for it were woken and will look
         self.numbers: dict[str, int] = {}
         self.lock = Lock()
         self.waiting = 0  # calls
 
     def looked(self, queue: int, name: str, seen: int) -> None:
-        """A call has looked at a queue, at this state of it, and waits for another one.
+        """Records that a call has looked at this state of a queue and waits for another one.
 
-        While other calls wait, what they have seen stands: if it is older, they are still to be woken.
+        While other calls wait, the state that they have seen stays: if it is older, they must still be woken.
         """
         with self.lock:
             if self.waiting <= 1 or self.queues.get(queue) is None:
@@ -46,40 +46,42 @@ class WaitedQueues:
                 self.numbers[name] = queue
 
     def attend(self, waiting: int) -> None:
-        """So many calls wait now."""
+        """Sets how many calls wait now."""
         with self.lock:
             self.waiting = waiting
             if not waiting:
-                self.numbers.clear()  # first: an exception from outside may come between, and `queues` has each of them
+                self.numbers.clear()  # first: if an exception comes in between, `queues` still has them all
                 self.queues.clear()
 
     def own(self, queue: int, seen: int) -> None:
-        """This process has changed the queue: its waiters know already."""
+        """Records a change by this process, whose waiting calls already know it."""
         with self.lock:
             if self.queues.get(queue) is not None:
                 self.queues[queue] = seen
 
 
 class SqliteWatch:
-    """What the calls of this process that wait share. It does not keep the store alive."""
+    """The shared state of the waiting calls of this process. It does not keep the store alive."""
 
     def __init__(self, store: OpenStore, database: Database, seen: WaitedQueues) -> None:
         self._store = weakref.ref(store)
         self._database, self._seen = database, seen
-        self.ended = False  # written, and the shared memory read, with the lock of `seen`
+        self.ended = False  # written, like the reads of the shared memory, under the lock of `seen`
         self._next_dead_check = 0.0
 
     def attend(self, waiting: int) -> None:
-        """So many calls wait now."""
+        """Sets how many calls wait now."""
         self._seen.attend(waiting)
 
     def looked(self, queue: int, name: str) -> None:
-        """Inside a verb, which looks for the dead by itself: a call has found nothing on a queue, and waits."""
+        """Inside an operation, which looks for dead processes itself: a call has found nothing on a queue, and
+        waits.
+        """
         self._seen.looked(queue, name, self._database.expect(queue))
         self._next_dead_check = time.monotonic() + DEAD_CHECK_SECONDS
 
     def end(self) -> None:
-        """The store is about to be closed: waiting calls raise an error."""
+        """Makes waiting calls raise an error, before the store is closed."""
         with self._seen.lock:
             if not self.ended:
                 self.ended = True
@@ -92,10 +94,10 @@ class SqliteWatch:
                 self._database.bell.ring(bell.own_bit())
 
     def sleep(self, name: str, seconds: float, is_rung: Callable[[], bool]) -> None:
-        """Returns when something may have happened on the queue, or was rung, or it is time for `look`.
+        """Returns when the queue may have changed, the bell was rung, or it is time for `look`.
 
         Args:
-            is_rung: whether the caller was rung for; asked when the next ring is sure to be heard.
+            is_rung: whether the caller was rung for; called once the next ring is sure to be heard.
         """
         with self._seen.lock:
             if self.ended:
@@ -108,17 +110,20 @@ class SqliteWatch:
         shared.sleep(rings, queue, min(seconds, self._next_dead_check - time.monotonic()))
 
     def look(self, name: str) -> None:
-        """Reports if others have changed the queue since the last look of those who wait, or if its next change would
-        not be heard. Raises: whatever a verb raises that looks for the dead."""
+        """Reports changes that others made since the waiting calls looked last, and whether the next one could go
+        unheard.
+
+        Raises: the errors of operations that look for dead processes.
+        """
         store = self._store()
         assert store is not None, "a call waits on a store that is gone"
-        with store.lock, self._seen.lock:  # behind the verb that runs: of its changes those who wait learn from it
+        with store.lock, self._seen.lock:  # after the running operation, which reports its own changes
             queue = None if self.ended else self._seen.numbers.get(name)
             has_news = queue is not None and self._has_news(queue)
             if queue is not None and has_news:
                 store.changes.add([Change(name)])
                 self._seen.queues[queue] = None
-        if has_news:  # what a verb of this process has changed that verb hands out, before its call returns
+        if has_news:  # an operation of this process delivers its own changes before its call returns
             store.changes.hand_out()
         if time.monotonic() >= self._next_dead_check:
             self._next_dead_check = time.monotonic() + DEAD_CHECK_SECONDS
@@ -130,7 +135,7 @@ class SqliteWatch:
 
 
 class SqliteBell(Bell):
-    """Wakes a thread that waits for a queue: when it is rung, and when another process has changed the queue."""
+    """Wakes a thread that waits for a queue: when it is rung, or when another process has changed the queue."""
 
     def __init__(self, watch: SqliteWatch, queue: str) -> None:
         super().__init__()
@@ -146,7 +151,7 @@ class SqliteBell(Bell):
                 super().ring()
 
     def wait(self, seconds: float | None) -> None:
-        """As with `Bell`. Raises: what `SqliteWatch.look` raises; ConnectionClosed."""
+        """As `Bell.wait`. Raises: the errors of `SqliteWatch.look`; ConnectionClosed."""
         ends_at = math.inf if seconds is None else time.monotonic() + seconds
         try:
             while not self._is_rung and (left := ends_at - time.monotonic()) > 0:
@@ -156,7 +161,7 @@ class SqliteBell(Bell):
                 self._sleeps = False
                 if not self._is_rung:
                     self._watch.look(self._queue)
-                if self._watch.ended and not self._is_rung:  # a call that was dismissed before learns that
+                if self._watch.ended and not self._is_rung:  # a call that was dismissed before gets that error
                     raise ConnectionClosed("the store was closed while this call waited")
         finally:
             self._is_rung = self._sleeps = False
