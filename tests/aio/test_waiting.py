@@ -82,6 +82,37 @@ def test_a_task_that_names_a_message_is_served_before_others_that_came_earlier(
     run(store, work)
 
 
+@pytest.mark.parametrize("match", [Match(), Match(message_id=b"m")], ids=["the same", "another"])
+@pytest.mark.parametrize("looks", ["get", "awaited"])
+def test_a_task_that_has_the_only_connection_does_not_wait_for_one_that_needs_it(
+    store: LocalStore, qm: QueueManager, match: Match, looks: str
+) -> None:
+    async def work(one: aio.QueueManager) -> None:
+        async def looked() -> bytes:
+            return (await one.get("Q", match=match)).body
+
+        async def by_look() -> bytes:
+            return await one.awaited("Q", looked, wait=FOREVER, key="k", match=match)
+
+        async def without() -> bytes:
+            return await by_look() if looks == "awaited" else (await one.get("Q", wait=FOREVER, match=match)).body
+
+        async def holder() -> bytes:
+            async with one.open("Q") as queue:
+                return await by_look() if looks == "awaited" else (await queue.get(wait=FOREVER)).body
+
+        needs = asyncio.create_task(without())
+        await watched(one)
+        has = asyncio.create_task(holder())
+        await watched(one, waiters=2)
+        qm.put("Q", b"1", message_id=b"m")
+        assert await has == b"1"
+        qm.put("Q", b"2", message_id=b"m")
+        assert await needs == b"2"
+
+    run(store, work, connections=1)
+
+
 def test_the_first_that_is_cancelled_leaves_the_message_to_the_next(store: LocalStore, qm: QueueManager) -> None:
     async def work(one: aio.QueueManager) -> None:
         for moment in range(12):

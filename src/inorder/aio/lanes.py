@@ -23,6 +23,8 @@ L = TypeVar("L", bound="Lane")
 Connection = manager.QueueManager
 LOST = (ConnectionBroken, ConnectionClosed, OutcomeUnknown)
 _user: ContextVar[str | None] = ContextVar("inorder.user", default=None)
+gives_way: ContextVar[Callable[[], object] | None] = ContextVar("inorder.gives_way", default=None)
+"""Called when this task has to wait for a connection: those that have one may go first meanwhile."""
 
 
 def act_for(user: str) -> None:
@@ -321,6 +323,8 @@ class LanePool:
     async def _next(self) -> Lane:
         waiting = asyncio.get_running_loop().create_future()
         self._waiting.append(waiting)
+        if give_way := gives_way.get():
+            give_way()
         try:
             lane: Lane = await waiting
         except asyncio.CancelledError:

@@ -238,7 +238,7 @@ class QueueManager(ManagerCalls):
         if wait == 0:
             return await once(lambda: None)
         options = GetOptions(match=match, wait=wait)
-        key = object() if key is None else key
+        key = object() if key is None else (key, self._shared.own_lane)  # as in `take`
         return await self._shared.awaited(queue, key, rank_of(options), options.wait, once)
 
     # --- blocks, loops and other calls that keep a connection

@@ -79,6 +79,12 @@ class Sharing:
         """The seat of this task, or of the task that started it."""
         return self._seat.get()
 
+    @property
+    def own_lane(self) -> Lane | None:
+        """The connection that this very task has."""
+        seat = self.seat_around
+        return seat.lane if seat is not None and seat.caller.is_calling() else None
+
     def seat(self, joins: str = "") -> Seat:
         """Returns the seat of this task, or a new one.
 
@@ -224,7 +230,8 @@ class Sharing:
 
         if not options.wait or options.by_cursor:
             return await look(_nothing)
-        return await self.awaited(queue, replace(options, wait=0), rank_of(options), options.wait, look)
+        key = (replace(options, wait=0), seat.lane)  # one without a connection may have to wait until we give up ours
+        return await self.awaited(queue, key, rank_of(options), options.wait, look)
 
     async def _taken(
         self,

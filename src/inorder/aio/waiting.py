@@ -4,7 +4,8 @@ A task whose get found nothing joins the `QueueWatch` of its queue. The thread o
 get may find a message now (`LocalStore.watch`). The loop then lets the tasks try again, one at a time, in the order of
 R3.27: gets that name a message first. They try in rounds: no task tries twice before each has tried once. If several
 tasks ask for the same messages, only the first tries, because the others would find nothing either. When it finds a
-message, the next one tries.
+message, the next one tries. A task that must first wait for a connection lets the others try meanwhile, because one of
+them may have that connection.
 
 No wake-up is lost. A task joins before it tries, and every change after the beginning of the watch causes a report; one
 report may stand for several changes. While no task waits, the thread rests, and a put wakes no one.
@@ -21,7 +22,7 @@ from typing import TypeVar
 from ..errors import NoMessageAvailable, OrderPending, WaitEnded
 from ..support.clock import Clock
 from .jobs import Job, tell
-from .lanes import Lane
+from .lanes import Lane, gives_way
 
 T = TypeVar("T")
 NOTHING = (NoMessageAvailable, OrderPending)  # the errors of a try that found no message
@@ -151,6 +152,7 @@ class QueueWatch:
             while True:
                 await self._turn(waiter)
                 is_last = waiter.deadline <= self._clock.monotonic()
+                gives_way.set(lambda: self._has_looked(waiter))
                 try:
                     return await look(lambda: self._leave(waiter))
                 except NOTHING:
@@ -158,6 +160,8 @@ class QueueWatch:
                         raise
                     if self._error is not None:
                         raise self._error from None
+                finally:
+                    gives_way.set(None)
                 self._has_looked(waiter)
         finally:
             self._leave(waiter)
@@ -208,7 +212,7 @@ class QueueWatch:
                 waiter.timer.cancel()
 
     def _has_looked(self, waiter: WaitingTask) -> None:
-        """Ends the turn of a task."""
+        """Ends the turn of a task, which found nothing or cannot try yet."""
         if self._looking is waiter:
             self._looking = None
         self._next()
