@@ -4,8 +4,8 @@ A task whose get found nothing joins the `QueueWatch` of its queue. The thread o
 get may find a message now (`LocalStore.watch`). The loop then lets the tasks try again, one at a time, in the order of
 R3.27: gets that name a message first. They try in rounds: no task tries twice before each has tried once. If several
 tasks ask for the same messages, only the first tries, because the others would find nothing either. When it finds a
-message, the next one tries. A task that must first wait for a connection gives up its turn meanwhile, because the tasks
-that have the connections may wait for theirs.
+message, the next one tries. A task that must first wait for a connection lets the others try meanwhile, because one of
+them may have that connection.
 
 No wake-up is lost. A task joins before it tries, and every change after the beginning of the watch causes a report; one
 report may stand for several changes. While no task waits, the thread rests, and a put wakes no one.
@@ -212,7 +212,7 @@ class QueueWatch:
                 waiter.timer.cancel()
 
     def _has_looked(self, waiter: WaitingTask) -> None:
-        """Ends the turn of a task."""
+        """Ends the turn of a task, which found nothing or cannot try yet."""
         if self._looking is waiter:
             self._looking = None
         self._next()
