@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
 VERSIONS = ("3.10", "3.11", "3.12", "3.13")
 EXTRAS = "otel,prometheus,postgresql,server,work"
-OTHERS = "matplotlib,pyarrow,pyspark"  # libraries of the extras that these environments lack
+OTHERS = "matplotlib,pyarrow,pyspark,pytest"  # libraries that these environments lack
 
 IMPORT_ALL = """
 import importlib, sys, traceback, warnings
@@ -34,7 +34,7 @@ for name in sys.argv[2:]:
             print("import", name, file=sys.stderr)
             traceback.print_exc(limit=-1)
 imported = len(sys.argv) - 2 - lacking - failed
-print(f"Python {sys.version.split()[0]}: {imported} modules imported, {lacking} need other extras, {failed} failed")
+print(f"Python {sys.version.split()[0]}: {imported} modules imported, {lacking} need other libraries, {failed} failed")
 sys.exit(failed > 0)
 """
 
