@@ -98,7 +98,7 @@ def test_a_process_ends_when_the_demonstration_does_also_in_a_call_that_waits(tm
 def test_the_command_of_the_readme_runs_the_demonstration_of_the_store(
     store: str, ended: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["make", "-n", "demo", "DIR=a folder", *store.split()]
+    command = ["make", "--no-print-directory", "-n", "demo", "DIR=a folder", *store.split()]
     made = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
     taken: list[tuple[object, ...]] = []
     monkeypatch.setattr("demo.files.main", lambda *given: len(taken.append(given) or ()))  # type: ignore[func-returns-value]
