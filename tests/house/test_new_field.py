@@ -140,7 +140,8 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(source: Path, *words: str) -> None:
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(source), *sys.path])}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+    environment["PYTHONPATH"] = os.pathsep.join([str(source), *sys.path])
     ended = subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
