@@ -39,8 +39,7 @@ class Lease:
     connections too, whose calls run one after another. Each handle keeps its own group state.
 
     Attributes:
-        token: the token that other programs need to use the lease. The store has no copy: without the token one can
-            only wait for the deadline, or end the lease as an operator.
+        token: other programs need it to use the lease. The store has no copy: without it one waits for the deadline.
         name: the name that operators see in `units()`.
         user: the owner.
         ends_at: the last known deadline; seconds since 1970 by the clock of the store.

@@ -68,8 +68,8 @@ def load(
 ) -> Loaded:
     """Puts the contents of files on a queue, all in one step.
 
-    Tables: a column is a field of the message, by name; `body` must be there. A folder of files: each file becomes a
-        group that begins with its manifest. A dmpmqmsg text, or a folder of them: the dumped messages.
+    In a table a column is a field of the message, by name; `body` must be there. Of a folder of files each file becomes
+    a group that begins with its manifest. A dmpmqmsg text, or a folder of them, has the messages themselves.
 
     Args:
         source: a file or a folder; the tasks must be able to read it.
@@ -80,7 +80,7 @@ def load(
         group_by: for tables: rows with an equal value become a group.
         order_by: for tables: the column that sets the order of the messages, and their numbers in the group.
         bad_rows: "fail", or "queue:NAME", which takes rows that are not messages.
-        split: for files: how to split each, `inorder.formats.splitting`; default "delimiter:\n".
+        split: for files: how to split each, `inorder.formats.splitting`; default "delimiter:\\n".
         patterns, exclude: which files, as for `inorder.formats.folder`.
         read_options: for tables: options of Spark's reader, for example header=true.
         progress: called once a second, in another thread, with the staged amount, and finally with the total.
