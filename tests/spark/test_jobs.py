@@ -120,7 +120,7 @@ def test_an_archive_is_not_gone_on_with_under_another_checkpoint(
     with pytest.raises(CheckpointLost, match="was written with another checkpoint"):
         jobs.drain(spark, url, "Q", archive, checkpoint=folder / "other checkpoint", application="other")
     shutil.rmtree(archive / "_checkpoint")
-    with pytest.raises(CheckpointLost, match="which is not there"):
+    with pytest.raises(CheckpointLost, match="which does not exist"):
         jobs.drain(spark, url, "Q", archive)
     assert (bodies(spark, archive), bodies(spark, folder / "other")) == (in_groups(), in_groups(GROUPS))
 

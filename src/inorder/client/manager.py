@@ -82,13 +82,13 @@ def connect(
     if name is not None:
         check_queue_name(name, argument="name", reason=Reason.Q_MGR_NAME_ERROR)
     if isinstance(store, str | os.PathLike):
-        return _connect_bynamed(store, who, name)
+        return _connect_by_name(store, who, name)
     if not hasattr(store, "begin_claims"):
         raise bad_argument("store", store, f"a path, {IN_MEMORY!r} or a store")
     return QueueManager(services_of(store), who)
 
 
-def _connect_bynamed(store: str | os.PathLike[str], who: Program, name: str | None) -> QueueManager:
+def _connect_by_name(store: str | os.PathLike[str], who: Program, name: str | None) -> QueueManager:
     where = locate(store)
     chosen = name or where.default_name
 
