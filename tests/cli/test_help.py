@@ -89,7 +89,7 @@ def test_the_store_may_stand_before_the_command(run: Command, tmp_path: Path, mo
         ("put ORDERS x --expiry soon", "or none, not 'soon'."),
         ("get ORDERS --uid 7", "--uid must be ORIGIN:NUMBER, as in QM1:17, not '7'."),
         ("get ORDERS --priority x", "--priority must be an integer from 0 to 999,999,999, not 'x'."),
-        ("backup orders.db", "unless --replace"),
+        ("backup orders.db", "unless --replace is given"),
         ("put ORDRES x", "did you mean ORDERS?"),
         ("move ORDRES ORDERS", "did you mean ORDERS?"),
         ("--store x.db pipeline unload a b", "does not use a store: leave --store out."),

@@ -1,6 +1,6 @@
 """The calls of a connection, awaitable.
 
-`awaited` makes one of its namesake, where all about it is said; type checkers and `help()` see the signature of that.
+`awaited` makes each from the ordinary call of the same name, which documents it and has its signature.
 What a connection has, and is not among these calls, is written by hand: blocks, loops, and what waits.
 """
 

@@ -185,7 +185,6 @@ class Command(click.Command):
             if error.data.get("argument") == name:
                 text = re.sub(rf"^{name}\b", longest if is_option else name.upper(), text)
             if is_option:
-                text = re.sub(rf"(?<![\w-]){name} is said\b", f"{longest} is given", text)
                 text = re.sub(rf"(?<![\w-]){name}=True\b", longest, text)
         return text
 

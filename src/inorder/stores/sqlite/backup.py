@@ -100,7 +100,7 @@ def refuse_target(target: Path, store: Path, *, replace: bool = False, argument:
 
 def _taken(target: Path, argument: str) -> ArgumentError:
     # Only a backup of its own can replace a file.
-    return bad_argument(argument, str(target), f"{NEW}, unless replace=True" if argument == "path" else NEW)
+    return bad_argument(argument, str(target), f"{NEW}, unless replace=True is given" if argument == "path" else NEW)
 
 
 def _copy(source: apsw.Connection, name: str, target: Path, progress: Callable[[int, int], object] | None) -> None:
