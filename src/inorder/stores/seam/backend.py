@@ -538,9 +538,12 @@ class Host(Protocol):
     def looked(self, queue: int, name: str) -> None:
         """Inside an operation: a call has looked at a queue in its present state, and will wait until it changes."""
 
-    def bell(self, queue: str) -> Bell:
+    def bell(self, queue: str | None) -> Bell:
         """Returns a bell for a call to wait with, before it looks at this queue. Changes that other processes make
         after the look end the wait too, and are reported then.
+
+        Args:
+            queue: None: for a thread that waits for many calls, each of which has a bell of its own.
         """
 
     def sync(self, ticket: int) -> None:

@@ -507,6 +507,15 @@ class LocalStore(Store, Protocol):
         else can write meanwhile.
         """
 
+    def wait_apart(self, request: GetRequest, done: Callable[[GetOutcome | BaseException], object]) -> None:
+        """As `wait`, but returns soon; the wait costs no thread. For a server.
+
+        `done` is called once, with the answer of `wait` or the error that it would raise: perhaps at once, in this
+        thread, or later in a thread that serves all waits and must not be held up.
+
+        Raises: CallInProgress; ConnectionBroken, the connection of the handle was lost. `done` is not called then.
+        """
+
     def watch(self, handle: int, changed: Callable[[], object]) -> None:
         """Calls `changed` whenever a get that found nothing on the handle's queue might find something now.
 
@@ -516,6 +525,11 @@ class LocalStore(Store, Protocol):
 
         Raises: WaitEnded, by `end_waits`; ConnectionBroken 2009, if the connection ends; QueueDeleted 2052.
         """
+
+    def watch_apart(
+        self, handle: int, changed: Callable[[], object], done: Callable[[BaseException], object]
+    ) -> None:
+        """As `watch`, but returns soon, as `wait_apart`; `done` is called with the error that ends the watch."""
 
     def set_user(self, owner: int, user: str | None) -> str | None:
         """Sets the user on whose authority a connection puts, as far as reports are concerned. Returns the previous
