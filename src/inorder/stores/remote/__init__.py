@@ -1,0 +1,1 @@
+"""A store elsewhere, reached over one WebSocket."""
