@@ -17,25 +17,27 @@ import abc
 import functools
 import inspect
 import operator
+import sys
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
 from ... import errors
 from ...errors import ArgumentError, InorderError, Reason, StoreError, bad_argument, bounded, written
-from ...model.fields import GIVEN, NONE, MessageFields, Place, Transmission, UniqueId
+from ...model.fields import FLAGS_MAX, GIVEN, NONE, NUMBER_MAX, MessageFields, Place, Transmission, UniqueId
 from ...model.message import Message, Row, check_together
 from ...model.options import Match, UniqueIds
-from ...model.parameters import WHOLE_MAX, is_storable
+from ...model.parameters import ID_LENGTH, WHOLE_MAX, is_storable
 from ...model.properties import NO_PROPERTIES, Properties, decoded
+from ...rules.grouping import GroupState
 from ...rules.puts import Program
 from ..seam.bulk_page import BulkPage
 from ..seam.bulk_protocol import BulkStore
 from ..seam.protocol import Store
-from ..seam.records import BULK_COLUMNS, PutRequest
+from ..seam.records import BULK_COLUMNS
 
 T = TypeVar("T")
 
@@ -67,30 +69,60 @@ Body.register(bytes)
 Body.register(Message)
 
 
-class Puts(PutRequest):
-    """A `PutRequest` as it is read."""
+Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Id = Annotated[int, msgspec.Meta(ge=0)]  # msgpack ends at 2**64 - 1
+Number = Annotated[float, msgspec.Meta(ge=-sys.float_info.max)]  # no NaN
+IDS: Final = frozenset({"confirm_id", "lock_id"})  # the only integers that may have 64 bits without a sign
+
+
+class State(GroupState):
+    """The state of a handle as a caller may send it: only what messages can have."""
 
     __slots__ = ()
-    messages: Sequence[Body]  # type: ignore[assignment]
+    group_id: Annotated[bytes, msgspec.Meta(min_length=ID_LENGTH, max_length=ID_LENGTH)]
+    sequence_number: Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX)]
+    offset: Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX)]
+    length: Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX)]
+    flags: Annotated[int, msgspec.Meta(ge=0, le=FLAGS_MAX)]
 
 
-ELSE: Final[Mapping[Any, Any]] = {
-    PutRequest: Puts,
+IN_BOTH: Final[Mapping[Any, Any]] = {
     dict[str, Any]: dict[str, Plain],  # attributes
     tuple[Any, ...]: tuple[Plain | tuple[Plain, ...], ...],  # where a page ended: numbers, and pairs of them
 }
+IN_CALLS: Final[Mapping[Any, Any]] = {
+    **IN_BOTH,
+    Message | bytes: Body,
+    GroupState: State,
+    int: Whole,
+    float: Number,
+}
 
 
-def _wired(annotation: Any) -> Any:
-    """The type as which values of an annotation are read."""
-    if annotation in ELSE:
-        return ELSE[annotation]
+def _wired(annotation: Any, instead: Mapping[Any, Any]) -> Any:
+    """The type as which values of an annotation are read, with these types in the place of others."""
+    if annotation in instead:
+        return instead[annotation]
     origin, members = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (typing.Union, types.UnionType):
-        return functools.reduce(operator.or_, map(_wired, members))
-    if origin in (tuple, list, dict):
-        return origin[tuple(one if one is Ellipsis else _wired(one) for one in members)]
+        return functools.reduce(operator.or_, (_wired(one, instead) for one in members))
+    if origin in (tuple, list, dict, frozenset, Sequence, Mapping):
+        return origin[tuple(one if one is Ellipsis else _wired(one, instead) for one in members)]
+    if instead is IN_CALLS and isinstance(annotation, type) and issubclass(annotation, tuple):
+        return _narrowed(annotation)
     return annotation
+
+
+@functools.cache
+def _narrowed(kind: Any) -> Any:
+    """A record of a call with narrower fields; the values are records of this kind."""
+    hints = {name: _field(name, hint) for name, hint in typing.get_type_hints(kind).items()}
+    return type(kind.__name__, (kind,), {"__slots__": (), "__annotations__": hints, "__module__": __name__})
+
+
+def _field(name: str, annotation: Any) -> Any:
+    """The type of a field or an argument of a call."""
+    return Id if name in IDS and annotation is int else _wired(annotation, IN_CALLS)
 
 
 # ---- messages and matches
@@ -127,7 +159,7 @@ def _row_of(plain: Any) -> list[Any]:
         raise WireError(f"a message must be a list, not {type(plain).__name__}")
     if len(plain) != WIDTH:
         plain = [*plain[:WIDTH], *BLANK[len(plain) :]]
-    return list(msgspec.convert(plain, ROW))
+    return list(msgspec.convert(plain, ROW, builtin_types=(bytes,)))
 
 
 def _told(plain: Any) -> Message:
@@ -150,7 +182,7 @@ def _given(plain: Any) -> Message:
         value = row[index]
         if value != default and not (index == EXPIRY and 0 <= value < 0.1):
             row[index] = check(name, value)
-    row[LENGTH] = min(max(row[LENGTH], len(row[BODY])), WHOLE_MAX)
+    row[LENGTH] = min(max(row[LENGTH], len(row[BODY])), NUMBER_MAX)
     if row[UID] is not None:
         check_uid("uid", row[UID])
     if row[PLACE] is not None and max(map(abs, row[PLACE])) > WHOLE_MAX:
@@ -221,29 +253,30 @@ class Reader:
             return self._decode(payload)
         except msgspec.ValidationError as error:
             _raise_own(error)
-            return self._read_known(payload, error)
+            first = str(error)  # the error itself would keep all that was read so far
         except TROUBLE as error:
-            raise _refused(error) from error
+            raise _refused(error) from None
+        return self._read_known(payload, first)
 
-    def _read_known(self, payload: Any, first: Exception) -> Any:
+    def _read_known(self, payload: Any, first: str) -> Any:
         """Reads what a newer release has sent, without what is not known here."""
         try:
             plain = msgspec.msgpack.decode(payload)
             known = _known(plain, msgspec.inspect.type_info(self.kind))
-            if known == plain:
-                raise _refused(first) from first
-            return self._decode(encode(known))
+            if known != plain:
+                return self._decode(encode(known))
         except msgspec.ValidationError as error:
             _raise_own(error)
-            raise _refused(error) from error
+            raise _refused(error) from None
         except TROUBLE as error:
-            raise _refused(error) from error
+            raise _refused(error) from None
+        raise _refused(first)
 
 
 TROUBLE: Final = (msgspec.MsgspecError, ValueError, RecursionError, OverflowError, TypeError)
 
 
-def _refused(error: BaseException) -> WireError:
+def _refused(error: object) -> WireError:
     return WireError(f"the other side of the connection has sent something that it may not send: {error}")
 
 
@@ -288,7 +321,7 @@ class Shape(NamedTuple):
 def _shape(verb: str) -> Shape:
     if verb not in VERBS:
         raise WireError(f"there is no verb {written(verb)}")
-    parameters = [one for one in inspect.signature(getattr(Store, verb)).parameters.values()]
+    parameters = inspect.signature(getattr(Store, verb)).parameters.values()
     travel = [one for one in parameters if one.name not in NEVER_TRAVELS]
     defaults = {one.name: one.default for one in travel if one.default is not one.empty}
     return Shape(tuple(one.name for one in travel), defaults)
@@ -298,7 +331,7 @@ def _shape(verb: str) -> Shape:
 def _arguments(verb: str) -> Reader:
     names, defaults = _shape(verb)
     hints = typing.get_type_hints(getattr(Store, verb))
-    kind: Any = NamedTuple(verb, [(name, _wired(hints[name])) for name in names])  # type: ignore[misc]
+    kind: Any = NamedTuple(verb, [(name, _field(name, hints[name])) for name in names])  # type: ignore[misc]
     kind.__new__.__defaults__ = tuple(defaults.values())
     kind._field_defaults = dict(defaults)
     return Reader(kind, _of_call)
@@ -308,7 +341,7 @@ def _arguments(verb: str) -> Reader:
 def _answer(verb: str) -> Reader:
     assert verb in VERBS, verb
     returned = typing.get_type_hints(getattr(Store, verb))["return"]
-    return Reader(_wired(returned), _of_answer)
+    return Reader(_wired(returned, IN_BOTH), _of_answer)
 
 
 CALL: Final = Reader(tuple[str, msgspec.Raw], _of_call)
@@ -381,7 +414,7 @@ def _page(page: BulkPage) -> BulkPage:
         else:
             shared["transmission"] = msgspec.convert(shared["transmission"], Transmission | None)
     except msgspec.ValidationError as error:
-        raise _refused(error) from error
+        raise _refused(error) from None
     return page
 
 
@@ -444,7 +477,7 @@ def decode_error(payload: bytes) -> InorderError:
     try:
         sent = ERROR.decode(payload)
     except TROUBLE as error:
-        raise _refused(error) from error
+        raise _refused(error) from None
     kind = next((ERRORS[name] for name in sent.names if name in ERRORS), InorderError)
     found = kind.__new__(kind, bounded(sent.text))
     found.data = sent.data
