@@ -98,6 +98,21 @@ class Planned(NamedTuple):
     split: Mapping[int, int]
 
 
+def with_uids(planned: Planned, first: UniqueId) -> Planned:
+    """Gives the messages consecutive unique ids. The first segment of a message that was split has its id.
+
+    Tokens and message ids stay: messages in a unit of work are in the order of their tokens (B-5), and segments and
+    other messages have tokens that are drawn between these.
+    """
+    arriving, results, at = list(planned.arriving), list(planned.results), 0
+    for nth, result in enumerate(planned.results):
+        uid, row = UniqueId(first.origin, first.number + nth), arriving[at]
+        arriving[at] = (*row[:UID], uid, *row[UID + 1 :])
+        results[nth] = result._replace(uid=uid)
+        at += planned.split.get(nth, 1)
+    return planned._replace(arriving=arriving, results=results)
+
+
 @functools.lru_cache(maxsize=16)
 def _id_prefix(origin: str) -> bytes:
     return b"AMQ " + origin.encode("ascii")[:12].ljust(12)
