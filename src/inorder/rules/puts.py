@@ -98,17 +98,17 @@ class Planned(NamedTuple):
     split: Mapping[int, int]
 
 
-def with_uids(planned: Planned, first: UniqueId) -> Planned:
-    """Gives the messages consecutive unique ids. The first segment of a message that was split has its id.
+def with_uids(planned: Planned, uids: Iterable[UniqueId]) -> Planned:
+    """Gives the messages these unique ids. The first segment of a message that was split has its id.
 
-    Tokens and message ids stay: messages in a unit of work are in the order of their tokens (B-5), and segments and
-    other messages have tokens that are drawn between these.
+    Tokens and message ids stay as they are. The messages of a unit of work are in the order of their tokens (B-5), so a
+    token must not be reserved: it would be below those of earlier messages.
     """
-    arriving, results, at = list(planned.arriving), list(planned.results), 0
-    for nth, result in enumerate(planned.results):
-        uid, row = UniqueId(first.origin, first.number + nth), arriving[at]
+    arriving, results, at = list(planned.arriving), list[PutResult](), 0
+    for nth, (result, uid) in enumerate(zip(planned.results, uids, strict=True)):
+        row = arriving[at]
         arriving[at] = (*row[:UID], uid, *row[UID + 1 :])
-        results[nth] = result._replace(uid=uid)
+        results.append(result._replace(uid=uid))
         at += planned.split.get(nth, 1)
     return planned._replace(arriving=arriving, results=results)
 

@@ -89,14 +89,13 @@ def _with_reserved(
         last = reserved.stop - 1
         raise bad_argument("uid_number", first, f"the first of {count:,} ids in the rest of this connection's block, "
                            f"{reserved.start} to {last}")  # fmt: skip
-    end = first + count
-    origin = operation.manager.origin
-    for row in operation.backend.rows(1, queue=queue.id, uids=(origin, range(first, end))):
+    uids = [UniqueId(operation.manager.origin, number) for number in range(first, first + count)]
+    for row in operation.backend.rows(1, queue=queue.id, uids=uids):
         uid = row.message.uid
         raise DuplicateMessage(f"{uid} is already on {queue.attributes.name}", uid=uid)
     operation.remember(connection, "reserved")
-    connection.reserved = range(end, reserved.stop)
-    return with_uids(planned, UniqueId(origin, first))
+    connection.reserved = range(first + count, reserved.stop)
+    return with_uids(planned, uids)
 
 
 def _plan(operation: Operation, handle: OpenHandle, queue: LocalQueue, options: PutOptions) -> PutPlan:

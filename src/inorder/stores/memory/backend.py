@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from ...model.message import NO_ID, REPORT_GENERATED, Message, Place, Row, UniqueId
+from ...model.message import NO_ID, REPORT_GENERATED, Message, Place, Row
 from ...rules.grouping import Wanted, is_end
 from ...rules.lifecycle import State, becomes_visible
 from ...rules.ordering import UNSET, Cursor, Decision, Pending, StrictMatch, decide, rank
@@ -281,12 +281,9 @@ class MemoryBackend(MemoryBulk):
         elif "uid" in where:
             numbers_ = self.index.numbers("uid", queue, where["uid"])
         elif "uids" in where:
-            origin, named = where["uids"]
-            numbers_ = [one for n in named for one in self.index.numbers("uid", queue, UniqueId(origin, n))]
-        elif "over" in where:
-            numbers_ = self.index.numbers("expiring", queue)
-        elif "reporting_from" in where:
-            numbers_ = self.index.numbers("reporting", queue)
+            numbers_ = [number for uid in where["uids"] for number in self.index.numbers("uid", queue, uid)]
+        elif "over" in where or "reporting_from" in where:
+            numbers_ = self.index.numbers("expiring" if "over" in where else "reporting", queue)
         elif group_id is not None:
             numbers_ = self.index.numbers("group_id", queue, group_id)
         else:
@@ -584,7 +581,7 @@ _LOOKED_FOR: dict[str, Callable[[QueuedMessage, Any], bool]] = {
     "number": lambda row, wanted: row.number == wanted,
     "queue": lambda row, wanted: row.queue == wanted,
     "uid": lambda row, wanted: row.message.uid == wanted,
-    "uids": lambda row, wanted: row.message.uid in {UniqueId(wanted[0], one) for one in wanted[1]},
+    "uids": lambda row, wanted: row.message.uid in wanted,
     "unit": lambda row, wanted: row.unit == wanted,
     "state": lambda row, wanted: row.state is wanted,
     "first": lambda row, wanted: row.message.sequence_number >= wanted,
