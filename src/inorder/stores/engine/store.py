@@ -150,6 +150,10 @@ class QueueStore(
         made.append(connections.connect(operation, program))
         return made[-1]
 
+    @in_operation()
+    def reserve_numbers(self, operation: Operation, owner: int, count: int) -> UniqueId:
+        return connections.reserve_numbers(operation, self.connection(owner), count)
+
     @event("disconnect")
     def disconnect(self, owner: int) -> None:
         # In this order: a call that begins to wait after the dismissal fails at its first look.

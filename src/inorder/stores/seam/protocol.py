@@ -69,6 +69,17 @@ class Store(BulkStore, Protocol):
         ended.
         """
 
+    def reserve_numbers(self, owner: int, count: int) -> UniqueId:
+        """Reserves consecutive unique ids for the connection's puts, and returns the first (`PutRequest.uid_number`).
+
+        The rest of an earlier block is no longer reserved. No other message ever gets one of these ids.
+
+        Args:
+            count: 1 to 10,000.
+
+        Raises: ArgumentError.
+        """
+
     def open(
         self, owner: int, queue: str, options: OpenOptions, *, manager: str = "", dynamic_name: str = "*"
     ) -> Opened:
@@ -177,6 +188,9 @@ class Store(BulkStore, Protocol):
         If the request's key has already been used (`rules.duplicates`), nothing is put, and the results say so once the
         earlier messages are on disk. The key is stored with the messages and is committed or backed out with their
         unit. Raises: DuplicatePending 9051.
+
+        With `uid_number`, raises: ArgumentError, if not all the ids are reserved for the connection and unused;
+        DuplicateMessage 9005, if one is on the queue already, put with `PutOptions.uid`.
         """
 
     def end_group(self, handle: int, state: GroupState) -> GroupState:
@@ -338,28 +352,6 @@ class Store(BulkStore, Protocol):
 
     def end_lease(self, name: str) -> None:
         """Backs out the lease of this name. Raises: LeaseOver."""
-
-    # --- users of a server
-
-    def try_log_in(self, keys: Sequence[str]) -> float:
-        """Counts a log-in attempt in each of these buckets (`rules.log_ins`). Returns 0, or for how many seconds
-        log-ins are refused.
-        """
-
-    def forgive_log_in(self, keys: Sequence[str]) -> None:
-        """Takes back the count of an attempt that has succeeded."""
-
-    def begin_act(self, user: str, address: str, act: str, queue: str) -> int:
-        """Records an action before it is done, and returns its number. On disk when the call returns.
-
-        The oldest entries beyond `acts_kept` are deleted.
-        """
-
-    def end_act(self, number: int, outcome: Literal["done", "failed"], messages: int | None, error: str) -> None:
-        """Records the outcome of an action. On disk when the call returns."""
-
-    def acts(self, before: Act | None, most: int) -> list[Act]:
-        """Returns up to `most` entries of the operator log, newest first; with `before` only older ones."""
 
     # --- marks (`authority`)
 
@@ -542,6 +534,30 @@ class LocalStore(Store, Protocol):
 
         Raises: ConnectionBroken 2009.
         """
+
+    # --- users of a server
+
+    def try_log_in(self, keys: Sequence[str]) -> float:
+        """Counts a log-in attempt in each of these buckets (`rules.log_ins`). Returns 0, or for how many seconds
+        log-ins are refused.
+        """
+
+    def forgive_log_in(self, keys: Sequence[str]) -> None:
+        """Takes back the count of an attempt that has succeeded."""
+
+    def begin_act(self, user: str, address: str, act: str, queue: str) -> int:
+        """Records an action before it is done, and returns its number. On disk when the call returns.
+
+        The oldest entries beyond `acts_kept` are deleted.
+        """
+
+    def end_act(self, number: int, outcome: Literal["done", "failed"], messages: int | None, error: str) -> None:
+        """Records the outcome of an action. On disk when the call returns."""
+
+    def acts(self, before: Act | None, most: int) -> list[Act]:
+        """Returns up to `most` entries of the operator log, newest first; with `before` only older ones."""
+
+    # --- the medium
 
     def refuse_lost(self) -> None:
         """See `Host.refuse_lost`."""
