@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import inspect
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,14 +19,14 @@ import msgspec
 
 from ... import __version__
 from ...client.services import Services
-from ...errors import ConnectionBroken, HandleError, InorderError, StoreError
+from ...errors import ConnectionBroken, HandleError, InorderError, NotOpenFor, StoreError
 from ...model.message import Message
 from ...rules.puts import Program
-from ...rules.store_verbs import VERBS
-from ...stores.remote.frames import Assembler, Flag, Frame, Kind, pieces
+from ...rules.store_verbs import FILLED_IN
+from ...stores.remote.frames import Flag, Frame, Kind, pieces
 from ...stores.remote.link import PROTOCOL, Hello
 from ...stores.remote.wire import WireError, decode_call, encode_answer, encode_error
-from ...stores.seam.migrations import VERSION
+from ...stores.seam.protocol import Store
 from ..identity import Identity
 from ..logs import LOGGER
 from .checking import Checker, OpenedHandle
@@ -33,7 +35,7 @@ log = logging.getLogger(LOGGER)
 
 CALLS_MAX: Final = 64  # of one connection, that have arrived and are not answered
 PAGE_MESSAGES: Final = 256
-SPECIAL: Final = frozenset({Kind.CALL, Kind.BYE, Kind.REOPEN})
+TAKEN: Final = frozenset({Kind.CALL, Kind.BYE, Kind.REOPEN, Kind.WATCH})
 
 Send = Callable[[bytes], Awaitable[None]]
 
@@ -54,13 +56,21 @@ class StoreConnection:
         services: the store object that serves it.
         identity: its user; a new one, after the user was changed, counts from the next call on.
         send: sends a frame, and waits while the client reads too slowly.
+        run: makes a call in a thread.
+        leases: how many the user may have.
     """
 
     def __init__(
-        self, services: Services, identity: Identity, checker: Checker, send: Send, run: Callable[..., Any]
+        self,
+        services: Services,
+        identity: Identity,
+        checker: Checker,
+        send: Send,
+        run: Callable[..., Any],
+        leases: int,
     ) -> None:
         self.services, self.store, self.identity = services, services.store, identity
-        self._checker, self._send, self._run = checker, send, run
+        self._checker, self._send, self._run, self._leases = checker, send, run, leases
         self.owner = 0
         self._handles: dict[int, OpenedHandle] = {}
         self._next_handle = 1
@@ -91,8 +101,7 @@ class StoreConnection:
             __version__,
             [],
             list(Message.FIELDS),
-            store=manager.identifier,
-            schema=VERSION,
+            store=self.store.identifier(),
             manager=manager.name,
             user=self.identity.name,
             page_messages=PAGE_MESSAGES,
@@ -108,7 +117,7 @@ class StoreConnection:
         if frame.kind is Kind.END_WAITS:
             await self._run(self._end_waits)
             return
-        if frame.kind not in SPECIAL:
+        if frame.kind not in TAKEN:
             raise WireError(f"a client must not send a frame of kind {frame.kind.name}")
         if self._calls.qsize() >= CALLS_MAX:
             raise WireError(f"at most {CALLS_MAX} calls may be unanswered at once")
@@ -131,45 +140,39 @@ class StoreConnection:
     async def _answer(self, frame: Frame) -> Answered:
         try:
             verb, arguments = decode_call(frame.payload)
-            if verb in ("wait", "watch"):
-                return await self._wait(verb, frame.number, arguments)
+            if verb == "wait" or frame.kind is Kind.WATCH:
+                return await self._wait(frame, verb, arguments)
             return await self._run(self._make, verb, arguments, frame.number if frame.kind is Kind.REOPEN else None)
         except InorderError as error:
             return self._failed(error)
+        except Exception:
+            log.exception("an unexpected error in a call of a program elsewhere")
+            return self._failed(InorderError("an unexpected error, which the server's log has"))
 
-    async def _wait(self, verb: str, number: int, arguments: dict[str, Any]) -> Answered:
-        """Waits without a thread: the store calls back."""
-        loop, ended = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
-        changes = 0
+    async def _wait(self, frame: Frame, verb: str, arguments: dict[str, Any]) -> Answered:
+        """Waits without a thread: the store calls back, for a watch also at each change."""
+        loop, happened = asyncio.get_running_loop(), asyncio.Event()
+        ended: list[Any] = []
 
-        def done(outcome: Any) -> None:
+        def tell(*outcome: Any) -> None:
+            ended.extend(outcome)
             with contextlib.suppress(RuntimeError):  # the loop is over
-                loop.call_soon_threadsafe(lambda: ended.done() or ended.set_result(outcome))
+                loop.call_soon_threadsafe(happened.set)
 
-        def changed() -> None:
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(tell)
-
-        def tell() -> None:
-            nonlocal changes
-            changes += 1
-            news.set()
-
-        news = asyncio.Event()
-        await self._run(self._begin_wait, verb, arguments, done, changed)
-        while not ended.done():
-            told = asyncio.ensure_future(news.wait())
-            await asyncio.wait((told, ended), return_when=asyncio.FIRST_COMPLETED)
-            told.cancel()
-            if news.is_set():
-                news.clear()
-                await self.send(Kind.EVENT, number, b"")
-        outcome = ended.result()
-        if isinstance(outcome, InorderError):
-            return self._failed(outcome)
-        if isinstance(outcome, BaseException):
-            raise outcome
-        return await self._run(lambda: self._answered(verb, outcome))
+        if frame.kind is Kind.WATCH:
+            await self._run(self._begin_watch, arguments["handle"], tell)
+        else:
+            await self._run(self._begin_wait, arguments, tell)
+        while not ended:
+            await happened.wait()
+            happened.clear()
+            if not ended:
+                await self.send(Kind.EVENT, frame.number, b"")
+        if isinstance(ended[0], InorderError):
+            return self._failed(ended[0])
+        if isinstance(ended[0], BaseException):
+            raise ended[0]
+        return await self._run(self._answered, verb, ended[0])
 
     # --- the threads' side
 
@@ -178,22 +181,30 @@ class StoreConnection:
         if reopens is not None and (verb != "open" or not 0 < reopens < self._next_handle or reopens in self._handles):
             raise WireError("only a handle of an earlier connection can be opened again")
         with self._checker.noted(self, verb, arguments):
-            value = getattr(self.store, verb)(**prepared)
+            value = made(self.store, verb, prepared)
         return self._answered(verb, self._told(verb, arguments, value, reopens))
 
     def _prepared(self, verb: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """The arguments with the store's handles and the owner. Raises: NotAuthorized 2035; HandleError 2019."""
-        rule = VERBS[verb]
         self._checker.check(self.store, self.identity, verb, arguments, self._handles)
         prepared = dict(arguments)
-        if rule.takes_owner:
-            prepared["owner"] = self.owner
+        for name in FILLED_IN.get(verb, ()):
+            prepared[name] = self._filled_in(verb, name)
         if "handles" in prepared:
             prepared["handles"] = [self._handles[one].number for one in arguments["handles"] if one in self._handles]
         for name in ("handle", "request", "claimer"):
             if name in prepared:
                 prepared[name] = self._with_handle(prepared[name])
         return prepared
+
+    def _filled_in(self, verb: str, name: str) -> Any:
+        """The value of an argument that does not travel."""
+        if name == "owner":
+            return self.owner
+        if name == "most":
+            return self._leases
+        is_own = verb == "begin_lease" or not self.identity.may("control")
+        return self.identity.name if is_own else None  # None: of any user
 
     def _with_handle(self, one: Any) -> Any:
         """A handle's number, or a request or claimer with one, as the store knows it."""
@@ -227,12 +238,14 @@ class StoreConnection:
             self._handles = {number: one for number, one in self._handles.items() if number in arguments["handles"]}
         return self._checker.filtered(self.identity, verb, value)
 
-    def _begin_wait(self, verb: str, arguments: dict[str, Any], done: Any, changed: Any) -> None:
-        prepared = self._prepared(verb, arguments)
-        if verb == "wait":
-            self.store.wait_apart(prepared["request"], done)
-        else:
-            self.store.watch_apart(prepared["handle"], changed, done)
+    def _begin_wait(self, arguments: dict[str, Any], tell: Callable[..., None]) -> None:
+        self.store.wait_apart(self._prepared("wait", arguments)["request"], tell)
+
+    def _begin_watch(self, number: int, tell: Callable[..., None]) -> None:
+        handle = self._opened(number)
+        if not (handle.options.browse or handle.options.input):
+            raise NotOpenFor("only a handle that is open for input or browse can be watched")
+        self.store.watch_apart(handle.number, tell, tell)
 
     def _end_waits(self) -> None:
         with contextlib.suppress(InorderError):  # the connection has ended
@@ -260,3 +273,16 @@ class StoreConnection:
             except InorderError as error:
                 self.services.forgotten.append(owner)
                 log.warning("the connection of a program elsewhere could not be ended yet: %s", error)
+
+
+@functools.cache
+def _places(verb: str) -> Sequence[str]:
+    """The names of the arguments of a verb that go by position."""
+    parameters = inspect.signature(getattr(Store, verb)).parameters.values()
+    return [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD][1:]
+
+
+def made(store: Store, verb: str, arguments: dict[str, Any]) -> Any:
+    """Makes a call of the store and returns its answer."""
+    by_place = [arguments.pop(name) for name in _places(verb)]
+    return getattr(store, verb)(*by_place, **arguments)

@@ -22,7 +22,7 @@ from ..authentication import of_token_or_certificate
 from ..calls import Context
 from ..identity import Identity
 from ..logs import LOGGER, log_request
-from ..problems import Problem
+from ..problems import Problem, problem
 from .checking import Checker
 from .connection import StoreConnection
 from .places import Places
@@ -74,8 +74,6 @@ class StoreEndpoint:
     @contextlib.contextmanager
     def _one_more(self, user: str, context: Context) -> Any:
         """Counts the connections of a user. Raises: Problem 503, if there are too many."""
-        from ..problems import problem
-
         most = context.settings.limits.user_connections
         if self._users.get(user, 0) >= most:
             raise problem("INWB0008E", "connections of a user", f"{most:,}", Retry_After="1")
@@ -101,7 +99,7 @@ class StoreEndpoint:
                 await send({"type": "websocket.close", "code": code, "reason": reason})
 
         services = await run(places.take)
-        one = StoreConnection(services, identity, Checker(address), out, run)
+        one = StoreConnection(services, identity, Checker(address), out, run, context.settings.limits.leases)
         frames = Frames(receive, context)
         calls: asyncio.Task[None] | None = None
         try:

@@ -10,8 +10,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 SUBJECT: Final = "certificate_subject"  # in the state of a connection that has a client certificate
 SHOWN: Final = "certificate_shown"
 
-quiet = logging.getLogger("inorder.server.websockets")
-quiet.setLevel(logging.ERROR)
+quiet = logging.Logger("inorder.server.websockets", logging.ERROR)  # of its own, so that no configuration resets it
 
 
 class StoreProtocol(WebSocketsSansIOProtocol):

@@ -35,7 +35,7 @@ READ_BYTES: Final = 262_144
 CONNECT_SECONDS: Final = 20.0
 LOST: Final = (OSError, ssl.SSLError, EOFError)
 
-quiet = logging.getLogger("inorder.remote")
+quiet = logging.Logger("inorder.remote", logging.CRITICAL)
 
 
 class Lost(Exception):
@@ -52,8 +52,8 @@ class Hello(NamedTuple):
         fields: of messages, in the order of their rows.
         program: the name of the client's program; of the server: empty.
         first_handle: the number of the first handle that the server may give.
-        store, schema, manager, user: the store's id and schema, the queue manager's name, and as whom the server knows
-            the client; of the client: empty.
+        store, manager, user: the store's id, the queue manager's name, and as whom the server knows the client; of the
+            client: empty.
         page_messages: see `Store.page_messages`.
     """
 
@@ -64,7 +64,6 @@ class Hello(NamedTuple):
     program: str = ""
     first_handle: int = 1
     store: str = ""
-    schema: int = 0
     manager: str = ""
     user: str = ""
     page_messages: int = 1

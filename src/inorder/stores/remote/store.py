@@ -20,7 +20,7 @@ from ...errors import CallerError, ConnectionBroken, InorderError, OutcomeUnknow
 from ...model.message import Message
 from ...model.options import OpenOptions
 from ...rules.puts import Program
-from ...rules.store_verbs import VERBS, lost_of
+from ...rules.store_verbs import FILLED_IN, VERBS, lost_of
 from ...support.clock import SystemClock
 from ..seam.changes import Changes
 from ..seam.gathering import Gathering
@@ -134,12 +134,12 @@ class RemoteStore:
             link = self._linked()
             had_unit = link.has_unit
             try:
-                kind, answer = link.call(payload, on_event)
+                kind, answer = link.call(payload, on_event, kind=Kind.CALL if on_event is None else Kind.WATCH)
             except Lost as lost:
                 if had_unit:
                     self._lost_unit = True
                     return self._with_lost_unit(verb, arguments, lost)
-                if lost_of(verb, by_name(verb, arguments, keywords)) == "unknown":
+                if lost_of(verb, named(verb, arguments, keywords)) == "unknown":
                     raise self._unknown(verb, arguments) from lost
                 if not left or not self._reconnects:
                     raise self._broken() from lost
@@ -154,13 +154,13 @@ class RemoteStore:
 
     def _with_lost_unit(self, verb: str, arguments: Sequence[Any], lost: Lost) -> Any:
         """The answer to a call of a unit of work during which the connection was lost."""
-        if verb == "prepare" or (verb == "settle" and arguments[1] == "commit"):
+        if verb == "prepare" or (verb == "settle" and arguments[0] == "commit"):
             raise self._unknown(verb, arguments) from lost
         return self._without_unit(verb, arguments)
 
     def _without_unit(self, verb: str, arguments: Sequence[Any]) -> Any:
         """The answer to a call after the loss of a unit of work. Raises: ConnectionBroken, unless it backs out."""
-        if (verb == "settle" and arguments[1] == "back_out") or verb == "leave_lease":
+        if (verb == "settle" and arguments[0] == "back_out") or verb == "leave_lease":
             self._lost_unit = False
             return verb == "settle" or None
         raise self._broken()
@@ -202,7 +202,7 @@ class RemoteStore:
             if link.hello.store != self.hello.store:
                 raise CallerError(f"{self.path} has another store now", reason=Reason.CONNECTION_BROKEN)
             for number, one in tuple(self._handles.items()):
-                payload = encode_call("open", (OWNER, one.queue, one.options), {"manager": one.manager})
+                payload = encode_call("open", (one.queue, one.options), {"manager": one.manager})
                 kind, answer = link.call(payload, kind=Kind.REOPEN, number=number)
                 if kind == Kind.ERROR:
                     log.warning("queue %s could not be opened again: %s", one.queue, decode_error(answer))
@@ -214,7 +214,7 @@ class RemoteStore:
 
     def settle(self, owner: int, outcome: str, later: Any = None, *, moves: bool = False) -> bool:
         """See `Store.settle`."""
-        return self.has_unit(owner) and bool(self._call("settle", (owner, outcome, later), {"moves": moves}))
+        return self.has_unit(owner) and bool(self._call("settle", (outcome, later), {"moves": moves}))
 
     # --- handles, which are opened again after a loss
 
@@ -223,7 +223,8 @@ class RemoteStore:
     ) -> Opened:
         """See `Store.open`."""
         keywords = {"manager": manager, "dynamic_name": dynamic_name}
-        opened: Opened = self._call("open", (owner, queue, options), keywords)
+        del owner
+        opened: Opened = self._call("open", (queue, options), keywords)
         self._handles[opened.handle] = OpenedElsewhere(opened.name, options, manager)
         self._first_handle = max(self._first_handle, opened.handle + 1)
         return opened
@@ -241,7 +242,8 @@ class RemoteStore:
 
     def keep_handles(self, owner: int, handles: Sequence[int]) -> None:
         """See `Store.keep_handles`."""
-        self._call("keep_handles", (owner, handles), {})
+        del owner
+        self._call("keep_handles", (handles,), {})
         self._handles = {number: one for number, one in self._handles.items() if number in handles}
 
     # --- waits
@@ -258,7 +260,7 @@ class RemoteStore:
         """See `LocalStore.watch`."""
         self._waits = True
         try:
-            self._call("watch", (handle,), {}, changed)
+            self._call("check_handle", (handle,), {}, changed)
         finally:
             self._waits = False
 
@@ -313,7 +315,14 @@ def pauses() -> Iterator[float]:
 
 def by_name(verb: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Mapping[str, Any]:
     """Returns the arguments of a call by their names."""
-    return inspect.signature(getattr(Store, verb)).bind(None, *arguments, **keywords).arguments
+    found = inspect.signature(getattr(Store, verb)).bind(None, *arguments, **keywords).arguments
+    return {name: one for name, one in found.items() if name != "self"}
+
+
+def named(verb: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the arguments of a call, without those that do not travel, by their names."""
+    names = [one for one in inspect.signature(getattr(Store, verb)).parameters if one not in FILLED_IN.get(verb, ())]
+    return {**dict(zip(names[1:], arguments, strict=False)), **keywords}
 
 
 def ids_of(request: PutRequest) -> Sequence[Any]:
@@ -322,8 +331,16 @@ def ids_of(request: PutRequest) -> Sequence[Any]:
 
 
 def _made(verb: str) -> Callable[..., Any]:
-    def call(self: RemoteStore, *arguments: Any, **keywords: Any) -> Any:
-        return self._call(verb, arguments, keywords)
+    if verb in FILLED_IN:  # without these arguments
+
+        def call(self: RemoteStore, *arguments: Any, **keywords: Any) -> Any:
+            given = by_name(verb, arguments, keywords)
+            return self._call(verb, (), {name: one for name, one in given.items() if name not in FILLED_IN[verb]})
+
+    else:
+
+        def call(self: RemoteStore, *arguments: Any, **keywords: Any) -> Any:
+            return self._call(verb, arguments, keywords)
 
     call.__name__, call.__qualname__, call.__doc__ = verb, f"RemoteStore.{verb}", f"See `Store.{verb}`."
     return call

@@ -499,6 +499,9 @@ class LocalStore(Store, Protocol):
         else can write meanwhile.
         """
 
+    def identifier(self) -> str:
+        """Returns the id of the store, which no other store has but a copy of it."""
+
     def wait_apart(self, request: GetRequest, done: Callable[[GetOutcome | BaseException], object]) -> None:
         """As `wait`, but returns soon; the wait costs no thread. For a server.
 
