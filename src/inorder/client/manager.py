@@ -85,6 +85,8 @@ def connect(
         return _connect_by_name(store, who, name)
     if not hasattr(store, "begin_claims"):
         raise bad_argument("store", store, f"a path, {IN_MEMORY!r} or a store")
+    if store.again is not None:
+        return connect_at(None, store.again, lambda services: QueueManager(services, who))
     return QueueManager(services_of(store), who)
 
 

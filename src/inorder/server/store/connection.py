@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import functools
 import inspect
 import logging
@@ -105,6 +106,7 @@ class StoreConnection:
             manager=manager.name,
             user=self.identity.name,
             page_messages=PAGE_MESSAGES,
+            connection=self.owner,
         )
 
     async def send(self, kind: Kind, number: int, payload: bytes, *, has_unit: bool = False) -> None:
@@ -213,7 +215,7 @@ class StoreConnection:
         if hasattr(one, "claimer"):
             return one._replace(claimer=self._with_handle(one.claimer))
         number = self._opened(one.handle).number
-        return one._replace(handle=number) if isinstance(one, tuple) else msgspec.structs.replace(one, handle=number)
+        return one._replace(handle=number) if isinstance(one, tuple) else dataclasses.replace(one, handle=number)
 
     def _opened(self, number: int) -> OpenedHandle:
         found = self._handles.get(number)

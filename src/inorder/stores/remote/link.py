@@ -55,6 +55,7 @@ class Hello(NamedTuple):
         store, manager, user: the store's id, the queue manager's name, and as whom the server knows the client; of the
             client: empty.
         page_messages: see `Store.page_messages`.
+        connection: the number of the connection in the server's store.
     """
 
     protocol: int
@@ -67,6 +68,7 @@ class Hello(NamedTuple):
     manager: str = ""
     user: str = ""
     page_messages: int = 1
+    connection: int = 0
 
 
 class Link:

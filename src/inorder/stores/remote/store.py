@@ -34,7 +34,6 @@ from .wire import decode_answer, decode_error, encode_call
 
 log = logging.getLogger("inorder.stores")
 
-OWNER: Final = 1  # the one connection, whose number the server knows
 PAUSES: Final = (0.05, 2.0)  # seconds between attempts to connect, the first and the longest
 AGAIN: Final = 3  # attempts to make a call that may be repeated
 
@@ -70,6 +69,10 @@ class RemoteStore:
         self.hello = self._link.hello
         self.page_messages = self.hello.page_messages
 
+    def again(self) -> RemoteStore:
+        """See `LocalStore.again`."""
+        return RemoteStore(self.address, self._program, reconnects=self._reconnects)
+
     def _own_hello(self) -> Hello:
         return Hello(PROTOCOL, __version__, [], list(Message.FIELDS), self._program, self._first_handle)
 
@@ -87,7 +90,7 @@ class RemoteStore:
             self._program = program.name
             self._link.drop()
             self._linked()
-        return OWNER
+        return self._link.hello.connection
 
     def disconnect(self, owner: int) -> None:
         """See `Store.disconnect`."""

@@ -491,6 +491,8 @@ class LocalStore(Store, Protocol):
     telemetry: Telemetry
     shared: object | None
     """What all connections of this process to the store share. They set it; None until the first one does."""
+    again: Callable[[], LocalStore] | None
+    """Opens another store object on the same store, if each connection needs its own; None: connections share one."""
 
     def get_if(self, request: GetRequest, accepts: Callable[[Got], object]) -> GetOutcome:
         """Gets as `get`; if `accepts` raises, nothing has happened.
