@@ -330,7 +330,7 @@ class Store(BulkStore, Protocol):
         Args:
             most: how many leases the user may have, including this one; None: any number.
 
-        Raises: UnitNotAvailable, if the user would have more.
+        Raises: UnitExists, if there is a lease of this name; UnitNotAvailable, if the user would have more.
         """
 
     def lease(self, name: str, user: str | None) -> Leased:
