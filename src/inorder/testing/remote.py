@@ -59,6 +59,8 @@ class LoopbackServer:
 
     def __init__(self) -> None:
         self._endpoints: dict[str, StoreEndpoint] = {}
+        self._is_over = False
+        threading._register_atexit(self._end)  # type: ignore[attr-defined]  # before that of the pools of threads
         config = Config(
             self._app,
             host="127.0.0.1",
@@ -77,6 +79,9 @@ class LoopbackServer:
         assert self._begun.wait(START_SECONDS), "the server has begun"
         port = self._server.servers[0].sockets[0].getsockname()[1]
         self.url = f"http://127.0.0.1:{port}"
+
+    def _end(self) -> None:
+        self._is_over = True
 
     def _run(self) -> None:
         async def served() -> None:
@@ -114,7 +119,11 @@ class LoopbackServer:
 
     async def _app(self, scope: Scope, receive: Receive, send: Send) -> None:
         given = dict(scope["headers"]).get(b"authorization", b"").decode()
-        await self._endpoints[given.partition(" ")[2]](scope, receive, send)
+        try:
+            await self._endpoints[given.partition(" ")[2]](scope, receive, send)
+        except RuntimeError:
+            if not self._is_over:  # the interpreter ends the threads first
+                raise
 
 
 @functools.cache
