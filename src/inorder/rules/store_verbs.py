@@ -27,8 +27,8 @@ class StoreVerb(NamedTuple):
     Args:
         asks: the authorities that the user needs, all of them, or one word of `ASKED`; empty: none.
         of: where the arguments have the name of the queue on which they are asked. A path that ends in `handle` stands
-            for the queue as that handle was opened. Empty: the queue manager. `EACH`: each item of the answer shows
-            only if the user has the authority on its queue, or is the user who made it.
+            for the queue as that handle was opened, and no other connection's handle is accepted. Empty: the queue
+            manager. `EACH`: the answer shows an item only if the user has the authority on its queues, or made it.
         also: further questions, words of `ALSO`.
         lost: see `Lost`; `LOST_IF` has the exceptions.
     """
@@ -56,7 +56,7 @@ ASKED: Final[Mapping[str, str]] = MappingProxyType(
 
 ALSO: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "model": "opening a model queue: the same authorities on the name of the new queue, unless it begins with AMQ.",
+        "model": "opening a model: the same authorities on the new name too, unless it is made up and begins with AMQ.",
         "made": "deleting at close a queue that this handle did not make: administer",
         "context": "control keeps the user and program in a message; in others they are replaced by the caller's",
         "uid": "a unique id of this store must be reserved for the connection, or be on the queue already",
@@ -75,7 +75,7 @@ ALSO: Final[Mapping[str, str]] = MappingProxyType(
 """Further questions, of arguments or answers."""
 
 # fmt: off
-VERBS: Final[Mapping[str, StoreVerb]] = MappingProxyType({name: StoreVerb(*row) for name, row in {
+_ROWS: Final[Mapping[str, tuple[str, str, str, Lost]]] = {
     # verb                  asks           of                        also          lost
     # --- handles
     "open":                ("uses",        "queue",                  "model",      "harmless"),
@@ -178,7 +178,8 @@ VERBS: Final[Mapping[str, StoreVerb]] = MappingProxyType({name: StoreVerb(*row) 
     # --- housekeeping
     "discard_expired":     ("",            "",                       "",           "harmless"),
     "check":               ("control",     "",                       "",           "read"),
-}.items()})
+}
+VERBS: Final[Mapping[str, StoreVerb]] = MappingProxyType({name: StoreVerb(*row) for name, row in _ROWS.items()})
 
 # What is lost in these cases instead: the first that fits. The path leads to this value; True stands for every value
 # that counts as true. A unit of work ends with its connection, so nothing that was done in one is left; a lease does
@@ -215,7 +216,7 @@ ACTS: Final[Mapping[str, str]] = MappingProxyType({
     "settle_prepared":    "{outcome} prepared:{name}",
     "end_lease":          "back_out lease:{name}",
     "finish_claims":      "finish claims on queue",
-    "leave_claimed_group":"leave group on queue",
+    "leave_claimed_group": "leave group on queue",
     "release_claims":     "release claims on queue",
     "undo_staging":       "drop staging",
     "stop_channel":       "stop channel {channel}",

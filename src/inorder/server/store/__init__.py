@@ -1,0 +1,1 @@
+"""The stores of other machines: the WebSocket below `/inorder/v1/store`."""
