@@ -39,6 +39,7 @@ CONTEXT: Final = frozenset(
     "application_origin_data".split()
 )
 ACT_LENGTH_MAX: Final = 256
+RESERVED_MAX: Final = 16  # ranges; a client uses up one before it asks for the next
 
 
 class OpenedFor(NamedTuple):
@@ -71,14 +72,14 @@ class Checker:
 
     Attributes:
         handles: what the connection has open, by the number of the handle.
-        reserved: the numbers of unique ids that were reserved for the connection.
+        reserved: the numbers of unique ids that were reserved for the connection last.
     """
 
     def __init__(self, store: LocalStore, owner: int) -> None:
         self._store, self._owner = store, owner
         self.handles: dict[int, OpenedFor] = {}
         self.reserved: list[range] = []
-        self._claiming: set[tuple[int, str, int]] = set()
+        self._claiming: dict[tuple[int, str], int] = {}  # epochs that are known to be the user's
 
     # --- before a call
 
@@ -231,9 +232,8 @@ class Checker:
         if application.startswith(CHANNEL):
             return self._control(identity, f"the application {application!r} is a channel")
         handle = arguments.get("handle") if claimer is None else claimer.handle
-        key = None if claimer is None else (claimer.handle, application, claimer.epoch)
-        if key in self._claiming:
-            return False
+        if claimer is not None and self._claiming.get((claimer.handle, application)) == claimer.epoch:
+            return False  # the user of an epoch does not change
         queue = self._local(arguments["queue"]) if handle is None else self._handle(handle).queue
         found = [one for one in self._store.claims() if (one.queue, one.application) == (queue, application)]
         if not found:  # the store refuses all but a beginning
@@ -241,8 +241,8 @@ class Checker:
         is_own = found[0].program.user == identity.name
         if not is_own or (claimer is not None and claimer.epoch > found[0].epoch):
             return self._control(identity, f"the claims of {application!r} on {queue} belong to another user")
-        if claimer is not None and key is not None and claimer.epoch == found[0].epoch:
-            self._claiming.add(key)  # the user of an epoch does not change
+        if claimer is not None and claimer.epoch == found[0].epoch:
+            self._claiming[claimer.handle, application] = claimer.epoch
         return False
 
     def _local(self, name: str) -> str:
@@ -299,7 +299,7 @@ class Checker:
         elif verb == "keep_handles":
             self.handles = {number: one for number, one in self.handles.items() if number in arguments["handles"]}
         elif verb == "reserve_numbers":
-            self.reserved.append(answer)
+            self.reserved = [*self.reserved[1 - RESERVED_MAX :], answer]
 
     # --- the answer
 

@@ -163,7 +163,7 @@ class OperatorVerbs(OpenStore, ABC):
         # The record of a session outlives its last unit of work.
         return [one for one in found if one.kind != "session" or one.puts or one.gets]
 
-    @in_operation(writes=False, ends_dead=True)
+    @in_operation(writes=False)
     def users_of(self, operation: Operation, kind: UnitKind, name: str, handle: int | None = None) -> frozenset[str]:
         """See `LocalStore.users_of`."""
         if handle is None:
