@@ -98,8 +98,8 @@ class LeasingVerbs(OpenStore):
         connection = self.connection(owner)
         operation.leave_unit(connection, connection.record)
 
-    @event("end_lease", keys="unit name", about=lambda _, name: ["lease", name])
+    @event("end_lease", keys="unit name", about=lambda _, name, *__: ["lease", name])
     @in_operation()
-    def end_lease(self, operation: Operation, name: str) -> None:
-        unit, _ = find_lease(operation, name, None)
+    def end_lease(self, operation: Operation, name: str, user: str | None = None) -> None:
+        unit, _ = find_lease(operation, name, user)
         settle_lease(operation, unit.id, "back_out")

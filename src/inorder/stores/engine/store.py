@@ -420,11 +420,11 @@ class QueueStore(
     def prepare(self, operation: Operation, owner: int, name: str) -> None:
         settling.prepare(operation, self.connection(owner), name)
 
-    @event("settle_prepared", keys="unit name outcome", about=lambda _, *given: ["prepared", *given])
+    @event("settle_prepared", keys="unit name outcome", about=lambda _, *given: ["prepared", *given[:2]])
     @in_operation()
-    def settle_prepared(self, operation: Operation, name: str, outcome: Outcome) -> None:
+    def settle_prepared(self, operation: Operation, name: str, outcome: Outcome, user: str | None = None) -> None:
         found = self.backend.select(UnitRow, kind="prepared", name=name)
-        if not found:
+        if not found or user not in (None, found[0].user):
             raise UnitNotFound(f"no unit named {name!r} is prepared", unit=name)
         settling.settle(operation, found[0].id, outcome)
         putkeys.settle(operation, found[0].id, outcome)

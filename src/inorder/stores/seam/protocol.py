@@ -43,7 +43,7 @@ from .records import (
     PutRequest,
     Rest,
 )
-from .tables import ObjectRow
+from .tables import ObjectRow, UnitKind
 from .telemetry import Telemetry
 from .views import ConnectionView, Dropped, LockView, LookRequest, MessageView, OrderView, QueueView, Unit, Wait
 
@@ -313,8 +313,11 @@ class Store(BulkStore, Protocol):
         Raises: UnitExists; UnitNotFound, if the connection has no unit of work.
         """
 
-    def settle_prepared(self, name: str, outcome: Outcome) -> None:
-        """Commits or backs out a prepared unit, from any connection. Raises: UnitNotFound."""
+    def settle_prepared(self, name: str, outcome: Outcome, user: str | None = None) -> None:
+        """Commits or backs out a prepared unit, from any connection.
+
+        Raises: UnitNotFound, if there is none of this name, or it belongs to another user than `user`.
+        """
 
     def units(self) -> list[Unit]:
         """Returns all unsettled units, oldest first."""
@@ -350,8 +353,8 @@ class Store(BulkStore, Protocol):
     def leave_lease(self, owner: int) -> None:
         """Detaches the connection from its lease, which continues. Harmless if the connection is in none."""
 
-    def end_lease(self, name: str) -> None:
-        """Backs out the lease of this name. Raises: LeaseOver."""
+    def end_lease(self, name: str, user: str | None = None) -> None:
+        """Backs out the lease of this name. Raises: as `lease`."""
 
     # --- marks (`authority`)
 
@@ -563,6 +566,15 @@ class LocalStore(Store, Protocol):
         """Returns up to `most` entries of the operator log, newest first; with `before` only older ones."""
 
     # --- the medium
+
+
+    def users_of(self, kind: UnitKind, name: str, handle: int | None = None) -> frozenset[str]:
+        """Returns the users who began the unsettled units of this kind and name.
+
+        Args:
+            handle: of the queue to which a confirm id or lock id belongs. Those who locked messages under the confirm
+                id are among the users.
+        """
 
     def refuse_lost(self) -> None:
         """See `Host.refuse_lost`."""
