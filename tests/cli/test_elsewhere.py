@@ -14,6 +14,8 @@ from tests.helpers.certificates import Signer
 from tests.stores.remote.conftest import Tried, home, tried
 
 from inorder.cli import main
+from inorder.cli.app import app
+from inorder.cli.running import completions
 from inorder.stores.remote.credentials import Credentials, from_file
 
 __all__ = ["home", "tried"]
@@ -111,3 +113,9 @@ def test_login_stores_the_paths_of_certificates_that_can_be_used(run: Command, s
     ended = run("login", "https://other.example", given=b"two words\n")
     assert (ended.status, "token must be 1 to 4,096 printable ASCII" in ended.err) == (2, True)
     assert from_file(SERVER).ca == signer.certificate, "what is refused changes nothing"
+
+
+def test_completion_refuses_nothing_aloud(store: Path) -> None:
+    store.with_name("ca.pem").touch()
+    context = app.make_context("inorder", ["--ca", "ca.pem", "--store", str(store), "get"], resilient_parsing=True)
+    assert completions(click.Context(app.commands["get"], parent=context), lambda qm: ["Q"], "") == []

@@ -265,7 +265,7 @@ def completions(context: click.Context, names: Callable[[QueueManager], list[str
             qm = connect_to(place, program=PROGRAM)
         with qm:
             return [name for name in names(qm) if name.startswith(incomplete)]
-    except InorderError:
+    except (InorderError, click.UsageError):
         return []
 
 

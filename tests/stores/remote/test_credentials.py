@@ -130,7 +130,7 @@ def test_a_file_of_another_user_is_refused(file: Path, monkeypatch: pytest.Monke
         (f"[{SERVER}]\n{SECRET}\n", "must have sections"),
         (f"[{SERVER}]\ntoken = {SECRET}\ntoken = {SECRET}\n", "must have sections"),
         (f"[{SERVER}]\ntoken = a\n[{SERVER}]\ntoken = {SECRET}\n", "must have sections"),
-        (f"[{SERVER}]\npassword = {SECRET}\n", "must have only token, certificate, key, ca, not password"),
+        (f"[{SERVER}]\n{SECRET}==\n", r"must have only token, certificate, key, ca in \[orders.example:9443\]"),
         (
             f"[{SERVER}]\ntoken = {SECRET} more\n",
             r"token of \[orders.example:9443\] in .* must be 1 to 4,096 printable",

@@ -118,8 +118,8 @@ def from_file(server: str) -> Credentials:
     if found is None or name is None:
         return Credentials()
     section = dict(found[name])
-    if unknown := sorted(section.keys() - set(NAMES)):
-        raise _bad_file(path, f"[{server}] must have only {', '.join(NAMES)}, not {unknown[0]}")
+    if not section.keys() <= set(NAMES):  # the other name is not shown: a token with an = reads like one
+        raise _bad_file(path, f"must have only {', '.join(NAMES)} in [{server}]")
     return checked(section, lambda name: f"{name} of [{server}] in {path}", path.parent)
 
 
@@ -142,7 +142,6 @@ def keep(server: str, found: Credentials) -> Path:
 
     Raises: CallerError 2012, there is no place for the file, or it is not valid; OSError, it cannot be written.
     """
-
     path = credentials_file()
     if path is None:
         text = f"there is no place for credentials: set {FILE_VARIABLE} to the path of a file"
