@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import ipaddress
 import logging
 import os
 import signal
@@ -40,16 +39,6 @@ STARTED_SECONDS: Final = 60  # for a worker to answer its supervisor, which may 
 PORT_SECONDS: Final = 5.0  # for the workers of a server that was killed to give up its port
 AGAIN_SECONDS: Final = 0.05  # between two attempts to get the port
 DONE, TROUBLE = 0, 3  # exit statuses
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address can be reached only from this machine."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def listening(host: str, port: int) -> socket.socket:
