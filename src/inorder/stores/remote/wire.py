@@ -141,7 +141,7 @@ def _row_type() -> Any:
         for name, field in Message.FIELDS.items()
     }
     kinds["properties"] = str | None
-    return NamedTuple("Row", kinds.items())  # type: ignore[misc]
+    return NamedTuple("Row", list(kinds.items()))
 
 
 ROW: Final = _row_type()
@@ -214,9 +214,12 @@ def _plain(value: Any) -> Any:
         return dict(value.fields), value.selector
     if isinstance(value, Mapping):
         return dict(value)
-    for kind in (str, int, float, bytes):
+    if isinstance(value, str):  # and the like below: of a class of the caller's own
+        return str.__str__(value)
+    kinds: tuple[Any, ...] = (int, float, bytes)
+    for kind in kinds:
         if isinstance(value, kind):
-            return kind.__str__(value) if kind is str else kind(value)
+            return kind(value)
     if isinstance(value, Sequence):
         return list(value)
     raise TypeError(f"a {type(value).__name__}")
