@@ -1,1 +1,1 @@
-"""A store elsewhere, reached over one WebSocket."""
+"""A store elsewhere, which `inorder serve` on another machine has open. Only `stores/open.py` loads its client."""

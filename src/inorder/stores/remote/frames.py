@@ -14,7 +14,7 @@ MORE: Final = 1  # the flag: further pieces of this payload follow
 PIECE_MAX: Final = 2**20  # bytes of payload in one frame
 
 
-class Kind(enum.IntEnum):
+class FrameKind(enum.IntEnum):
     """The kinds of frame."""
 
     HELLO = 1
@@ -24,18 +24,18 @@ class Kind(enum.IntEnum):
     END_WAITS = 5
 
 
-KINDS: Final = {int(kind): kind for kind in Kind}
+KINDS: Final = {int(kind): kind for kind in FrameKind}
 
 
-class Frame(NamedTuple):
+class WireFrame(NamedTuple):
     """A whole payload. The number is that of the request which it makes or answers."""
 
-    kind: Kind
+    kind: FrameKind
     number: int
     payload: bytes
 
 
-def pieces(kind: Kind, number: int, payload: bytes) -> Iterator[bytes]:
+def pieces(kind: FrameKind, number: int, payload: bytes) -> Iterator[bytes]:
     """Cuts a payload into frames, each with at most `PIECE_MAX` bytes of it; an empty payload is one frame."""
     if len(payload) <= PIECE_MAX:
         yield HEADER.pack(kind, 0, 0, number) + payload
@@ -46,7 +46,7 @@ def pieces(kind: Kind, number: int, payload: bytes) -> Iterator[bytes]:
         yield header + view[start : start + PIECE_MAX]
 
 
-class Assembler:
+class FrameAssembler:
     """Joins the pieces that arrive on one connection; pieces of different requests may alternate.
 
     Args:
@@ -57,9 +57,9 @@ class Assembler:
     def __init__(self, most: int, most_calls: int) -> None:
         self.most, self.most_calls = most, most_calls
         self.held = 0
-        self._begun: dict[int, tuple[Kind, bytearray]] = {}
+        self._begun: dict[int, tuple[FrameKind, bytearray]] = {}
 
-    def add(self, frame: bytes) -> Frame | None:
+    def add(self, frame: bytes) -> WireFrame | None:
         """Takes a frame and returns the payload that it completes, if it does.
 
         Raises: WireError, if this is no frame, or it goes beyond a limit; the connection is then to be ended.
@@ -76,7 +76,7 @@ class Assembler:
             raise WireError(f"payloads that are not complete must have at most {self.most:,} bytes together")
         begun = self._begun.get(number)
         if begun is None and not flags:
-            return Frame(kind, number, frame[HEADER.size :])
+            return WireFrame(kind, number, frame[HEADER.size :])
         if begun is None:
             if len(self._begun) >= self.most_calls:
                 raise WireError(f"at most {self.most_calls:,} payloads may be incomplete at once")
@@ -92,4 +92,4 @@ class Assembler:
             return None
         del self._begun[number]
         self.held -= len(joined)
-        return Frame(kind, number, bytes(joined))
+        return WireFrame(kind, number, bytes(joined))

@@ -14,8 +14,10 @@ the kinds of their fields. Answers are only checked for their types.
 from __future__ import annotations
 
 import abc
+import dataclasses
 import functools
 import inspect
+import math
 import operator
 import sys
 import types
@@ -27,17 +29,19 @@ import msgspec
 
 from ... import errors
 from ...errors import ArgumentError, InorderError, Reason, StoreError, bad_argument, bounded, written
-from ...model.fields import FLAGS_MAX, GIVEN, NONE, NUMBER_MAX, MessageFields, Place, Transmission, UniqueId
+from ...model.attributes import QUEUE_ATTRIBUTES, QueueAttributes, define_queue
+from ...model.fields import FLAGS_MAX, GIVEN, INT_MAX, NONE, NUMBER_MAX, MessageFields, Place, Transmission, UniqueId
 from ...model.message import Message, Row, check_together
 from ...model.options import Match, UniqueIds
 from ...model.parameters import ID_LENGTH, WHOLE_MAX, is_storable
 from ...model.properties import NO_PROPERTIES, Properties, decoded
 from ...rules.grouping import GroupState
+from ...rules.leases import LOCK_SECONDS_MAX, SECONDS_MAX
 from ...rules.puts import Program
 from ..seam.bulk_page import BulkPage
 from ..seam.bulk_protocol import BulkStore
 from ..seam.protocol import Store
-from ..seam.records import BULK_COLUMNS
+from ..seam.records import BULK_COLUMNS, StageRequest
 
 T = TypeVar("T")
 
@@ -73,9 +77,11 @@ Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Id = Annotated[int, msgspec.Meta(ge=0)]  # msgpack ends at 2**64 - 1
 Number = Annotated[float, msgspec.Meta(ge=-sys.float_info.max)]  # no NaN
 IDS: Final = frozenset({"confirm_id", "lock_id"})  # the only integers that may have 64 bits without a sign
+PERIODS: Final = {"seconds": SECONDS_MAX, "lease": LOCK_SECONDS_MAX, "lasts": WHOLE_MAX, "delay": INT_MAX}
+"""Lengths of time in seconds, which begin at 0, and their ends: nobody can lock or hide anything for ever."""
 
 
-class State(GroupState):
+class WireState(GroupState):
     """The state of a handle as a caller may send it: only what messages can have."""
 
     __slots__ = ()
@@ -93,7 +99,7 @@ IN_BOTH: Final[Mapping[Any, Any]] = {
 IN_CALLS: Final[Mapping[Any, Any]] = {
     **IN_BOTH,
     Message | bytes: Body,
-    GroupState: State,
+    GroupState: WireState,
     int: Whole,
     float: Number,
 }
@@ -122,7 +128,39 @@ def _narrowed(kind: Any) -> Any:
 
 def _field(name: str, annotation: Any) -> Any:
     """The type of a field or an argument of a call."""
-    return Id if name in IDS and annotation is int else _wired(annotation, IN_CALLS)
+    if name in IDS and annotation is int:
+        return Id
+    if name in PERIODS and annotation is float:
+        return Annotated[float, msgspec.Meta(ge=0, le=PERIODS[name])]
+    return _wired(annotation, IN_CALLS)
+
+
+def _check_numbers(name: str, value: Any) -> None:
+    """Checks numbers inside of a dataclass, whose type cannot be narrowed."""
+    if isinstance(value, float) and not 0 <= value <= PERIODS.get(name, math.inf):
+        raise WireError(f"{name} must be a number from 0 to {PERIODS.get(name, math.inf)}, not {value}")
+    if isinstance(value, int) and name not in IDS and not -WHOLE_MAX - 1 <= value <= WHOLE_MAX:
+        raise WireError(f"{name} must be a number of 64 bits, not {value}")
+    if isinstance(value, tuple):
+        for one in value:
+            _check_numbers(name, one)
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            _check_numbers(field.name, getattr(value, field.name))
+
+
+def _defined(sent: QueueAttributes) -> QueueAttributes:
+    """The attributes of a new queue, made as `define_queue` makes them. Raises: as that."""
+    made = QueueAttributes(name=sent.name, type=sent.type)
+    given: dict[str, Any] = {}
+    while differing := {
+        name: getattr(sent, name) for name in QUEUE_ATTRIBUTES if getattr(made, name) != getattr(sent, name)
+    }:
+        if differing.keys() <= given.keys():
+            raise WireError(f"queue {written(sent.name)} cannot have {', '.join(differing)} as they were sent")
+        given |= differing
+        made = define_queue(sent.name, sent.type, **given)
+    return made if given else define_queue(sent.name, sent.type)
 
 
 # ---- messages and matches
@@ -244,7 +282,7 @@ def _of_answer(kind: type[Any], plain: Any) -> Any:
 encode: Final = msgspec.msgpack.Encoder(enc_hook=_plain, uuid_format="bytes").encode
 
 
-class Reader:
+class WireReader:
     """Reads payloads of one type. Raises WireError, or what the value's own constructor raises."""
 
     def __init__(self, kind: Any, hook: Callable[[type[Any], Any], Any]) -> None:
@@ -313,7 +351,7 @@ def _known(plain: Any, kind: Any) -> Any:
 # ---- calls
 
 
-class Shape(NamedTuple):
+class CallShape(NamedTuple):
     """The arguments of a verb that travel, by position, and the defaults of those that have one."""
 
     names: tuple[str, ...]
@@ -321,33 +359,33 @@ class Shape(NamedTuple):
 
 
 @functools.cache
-def _shape(verb: str) -> Shape:
+def _shape(verb: str) -> CallShape:
     if verb not in VERBS:
         raise WireError(f"there is no verb {written(verb)}")
     parameters = inspect.signature(getattr(Store, verb)).parameters.values()
     travel = [one for one in parameters if one.name not in NEVER_TRAVELS]
     defaults = {one.name: one.default for one in travel if one.default is not one.empty}
-    return Shape(tuple(one.name for one in travel), defaults)
+    return CallShape(tuple(one.name for one in travel), defaults)
 
 
 @functools.cache
-def _arguments(verb: str) -> Reader:
+def _arguments(verb: str) -> WireReader:
     names, defaults = _shape(verb)
     hints = typing.get_type_hints(getattr(Store, verb))
     kind: Any = NamedTuple(verb, [(name, _field(name, hints[name])) for name in names])  # type: ignore[misc]
     kind.__new__.__defaults__ = tuple(defaults.values())
     kind._field_defaults = dict(defaults)
-    return Reader(kind, _of_call)
+    return WireReader(kind, _of_call)
 
 
 @functools.cache
-def _answer(verb: str) -> Reader:
+def _answer(verb: str) -> WireReader:
     assert verb in VERBS, verb
     returned = typing.get_type_hints(getattr(Store, verb))["return"]
-    return Reader(_wired(returned, IN_BOTH), _of_answer)
+    return WireReader(_wired(returned, IN_BOTH), _of_answer)
 
 
-CALL: Final = Reader(tuple[str, msgspec.Raw], _of_call)
+CALL: Final = WireReader(tuple[str, msgspec.Raw], _of_call)
 
 
 def encode_call(verb: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> bytes:
@@ -369,6 +407,29 @@ def encode_call(verb: str, arguments: Sequence[Any], keywords: Mapping[str, Any]
         raise ArgumentError(f"an argument of {verb} must be a value that can travel: {error}", argument=verb) from error
 
 
+def _staged(request: StageRequest) -> StageRequest:
+    """The rows with transmissions as pairs."""
+    if "transmission" not in request.columns:
+        return request
+    sent = [tuple(one) if type(one) is list else one for one in request.columns["transmission"]]
+    return request._replace(columns={**request.columns, "transmission": sent})
+
+
+def _checked(request: T) -> T:
+    _check_numbers("request", request)
+    return request
+
+
+FINISHED: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "stage": _staged,
+    "create_queue": _defined,
+    "browse_and_lock": _checked,
+    "one_message": _checked,
+    "look": _checked,
+}
+"""How the only argument of a verb is finished, where its types do not say all."""
+
+
 def decode_call(payload: bytes) -> tuple[str, dict[str, Any]]:
     """Reads a call: the verb, and its arguments by name, without `owner`.
 
@@ -378,9 +439,10 @@ def decode_call(payload: bytes) -> tuple[str, dict[str, Any]]:
     verb, raw = CALL.read(payload)
     _shape(verb)
     arguments = _arguments(verb).read(raw)._asdict()
-    if verb == "stage" and "transmission" in arguments["request"].columns:
-        sent = arguments["request"].columns["transmission"]
-        arguments["request"].columns["transmission"] = [tuple(one) if type(one) is list else one for one in sent]
+    finish = FINISHED.get(verb)
+    if finish is not None:
+        for name, value in arguments.items():
+            arguments[name] = finish(value)
     return verb, arguments
 
 
