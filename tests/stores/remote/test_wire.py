@@ -129,6 +129,8 @@ def values(annotation: Any) -> st.SearchStrategy[Any]:  # noqa: PLR0911
         return st.sampled_from(list(annotation))
     if annotation is GroupState:
         return st.sampled_from([GroupState(), GroupState(b"g" * 24, 999_999_999, 999_999_999, 5, 31, True, True, True)])
+    if annotation is StageRequest:
+        return st.builds(StageRequest, WHOLE, TEXTS, st.just(2), st.just(STAGED), PERIODS)
     hints = typing.get_type_hints(annotation)
     names = (
         annotation._fields if issubclass(annotation, tuple) else [one.name for one in dataclasses.fields(annotation)]
