@@ -138,9 +138,9 @@ def _field(name: str, annotation: Any) -> Any:
 def _check_numbers(name: str, value: Any) -> None:
     """Checks numbers inside of a dataclass, whose type cannot be narrowed."""
     if isinstance(value, float) and not 0 <= value <= PERIODS.get(name, math.inf):
-        raise WireError(f"{name} must be a number from 0 to {PERIODS.get(name, math.inf)}, not {value}")
+        raise bad_argument(name, value, f"a number from 0 to {PERIODS.get(name, math.inf)}")
     if isinstance(value, int) and name not in IDS and not -WHOLE_MAX - 1 <= value <= WHOLE_MAX:
-        raise WireError(f"{name} must be a number of 64 bits, not {value}")
+        raise bad_argument(name, value, "a number of 64 bits")
     if isinstance(value, tuple):
         for one in value:
             _check_numbers(name, one)
@@ -157,7 +157,7 @@ def _defined(sent: QueueAttributes) -> QueueAttributes:
         name: getattr(sent, name) for name in QUEUE_ATTRIBUTES if getattr(made, name) != getattr(sent, name)
     }:
         if differing.keys() <= given.keys():
-            raise WireError(f"queue {written(sent.name)} cannot have {', '.join(differing)} as they were sent")
+            raise bad_argument("attributes", differing, f"what queue {written(sent.name)} can have")
         given |= differing
         made = define_queue(sent.name, sent.type, **given)
     return made if given else define_queue(sent.name, sent.type)
@@ -194,7 +194,7 @@ check_uid = UniqueIds().check
 
 def _row_of(plain: Any) -> list[Any]:
     if type(plain) is not list:
-        raise WireError(f"a message must be a list, not {type(plain).__name__}")
+        raise ValueError(f"a message must be a list, not {type(plain).__name__}")
     if len(plain) != WIDTH:
         plain = [*plain[:WIDTH], *BLANK[len(plain) :]]
     return list(msgspec.convert(plain, ROW, builtin_types=(bytes,)))
@@ -245,9 +245,8 @@ def _match(plain: Any) -> Match:
 def _plain(value: Any) -> Any:
     """What stands on the wire for a value that `msgspec` does not know."""
     if isinstance(value, Message):
-        return value.row
-    if isinstance(value, Properties):
-        return value.text
+        row = value.row
+        return (*row[:PROPERTIES], row[PROPERTIES].text, *row[PROPERTIES + 1 :])
     if isinstance(value, Match):
         return dict(value.fields), value.selector
     if isinstance(value, Mapping):
@@ -283,10 +282,12 @@ encode: Final = msgspec.msgpack.Encoder(enc_hook=_plain, uuid_format="bytes").en
 
 
 class WireReader:
-    """Reads payloads of one type. Raises WireError, or what the value's own constructor raises."""
+    """Reads payloads of one type. Raises the error that `refuse` makes of a fault, or what a constructor raises."""
 
-    def __init__(self, kind: Any, hook: Callable[[type[Any], Any], Any]) -> None:
-        self.kind = kind
+    def __init__(
+        self, kind: Any, hook: Callable[[type[Any], Any], Any], refuse: Callable[[object], InorderError]
+    ) -> None:
+        self.kind, self._refuse = kind, refuse
         self._decode = msgspec.msgpack.Decoder(kind, dec_hook=hook).decode
 
     def read(self, payload: Any) -> Any:
@@ -296,7 +297,7 @@ class WireReader:
             _raise_own(error)
             first = str(error)  # the error itself would keep all that was read so far
         except TROUBLE as error:
-            raise _refused(error) from None
+            raise self._refuse(error) from None
         return self._read_known(payload, first)
 
     def _read_known(self, payload: Any, first: str) -> Any:
@@ -308,10 +309,10 @@ class WireReader:
                 return self._decode(encode(known))
         except msgspec.ValidationError as error:
             _raise_own(error)
-            raise _refused(error) from None
+            raise self._refuse(error) from None
         except TROUBLE as error:
-            raise _refused(error) from None
-        raise _refused(first)
+            raise self._refuse(error) from None
+        raise self._refuse(first)
 
 
 TROUBLE: Final = (msgspec.MsgspecError, ValueError, RecursionError, OverflowError, TypeError)
@@ -375,17 +376,21 @@ def _arguments(verb: str) -> WireReader:
     kind: Any = NamedTuple(verb, [(name, _field(name, hints[name])) for name in names])  # type: ignore[misc]
     kind.__new__.__defaults__ = tuple(defaults.values())
     kind._field_defaults = dict(defaults)
-    return WireReader(kind, _of_call)
+
+    def refuse(fault: object) -> InorderError:
+        return ArgumentError(f"the arguments of {verb} must have its types: {fault}", argument=verb)
+
+    return WireReader(kind, _of_call, refuse)
 
 
 @functools.cache
 def _answer(verb: str) -> WireReader:
     assert verb in VERBS, verb
     returned = typing.get_type_hints(getattr(Store, verb))["return"]
-    return WireReader(_wired(returned, IN_BOTH), _of_answer)
+    return WireReader(_wired(returned, IN_BOTH), _of_answer, _refused)
 
 
-CALL: Final = WireReader(tuple[str, msgspec.Raw], _of_call)
+CALL: Final = WireReader(tuple[str, msgspec.Raw], _of_call, _refused)
 
 
 def encode_call(verb: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> bytes:
@@ -433,8 +438,8 @@ FINISHED: Final[Mapping[str, Callable[[Any], Any]]] = {
 def decode_call(payload: bytes) -> tuple[str, dict[str, Any]]:
     """Reads a call: the verb, and its arguments by name, without `owner`.
 
-    Raises: WireError; what the constructors of its options and messages raise (ArgumentError, OptionsError, MatchError,
-    CallerError 2027).
+    Raises: WireError, if this is no call or there is no such verb; ArgumentError, for arguments of other types or out
+    of their ranges; what the constructors of options and messages raise (OptionsError, MatchError, CallerError 2027).
     """
     verb, raw = CALL.read(payload)
     _shape(verb)
@@ -488,7 +493,7 @@ def _page(page: BulkPage) -> BulkPage:
 ERRORS: Final[Mapping[str, type[InorderError]]] = {
     name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, InorderError)
 } | {WireError.__name__: WireError}
-KNOWN: Final = (tuple, UniqueId, Place, Program, Transmission, Reason)
+KNOWN: Final = (tuple, set, frozenset, UniqueId, Place, Program, Transmission, Reason)
 """The types of data of errors that are not plain; the code on the wire is the place in this list."""
 
 
@@ -508,7 +513,7 @@ def _data(value: Any) -> Any:
         return msgspec.msgpack.Ext(KNOWN.index(type(value)), encode(plain))
     if isinstance(value, Mapping):
         return {name if is_storable(name) else written(name): _data(one) for name, one in value.items()}
-    if isinstance(value, (list, set, frozenset)):
+    if isinstance(value, list):
         return [_data(one) for one in value]
     try:
         encode(value)
@@ -522,7 +527,7 @@ def _extended(code: int, content: memoryview) -> Any:
         return None
     kind = KNOWN[code]
     found = msgspec.msgpack.decode(content, ext_hook=_extended)
-    return tuple(found) if kind is tuple else msgspec.convert(found, kind)
+    return msgspec.convert(found, kind)
 
 
 ERROR: Final = msgspec.msgpack.Decoder(ErrorOnWire, ext_hook=_extended)
