@@ -8,6 +8,7 @@ import enum
 import inspect
 import math
 import random
+import re
 import tracemalloc
 import types
 import typing
@@ -315,6 +316,21 @@ def test_arguments_of_other_types_are_refused(verb: str, arguments: list[Any]) -
 def test_a_value_that_cannot_travel_is_the_callers_mistake(value: Any) -> None:
     with pytest.raises(ArgumentError, match="can travel"):
         encode_call("alter_queue", ["Q", "alter", {"max_depth": value}], {})
+
+
+@pytest.mark.parametrize(
+    ("verb", "arguments"), [("open", [5, OpenOptions(output=True)]), ("queue", [b"Q"]), ("status", [None])]
+)
+def test_a_queue_whose_name_is_no_text_is_unknown(verb: str, arguments: list[Any]) -> None:
+    with pytest.raises(errors.UnknownQueue, match=re.escape(repr(arguments[0]))):
+        encode_call(verb, arguments, {})
+
+
+def test_the_error_names_the_argument() -> None:
+    with pytest.raises(
+        ArgumentError, match="begin_claims must have its types: Expected `str`, got `int` - at `application`"
+    ):
+        decode_call(called("begin_claims", 3, 7))
 
 
 # ---- other releases

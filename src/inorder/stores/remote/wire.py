@@ -19,6 +19,7 @@ import functools
 import inspect
 import math
 import operator
+import re
 import sys
 import types
 import typing
@@ -28,7 +29,7 @@ from typing import Annotated, Any, Final, NamedTuple, TypeVar
 import msgspec
 
 from ... import errors
-from ...errors import ArgumentError, InorderError, Reason, StoreError, bad_argument, bounded, written
+from ...errors import ArgumentError, InorderError, Reason, StoreError, UnknownQueue, bad_argument, bounded, written
 from ...model.attributes import QUEUE_ATTRIBUTES, QueueAttributes, define_queue
 from ...model.fields import FLAGS_MAX, GIVEN, INT_MAX, NONE, NUMBER_MAX, MessageFields, Place, Transmission, UniqueId
 from ...model.message import Message, Row, check_together
@@ -378,7 +379,8 @@ def _arguments(verb: str) -> WireReader:
     kind._field_defaults = dict(defaults)
 
     def refuse(fault: object) -> InorderError:
-        return ArgumentError(f"the arguments of {verb} must have its types: {fault}", argument=verb)
+        told = re.sub(r"\$\[([0-9]+)\](?=[^`]*`$)", lambda found: (*names, found[0])[int(found[1])], str(fault))
+        return ArgumentError(f"the arguments of {verb} must have its types: {told}", argument=verb)
 
     return WireReader(kind, _of_call, refuse)
 
@@ -390,13 +392,23 @@ def _answer(verb: str) -> WireReader:
     return WireReader(_wired(returned, IN_BOTH), _of_answer, _refused)
 
 
+@functools.cache
+def _queue_at(verb: str) -> int | None:
+    """The place of the argument that names an existing queue, if there is one."""
+    names, _ = _shape(verb)
+    wanted = "name" if verb in BY_NAME else "queue"
+    return names.index(wanted) if wanted in names else None
+
+
+BY_NAME: Final = frozenset("queue status alter_queue delete_queue clear_queue".split())
 CALL: Final = WireReader(tuple[str, msgspec.Raw], _of_call, _refused)
 
 
 def encode_call(verb: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> bytes:
     """Writes a call: the verb, and its arguments by position up to the last given one, without `owner`.
 
-    Raises: ArgumentError, if an argument has a value that cannot travel.
+    Raises: ArgumentError, if an argument has a value that cannot travel; UnknownQueue 2085, for a queue whose name
+    cannot.
     """
     values = list(arguments)
     if keywords:
@@ -406,6 +418,9 @@ def encode_call(verb: str, arguments: Sequence[Any], keywords: Mapping[str, Any]
         assert not unknown, unknown
         last = max(rest.index(name) for name in keywords)
         values += [keywords[name] if name in keywords else defaults[name] for name in rest[: last + 1]]
+    at = _queue_at(verb)
+    if at is not None and at < len(values) and not (isinstance(values[at], str) and is_storable(values[at])):
+        raise UnknownQueue(f"there is no queue {written(values[at])}", queue=values[at], nearest=[])
     try:
         return encode((verb, values))
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
