@@ -193,12 +193,24 @@ EXPIRY: Final = Message.expiry.index
 check_uid = UniqueIds().check
 
 
+def _named(fault: object, names: Sequence[str]) -> str:
+    """What `msgspec` says of a fault, with the name of the argument or field where it says its number."""
+
+    def name(found: re.Match[str]) -> str:
+        return names[int(found[1])] if int(found[1]) < len(names) else found[0]
+
+    return re.sub(r"\$\[([0-9]+)\](?=[^`]*`$)", name, str(fault))
+
+
 def _row_of(plain: Any) -> list[Any]:
     if type(plain) is not list:
         raise ValueError(f"a message must be a list, not {type(plain).__name__}")
     if len(plain) != WIDTH:
         plain = [*plain[:WIDTH], *BLANK[len(plain) :]]
-    return list(msgspec.convert(plain, ROW, builtin_types=(bytes,)))
+    try:
+        return list(msgspec.convert(plain, ROW, builtin_types=(bytes,)))
+    except msgspec.ValidationError as error:
+        raise ValueError(_named(error, tuple(Message.FIELDS))) from None
 
 
 def _told(plain: Any) -> Message:
@@ -379,8 +391,7 @@ def _arguments(verb: str) -> WireReader:
     kind._field_defaults = dict(defaults)
 
     def refuse(fault: object) -> InorderError:
-        told = re.sub(r"\$\[([0-9]+)\](?=[^`]*`$)", lambda found: (*names, found[0])[int(found[1])], str(fault))
-        return ArgumentError(f"the arguments of {verb} must have its types: {told}", argument=verb)
+        return ArgumentError(f"the arguments of {verb} must have its types: {_named(fault, names)}", argument=verb)
 
     return WireReader(kind, _of_call, refuse)
 
