@@ -24,7 +24,7 @@ from ...errors import ConnectionBroken, HandleError, InorderError, NotOpenFor, S
 from ...model.message import Message
 from ...rules.puts import Program
 from ...rules.store_verbs import FILLED_IN
-from ...stores.remote.frames import Flag, Frame, Kind, pieces
+from ...stores.remote.frames import Flag, WireFrame, FrameKind, pieces
 from ...stores.remote.link import PROTOCOL, Hello
 from ...stores.remote.wire import WireError, decode_call, encode_answer, encode_error
 from ...stores.seam.protocol import Store
@@ -36,7 +36,7 @@ log = logging.getLogger(LOGGER)
 
 CALLS_MAX: Final = 64  # of one connection, that have arrived and are not answered
 PAGE_MESSAGES: Final = 256
-TAKEN: Final = frozenset({Kind.CALL, Kind.BYE, Kind.REOPEN, Kind.WATCH})
+TAKEN: Final = frozenset({FrameKind.CALL, FrameKind.BYE, FrameKind.REOPEN, FrameKind.WATCH})
 
 Send = Callable[[bytes], Awaitable[None]]
 
@@ -45,7 +45,7 @@ Send = Callable[[bytes], Awaitable[None]]
 class Answered:
     """What a thread has made of a call: the payload of its answer, and whether the connection has a unit of work now."""
 
-    kind: Kind
+    kind: FrameKind
     payload: bytes
     has_unit: bool = False
 
@@ -75,7 +75,7 @@ class StoreConnection:
         self.owner = 0
         self._handles: dict[int, OpenedHandle] = {}
         self._next_handle = 1
-        self._calls: asyncio.Queue[Frame | None] = asyncio.Queue()
+        self._calls: asyncio.Queue[WireFrame | None] = asyncio.Queue()
 
     # --- the loop's side
 
@@ -91,7 +91,7 @@ class StoreConnection:
             )
         self._next_handle = max(1, min(hello.first_handle, 2**31))
         answer = await self._run(self._connect, hello.program)
-        await self.send(Kind.HELLO, 0, msgspec.msgpack.encode(answer))
+        await self.send(FrameKind.HELLO, 0, msgspec.msgpack.encode(answer))
 
     def _connect(self, program: str) -> Hello:
         manager = self.store.manager()
@@ -109,21 +109,21 @@ class StoreConnection:
             connection=self.owner,
         )
 
-    async def send(self, kind: Kind, number: int, payload: bytes, *, has_unit: bool = False) -> None:
+    async def send(self, kind: FrameKind, number: int, payload: bytes, *, has_unit: bool = False) -> None:
         """Sends a payload, in pieces if it is long."""
         for piece in pieces(kind, number, payload, Flag.HAS_UNIT if has_unit else 0):
             await self._send(piece)
 
-    async def take(self, frame: Frame) -> None:
+    async def take(self, frame: WireFrame) -> None:
         """Takes a frame that has arrived. Raises: WireError, the client must not send it."""
-        if frame.kind is Kind.END_WAITS:
+        if frame.kind is FrameKind.END_WAITS:
             await self._run(self._end_waits)
             return
         if frame.kind not in TAKEN:
             raise WireError(f"a client must not send a frame of kind {frame.kind.name}")
         if self._calls.qsize() >= CALLS_MAX:
             raise WireError(f"at most {CALLS_MAX} calls may be unanswered at once")
-        if frame.kind is Kind.BYE:
+        if frame.kind is FrameKind.BYE:
             await self._run(self.end)
         self._calls.put_nowait(frame)
 
@@ -133,25 +133,25 @@ class StoreConnection:
             frame = await self._calls.get()
             if frame is None:
                 return
-            if frame.kind is Kind.BYE:
-                await self.send(Kind.ANSWER, frame.number, b"")
+            if frame.kind is FrameKind.BYE:
+                await self.send(FrameKind.ANSWER, frame.number, b"")
                 continue
             answer = await self._answer(frame)
             await self.send(answer.kind, frame.number, answer.payload, has_unit=answer.has_unit)
 
-    async def _answer(self, frame: Frame) -> Answered:
+    async def _answer(self, frame: WireFrame) -> Answered:
         try:
             verb, arguments = decode_call(frame.payload)
-            if verb == "wait" or frame.kind is Kind.WATCH:
+            if verb == "wait" or frame.kind is FrameKind.WATCH:
                 return await self._wait(frame, verb, arguments)
-            return await self._run(self._make, verb, arguments, frame.number if frame.kind is Kind.REOPEN else None)
+            return await self._run(self._make, verb, arguments, frame.number if frame.kind is FrameKind.REOPEN else None)
         except InorderError as error:
             return self._failed(error)
         except Exception:
             log.exception("an unexpected error in a call of a program elsewhere")
             return self._failed(InorderError("an unexpected error, which the server's log has"))
 
-    async def _wait(self, frame: Frame, verb: str, arguments: dict[str, Any]) -> Answered:
+    async def _wait(self, frame: WireFrame, verb: str, arguments: dict[str, Any]) -> Answered:
         """Waits without a thread: the store calls back, for a watch also at each change."""
         loop, happened = asyncio.get_running_loop(), asyncio.Event()
         ended: list[Any] = []
@@ -161,7 +161,7 @@ class StoreConnection:
             with contextlib.suppress(RuntimeError):  # the loop is over
                 loop.call_soon_threadsafe(happened.set)
 
-        if frame.kind is Kind.WATCH:
+        if frame.kind is FrameKind.WATCH:
             await self._run(self._begin_watch, arguments["handle"], tell)
         else:
             await self._run(self._begin_wait, arguments, tell)
@@ -169,7 +169,7 @@ class StoreConnection:
             await happened.wait()
             happened.clear()
             if not ended:
-                await self.send(Kind.EVENT, frame.number, b"")
+                await self.send(FrameKind.EVENT, frame.number, b"")
         if isinstance(ended[0], InorderError):
             return self._failed(ended[0])
         if isinstance(ended[0], BaseException):
@@ -254,10 +254,10 @@ class StoreConnection:
             self.store.end_waits(self.owner)
 
     def _answered(self, verb: str, value: Any) -> Answered:
-        return Answered(Kind.ANSWER, encode_answer(verb, value), self._has_unit())
+        return Answered(FrameKind.ANSWER, encode_answer(verb, value), self._has_unit())
 
     def _failed(self, error: InorderError) -> Answered:
-        return Answered(Kind.ERROR, encode_error(error), self._has_unit())
+        return Answered(FrameKind.ERROR, encode_error(error), self._has_unit())
 
     def _has_unit(self) -> bool:
         try:

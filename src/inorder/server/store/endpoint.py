@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from ...errors import InorderError
-from ...stores.remote.frames import Assembler, Kind
+from ...stores.remote.frames import Assembler, FrameKind
 from ...stores.remote.link import PATH
 from ...stores.remote.wire import WireError, encode_error
 from ..authentication import of_token_or_certificate
@@ -106,7 +106,7 @@ class StoreEndpoint:
             first = await asyncio.wait_for(frames.next(), context.settings.limits.head_seconds)
             if first is None:
                 return
-            if first.kind is not Kind.HELLO:
+            if first.kind is not FrameKind.HELLO:
                 raise WireError("a connection must begin with a hello")
             await one.begin(first.payload)
 
@@ -132,7 +132,7 @@ class StoreEndpoint:
             await close(WRONG, "no hello came in time")
         except InorderError as error:
             with contextlib.suppress(Exception):  # the client has gone
-                await one.send(Kind.ERROR, 0, encode_error(error))
+                await one.send(FrameKind.ERROR, 0, encode_error(error))
             await close(WRONG, str(error)[:100])
         finally:
             frames.close()

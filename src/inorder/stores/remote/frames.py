@@ -13,7 +13,7 @@ HEADER: Final = struct.Struct(">BBHI")  # kind, flags, 0, number of the request
 PIECE_MAX: Final = 2**20  # bytes of payload in one frame
 
 
-class Kind(enum.IntEnum):
+class FrameKind(enum.IntEnum):
     """The kinds of frame."""
 
     HELLO = 1
@@ -34,18 +34,18 @@ class Flag(enum.IntFlag):
     HAS_UNIT = 2
 
 
-KINDS: Final = {int(kind): kind for kind in Kind}
+KINDS: Final = {int(kind): kind for kind in FrameKind}
 
 
-class Frame(NamedTuple):
+class WireFrame(NamedTuple):
     """A whole payload. The number is that of the request which it makes or answers."""
 
-    kind: Kind
+    kind: FrameKind
     number: int
     payload: bytes
 
 
-def pieces(kind: Kind, number: int, payload: bytes, flags: int = 0) -> Iterator[bytes]:
+def pieces(kind: FrameKind, number: int, payload: bytes, flags: int = 0) -> Iterator[bytes]:
     """Cuts a payload into frames, each with at most `PIECE_MAX` bytes of it; an empty payload is one frame."""
     if len(payload) <= PIECE_MAX:
         yield HEADER.pack(kind, flags, 0, number) + payload
@@ -56,7 +56,7 @@ def pieces(kind: Kind, number: int, payload: bytes, flags: int = 0) -> Iterator[
         yield header + view[start : start + PIECE_MAX]
 
 
-class Assembler:
+class FrameAssembler:
     """Joins the pieces that arrive on one connection; pieces of different requests may alternate.
 
     Args:
@@ -67,9 +67,9 @@ class Assembler:
     def __init__(self, most: int, most_calls: int) -> None:
         self.most, self.most_calls = most, most_calls
         self.held = 0
-        self._begun: dict[int, tuple[Kind, bytearray]] = {}
+        self._begun: dict[int, tuple[FrameKind, bytearray]] = {}
 
-    def add(self, frame: bytes) -> Frame | None:
+    def add(self, frame: bytes) -> WireFrame | None:
         """Takes a frame and returns the payload that it completes, if it does.
 
         Raises: WireError, if this is no frame, or it goes beyond a limit; the connection is then to be ended.
@@ -86,7 +86,7 @@ class Assembler:
             raise WireError(f"payloads that are not complete must have at most {self.most:,} bytes together")
         begun = self._begun.get(number)
         if begun is None and not flags:
-            return Frame(kind, number, frame[HEADER.size :])
+            return WireFrame(kind, number, frame[HEADER.size :])
         if begun is None:
             if len(self._begun) >= self.most_calls:
                 raise WireError(f"at most {self.most_calls:,} payloads may be incomplete at once")
@@ -102,4 +102,4 @@ class Assembler:
             return None
         del self._begun[number]
         self.held -= len(joined)
-        return Frame(kind, number, bytes(joined))
+        return WireFrame(kind, number, bytes(joined))

@@ -26,7 +26,7 @@ from websockets.uri import parse_uri
 from ...errors import CallInProgress, InorderError, LogInRefused, StoreError, TooManyLogIns
 from ...support.locks import Lock
 from .address import RemoteAddress, connected
-from .frames import HEADER, PIECE_MAX, Flag, Kind, pieces
+from .frames import HEADER, PIECE_MAX, Flag, FrameKind, pieces
 from .wire import WireError, decode_error
 
 PATH: Final = "/inorder/v1/store"
@@ -105,11 +105,11 @@ class Link:
         self._protocol.send_request(request)
         self._flush()
         self._read_response()
-        self._send(Kind.HELLO, 0, msgspec.msgpack.encode(hello))
+        self._send(FrameKind.HELLO, 0, msgspec.msgpack.encode(hello))
         kind, _, payload = self._next()
-        if kind == Kind.ERROR:
+        if kind == FrameKind.ERROR:
             raise decode_error(payload)
-        if kind != Kind.HELLO:
+        if kind != FrameKind.HELLO:
             raise WireError(f"{self.address} did not begin with a hello")
         try:
             self.hello = msgspec.msgpack.decode(payload, type=Hello)
@@ -143,7 +143,7 @@ class Link:
         payload: bytes,
         on_event: Callable[[], object] | None = None,
         *,
-        kind: Kind = Kind.CALL,
+        kind: FrameKind = FrameKind.CALL,
         number: int | None = None,
     ) -> tuple[int, bytes]:
         """Sends a call and returns the kind and the payload of its answer.
@@ -164,21 +164,21 @@ class Link:
                 self.drop()
                 raise
 
-    def ask(self, kind: Kind) -> None:
+    def ask(self, kind: FrameKind) -> None:
         """Sends a request of a special kind, also while a call waits, and returns after its answer. Raises: Lost."""
         number = next(self._numbers)
         self._send(kind, number, b"")
         with self._calling:
             self._answer(number)
 
-    def say(self, kind: Kind) -> None:
+    def say(self, kind: FrameKind) -> None:
         """Sends something that needs no answer, also while a call waits. Raises: Lost."""
         self._send(kind, 0, b"")
 
     def _answer(self, number: int, on_event: Callable[[], object] | None = None) -> tuple[int, bytes]:
         while True:
             kind, answered, payload = self._next()
-            if answered == number and kind == Kind.EVENT:
+            if answered == number and kind == FrameKind.EVENT:
                 if on_event is not None:
                     on_event()
             elif answered == number:
@@ -186,7 +186,7 @@ class Link:
 
     # --- frames
 
-    def _send(self, kind: Kind, number: int, payload: bytes) -> None:
+    def _send(self, kind: FrameKind, number: int, payload: bytes) -> None:
         with self._sending:
             if self.is_lost:
                 raise Lost

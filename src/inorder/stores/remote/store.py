@@ -28,7 +28,7 @@ from ..seam.protocol import Store
 from ..seam.records import GetRequest, Opened, PutRequest
 from ..seam.telemetry import Telemetry
 from .address import RemoteAddress
-from .frames import Kind
+from .frames import FrameKind
 from .link import PROTOCOL, Hello, Link, Lost
 from .wire import decode_answer, decode_error, encode_call
 
@@ -103,7 +103,7 @@ class RemoteStore:
             return
         self._is_closed = True
         try:
-            self._link.ask(Kind.BYE)
+            self._link.ask(FrameKind.BYE)
         except Lost:  # the server backs out as well when it notices
             pass
         finally:
@@ -115,7 +115,7 @@ class RemoteStore:
         waits = self._waits
         if waits:
             try:
-                self._link.say(Kind.END_WAITS)
+                self._link.say(FrameKind.END_WAITS)
             except Lost:
                 return False
         return waits
@@ -137,7 +137,7 @@ class RemoteStore:
             link = self._linked()
             had_unit = link.has_unit
             try:
-                kind, answer = link.call(payload, on_event, kind=Kind.CALL if on_event is None else Kind.WATCH)
+                kind, answer = link.call(payload, on_event, kind=FrameKind.CALL if on_event is None else FrameKind.WATCH)
             except Lost as lost:
                 if had_unit:
                     self._lost_unit = True
@@ -150,7 +150,7 @@ class RemoteStore:
             except BaseException:  # from outside, in the middle of the call: the link is dropped
                 self._lost_unit = self._lost_unit or had_unit
                 raise
-            if kind == Kind.ERROR:
+            if kind == FrameKind.ERROR:
                 raise decode_error(answer)
             return decode_answer(verb, answer)
         raise AssertionError("the last attempt returns or raises")
@@ -206,8 +206,8 @@ class RemoteStore:
                 raise CallerError(f"{self.path} has another store now", reason=Reason.CONNECTION_BROKEN)
             for number, one in tuple(self._handles.items()):
                 payload = encode_call("open", (one.queue, one.options), {"manager": one.manager})
-                kind, answer = link.call(payload, kind=Kind.REOPEN, number=number)
-                if kind == Kind.ERROR:
+                kind, answer = link.call(payload, kind=FrameKind.REOPEN, number=number)
+                if kind == FrameKind.ERROR:
                     log.warning("queue %s could not be opened again: %s", one.queue, decode_error(answer))
                     del self._handles[number]
         except BaseException:

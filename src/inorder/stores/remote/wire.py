@@ -14,9 +14,12 @@ the kinds of their fields. Answers are only checked for their types.
 from __future__ import annotations
 
 import abc
+import dataclasses
 import functools
 import inspect
+import math
 import operator
+import re
 import sys
 import types
 import typing
@@ -26,18 +29,20 @@ from typing import Annotated, Any, Final, NamedTuple, TypeVar
 import msgspec
 
 from ... import errors
-from ...errors import ArgumentError, InorderError, Reason, StoreError, bad_argument, bounded, written
-from ...model.fields import FLAGS_MAX, GIVEN, NONE, NUMBER_MAX, MessageFields, Place, Transmission, UniqueId
+from ...errors import ArgumentError, InorderError, Reason, StoreError, UnknownQueue, bad_argument, bounded, written
+from ...model.attributes import QUEUE_ATTRIBUTES, QueueAttributes, define_queue
+from ...model.fields import FLAGS_MAX, GIVEN, INT_MAX, NONE, NUMBER_MAX, MessageFields, Place, Transmission, UniqueId
 from ...model.message import Message, Row, check_together
 from ...model.options import Match, UniqueIds
 from ...model.parameters import ID_LENGTH, WHOLE_MAX, is_storable
 from ...model.properties import NO_PROPERTIES, Properties, decoded
 from ...rules.grouping import GroupState
+from ...rules.leases import LOCK_SECONDS_MAX, SECONDS_MAX
 from ...rules.puts import Program
 from ...rules.store_verbs import FILLED_IN, VERBS
 from ..seam.bulk_page import BulkPage
 from ..seam.protocol import Store
-from ..seam.records import BULK_COLUMNS
+from ..seam.records import BULK_COLUMNS, StageRequest
 
 T = TypeVar("T")
 
@@ -62,9 +67,11 @@ Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Id = Annotated[int, msgspec.Meta(ge=0)]  # msgpack ends at 2**64 - 1
 Number = Annotated[float, msgspec.Meta(ge=-sys.float_info.max)]  # no NaN
 IDS: Final = frozenset({"confirm_id", "lock_id"})  # the only integers that may have 64 bits without a sign
+PERIODS: Final = {"seconds": SECONDS_MAX, "lease": LOCK_SECONDS_MAX, "lasts": WHOLE_MAX, "delay": INT_MAX}
+"""Lengths of time in seconds, which begin at 0, and their ends: nobody can lock or hide anything for ever."""
 
 
-class State(GroupState):
+class WireState(GroupState):
     """The state of a handle as a caller may send it: only what messages can have."""
 
     __slots__ = ()
@@ -82,7 +89,7 @@ IN_BOTH: Final[Mapping[Any, Any]] = {
 IN_CALLS: Final[Mapping[Any, Any]] = {
     **IN_BOTH,
     Message | bytes: Body,
-    GroupState: State,
+    GroupState: WireState,
     int: Whole,
     float: Number,
 }
@@ -111,7 +118,39 @@ def _narrowed(kind: Any) -> Any:
 
 def _field(name: str, annotation: Any) -> Any:
     """The type of a field or an argument of a call."""
-    return Id if name in IDS and annotation is int else _wired(annotation, IN_CALLS)
+    if name in IDS and annotation is int:
+        return Id
+    if name in PERIODS and annotation is float:
+        return Annotated[float, msgspec.Meta(ge=0, le=PERIODS[name])]
+    return _wired(annotation, IN_CALLS)
+
+
+def _check_numbers(name: str, value: Any) -> None:
+    """Checks numbers inside of a dataclass, whose type cannot be narrowed."""
+    if isinstance(value, float) and not 0 <= value <= PERIODS.get(name, math.inf):
+        raise bad_argument(name, value, f"a number from 0 to {PERIODS.get(name, math.inf)}")
+    if isinstance(value, int) and name not in IDS and not -WHOLE_MAX - 1 <= value <= WHOLE_MAX:
+        raise bad_argument(name, value, "a number of 64 bits")
+    if isinstance(value, tuple):
+        for one in value:
+            _check_numbers(name, one)
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            _check_numbers(field.name, getattr(value, field.name))
+
+
+def _defined(sent: QueueAttributes) -> QueueAttributes:
+    """The attributes of a new queue, made as `define_queue` makes them. Raises: as that."""
+    made = QueueAttributes(name=sent.name, type=sent.type)
+    given: dict[str, Any] = {}
+    while differing := {
+        name: getattr(sent, name) for name in QUEUE_ATTRIBUTES if getattr(made, name) != getattr(sent, name)
+    }:
+        if differing.keys() <= given.keys():
+            raise bad_argument("attributes", differing, f"what queue {written(sent.name)} can have")
+        given |= differing
+        made = define_queue(sent.name, sent.type, **given)
+    return made if given else define_queue(sent.name, sent.type)
 
 
 # ---- messages and matches
@@ -130,7 +169,7 @@ def _row_type() -> Any:
         for name, field in Message.FIELDS.items()
     }
     kinds["properties"] = str | None
-    return NamedTuple("Row", kinds.items())  # type: ignore[misc]
+    return NamedTuple("Row", list(kinds.items()))
 
 
 ROW: Final = _row_type()
@@ -143,12 +182,24 @@ EXPIRY: Final = Message.expiry.index
 check_uid = UniqueIds().check
 
 
+def _named(fault: object, names: Sequence[str]) -> str:
+    """What `msgspec` says of a fault, with the name of the argument or field where it says its number."""
+
+    def name(found: re.Match[str]) -> str:
+        return names[int(found[1])] if int(found[1]) < len(names) else found[0]
+
+    return re.sub(r"\$\[([0-9]+)\](?=[^`]*`$)", name, str(fault))
+
+
 def _row_of(plain: Any) -> list[Any]:
     if type(plain) is not list:
-        raise WireError(f"a message must be a list, not {type(plain).__name__}")
+        raise ValueError(f"a message must be a list, not {type(plain).__name__}")
     if len(plain) != WIDTH:
         plain = [*plain[:WIDTH], *BLANK[len(plain) :]]
-    return list(msgspec.convert(plain, ROW, builtin_types=(bytes,)))
+    try:
+        return list(msgspec.convert(plain, ROW, builtin_types=(bytes,)))
+    except msgspec.ValidationError as error:
+        raise ValueError(_named(error, tuple(Message.FIELDS))) from None
 
 
 def _told(plain: Any) -> Message:
@@ -196,16 +247,18 @@ def _match(plain: Any) -> Match:
 def _plain(value: Any) -> Any:
     """What stands on the wire for a value that `msgspec` does not know."""
     if isinstance(value, Message):
-        return value.row
-    if isinstance(value, Properties):
-        return value.text
+        row = value.row
+        return (*row[:PROPERTIES], row[PROPERTIES].text, *row[PROPERTIES + 1 :])
     if isinstance(value, Match):
         return dict(value.fields), value.selector
     if isinstance(value, Mapping):
         return dict(value)
-    for kind in (str, int, float, bytes):
+    if isinstance(value, str):  # and the like below: of a class of the caller's own
+        return str.__str__(value)
+    kinds: tuple[Any, ...] = (int, float, bytes)
+    for kind in kinds:
         if isinstance(value, kind):
-            return kind.__str__(value) if kind is str else kind(value)
+            return kind(value)
     if isinstance(value, Sequence):
         return list(value)
     raise TypeError(f"a {type(value).__name__}")
@@ -230,11 +283,13 @@ def _of_answer(kind: type[Any], plain: Any) -> Any:
 encode: Final = msgspec.msgpack.Encoder(enc_hook=_plain, uuid_format="bytes").encode
 
 
-class Reader:
-    """Reads payloads of one type. Raises WireError, or what the value's own constructor raises."""
+class WireReader:
+    """Reads payloads of one type. Raises the error that `refuse` makes of a fault, or what a constructor raises."""
 
-    def __init__(self, kind: Any, hook: Callable[[type[Any], Any], Any]) -> None:
-        self.kind = kind
+    def __init__(
+        self, kind: Any, hook: Callable[[type[Any], Any], Any], refuse: Callable[[object], InorderError]
+    ) -> None:
+        self.kind, self._refuse = kind, refuse
         self._decode = msgspec.msgpack.Decoder(kind, dec_hook=hook).decode
 
     def read(self, payload: Any) -> Any:
@@ -244,7 +299,7 @@ class Reader:
             _raise_own(error)
             first = str(error)  # the error itself would keep all that was read so far
         except TROUBLE as error:
-            raise _refused(error) from None
+            raise self._refuse(error) from None
         return self._read_known(payload, first)
 
     def _read_known(self, payload: Any, first: str) -> Any:
@@ -256,10 +311,10 @@ class Reader:
                 return self._decode(encode(known))
         except msgspec.ValidationError as error:
             _raise_own(error)
-            raise _refused(error) from None
+            raise self._refuse(error) from None
         except TROUBLE as error:
-            raise _refused(error) from None
-        raise _refused(first)
+            raise self._refuse(error) from None
+        raise self._refuse(first)
 
 
 TROUBLE: Final = (msgspec.MsgspecError, ValueError, RecursionError, OverflowError, TypeError)
@@ -299,7 +354,7 @@ def _known(plain: Any, kind: Any) -> Any:
 # ---- calls
 
 
-class Shape(NamedTuple):
+class CallShape(NamedTuple):
     """The arguments of a verb that travel, by position, and the defaults of those that have one."""
 
     names: tuple[str, ...]
@@ -307,40 +362,54 @@ class Shape(NamedTuple):
 
 
 @functools.cache
-def _shape(verb: str) -> Shape:
+def _shape(verb: str) -> CallShape:
     if verb not in VERBS:
         raise WireError(f"there is no verb {written(verb)}")
     parameters = inspect.signature(getattr(Store, verb)).parameters.values()
     stays = ("self", *FILLED_IN.get(verb, ()))
     travel = [one for one in parameters if one.name not in stays]
     defaults = {one.name: one.default for one in travel if one.default is not one.empty}
-    return Shape(tuple(one.name for one in travel), defaults)
+    return CallShape(tuple(one.name for one in travel), defaults)
 
 
 @functools.cache
-def _arguments(verb: str) -> Reader:
+def _arguments(verb: str) -> WireReader:
     names, defaults = _shape(verb)
     hints = typing.get_type_hints(getattr(Store, verb))
     kind: Any = NamedTuple(verb, [(name, _field(name, hints[name])) for name in names])  # type: ignore[misc]
     kind.__new__.__defaults__ = tuple(defaults.values())
     kind._field_defaults = dict(defaults)
-    return Reader(kind, _of_call)
+
+    def refuse(fault: object) -> InorderError:
+        return ArgumentError(f"the arguments of {verb} must have its types: {_named(fault, names)}", argument=verb)
+
+    return WireReader(kind, _of_call, refuse)
 
 
 @functools.cache
-def _answer(verb: str) -> Reader:
+def _answer(verb: str) -> WireReader:
     assert verb in VERBS, verb
     returned = typing.get_type_hints(getattr(Store, verb))["return"]
-    return Reader(_wired(returned, IN_BOTH), _of_answer)
+    return WireReader(_wired(returned, IN_BOTH), _of_answer, _refused)
 
 
-CALL: Final = Reader(tuple[str, msgspec.Raw], _of_call)
+@functools.cache
+def _queue_at(verb: str) -> int | None:
+    """The place of the argument that names an existing queue, if there is one."""
+    names, _ = _shape(verb)
+    wanted = "name" if verb in BY_NAME else "queue"
+    return names.index(wanted) if wanted in names else None
+
+
+BY_NAME: Final = frozenset("queue status alter_queue delete_queue clear_queue".split())
+CALL: Final = WireReader(tuple[str, msgspec.Raw], _of_call, _refused)
 
 
 def encode_call(verb: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> bytes:
     """Writes a call: the verb, and its arguments by position up to the last given one, without `owner`.
 
-    Raises: ArgumentError, if an argument has a value that cannot travel.
+    Raises: ArgumentError, if an argument has a value that cannot travel; UnknownQueue 2085, for a queue whose name
+    cannot.
     """
     values = list(arguments)
     if keywords:
@@ -350,24 +419,51 @@ def encode_call(verb: str, arguments: Sequence[Any], keywords: Mapping[str, Any]
         assert not unknown, unknown
         last = max(rest.index(name) for name in keywords)
         values += [keywords[name] if name in keywords else defaults[name] for name in rest[: last + 1]]
+    at = _queue_at(verb)
+    if at is not None and at < len(values) and not (isinstance(values[at], str) and is_storable(values[at])):
+        raise UnknownQueue(f"there is no queue {written(values[at])}", queue=values[at], nearest=[])
     try:
         return encode((verb, values))
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise ArgumentError(f"an argument of {verb} must be a value that can travel: {error}", argument=verb) from error
 
 
+def _staged(request: StageRequest) -> StageRequest:
+    """The rows with transmissions as pairs."""
+    if "transmission" not in request.columns:
+        return request
+    sent = [tuple(one) if type(one) is list else one for one in request.columns["transmission"]]
+    return request._replace(columns={**request.columns, "transmission": sent})
+
+
+def _checked(request: T) -> T:
+    _check_numbers("request", request)
+    return request
+
+
+FINISHED: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "stage": _staged,
+    "create_queue": _defined,
+    "browse_and_lock": _checked,
+    "one_message": _checked,
+    "look": _checked,
+}
+"""How the only argument of a verb is finished, where its types do not say all."""
+
+
 def decode_call(payload: bytes) -> tuple[str, dict[str, Any]]:
     """Reads a call: the verb, and its arguments by name, without `owner`.
 
-    Raises: WireError; what the constructors of its options and messages raise (ArgumentError, OptionsError, MatchError,
-    CallerError 2027).
+    Raises: WireError, if this is no call or there is no such verb; ArgumentError, for arguments of other types or out
+    of their ranges; what the constructors of options and messages raise (OptionsError, MatchError, CallerError 2027).
     """
     verb, raw = CALL.read(payload)
     _shape(verb)
     arguments = _arguments(verb).read(raw)._asdict()
-    if verb == "stage" and "transmission" in arguments["request"].columns:
-        sent = arguments["request"].columns["transmission"]
-        arguments["request"].columns["transmission"] = [tuple(one) if type(one) is list else one for one in sent]
+    finish = FINISHED.get(verb)
+    if finish is not None:
+        for name, value in arguments.items():
+            arguments[name] = finish(value)
     return verb, arguments
 
 
@@ -413,7 +509,7 @@ def _page(page: BulkPage) -> BulkPage:
 ERRORS: Final[Mapping[str, type[InorderError]]] = {
     name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, InorderError)
 } | {WireError.__name__: WireError}
-KNOWN: Final = (tuple, UniqueId, Place, Program, Transmission, Reason)
+KNOWN: Final = (tuple, set, frozenset, UniqueId, Place, Program, Transmission, Reason)
 """The types of data of errors that are not plain; the code on the wire is the place in this list."""
 
 
@@ -433,7 +529,7 @@ def _data(value: Any) -> Any:
         return msgspec.msgpack.Ext(KNOWN.index(type(value)), encode(plain))
     if isinstance(value, Mapping):
         return {name if is_storable(name) else written(name): _data(one) for name, one in value.items()}
-    if isinstance(value, (list, set, frozenset)):
+    if isinstance(value, list):
         return [_data(one) for one in value]
     try:
         encode(value)
@@ -447,7 +543,7 @@ def _extended(code: int, content: memoryview) -> Any:
         return None
     kind = KNOWN[code]
     found = msgspec.msgpack.decode(content, ext_hook=_extended)
-    return tuple(found) if kind is tuple else msgspec.convert(found, kind)
+    return msgspec.convert(found, kind)
 
 
 ERROR: Final = msgspec.msgpack.Decoder(ErrorOnWire, ext_hook=_extended)
