@@ -12,25 +12,27 @@ import dataclasses
 import functools
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from ... import __version__
 from ...client.services import Services
-from ...errors import ConnectionBroken, HandleError, InorderError, NotOpenFor, StoreError
+from ...errors import ConnectionBroken, InorderError, NotOpenFor, StoreError
+from ...client.operator_log import ERROR_LENGTH_MAX
 from ...model.message import Message
+from ...model.options import OpenOptions
 from ...rules.puts import Program
-from ...rules.store_verbs import FILLED_IN
 from ...stores.remote.frames import Flag, WireFrame, FrameKind, pieces
 from ...stores.remote.link import PROTOCOL, Hello
 from ...stores.remote.wire import WireError, decode_call, encode_answer, encode_error
 from ...stores.seam.protocol import Store
 from ..identity import Identity
 from ..logs import LOGGER
-from .checking import Checker, OpenedHandle
+from .checking import ActToLog, Checker
 
 log = logging.getLogger(LOGGER)
 
@@ -39,6 +41,13 @@ PAGE_MESSAGES: Final = 256
 TAKEN: Final = frozenset({FrameKind.CALL, FrameKind.BYE, FrameKind.REOPEN, FrameKind.WATCH})
 
 Send = Callable[[bytes], Awaitable[None]]
+
+
+class Handle(NamedTuple):
+    """A handle of the connection: its number in the store, and its options."""
+
+    number: int
+    options: OpenOptions
 
 
 @dataclass(slots=True)
@@ -56,6 +65,7 @@ class StoreConnection:
     Args:
         services: the store object that serves it.
         identity: its user; a new one, after the user was changed, counts from the next call on.
+        address: of the client, for the log of acts.
         send: sends a frame, and waits while the client reads too slowly.
         run: makes a call in a thread.
         leases: how many the user may have.
@@ -65,15 +75,16 @@ class StoreConnection:
         self,
         services: Services,
         identity: Identity,
-        checker: Checker,
+        address: str,
         send: Send,
         run: Callable[..., Any],
         leases: int,
     ) -> None:
         self.services, self.store, self.identity = services, services.store, identity
-        self._checker, self._send, self._run, self._leases = checker, send, run, leases
+        self._address, self._send, self._run, self._leases = address, send, run, leases
         self.owner = 0
-        self._handles: dict[int, OpenedHandle] = {}
+        self._checker = Checker(self.store, 0)
+        self._handles: dict[int, Handle] = {}
         self._next_handle = 1
         self._calls: asyncio.Queue[WireFrame | None] = asyncio.Queue()
 
@@ -96,6 +107,7 @@ class StoreConnection:
     def _connect(self, program: str) -> Hello:
         manager = self.store.manager()
         self.owner = self.services.connect(Program(self.identity.name, program[:256]))
+        self._checker = Checker(self.store, self.owner)
         self.store.set_user(self.owner, self.identity.name)
         return Hello(
             PROTOCOL,
@@ -179,34 +191,53 @@ class StoreConnection:
     # --- the threads' side
 
     def _make(self, verb: str, arguments: dict[str, Any], reopens: int | None) -> Answered:
-        prepared = self._prepared(verb, arguments)
         if reopens is not None and (verb != "open" or not 0 < reopens < self._next_handle or reopens in self._handles):
             raise WireError("only a handle of an earlier connection can be opened again")
-        with self._checker.noted(self, verb, arguments):
-            value = made(self.store, verb, prepared)
-        return self._answered(verb, self._told(verb, arguments, value, reopens))
+        arguments, act = self._checked(verb, arguments)
+        with nullcontext() if act is None else self._logged(act):
+            answer = made(self.store, verb, self._filled(verb, arguments))
+        self._checker.note(verb, arguments, answer)
+        if verb == "open":
+            number = self._next_handle if reopens is None else reopens
+            self._next_handle = max(self._next_handle, number + 1)
+            self._handles[number] = Handle(answer.handle, answer.options)
+            answer = answer._replace(handle=number)
+        elif verb == "extend":
+            number = next(number for number, one in self._handles.items() if one.number == answer.handle)
+            self._handles[number] = Handle(answer.handle, answer.options)
+            answer = answer._replace(handle=number)
+        elif verb in ("close", "keep_handles"):
+            self._handles = {
+                number: one for number, one in self._handles.items() if one.number in self._checker.handles
+            }
+        return self._answered(verb, self._checker.shown(verb, arguments, answer, self.identity))
 
-    def _prepared(self, verb: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """The arguments with the store's handles and the owner. Raises: NotAuthorized 2035; HandleError 2019."""
-        self._checker.check(self.store, self.identity, verb, arguments, self._handles)
-        prepared = dict(arguments)
-        for name in FILLED_IN.get(verb, ()):
-            prepared[name] = self._filled_in(verb, name)
-        if "handles" in prepared:
-            prepared["handles"] = [self._handles[one].number for one in arguments["handles"] if one in self._handles]
+    def _checked(self, verb: str, arguments: dict[str, Any]) -> tuple[dict[str, Any], ActToLog | None]:
+        """The arguments with the store's handles, and what the log of acts needs.
+
+        Raises: NotAuthorized 2035; ConnectionBroken 2009, the connection has no such handle; see `Checker.check`.
+        """
+        known = dict(arguments)
+        if "handles" in known:
+            known["handles"] = [self._handles[one].number for one in arguments["handles"] if one in self._handles]
         for name in ("handle", "request", "claimer"):
-            if name in prepared:
-                prepared[name] = self._with_handle(prepared[name])
-        return prepared
+            if name in known:
+                known[name] = self._with_handle(known[name])
+        return known, self._checker.check(verb, known, self.identity)
 
-    def _filled_in(self, verb: str, name: str) -> Any:
-        """The value of an argument that does not travel."""
-        if name == "owner":
-            return self.owner
-        if name == "most":
-            return self._leases
-        is_own = verb == "begin_lease" or not self.identity.may("control")
-        return self.identity.name if is_own else None  # None: of any user
+    def _filled(self, verb: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        return self._checker.filled(verb, arguments, self.identity, leases_max=self._leases)
+
+    @contextlib.contextmanager
+    def _logged(self, act: ActToLog) -> Iterator[None]:
+        """Writes the act into the log before it is done, and its outcome after that."""
+        number = self.store.begin_act(self.identity.name, self._address, act.act, act.queue)
+        try:
+            yield
+        except BaseException as error:
+            self.store.end_act(number, "failed", None, f"{type(error).__name__}: {error}"[:ERROR_LENGTH_MAX])
+            raise
+        self.store.end_act(number, "done", None, "")
 
     def _with_handle(self, one: Any) -> Any:
         """A handle's number, or a request or claimer with one, as the store knows it."""
@@ -214,34 +245,20 @@ class StoreConnection:
             return self._opened(one).number
         if hasattr(one, "claimer"):
             return one._replace(claimer=self._with_handle(one.claimer))
+        if not hasattr(one, "handle"):
+            return one
         number = self._opened(one.handle).number
         return one._replace(handle=number) if isinstance(one, tuple) else dataclasses.replace(one, handle=number)
 
-    def _opened(self, number: int) -> OpenedHandle:
+    def _opened(self, number: int) -> Handle:
         found = self._handles.get(number)
         if found is None:
-            raise HandleError(f"the connection has no handle {number}")
+            raise ConnectionBroken("the connection of this handle was lost: connect again")
         return found
 
-    def _told(self, verb: str, arguments: dict[str, Any], value: Any, reopens: int | None) -> Any:
-        """The answer as the client gets it; notes handles that were opened and closed."""
-        if verb == "open":
-            number = self._next_handle if reopens is None else reopens
-            self._next_handle = max(self._next_handle, number + 1)
-            self._handles[number] = OpenedHandle(value.handle, arguments["queue"], value.queue, value.options)
-            return value._replace(handle=number)
-        if verb == "extend":
-            number = arguments["handle"]
-            self._handles[number] = self._handles[number]._replace(options=value.options)
-            return value._replace(handle=number)
-        if verb == "close":
-            del self._handles[arguments["handle"]]
-        elif verb == "keep_handles":
-            self._handles = {number: one for number, one in self._handles.items() if number in arguments["handles"]}
-        return self._checker.filtered(self.identity, verb, value)
-
     def _begin_wait(self, arguments: dict[str, Any], tell: Callable[..., None]) -> None:
-        self.store.wait_apart(self._prepared("wait", arguments)["request"], tell)
+        known, _ = self._checked("wait", arguments)
+        self.store.wait_apart(self._filled("wait", known)["request"], tell)
 
     def _begin_watch(self, number: int, tell: Callable[..., None]) -> None:
         handle = self._opened(number)

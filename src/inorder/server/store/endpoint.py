@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from ...errors import InorderError
-from ...stores.remote.frames import Assembler, FrameKind
+from ...stores.remote.frames import FrameAssembler, FrameKind
 from ...stores.remote.link import PATH
 from ...stores.remote.wire import WireError, encode_error
 from ..authentication import of_token_or_certificate
@@ -23,7 +23,6 @@ from ..calls import Context
 from ..identity import Identity
 from ..logs import LOGGER, log_request
 from ..problems import Problem, problem
-from .checking import Checker
 from .connection import StoreConnection
 from .places import Places
 
@@ -99,7 +98,7 @@ class StoreEndpoint:
                 await send({"type": "websocket.close", "code": code, "reason": reason})
 
         services = await run(places.take)
-        one = StoreConnection(services, identity, Checker(address), out, run, context.settings.limits.leases)
+        one = StoreConnection(services, identity, address, out, run, context.settings.limits.leases)
         frames = Frames(receive, context)
         calls: asyncio.Task[None] | None = None
         try:
@@ -148,7 +147,7 @@ class Frames:
 
     def __init__(self, receive: Receive, context: Context) -> None:
         self._receive, self._bodies = receive, context.bodies
-        self._assembler = Assembler(context.settings.limits.body + context.settings.limits.json, CALLS_IN_PIECES_MAX)
+        self._assembler = FrameAssembler(context.settings.limits.body + context.settings.limits.json, CALLS_IN_PIECES_MAX)
         self._held = contextlib.ExitStack()
 
     async def next(self) -> Any:
