@@ -252,6 +252,24 @@ def says_yes(function: F) -> F:
     return click.option("--yes", "-y", is_flag=True, help="Do not ask.")(function)
 
 
+def takes_exits(function: F) -> F:
+    """Adds --exits to a command, as the keyword `exits`: the modules, which have been imported."""
+
+    def imported(context: click.Context, parameter: click.Parameter, modules: tuple[str, ...]) -> tuple[str, ...]:
+        del context, parameter
+        if modules:
+            from ..mq.channels.exits import check  # noqa: PLC0415 - few need it
+
+            check(modules)
+        return modules
+
+    return click.option(
+        "--exits", multiple=True, metavar="MODULE", callback=imported,
+        help="A module whose functions this process may call as message exits of channels; may be repeated. "
+        "No other module is imported for a definition.",
+    )(function)  # fmt: skip
+
+
 def completions(context: click.Context, names: Callable[[QueueManager], list[str]], incomplete: str) -> list[str]:
     """Names in the chosen store, for completion in a shell. It never raises an error, because a shell calls it."""
     try:

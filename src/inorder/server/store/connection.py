@@ -12,7 +12,7 @@ import dataclasses
 import functools
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -25,11 +25,13 @@ from ...errors import ConnectionBroken, InorderError, NotOpenFor, StoreError
 from ...client.operator_log import ERROR_LENGTH_MAX
 from ...model.message import Message
 from ...model.options import OpenOptions
+from ...mq.channels.exits import received
 from ...rules.puts import Program
 from ...stores.remote.frames import Flag, WireFrame, FrameKind, pieces
 from ...stores.remote.link import PROTOCOL, Hello
 from ...stores.remote.wire import WireError, decode_call, encode_answer, encode_error
 from ...stores.seam.protocol import Store
+from ...stores.seam.records import ChannelBatch
 from ..identity import Identity
 from ..logs import LOGGER
 from .checking import ActToLog, Checker
@@ -69,6 +71,7 @@ class StoreConnection:
         send: sends a frame, and waits while the client reads too slowly.
         run: makes a call in a thread.
         leases: how many the user may have.
+        exits: the modules whose functions the server may call as the exits of receivers.
     """
 
     def __init__(
@@ -79,9 +82,10 @@ class StoreConnection:
         send: Send,
         run: Callable[..., Any],
         leases: int,
+        exits: Collection[str] = (),
     ) -> None:
         self.services, self.store, self.identity = services, services.store, identity
-        self._address, self._send, self._run, self._leases = address, send, run, leases
+        self._address, self._send, self._run, self._leases, self._exits = address, send, run, leases, exits
         self.owner = 0
         self._checker = Checker(self.store, 0)
         self._handles: dict[int, Handle] = {}
@@ -156,7 +160,9 @@ class StoreConnection:
             verb, arguments = decode_call(frame.payload)
             if verb == "wait" or frame.kind is FrameKind.WATCH:
                 return await self._wait(frame, verb, arguments)
-            return await self._run(self._make, verb, arguments, frame.number if frame.kind is FrameKind.REOPEN else None)
+            return await self._run(
+                self._make, verb, arguments, frame.number if frame.kind is FrameKind.REOPEN else None
+            )
         except InorderError as error:
             return self._failed(error)
         except Exception:
@@ -226,6 +232,10 @@ class StoreConnection:
         return known, self._checker.check(verb, known, self.identity)
 
     def _filled(self, verb: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        if verb == "receive":
+            batch: ChannelBatch = arguments["batch"]
+            receiver = self._checker.receiver(batch.sender.channel)
+            arguments = {**arguments, "batch": received(batch, receiver, self._exits)}
         return self._checker.filled(verb, arguments, self.identity, leases_max=self._leases)
 
     @contextlib.contextmanager

@@ -98,7 +98,8 @@ class StoreEndpoint:
                 await send({"type": "websocket.close", "code": code, "reason": reason})
 
         services = await run(places.take)
-        one = StoreConnection(services, identity, address, out, run, context.settings.limits.leases)
+        settings = context.settings
+        one = StoreConnection(services, identity, address, out, run, settings.limits.leases, settings.exits)
         frames = Frames(receive, context)
         calls: asyncio.Task[None] | None = None
         try:
@@ -147,7 +148,9 @@ class Frames:
 
     def __init__(self, receive: Receive, context: Context) -> None:
         self._receive, self._bodies = receive, context.bodies
-        self._assembler = FrameAssembler(context.settings.limits.body + context.settings.limits.json, CALLS_IN_PIECES_MAX)
+        self._assembler = FrameAssembler(
+            context.settings.limits.body + context.settings.limits.json, CALLS_IN_PIECES_MAX
+        )
         self._held = contextlib.ExitStack()
 
     async def next(self) -> Any:

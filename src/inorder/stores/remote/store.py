@@ -54,20 +54,25 @@ class RemoteStore:
         program: the name that the server records with the connection until `connect` gives it one.
         reconnects: for how many seconds a call tries to make a lost connection again; 0: a lost connection stays lost.
 
+    Attributes:
+        user: that the server knows this process as.
+
     Raises: StoreError, the server cannot be reached; LogInRefused 2035; TooManyLogIns.
     """
 
     def __init__(self, address: RemoteAddress, program: str = "", *, reconnects: float = 30.0) -> None:
         self.address, self.path, self.clock = address, str(address), SystemClock()
         self.changes, self.shared = Changes(), None
-        self.telemetry = Telemetry(self.changes, Gathering(), lambda: {"store": self.path, "manager": self.hello.manager})
+        self.telemetry = Telemetry(
+            self.changes, Gathering(), lambda: {"store": self.path, "manager": self.hello.manager}
+        )
         self._program, self._reconnects = program, reconnects
         self._handles: dict[int, OpenedElsewhere] = {}
         self._first_handle = 1
         self._has_owner = self._lost_unit = self._waits = self._is_closed = False
         self._link = Link(address, self._own_hello())
         self.hello = self._link.hello
-        self.page_messages = self.hello.page_messages
+        self.page_messages, self.user = self.hello.page_messages, self.hello.user
 
     def again(self) -> RemoteStore:
         """See `LocalStore.again`."""
@@ -128,7 +133,11 @@ class RemoteStore:
     # --- calls
 
     def _call(
-        self, verb: str, arguments: Sequence[Any], keywords: dict[str, Any], on_event: Callable[[], object] | None = None
+        self,
+        verb: str,
+        arguments: Sequence[Any],
+        keywords: dict[str, Any],
+        on_event: Callable[[], object] | None = None,
     ) -> Any:
         payload = encode_call(verb, arguments, keywords)
         for left in reversed(range(AGAIN)):
@@ -137,7 +146,9 @@ class RemoteStore:
             link = self._linked()
             had_unit = link.has_unit
             try:
-                kind, answer = link.call(payload, on_event, kind=FrameKind.CALL if on_event is None else FrameKind.WATCH)
+                kind, answer = link.call(
+                    payload, on_event, kind=FrameKind.CALL if on_event is None else FrameKind.WATCH
+                )
             except Lost as lost:
                 if had_unit:
                     self._lost_unit = True
@@ -269,6 +280,10 @@ class RemoteStore:
 
     # --- what only a store of this process has
 
+    def identifier(self) -> str:
+        """See `LocalStore.identifier`."""
+        return self.hello.store
+
     def refuse_lost(self) -> None:
         """Does nothing: a lost connection is made again."""
 
@@ -277,13 +292,19 @@ class RemoteStore:
         return Unpromised()
 
     def __getattr__(self, name: str) -> Any:
-        raise CallerError(
-            f"{name} is not there for a store elsewhere: make the call on the machine of {self.path}",
-            reason=Reason.FUNCTION_NOT_SUPPORTED,
-        ) if name in ELSEWHERE_NOT else AttributeError(name)
+        raise (
+            CallerError(
+                f"{name} is not there for a store elsewhere: make the call on the machine of {self.path}",
+                reason=Reason.FUNCTION_NOT_SUPPORTED,
+            )
+            if name in ELSEWHERE_NOT
+            else AttributeError(name)
+        )
 
 
-ELSEWHERE_NOT: Final = frozenset("backup get_if set_user wait_apart begin_act end_act acts try_log_in forgive_log_in".split())
+ELSEWHERE_NOT: Final = frozenset(
+    "backup get_if set_user wait_apart begin_act end_act acts try_log_in forgive_log_in".split()
+)
 
 
 class Unpromised:
