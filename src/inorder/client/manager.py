@@ -99,7 +99,10 @@ def connect(
     if not hasattr(store, "begin_claims"):
         raise bad_argument("store", store, f"a path, {IN_MEMORY!r} or a store")
     check_no_credentials(credentials)
-    return QueueManager(services_of(store), _who(program, name))
+    who = _who(program, name)
+    if store.again is not None:
+        return connect_at(None, store.again, lambda services: QueueManager(services, who))
+    return QueueManager(services_of(store), who)
 
 
 def connect_to(where: Location, *, program: str | None = None, name: str | None = None) -> QueueManager:

@@ -23,6 +23,7 @@ from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 from ..support.sockets import watch_peer
 from .app import Factory
 from .calls import CERTIFICATE_COUNTS
+from .store.protocol import SHOWN, SUBJECT
 from .disconnects import IN_ONE_WRITE, IS_GONE
 from .problems import Problem, problem
 from .renewing import CertifiedConnection, Renewed
@@ -79,6 +80,7 @@ class Protocol(H11Protocol):
         subject = subject_of(certificate) if certificate else None
         if subject is None:
             return
+        self.app_state = {**self.app_state, SUBJECT: subject, SHOWN: self._shown}
         app = self.app
 
         async def with_subject(scope: Any, receive: Any, send: Any) -> None:
@@ -154,6 +156,11 @@ class Protocol(H11Protocol):
             return "it starts TLS, which this port does not offer: use http, or serve with --certificate"
         return str(error).partition(": bytearray(")[0] if isinstance(error, h11.RemoteProtocolError) else otherwise
 
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        """Leaves the connection to the protocol of WebSockets, with its client certificate."""
+        self._end_timer()
+        super().handle_websocket_upgrade(event)
+
     def _begin_timer(self, seconds: float) -> None:
         if self._timer is None:
             self._timer = self.loop.call_later(seconds, self.transport.close)
@@ -187,6 +194,9 @@ class Joining(asyncio.Transport):
         held, self._held = self._held, None
         if held:
             self._transport.write(b"".join(held))
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self._transport.set_protocol(protocol)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if self._held is not None and len(data) <= JOINED_MAX:

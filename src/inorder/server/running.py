@@ -21,6 +21,7 @@ from uvicorn.supervisors import Multiprocess
 from uvicorn.supervisors.multiprocess import Process
 
 from ..errors import ArgumentError
+from ..stores.remote.frames import HEADER, PIECE_MAX
 from ..work.processes import ProcessPlace
 from .app import Factory
 from .listener import SURPLUS, LimitedListener, within_descriptors
@@ -28,6 +29,7 @@ from .logs import CONFIGURATION, LOGGER
 from .protocol import Protocol
 from .renewing import Files, Renewing
 from .settings import Settings
+from .store.protocol import StoreProtocol
 
 log = logging.getLogger(LOGGER)
 
@@ -90,7 +92,10 @@ def serve(
         factory=True,
         loop="asyncio",
         http=Protocol,
-        ws="none",
+        ws=StoreProtocol,
+        ws_max_size=HEADER.size + PIECE_MAX,
+        ws_ping_interval=None,
+        ws_per_message_deflate=False,
         lifespan="on",
         interface="asgi3",
         workers=settings.workers,

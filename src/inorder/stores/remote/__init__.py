@@ -1,1 +1,6 @@
-"""A store elsewhere, which `inorder serve` on another machine has open. Only `stores/open.py` loads its client."""
+"""A store elsewhere, behind `inorder serve`: the client's side.
+
+It is empty, so that a URL is parsed and credentials are found without the libraries of the connection.
+"""
+
+from __future__ import annotations
