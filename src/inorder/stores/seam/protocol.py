@@ -507,7 +507,7 @@ class LocalStore(Store, Protocol):
 
     @property
     def again(self) -> Callable[[], LocalStore] | None:
-        """Opens another store object on the same store, if each connection needs its own; None: connections share it."""
+        """Opens another store object on the store, if each connection needs its own; None: connections share it."""
 
     def wait_apart(self, request: GetRequest, done: Callable[[GetOutcome | BaseException], object]) -> None:
         """As `wait`, but returns soon; the wait costs no thread. For a server.
