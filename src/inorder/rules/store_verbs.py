@@ -232,11 +232,6 @@ STAYS: Final[Mapping[str, str]] = MappingProxyType({
     "disconnect":     "its end is the end of the connection",
     "rename":         "the server has the store open, so nobody else can rename the queue manager",
     "stop":           "it would stop the server, and every other program, for good",
-    "try_log_in":     "only the server counts log-ins",
-    "forgive_log_in": "only the server counts log-ins",
-    "begin_act":      "only the server writes the log of acts",
-    "end_act":        "only the server writes the log of acts",
-    "acts":           "the log has the addresses of others; `inorder acts` reads it on the server's machine",
 })
 
 # The arguments that do not travel, because they say who acts, or how much a user may have: the server fills them in.
