@@ -59,7 +59,7 @@ ALSO: Final[Mapping[str, str]] = MappingProxyType(
         "model": "opening a model: the same authorities on the new name too, unless it is made up and begins with AMQ.",
         "made": "deleting at close a queue that this handle did not make: administer",
         "context": "control keeps the user and program in a message; in others they are replaced by the caller's",
-        "uid": "a unique id of this store must be reserved for the connection, or be on the queue already",
+        "uid": "a unique id of this store must be reserved for the connection or be on the queue already; otherwise control",
         "ids": "confirm ids and lock ids that belong to another user: control",
         "holder": "a message that a confirm id of another user holds: control",
         "unit": "a prepared unit of another user: control",
