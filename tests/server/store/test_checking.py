@@ -166,6 +166,10 @@ def test_a_model_makes_only_queues_whose_name_is_free_to_the_user(
     checker.note("open", given, answer)
     checker.check("get", {"request": GetRequest(answer.handle, GetOptions(), NOTHING_OPEN, UNSET, False)}, identity)
     checker.check("queue", {"name": answer.name}, identity)
+    again = {"queue": answer.name, "options": OpenOptions(input="shared")}
+    checker.check("open", again, identity)
+    checker.note("open", again, answer._replace(handle=99))
+    assert checker.handles[99] == OpenedFor("MODEL", answer.name, made=False)
     checker.check("close", {"handle": answer.handle, "delete": True}, identity)
 
 

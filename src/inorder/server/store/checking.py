@@ -114,7 +114,16 @@ class Checker:
         found = value_at(arguments, path)
         if path.endswith("handle"):
             return self._handle(found).name
-        return next((one.name for one in self.handles.values() if one.made and one.queue == found), str(found))
+        return self._named(str(found))
+
+    def _named(self, queue: str) -> str:
+        """The name whose authority counts for a queue: the model's, if the connection made it from one."""
+        return next((one.name for one in self.handles.values() if one.made and one.queue == queue), queue)
+
+    def _is_here(self, arguments: Arguments) -> bool:
+        """Whether an open is for a queue of this queue manager."""
+        manager = arguments.get("manager") or ""
+        return not manager or manager == self._store.manager().name
 
     def _handle(self, number: int) -> OpenedFor:
         opened = self.handles.get(number)
@@ -168,10 +177,7 @@ class Checker:
         return False
 
     def _is_model(self, arguments: Arguments) -> bool:
-        here = arguments.get("manager") or ""
-        if here not in ("", self._store.manager().name):
-            return False
-        return self._store.queue(arguments["queue"]).type == "model"
+        return self._is_here(arguments) and self._store.queue(arguments["queue"]).type == "model"
 
     def _check_made(self, arguments: Arguments, identity: Identity) -> bool:
         opened = self._handle(arguments["handle"])
@@ -291,8 +297,7 @@ class Checker:
         """Keeps track of what the connection has, after a call that has succeeded."""
         if verb == "open":
             opened: Opened = answer
-            is_here = arguments.get("manager") in (None, "", self._store.manager().name)
-            name = arguments["queue"] if is_here else opened.queue
+            name = self._named(arguments["queue"]) if self._is_here(arguments) else opened.queue
             self.handles[opened.handle] = OpenedFor(name, opened.queue, made=opened.name != arguments["queue"])
         elif verb == "close":
             del self.handles[arguments["handle"]]
