@@ -69,6 +69,7 @@ ALSO: Final[Mapping[str, str]] = MappingProxyType(
         "staging": "a staging of another user: control",
         "moves": "moves=True: control",
         "kind": "of channels and processes; no other kind of object exists for a client",
+        "valid": "attributes that can be stored, of this name; others are refused with ArgumentError",
         "holders": "the holders of messages: display on the queue, or the user's own",
     }
 )
@@ -84,7 +85,7 @@ _ROWS: Final[Mapping[str, tuple[str, str, str, Lost]]] = {
     "keep_handles":        ("",            "",                       "",           "harmless"),
     "check_handle":        ("",            "handle",                 "",           "read"),
     # --- queues and the queue manager
-    "create_queue":        ("administer",  "",                       "",           "unknown"),
+    "create_queue":        ("administer",  "",                       "valid",      "unknown"),
     "alter_queue":         ("by",          "name",                   "",           "unknown"),
     "delete_queue":        ("administer",  "",                       "",           "unknown"),
     "clear_queue":         ("clear",       "name",                   "",           "unknown"),
@@ -94,8 +95,8 @@ _ROWS: Final[Mapping[str, tuple[str, str, str, Lost]]] = {
     "manager":             ("",            "",                       "",           "read"),
     "alter_manager":       ("administer",  "",                       "",           "unknown"),
     # --- objects
-    "define_object":       ("administer",  "",                       "kind",       "unknown"),
-    "alter_object":        ("administer",  "",                       "kind",       "unknown"),
+    "define_object":       ("administer",  "",                       "kind valid", "unknown"),
+    "alter_object":        ("administer",  "",                       "kind valid", "unknown"),
     "delete_object":       ("administer",  "",                       "kind",       "unknown"),
     "object":              ("display",     "",                       "kind",       "read"),
     "objects":             ("display",     "",                       "kind",       "read"),

@@ -15,14 +15,18 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
-from ...errors import ConnectionBroken, NotAuthorized, UnitExists
+from ...errors import ConnectionBroken, NotAuthorized, StoreDamaged, UnitExists, bad_argument
+from ...model.attributes import QueueAttributes
+from ...model.channel_attributes import ChannelAttributes
 from ...model.message import UniqueId
 from ...model.options import GetOptions, Match, OpenOptions
+from ...model.process_attributes import ProcessAttributes
 from ...rules.authorities import MANAGER, Authority
 from ...rules.channels import CHANNEL
 from ...rules.lifecycle import Event
 from ...rules.naming import Names
 from ...rules.store_verbs import ACTS, EACH, FILLED_IN, OBJECT_KINDS, OTHERS, VERBS, value_at
+from ...stores.seam.definitions import as_text, channel_of, process_of, queue_of
 from ...stores.seam.protocol import LocalStore
 from ...stores.seam.records import Claimer, OneMessage, Opened, PutRequest, StageRequest
 from ...stores.seam.tables import UnitKind
@@ -92,7 +96,7 @@ class Checker:
         Returns: what the log of acts needs before the call is made; None: the call is not logged.
 
         Raises: NotAuthorized 2035; ConnectionBroken 2009, if the connection does not have the handle; UnitExists, if
-        there is a lease of the name; the errors of the store.
+        there is a lease of the name; ArgumentError, for a definition that is not valid; the errors of the store.
         """
         if verb not in VERBS:
             raise self._refused(identity, "administer", MANAGER, f"no client can call {verb}")
@@ -278,6 +282,18 @@ class Checker:
             raise self._refused(identity, "administer", MANAGER, why)
         return False
 
+    def _check_valid(self, arguments: Arguments, identity: Identity) -> bool:
+        """Checks a definition as a client should have: the store would keep any, and be damaged."""
+        del identity
+        kind, given = arguments.get("kind", "queue"), arguments["attributes"]
+        try:
+            found = READERS[kind](as_text(given) if kind == "queue" else given)
+        except StoreDamaged as error:
+            raise bad_argument("attributes", given, f"those of a {kind}") from error
+        if found.name != arguments.get("name", found.name):
+            raise bad_argument("attributes", given, f"those of the {kind} {arguments['name']}")
+        return False
+
     # --- the call itself
 
     def filled(self, verb: str, arguments: Arguments, identity: Identity, *, leases_max: int) -> dict[str, Any]:
@@ -361,6 +377,12 @@ CHECKS: Final[Mapping[str, Callable[[Checker, Arguments, Identity], bool]]] = {
     "staging": Checker._check_staging,
     "moves": Checker._check_moves,
     "kind": Checker._check_kind,
+    "valid": Checker._check_valid,
+}
+READERS: Final[Mapping[str, Callable[[str], QueueAttributes | ChannelAttributes | ProcessAttributes]]] = {
+    "queue": queue_of,
+    "channel": channel_of,
+    "process": process_of,
 }
 CONFIRMS: Final = (Event.CONFIRM_PUT, Event.CONFIRM_GET)
 IDS: Final[tuple[tuple[UnitKind, str], ...]] = (("confirm", "confirm_id"), ("lock", "lock_id"))
