@@ -216,7 +216,7 @@ def _filled(values: Iterable[Any], fields: Any, *, is_new: bool = False) -> Row:
         row[field.index] = field.check(name, value)
     filled = tuple(row)
     if not (is_new and fields.keys() == ONLY_PROPERTIES):
-        _check_together(filled)
+        check_together(filled)
     return filled
 
 
@@ -228,7 +228,7 @@ _of_together = operator.itemgetter(
 )
 
 
-def _check_together(row: Row) -> None:
+def check_together(row: Row) -> None:
     """Checks fields that depend on each other: reply-to queue (2027) and original length (2252, R1.12)."""
     report, message_type, reply_to_queue, flags, original_length, body = _of_together(row)
     if not reply_to_queue and (message_type == MessageType.REQUEST or report & REPLY_NEEDED):

@@ -1,1 +1,5 @@
-"""The stores of other machines: the WebSocket below `/inorder/v1/store`."""
+"""The store of a server for programs on other machines: the server's side of spec/remote.md."""
+
+from .endpoint import StoreEndpoint
+
+__all__ = ["StoreEndpoint"]

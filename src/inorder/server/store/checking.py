@@ -192,7 +192,7 @@ class Checker:
     def _check_uid(self, arguments: Arguments, identity: Identity) -> bool:
         request: PutRequest = arguments["request"]
         uid, opened = request.options.uid, self._handle(request.handle)
-        if uid is None or uid.origin != self._store.manager().origin:
+        if uid is None or uid.origin != self._store.manager().origin or identity.may("control"):
             return False
         if not any(uid.number in one for one in self.reserved) and self._view(opened.queue, uid) is None:
             why = f"the unique id {uid} is not on the queue, and was not reserved for this connection"

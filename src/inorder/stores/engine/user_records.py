@@ -29,7 +29,7 @@ ACTS_REMOVED_MAX = 1000  # at once, after `acts_kept` was lowered
 
 
 class PeopleVerbs(OpenStore):
-    """The operations on users' log-ins and actions; `protocol.Store` documents them."""
+    """The operations on users' log-ins and actions; `protocol.LocalStore` documents them, `Store` those on marks."""
 
     # --- log-ins
 

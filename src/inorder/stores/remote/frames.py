@@ -1,0 +1,105 @@
+"""Frames: what one binary message of the WebSocket holds, and payloads in pieces."""
+
+from __future__ import annotations
+
+import enum
+import struct
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from .wire import WireError
+
+HEADER: Final = struct.Struct(">BBHI")  # kind, flags, 0, number of the request
+PIECE_MAX: Final = 2**20  # bytes of payload in one frame
+
+
+class FrameKind(enum.IntEnum):
+    """The kinds of frame."""
+
+    HELLO = 1
+    CALL = 2
+    ANSWER = 3
+    ERROR = 4
+    END_WAITS = 5
+    BYE = 6
+    EVENT = 7
+    REOPEN = 8
+    WATCH = 9
+
+
+class Flag(enum.IntFlag):
+    """The flags of a frame."""
+
+    MORE = 1
+    HAS_UNIT = 2
+
+
+KINDS: Final = {int(kind): kind for kind in FrameKind}
+
+
+class WireFrame(NamedTuple):
+    """A whole payload. The number is that of the request which it makes or answers."""
+
+    kind: FrameKind
+    number: int
+    payload: bytes
+
+
+def pieces(kind: FrameKind, number: int, payload: bytes, flags: int = 0) -> Iterator[bytes]:
+    """Cuts a payload into frames, each with at most `PIECE_MAX` bytes of it; an empty payload is one frame."""
+    if len(payload) <= PIECE_MAX:
+        yield HEADER.pack(kind, flags, 0, number) + payload
+        return
+    view, last = memoryview(payload), (len(payload) - 1) // PIECE_MAX * PIECE_MAX
+    for start in range(0, len(payload), PIECE_MAX):
+        header = HEADER.pack(kind, flags | Flag.MORE if start < last else flags, 0, number)
+        yield header + view[start : start + PIECE_MAX]
+
+
+class FrameAssembler:
+    """Joins the pieces that arrive on one connection; pieces of different requests may alternate.
+
+    Args:
+        most: bytes of all payloads that are not complete, together with the one that a piece completes.
+        most_calls: how many payloads may be incomplete at once.
+    """
+
+    def __init__(self, most: int, most_calls: int) -> None:
+        self.most, self.most_calls = most, most_calls
+        self.held = 0
+        self._begun: dict[int, tuple[FrameKind, bytearray]] = {}
+
+    def add(self, frame: bytes) -> WireFrame | None:
+        """Takes a frame and returns the payload that it completes, if it does.
+
+        Raises: WireError, if this is no frame, or it goes beyond a limit; the connection is then to be ended.
+        """
+        if len(frame) < HEADER.size:
+            raise WireError(f"a frame must have at least {HEADER.size} bytes, not {len(frame)}")
+        code, flags, zero, number = HEADER.unpack_from(frame)
+        kind, size = KINDS.get(code), len(frame) - HEADER.size
+        if kind is None or flags & ~Flag.MORE or zero:
+            raise WireError(f"the header of a frame must be of a known kind, not {frame[: HEADER.size].hex()}")
+        if size > PIECE_MAX:
+            raise WireError(f"a frame must have at most {PIECE_MAX:,} bytes of payload, not {size:,}")
+        if self.held + size > self.most:
+            raise WireError(f"payloads that are not complete must have at most {self.most:,} bytes together")
+        begun = self._begun.get(number)
+        if begun is None and not flags:
+            return WireFrame(kind, number, frame[HEADER.size :])
+        if begun is None:
+            if len(self._begun) >= self.most_calls:
+                raise WireError(f"at most {self.most_calls:,} payloads may be incomplete at once")
+            begun = self._begun[number] = kind, bytearray()
+        first_kind, joined = begun
+        if kind is not first_kind:
+            raise WireError(f"all pieces of a payload must be of one kind, not {first_kind.name} and {kind.name}")
+        if flags and size < PIECE_MAX:
+            raise WireError(f"a piece must have {PIECE_MAX:,} bytes unless it is the last one, not {size:,}")
+        joined += memoryview(frame)[HEADER.size :]
+        self.held += size
+        if flags:
+            return None
+        del self._begun[number]
+        self.held -= len(joined)
+        return WireFrame(kind, number, bytes(joined))

@@ -1,0 +1,575 @@
+"""Values on the wire: calls, answers and errors as msgpack, of the types that the seam's annotations name.
+
+`msgspec` reads each payload as exactly the type that the verb's annotations give: nothing is imported by name, and
+nothing is called but the constructors of those types. A record is an array of its fields, a dataclass a map, a message
+its row in the order of `Message.FIELDS`.
+
+A peer of a newer release may append arguments to a verb and fields to a record: those that are not known here are
+passed over. One of an older release lacks some: they are as by default.
+
+What a call brings is checked as if the caller had built it here: options and matches by their constructors, messages by
+the kinds of their fields. Answers are only checked for their types.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import functools
+import inspect
+import math
+import operator
+import re
+import sys
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Final, NamedTuple, TypeVar
+
+import msgspec
+
+from ... import errors
+from ...errors import ArgumentError, InorderError, Reason, StoreError, UnknownQueue, bad_argument, bounded, written
+from ...model.attributes import QUEUE_ATTRIBUTES, QueueAttributes, define_queue
+from ...model.fields import FLAGS_MAX, GIVEN, INT_MAX, NONE, NUMBER_MAX, MessageFields, Place, Transmission, UniqueId
+from ...model.message import Message, Row, check_together
+from ...model.options import Match, UniqueIds
+from ...model.parameters import ID_LENGTH, WHOLE_MAX, is_storable
+from ...model.properties import NO_PROPERTIES, Properties, decoded
+from ...rules.grouping import GroupState
+from ...rules.leases import LOCK_SECONDS_MAX, SECONDS_MAX
+from ...rules.puts import Program
+from ...rules.store_verbs import FILLED_IN, VERBS
+from ..seam.bulk_page import BulkPage
+from ..seam.protocol import Store
+from ..seam.records import BULK_COLUMNS, StageRequest
+
+T = TypeVar("T")
+
+class WireError(StoreError):
+    """The other side of a connection to a store has sent something that it may not send."""
+
+
+# ---- the types on the wire, where they differ from the annotations
+
+Plain = None | bool | int | float | str
+
+
+class Body(abc.ABC):  # noqa: B024 - a name for two classes
+    """Stands for `Message | bytes`, which `msgspec` cannot tell apart by itself."""
+
+
+Body.register(bytes)
+Body.register(Message)
+
+
+Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Id = Annotated[int, msgspec.Meta(ge=0)]  # msgpack ends at 2**64 - 1
+Number = Annotated[float, msgspec.Meta(ge=-sys.float_info.max)]  # no NaN
+IDS: Final = frozenset({"confirm_id", "lock_id"})  # the only integers that may have 64 bits without a sign
+PERIODS: Final = {"seconds": SECONDS_MAX, "lease": LOCK_SECONDS_MAX, "lasts": WHOLE_MAX, "delay": INT_MAX}
+"""Lengths of time in seconds, which begin at 0, and their ends: nobody can lock or hide anything for ever."""
+
+
+class WireState(GroupState):
+    """The state of a handle as a caller may send it: only what messages can have."""
+
+    __slots__ = ()
+    group_id: Annotated[bytes, msgspec.Meta(min_length=ID_LENGTH, max_length=ID_LENGTH)]
+    sequence_number: Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX)]
+    offset: Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX)]
+    length: Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX)]
+    flags: Annotated[int, msgspec.Meta(ge=0, le=FLAGS_MAX)]
+
+
+IN_BOTH: Final[Mapping[Any, Any]] = {
+    dict[str, Any]: dict[str, Plain],  # attributes
+    tuple[Any, ...]: tuple[Plain | tuple[Plain, ...], ...],  # where a page ended: numbers, and pairs of them
+}
+IN_CALLS: Final[Mapping[Any, Any]] = {
+    **IN_BOTH,
+    Message | bytes: Body,
+    GroupState: WireState,
+    int: Whole,
+    float: Number,
+}
+
+
+def _wired(annotation: Any, instead: Mapping[Any, Any]) -> Any:
+    """The type as which values of an annotation are read, with these types in the place of others."""
+    if annotation in instead:
+        return instead[annotation]
+    origin, members = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (typing.Union, types.UnionType):
+        return functools.reduce(operator.or_, (_wired(one, instead) for one in members))
+    if origin in (tuple, list, dict, frozenset, Sequence, Mapping):
+        return origin[tuple(one if one is Ellipsis else _wired(one, instead) for one in members)]
+    if instead is IN_CALLS and isinstance(annotation, type) and issubclass(annotation, tuple):
+        return _narrowed(annotation)
+    return annotation
+
+
+@functools.cache
+def _narrowed(kind: Any) -> Any:
+    """A record of a call with narrower fields; the values are records of this kind."""
+    hints = {name: _field(name, hint) for name, hint in typing.get_type_hints(kind).items()}
+    return type(kind.__name__, (kind,), {"__slots__": (), "__annotations__": hints, "__module__": __name__})
+
+
+def _field(name: str, annotation: Any) -> Any:
+    """The type of a field or an argument of a call."""
+    if name in IDS and annotation is int:
+        return Id
+    if name in PERIODS and annotation is float:
+        return Annotated[float, msgspec.Meta(ge=0, le=PERIODS[name])]
+    return _wired(annotation, IN_CALLS)
+
+
+def _check_numbers(name: str, value: Any) -> None:
+    """Checks numbers inside of a dataclass, whose type cannot be narrowed."""
+    if isinstance(value, float) and not 0 <= value <= PERIODS.get(name, math.inf):
+        raise bad_argument(name, value, f"a number from 0 to {PERIODS.get(name, math.inf)}")
+    if isinstance(value, int) and name not in IDS and not -WHOLE_MAX - 1 <= value <= WHOLE_MAX:
+        raise bad_argument(name, value, "a number of 64 bits")
+    if isinstance(value, tuple):
+        for one in value:
+            _check_numbers(name, one)
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            _check_numbers(field.name, getattr(value, field.name))
+
+
+def _defined(sent: QueueAttributes) -> QueueAttributes:
+    """The attributes of a new queue, made as `define_queue` makes them. Raises: as that."""
+    made = QueueAttributes(name=sent.name, type=sent.type)
+    given: dict[str, Any] = {}
+    while differing := {
+        name: getattr(sent, name) for name in QUEUE_ATTRIBUTES if getattr(made, name) != getattr(sent, name)
+    }:
+        if differing.keys() <= given.keys():
+            raise bad_argument("attributes", differing, f"what queue {written(sent.name)} can have")
+        given |= differing
+        made = define_queue(sent.name, sent.type, **given)
+    return made if given else define_queue(sent.name, sent.type)
+
+
+# ---- messages and matches
+
+BLANK: Final[Row] = (*Message().row[: Message.properties.index], None, *Message().row[Message.properties.index + 1 :])
+WIDTH: Final = len(BLANK)
+PROPERTIES: Final = Message.properties.index
+BODY, LENGTH, UID, PLACE = Message.body.index, Message.length.index, Message.uid.index, Message.place.index
+
+
+def _row_type() -> Any:
+    """The row as a record, because `msgspec` makes ready for a record once, but for a plain tuple at each call."""
+    hints = typing.get_type_hints(MessageFields)
+    kinds = {
+        name: typing.get_args(hints[name])[0] if name in hints else type(field.default)
+        for name, field in Message.FIELDS.items()
+    }
+    kinds["properties"] = str | None
+    return NamedTuple("Row", list(kinds.items()))
+
+
+ROW: Final = _row_type()
+CHECKS: Final = tuple(
+    (field.index, name, field.check, field.default)
+    for name, field in GIVEN.items()
+    if name != "properties" and field.check is not None
+)
+EXPIRY: Final = Message.expiry.index
+check_uid = UniqueIds().check
+
+
+def _named(fault: object, names: Sequence[str]) -> str:
+    """What `msgspec` says of a fault, with the name of the argument or field where it says its number."""
+
+    def name(found: re.Match[str]) -> str:
+        return names[int(found[1])] if int(found[1]) < len(names) else found[0]
+
+    return re.sub(r"\$\[([0-9]+)\](?=[^`]*`$)", name, str(fault))
+
+
+def _row_of(plain: Any) -> list[Any]:
+    if type(plain) is not list:
+        raise ValueError(f"a message must be a list, not {type(plain).__name__}")
+    if len(plain) != WIDTH:
+        plain = [*plain[:WIDTH], *BLANK[len(plain) :]]
+    try:
+        return list(msgspec.convert(plain, ROW, builtin_types=(bytes,)))
+    except msgspec.ValidationError as error:
+        raise ValueError(_named(error, tuple(Message.FIELDS))) from None
+
+
+def _told(plain: Any) -> Message:
+    """A message of an answer."""
+    row = _row_of(plain)
+    row[PROPERTIES] = Properties.from_text(row[PROPERTIES])
+    return Message.from_row(tuple(row))
+
+
+def _given(plain: Any) -> Message:
+    """A message of a call, checked as by its constructor. Raises: as `Message`.
+
+    It may be one that was got: less than a tenth of a second may be left of its expiry, and it has values that the
+    queue manager has set.
+    """
+    row = _row_of(plain)
+    text = row[PROPERTIES]
+    row[PROPERTIES] = NO_PROPERTIES if text is None else Properties(decoded(text))
+    for index, name, check, default in CHECKS:
+        value = row[index]
+        if value != default and not (index == EXPIRY and 0 <= value < 0.1):
+            row[index] = check(name, value)
+    row[LENGTH] = min(max(row[LENGTH], len(row[BODY])), NUMBER_MAX)
+    if row[UID] is not None:
+        check_uid("uid", row[UID])
+    if row[PLACE] is not None and max(map(abs, row[PLACE])) > WHOLE_MAX:
+        raise bad_argument("place", row[PLACE], "numbers of 64 bits")
+    made = tuple(row)
+    check_together(made)
+    return Message.from_row(made)
+
+
+def _match(plain: Any) -> Match:
+    fields, selector = msgspec.convert(plain, tuple[dict[str, Any], str | None])
+    given: dict[str, Any] = dict(fields)
+    for name, kind in (("uid", UniqueId), ("transmission", Transmission)):
+        if isinstance(given.get(name), list):
+            given[name] = msgspec.convert(given[name], kind)
+    return Match(selector=selector, **given)
+
+
+# ---- coding
+
+
+def _plain(value: Any) -> Any:
+    """What stands on the wire for a value that `msgspec` does not know."""
+    if isinstance(value, Message):
+        row = value.row
+        return (*row[:PROPERTIES], row[PROPERTIES].text, *row[PROPERTIES + 1 :])
+    if isinstance(value, Match):
+        return dict(value.fields), value.selector
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, str):  # and the like below: of a class of the caller's own
+        return str.__str__(value)
+    kinds: tuple[Any, ...] = (int, float, bytes)
+    for kind in kinds:
+        if isinstance(value, kind):
+            return kind(value)
+    if isinstance(value, Sequence):
+        return list(value)
+    raise TypeError(f"a {type(value).__name__}")
+
+
+def _of_call(kind: type[Any], plain: Any) -> Any:
+    if kind is Body and type(plain) is bytes:
+        return plain
+    if kind is Body or kind is Message:
+        return _given(plain)
+    assert kind is Match, kind
+    return _match(plain)
+
+
+def _of_answer(kind: type[Any], plain: Any) -> Any:
+    if kind is Message:
+        return _told(plain)
+    assert kind is Match, kind
+    return _match(plain)
+
+
+encode: Final = msgspec.msgpack.Encoder(enc_hook=_plain, uuid_format="bytes").encode
+
+
+class WireReader:
+    """Reads payloads of one type. Raises the error that `refuse` makes of a fault, or what a constructor raises."""
+
+    def __init__(
+        self, kind: Any, hook: Callable[[type[Any], Any], Any], refuse: Callable[[object], InorderError]
+    ) -> None:
+        self.kind, self._refuse = kind, refuse
+        self._decode = msgspec.msgpack.Decoder(kind, dec_hook=hook).decode
+
+    def read(self, payload: Any) -> Any:
+        try:
+            return self._decode(payload)
+        except msgspec.ValidationError as error:
+            _raise_own(error)
+            first = str(error)  # the error itself would keep all that was read so far
+        except TROUBLE as error:
+            raise self._refuse(error) from None
+        return self._read_known(payload, first)
+
+    def _read_known(self, payload: Any, first: str) -> Any:
+        """Reads what a newer release has sent, without what is not known here."""
+        try:
+            plain = msgspec.msgpack.decode(payload)
+            known = _known(plain, msgspec.inspect.type_info(self.kind))
+            if known != plain:
+                return self._decode(encode(known))
+        except msgspec.ValidationError as error:
+            _raise_own(error)
+            raise self._refuse(error) from None
+        except TROUBLE as error:
+            raise self._refuse(error) from None
+        raise self._refuse(first)
+
+
+TROUBLE: Final = (msgspec.MsgspecError, ValueError, RecursionError, OverflowError, TypeError)
+
+
+def _refused(error: object) -> WireError:
+    return WireError(f"the other side of the connection has sent something that it may not send: {error}")
+
+
+def _raise_own(error: BaseException) -> None:
+    """Raises the error of the constructor that has refused a value, if there is one."""
+    if isinstance(error.__cause__, InorderError):
+        raise error.__cause__
+
+
+def _known(plain: Any, kind: Any) -> Any:
+    """The plain value without the fields at the end of records that their type does not have."""
+    mi = msgspec.inspect
+    if isinstance(kind, mi.UnionType):
+        return next((found for one in kind.types if (found := _known(plain, one)) != plain), plain)
+    if isinstance(plain, list):
+        if isinstance(kind, mi.NamedTupleType):
+            return [_known(one, field.type) for one, field in zip(plain, kind.fields, strict=False)]
+        if isinstance(kind, mi.TupleType) and len(plain) == len(kind.item_types):
+            return [_known(one, member) for one, member in zip(plain, kind.item_types, strict=True)]
+        if isinstance(kind, mi.CollectionType):
+            return [_known(one, kind.item_type) for one in plain]
+    if isinstance(plain, dict):
+        if isinstance(kind, mi.DataclassType):
+            members = {field.encode_name: field.type for field in kind.fields}
+            return {name: _known(one, members[name]) for name, one in plain.items() if name in members}
+        if isinstance(kind, mi.DictType):
+            return {name: _known(one, kind.value_type) for name, one in plain.items()}
+    return plain
+
+
+# ---- calls
+
+
+class CallShape(NamedTuple):
+    """The arguments of a verb that travel, by position, and the defaults of those that have one."""
+
+    names: tuple[str, ...]
+    defaults: Mapping[str, Any]
+
+
+@functools.cache
+def _shape(verb: str) -> CallShape:
+    if verb not in VERBS:
+        raise WireError(f"there is no verb {written(verb)}")
+    parameters = inspect.signature(getattr(Store, verb)).parameters.values()
+    stays = ("self", *FILLED_IN.get(verb, ()))
+    travel = [one for one in parameters if one.name not in stays]
+    defaults = {one.name: one.default for one in travel if one.default is not one.empty}
+    return CallShape(tuple(one.name for one in travel), defaults)
+
+
+@functools.cache
+def _arguments(verb: str) -> WireReader:
+    names, defaults = _shape(verb)
+    hints = typing.get_type_hints(getattr(Store, verb))
+    kind: Any = NamedTuple(verb, [(name, _field(name, hints[name])) for name in names])  # type: ignore[misc]
+    kind.__new__.__defaults__ = tuple(defaults.values())
+    kind._field_defaults = dict(defaults)
+
+    def refuse(fault: object) -> InorderError:
+        return ArgumentError(f"the arguments of {verb} must have its types: {_named(fault, names)}", argument=verb)
+
+    return WireReader(kind, _of_call, refuse)
+
+
+@functools.cache
+def _answer(verb: str) -> WireReader:
+    assert verb in VERBS, verb
+    returned = typing.get_type_hints(getattr(Store, verb))["return"]
+    return WireReader(_wired(returned, IN_BOTH), _of_answer, _refused)
+
+
+@functools.cache
+def _queue_at(verb: str) -> int | None:
+    """The place of the argument that names an existing queue, if there is one."""
+    names, _ = _shape(verb)
+    wanted = "name" if verb in BY_NAME else "queue"
+    return names.index(wanted) if wanted in names else None
+
+
+BY_NAME: Final = frozenset("queue status alter_queue delete_queue clear_queue".split())
+CALL: Final = WireReader(tuple[str, msgspec.Raw], _of_call, _refused)
+
+
+def encode_call(verb: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> bytes:
+    """Writes a call: the verb, and its arguments by position up to the last given one, without `owner`.
+
+    Raises: ArgumentError, if an argument has a value that cannot travel; UnknownQueue 2085, for a queue whose name
+    cannot.
+    """
+    values = list(arguments)
+    if keywords:
+        names, defaults = _shape(verb)
+        rest = names[len(values) :]
+        unknown = keywords.keys() - set(rest)
+        assert not unknown, unknown
+        last = max(rest.index(name) for name in keywords)
+        values += [keywords[name] if name in keywords else defaults[name] for name in rest[: last + 1]]
+    at = _queue_at(verb)
+    if at is not None and at < len(values) and not (isinstance(values[at], str) and is_storable(values[at])):
+        raise UnknownQueue(f"there is no queue {written(values[at])}", queue=values[at], nearest=[])
+    try:
+        return encode((verb, values))
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise ArgumentError(f"an argument of {verb} must be a value that can travel: {error}", argument=verb) from error
+
+
+def _staged(request: StageRequest) -> StageRequest:
+    """The rows with transmissions as pairs."""
+    if "transmission" not in request.columns:
+        return request
+    sent = [tuple(one) if type(one) is list else one for one in request.columns["transmission"]]
+    return request._replace(columns={**request.columns, "transmission": sent})
+
+
+def _checked(request: T) -> T:
+    _check_numbers("request", request)
+    return request
+
+
+FINISHED: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "stage": _staged,
+    "create_queue": _defined,
+    "browse_and_lock": _checked,
+    "one_message": _checked,
+    "look": _checked,
+}
+"""How the only argument of a verb is finished, where its types do not say all."""
+
+
+def decode_call(payload: bytes) -> tuple[str, dict[str, Any]]:
+    """Reads a call: the verb, and its arguments by name, without `owner`.
+
+    Raises: WireError, if this is no call or there is no such verb; ArgumentError, for arguments of other types or out
+    of their ranges; what the constructors of options and messages raise (OptionsError, MatchError, CallerError 2027).
+    """
+    verb, raw = CALL.read(payload)
+    _shape(verb)
+    arguments = _arguments(verb).read(raw)._asdict()
+    finish = FINISHED.get(verb)
+    if finish is not None:
+        for name, value in arguments.items():
+            arguments[name] = finish(value)
+    return verb, arguments
+
+
+# ---- answers
+
+
+def encode_answer(verb: str, value: Any) -> bytes:
+    """Writes what a verb returns."""
+    return encode(value)
+
+
+def decode_answer(verb: str, payload: bytes) -> Any:
+    """Reads what a verb returns. Raises: WireError."""
+    value = _answer(verb).read(payload)
+    if isinstance(value, BulkPage):
+        return _page(value)
+    if verb == "read_stretch":
+        page, after = value
+        return _page(page), after
+    return value
+
+
+def _page(page: BulkPage) -> BulkPage:
+    """The page with the columns that an older release does not have, and with transmissions."""
+    messages, shared, columns = page.messages, page.shared, page.columns
+    if not columns.keys().isdisjoint(shared) or any(len(one) != messages for one in columns.values()):
+        raise WireError(f"each column of a page must stand there once, with {messages:,} values")
+    for name in BULK_COLUMNS:
+        if name not in shared and name not in columns:
+            shared[name] = NONE.get(name, GIVEN[name].default) if name in GIVEN else None
+    try:
+        if "transmission" in columns:
+            columns["transmission"] = msgspec.convert(columns["transmission"], list[Transmission | None])
+        else:
+            shared["transmission"] = msgspec.convert(shared["transmission"], Transmission | None)
+    except msgspec.ValidationError as error:
+        raise _refused(error) from None
+    return page
+
+
+# ---- errors
+
+ERRORS: Final[Mapping[str, type[InorderError]]] = {
+    name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, InorderError)
+} | {WireError.__name__: WireError}
+KNOWN: Final = (tuple, set, frozenset, UniqueId, Place, Program, Transmission, Reason)
+"""The types of data of errors that are not plain; the code on the wire is the place in this list."""
+
+
+class ErrorOnWire(NamedTuple):
+    """An error: the names of its class and the bases of that, nearest first."""
+
+    names: list[str]
+    text: str
+    reason: int
+    data: dict[str, Any]
+
+
+def _data(value: Any) -> Any:
+    """A value of an error's data as it travels: what has no type of the wire travels as text."""
+    if type(value) in KNOWN:
+        plain = int(value) if type(value) is Reason else [_data(one) for one in value]
+        return msgspec.msgpack.Ext(KNOWN.index(type(value)), encode(plain))
+    if isinstance(value, Mapping):
+        return {name if is_storable(name) else written(name): _data(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_data(one) for one in value]
+    try:
+        encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return written(value)
+    return value
+
+
+def _extended(code: int, content: memoryview) -> Any:
+    if not 0 <= code < len(KNOWN):
+        return None
+    kind = KNOWN[code]
+    found = msgspec.msgpack.decode(content, ext_hook=_extended)
+    return msgspec.convert(found, kind)
+
+
+ERROR: Final = msgspec.msgpack.Decoder(ErrorOnWire, ext_hook=_extended)
+
+
+def encode_error(error: InorderError) -> bytes:
+    """Writes an error: its class, text, reason and data."""
+    names = [kind.__name__ for kind in type(error).__mro__ if issubclass(kind, InorderError)]
+    return encode((names, str(error.args[0]), int(error.reason), _data(error.data)))
+
+
+def decode_error(payload: bytes) -> InorderError:
+    """Reads an error. Its class is the first of those named that is known here.
+
+    Raises: WireError.
+    """
+    try:
+        sent = ERROR.decode(payload)
+    except TROUBLE as error:
+        raise _refused(error) from None
+    kind = next((ERRORS[name] for name in sent.names if name in ERRORS), InorderError)
+    found = kind.__new__(kind, bounded(sent.text))
+    found.data = sent.data
+    if sent.reason in REASONS and sent.reason != kind.reason:
+        found.reason = Reason(sent.reason)
+    return found
+
+
+REASONS: Final = frozenset(map(int, Reason))
