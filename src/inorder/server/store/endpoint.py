@@ -99,7 +99,7 @@ class StoreEndpoint:
 
         services = await run(places.take)
         one = StoreConnection(services, identity, address, out, run, context.settings.limits.leases)
-        frames = Frames(receive, context)
+        frames = ArrivingFrames(receive, context)
         calls: asyncio.Task[None] | None = None
         try:
             first = await asyncio.wait_for(frames.next(), context.settings.limits.head_seconds)
@@ -137,17 +137,19 @@ class StoreEndpoint:
             frames.close()
             await asyncio.shield(run(one.end))
 
-    async def _read(self, frames: Frames, one: StoreConnection) -> None:
+    async def _read(self, frames: ArrivingFrames, one: StoreConnection) -> None:
         while (frame := await frames.next()) is not None:
             await one.take(frame)
 
 
-class Frames:
+class ArrivingFrames:
     """The frames of a connection, with their pieces joined, within the worker's limit of bytes in transit."""
 
     def __init__(self, receive: Receive, context: Context) -> None:
         self._receive, self._bodies = receive, context.bodies
-        self._assembler = FrameAssembler(context.settings.limits.body + context.settings.limits.json, CALLS_IN_PIECES_MAX)
+        self._assembler = FrameAssembler(
+            context.settings.limits.body + context.settings.limits.json, CALLS_IN_PIECES_MAX
+        )
         self._held = contextlib.ExitStack()
 
     async def next(self) -> Any:

@@ -1,5 +1,7 @@
 """A store of another machine, behind `inorder serve`: the client's side of spec/remote.md."""
 
+from __future__ import annotations
+
 from .address import RemoteAddress
 from .store import RemoteStore
 

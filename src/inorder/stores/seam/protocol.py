@@ -526,9 +526,7 @@ class LocalStore(Store, Protocol):
         Raises: WaitEnded, by `end_waits`; ConnectionBroken 2009, if the connection ends; QueueDeleted 2052.
         """
 
-    def watch_apart(
-        self, handle: int, changed: Callable[[], object], done: Callable[[BaseException], object]
-    ) -> None:
+    def watch_apart(self, handle: int, changed: Callable[[], object], done: Callable[[BaseException], object]) -> None:
         """As `watch`, but returns soon, as `wait_apart`; `done` is called with the error that ends the watch."""
 
     def set_user(self, owner: int, user: str | None) -> str | None:
@@ -566,7 +564,6 @@ class LocalStore(Store, Protocol):
         """Returns up to `most` entries of the operator log, newest first; with `before` only older ones."""
 
     # --- the medium
-
 
     def users_of(self, kind: UnitKind, name: str, handle: int | None = None) -> frozenset[str]:
         """Returns the users who began the unsettled units of this kind and name.
