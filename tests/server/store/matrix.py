@@ -222,7 +222,7 @@ MATRIX: list[Case] = [
     ("put", "under an own confirm id", lambda at: put(at, confirm_id=at.me.confirm_id), PUTTERS),
     ("put", "under another's confirm id", lambda at: put(at, confirm_id=at.other.confirm_id), RUNNING),
     ("put", "a message that is there, again", lambda at: put(at, uid=at.me.held), PUTTERS),
-    ("put", "with an id of the future", lambda at: put(at, uid=at.me.held._replace(number=10**12)), ""),
+    ("put", "with an id of the future", lambda at: put(at, uid=at.me.held._replace(number=10**12)), RUNNING),
     ("put", "with an id of another store", lambda at: put(at, uid=UniqueId("PARIS", 5)), PUTTERS),
     ("end_group", "own", of_handle(state=NOTHING_OPEN), PUTTERS),
     ("withdraw", "own", of_handle(state=NOTHING_OPEN, whole_group=True), PUTTERS),

@@ -219,13 +219,16 @@ def test_a_lease_is_begun_under_a_name_of_its_own(world: World) -> None:
 
 def test_an_id_that_was_reserved_for_the_connection_may_be_used(world: World) -> None:
     checker, uid = world.me.checker(), world.me.held._replace(number=10**12)
-    checker.note("reserve_numbers", {"count": 10}, range(10**12, 10**12 + 10))
+    checker.note("reserve_numbers", {"count": 10}, uid)
     checker.check("put", put(world, uid=uid), identity_of("put"))
     with pytest.raises(NotAuthorized):
         checker.check("put", put(world, uid=uid._replace(number=10**12 + 10)), identity_of("put"))
 
 
-@pytest.mark.parametrize("verb", [*STAYS, "set_user", "backup", "promises", "watch", "get_if", "no such verb"])
+@pytest.mark.parametrize(
+    "verb",
+    [*STAYS, "begin_act", "acts", "try_log_in", "set_user", "backup", "promises", "watch", "get_if", "no such verb"],
+)
 def test_what_has_no_row_cannot_be_called(world: World, verb: str) -> None:
     with pytest.raises(NotAuthorized):
         world.me.checker().check(verb, {}, identity_of("admin"))

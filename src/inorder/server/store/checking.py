@@ -43,7 +43,6 @@ CONTEXT: Final = frozenset(
     "application_origin_data".split()
 )
 ACT_LENGTH_MAX: Final = 256
-RESERVED_MAX: Final = 16  # ranges; a client uses up one before it asks for the next
 
 
 class OpenedFor(NamedTuple):
@@ -76,13 +75,13 @@ class Checker:
 
     Attributes:
         handles: what the connection has open, by the number of the handle.
-        reserved: the numbers of unique ids that were reserved for the connection last.
+        reserved: the numbers of the unique ids that were reserved for the connection last.
     """
 
     def __init__(self, store: LocalStore, owner: int) -> None:
         self._store, self._owner = store, owner
         self.handles: dict[int, OpenedFor] = {}
-        self.reserved: list[range] = []
+        self.reserved = range(0)
         self._claiming: dict[tuple[int, str], int] = {}  # epochs that are known to be the user's
 
     # --- before a call
@@ -194,7 +193,7 @@ class Checker:
         uid, opened = request.options.uid, self._handle(request.handle)
         if uid is None or uid.origin != self._store.manager().origin or identity.may("control"):
             return False
-        if not any(uid.number in one for one in self.reserved) and self._view(opened.queue, uid) is None:
+        if uid.number not in self.reserved and self._view(opened.queue, uid) is None:
             why = f"the unique id {uid} is not on the queue, and was not reserved for this connection"
             raise self._refused(identity, "put", opened.name, why)
         return False
@@ -320,7 +319,7 @@ class Checker:
         elif verb == "keep_handles":
             self.handles = {number: one for number, one in self.handles.items() if number in arguments["handles"]}
         elif verb == "reserve_numbers":
-            self.reserved = [*self.reserved[1 - RESERVED_MAX :], answer]
+            self.reserved = range(answer.number, answer.number + arguments["count"])
 
     # --- the answer
 
