@@ -24,9 +24,9 @@ from ..server.store import StoreEndpoint
 from ..server.store.protocol import StoreProtocol
 from ..server.users import Users
 from ..stores.engine.store import QueueStore
-from ..stores.remote import RemoteStore
 from ..stores.remote.address import parse
 from ..stores.remote.frames import HEADER, PIECE_MAX
+from ..stores.remote.store import RemoteStore
 
 START_SECONDS: Final = 60.0
 

@@ -19,7 +19,6 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from ...support.release import __version__
 from ...client.operator_log import ERROR_LENGTH_MAX
 from ...client.services import Services
 from ...errors import ConnectionBroken, InorderError, NotOpenFor, StoreError
@@ -30,6 +29,7 @@ from ...stores.remote.frames import Flag, FrameKind, WireFrame, pieces
 from ...stores.remote.link import PROTOCOL, Hello
 from ...stores.remote.wire import WireError, decode_call, encode_answer, encode_error
 from ...stores.seam.protocol import Store
+from ...support.release import __version__
 from ..identity import Identity
 from ..logs import LOGGER
 from .checking import ActToLog, Checker

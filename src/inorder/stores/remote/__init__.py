@@ -1,8 +1,6 @@
-"""A store of another machine, behind `inorder serve`: the client's side of spec/remote.md."""
+"""A store elsewhere, behind `inorder serve`: the client's side.
+
+It is empty, so that a URL is parsed and credentials are found without the libraries of the connection.
+"""
 
 from __future__ import annotations
-
-from .address import RemoteAddress
-from .store import RemoteStore
-
-__all__ = ["RemoteAddress", "RemoteStore"]

@@ -15,13 +15,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from ...support.release import __version__
 from ...errors import CallerError, ConnectionBroken, InorderError, OutcomeUnknown, Reason, StoreError
 from ...model.message import Message, UniqueId
 from ...model.options import OpenOptions
 from ...rules.puts import Program
 from ...rules.store_verbs import FILLED_IN, VERBS, lost_of
 from ...support.clock import Clock, SystemClock
+from ...support.release import __version__
 from ..seam.changes import Changes
 from ..seam.gathering import Gathering
 from ..seam.protocol import Store
@@ -29,7 +29,7 @@ from ..seam.records import GetRequest, Opened, PutOutcome, PutRequest
 from ..seam.telemetry import Telemetry
 from .address import RemoteAddress
 from .frames import FrameKind
-from .link import PROTOCOL, Hello, RemoteLink, Lost
+from .link import PROTOCOL, Hello, Lost, RemoteLink
 from .wire import decode_answer, decode_error, encode_call
 
 log = logging.getLogger("inorder.stores")
@@ -69,7 +69,7 @@ class RemoteStore:
         self._program, self._reconnects = program, reconnects
         self._handles: dict[int, OpenedElsewhere] = {}
         self._first_handle = 1
-        self._ids, self._ids_of = NO_IDS, None  # reserved, and on which link
+        self._ids = NO_IDS  # reserved on the present link
         self._has_owner = self._lost_unit = self._waits = self._is_closed = False
         self._link = RemoteLink(address, self._own_hello())
         self.hello = self._link.hello
@@ -95,7 +95,7 @@ class RemoteStore:
         if program.name != self._program:
             self._program = program.name
             self._link.drop()
-            self._linked()
+            self._link = self._again()
         return self._link.hello.connection
 
     def disconnect(self, owner: int) -> None:
@@ -199,7 +199,7 @@ class RemoteStore:
         ends_at = time.monotonic() + self._reconnects
         for pause in pauses():
             try:
-                self._link = self._again()
+                self._link, self._ids = self._again(), NO_IDS
             except (InorderError, Lost) as error:
                 if not isinstance(error, StoreError | Lost) or time.monotonic() + pause > ends_at:
                     raise self._broken() from error
@@ -241,13 +241,10 @@ class RemoteStore:
 
     def _reserve(self, count: int) -> int:
         """Returns the first of some unused numbers of unique ids, which it asks for in blocks."""
-        if self._ids_of is not self._linked() or len(self._ids) < count:
+        self._linked()
+        if len(self._ids) < count:
             first: UniqueId = self._call("reserve_numbers", (RESERVED,), {})
-            self._origin, self._ids, self._ids_of = (
-                first.origin,
-                range(first.number, first.number + RESERVED),
-                self._link,
-            )
+            self._origin, self._ids = first.origin, range(first.number, first.number + RESERVED)
         number, self._ids = self._ids[0], self._ids[count:]
         return number
 

@@ -494,8 +494,6 @@ class LocalStore(Store, Protocol):
     telemetry: Telemetry
     shared: object | None
     """What all connections of this process to the store share. They set it; None until the first one does."""
-    again: Callable[[], LocalStore] | None
-    """Opens another store object on the same store, if each connection needs its own; None: connections share one."""
 
     def get_if(self, request: GetRequest, accepts: Callable[[Got], object]) -> GetOutcome:
         """Gets as `get`; if `accepts` raises, nothing has happened.
@@ -506,6 +504,10 @@ class LocalStore(Store, Protocol):
 
     def identifier(self) -> str:
         """Returns the id of the store, which no other store has but a copy of it."""
+
+    @property
+    def again(self) -> Callable[[], LocalStore] | None:
+        """Opens another store object on the store, if each connection needs its own; None: connections share it."""
 
     def wait_apart(self, request: GetRequest, done: Callable[[GetOutcome | BaseException], object]) -> None:
         """As `wait`, but returns soon; the wait costs no thread. For a server.
