@@ -49,8 +49,8 @@ class ChannelAttributes:
     transmission_queue: str = field(default="", metadata=_about(
         "name", "XMITQ", "The queue whose messages it sends.", max_length=NAME_LENGTH_MAX))
     connection: str = field(default="", metadata=_about(
-        "text", "CONNAME", "The other queue manager's store: the name of a connection, an address of MQ that is mapped to "
-        "one, the path of a file, or a URL.",
+        "text", "CONNAME", "The other queue manager's store: the name of a connection, an address of MQ that is "
+        "mapped to one, the path of a file, or a URL.",
         max_length=CONNECTION_LENGTH_MAX))
     batch_size: int = field(default=50, metadata=_count(
         "BATCHSZ", "The most messages in one batch.", 1, 9999))

@@ -102,8 +102,10 @@ def run_channel(
 
     Returns: the status of the channel.
 
-    Raises ArgumentError if the channel's exit is not among `exits`; nothing has changed then. Raises ChannelStopped if an operator has stopped it: start it; ObjectInUse 2042 if another program runs it; Fenced
-    if another one has taken over; UnknownObject 2085. SequenceError 9030, Undeliverable, exceptions of exits,
+    Raises ArgumentError if the channel's exit is not among `exits`; nothing has changed then. Raises ChannelStopped
+    if an operator has stopped it: start it; ObjectInUse 2042 if another program runs it; Fenced if another one has
+    taken over; UnknownObject 2085, also if its connection is not there. SequenceError 9030, Undeliverable, NotAuthorized
+    2035 of the server at the other side, exceptions of exits,
     StoreDamaged, StoreForeign and StoreNewer have stopped the channel. StoreError with `must_reopen` if a store was
     replaced or could not be synced: this process must end, or close it; another one can continue.
     """
@@ -167,7 +169,7 @@ class _Run:
             raise
 
     def _is_latest(self) -> bool:
-        """Whether no other run has begun since: then this side's server gave the connection up, and this is a new one."""
+        """Whether no other run has begun since: then the store is elsewhere, and the connection was made again."""
         if self._carrying is None:
             return False
         try:

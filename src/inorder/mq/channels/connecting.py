@@ -38,14 +38,40 @@ class Connection(NamedTuple):
     user: str = ""
 
 
+class MappedAddress(NamedTuple):
+    """The connection that stands for an address of MQ.
+
+    Args:
+        name: the address, `host(port)` or several with commas between them.
+        connection: the name of the connection.
+    """
+
+    name: str
+    connection: str
+
+
 @decodes("a connection")
 def _read(text: str) -> Connection:
     return Connection(*(str(json.loads(text)[name]) for name in Connection._fields))
 
 
 @decodes("an address of MQ")
-def _mapped(text: str) -> str:
-    return str(json.loads(text)["connection"])
+def _mapped(text: str) -> MappedAddress:
+    return MappedAddress(*(str(json.loads(text)[name]) for name in MappedAddress._fields))
+
+
+def checked_connection(text: str) -> Connection:
+    """Reads a connection that a client gives. Raises ArgumentError; StoreDamaged, it is none."""
+    made = _read(text)
+    _check(made)
+    return made
+
+
+def checked_address(text: str) -> MappedAddress:
+    """Reads an entry of the table that a client gives. Raises ArgumentError; StoreDamaged, it is none."""
+    made = _mapped(text)
+    _check_address(made)
+    return made
 
 
 def define_connection(
@@ -119,18 +145,25 @@ def map_address(qm: QueueManager, address: str, connection: str) -> None:
 
     Raises ArgumentError; UnknownObject 2085, there is no such connection.
     """
-    allowed = f"an address of MQ, host(port), of at most {CONNECTION_LENGTH_MAX} characters"
-    if not isinstance(address, str) or not is_storable(address) or len(address) > CONNECTION_LENGTH_MAX:
-        raise bad_argument("address", address, allowed)
-    if MQ_ADDRESS.fullmatch(address) is None:
-        raise bad_argument("address", address, allowed)
-    text = json.dumps({"connection": connection})
+    made = MappedAddress(address, connection)
+    _check_address(made)
+    text = json.dumps(made._asdict())
     with qm._session:
         qm._store.object(CONNECTION, connection)
         try:
             qm._store.define_object(ADDRESS, address, text)
         except ObjectExists:
             qm._store.alter_object(ADDRESS, address, qm._store.object(ADDRESS, address).attributes, text)
+
+
+def _check_address(one: MappedAddress) -> None:
+    allowed = f"an address of MQ, host(port), of at most {CONNECTION_LENGTH_MAX} characters"
+    if not isinstance(one.name, str) or not is_storable(one.name) or len(one.name) > CONNECTION_LENGTH_MAX:
+        raise bad_argument("address", one.name, allowed)
+    if MQ_ADDRESS.fullmatch(one.name) is None:
+        raise bad_argument("address", one.name, allowed)
+    if not is_name(one.connection):
+        raise bad_argument("connection", one.connection, NAMES_ALLOWED.format(NAME_LENGTH_MAX))
 
 
 def unmap_address(qm: QueueManager, address: str) -> None:
@@ -142,7 +175,7 @@ def unmap_address(qm: QueueManager, address: str) -> None:
 def addresses(qm: QueueManager) -> dict[str, str]:
     """Returns the table of MQ's addresses, with the name of the connection of each."""
     with qm._session:
-        return {row.name: _mapped(row.attributes) for row in qm._store.objects(ADDRESS)}
+        return {row.name: _mapped(row.attributes).connection for row in qm._store.objects(ADDRESS)}
 
 
 def connection_of(qm: QueueManager, channel: ChannelAttributes) -> Connection:
@@ -155,7 +188,7 @@ def connection_of(qm: QueueManager, channel: ChannelAttributes) -> Connection:
     if MQ_ADDRESS.fullmatch(text):
         try:
             with qm._session:
-                return connection(qm, _mapped(qm._store.object(ADDRESS, text).attributes))
+                return connection(qm, _mapped(qm._store.object(ADDRESS, text).attributes).connection)
         except UnknownObject as error:
             raise UnknownObject(
                 f"channel {channel.name} leads to {text}, an address of MQ, for which there is no connection: define "
@@ -175,6 +208,8 @@ __all__ = [
     "MQ_ADDRESS",
     "Connection",
     "addresses",
+    "checked_address",
+    "checked_connection",
     "connection",
     "connection_of",
     "connections",

@@ -9,8 +9,8 @@ from typing import Any, Literal
 from ...client.manager import QueueManager
 from ...errors import (
     ArgumentError,
-    NotFound,
     NotAuthorized,
+    NotFound,
     ObjectInUse,
     QueueCondition,
     Reason,

@@ -38,7 +38,7 @@ def load(definition: ChannelAttributes, modules: Collection[str]) -> Exit | None
         if definition.type == "sender":
             how = f"start inorder channel run with --exits {module}, or pass it to run_channel as exits"
         else:
-            how = f"start the process that has the receiver's store open, inorder serve or channel run, with --exits {module}"
+            how = f"start whatever has the receiver's store open, inorder serve or channel run, with --exits {module}"
         raise _none(definition, f"this process does not allow the module {module}: {how}")
     try:
         found = vars(import_module(module)).get(function)

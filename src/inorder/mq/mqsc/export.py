@@ -82,8 +82,8 @@ OUR_OWN: Final = ("read_order", "sender")  # MQ does not have these attributes o
 
 
 def export_channel(channel: ChannelAttributes) -> str:
-    """Writes the command that defines this channel, with REPLACE. Our own READORDER and SENDER are included only if they
-    are not the default.
+    """Writes the command that defines this channel, with REPLACE. Our own READORDER and SENDER are left out if they are
+    the defaults.
     """
     row = channel_row(channel)
     for name in OUR_OWN:

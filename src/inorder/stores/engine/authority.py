@@ -5,8 +5,8 @@ destination of the report, both at the put and when the report is made. A progra
 mark and is not checked. A trigger message has the mark of the queue manager, and a trigger monitor starts programs only
 for such messages. A report does not have that mark, because its body comes from others.
 
-What a channel brings to a server has the mark of the channel's user. Nobody could answer its putter, so such a message is
-not refused if the user may not put its report: the report becomes a dead letter when it is made.
+What a channel brings to a server has the mark of the channel's user. Nobody could answer its putter, so such a message
+is not refused if the user may not put its report: the report becomes a dead letter when it is made.
 
 Marks are in a separate column, `put_by`. They are not part of the message: no caller, dump or channel can set them, and
 no get or export shows them. A message that is put again gets the mark of its new user.
