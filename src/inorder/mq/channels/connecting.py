@@ -188,7 +188,8 @@ def connection_of(qm: QueueManager, channel: ChannelAttributes) -> Connection:
     if MQ_ADDRESS.fullmatch(text):
         try:
             with qm._session:
-                return connection(qm, _mapped(qm._store.object(ADDRESS, text).attributes).connection)
+                found = _mapped(qm._store.object(ADDRESS, text).attributes)
+            return connection(qm, found.connection)
         except UnknownObject as error:
             raise UnknownObject(
                 f"channel {channel.name} leads to {text}, an address of MQ, for which there is no connection: define "
