@@ -3,8 +3,8 @@
     python -m tools.proof.carried_served STORE
 
 The process of a store listens, and its children serve, one after another: each is killed at a random moment, or at a
-named point inside the store's transactions. Programs come through a proxy, which cuts connections, also in the middle
-of a frame, and holds bytes up. They find the server's token in a file of credentials.
+named point inside the store's transactions, and replaced. Programs come through a proxy, which cuts connections, also
+in the middle of a frame, and holds bytes up. They find the server's token in a file of credentials.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import os
 import random
+import select
 import signal
 import subprocess
 import sys
@@ -20,7 +21,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 
 import inorder
@@ -63,7 +63,6 @@ class ServedStore:
             point: POINT:NTH, where the new one is to be killed; empty: nowhere.
         """
         self._in.write(f"{point}\n".encode())
-        assert self._out.readline(), "the process that listens has ended"
 
     def close(self) -> None:
         self._in.close()
@@ -128,30 +127,29 @@ def served(folder: Path, chance: random.Random) -> Iterator[Sequence[Breaker]]:
 
 
 def main() -> None:
-    """Listens, and has children serve, until there is no more input."""
+    """Listens, and has children serve, until there is no more input. A line is the point at which the next one dies."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("store", type=Path)
     store = parser.parse_args().store
     listener = listening(LOOPBACK, 0)
     port = listener.getsockname()[1]
     settings = Settings(store=str(store), key=bytes(32), token=TOKEN, port=port)
-    pid = 0
     print(port, flush=True)
-    for point in chain([""], iter(sys.stdin.readline, "")):
-        if pid:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            print("killed", flush=True)
+    line = "\n"
+    while line:
         pid = os.fork()
         if not pid:
             os.close(0)
             make_small()
-            if point.strip():
-                crash_points.reach(crash_points.kill_at(point.strip()))
+            if line.strip():
+                crash_points.reach(crash_points.kill_at(line.strip()))
             os._exit(serve(settings, listener))
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
+        has_ended = os.pidfd_open(pid)
+        line = sys.stdin.readline() if sys.stdin in select.select([sys.stdin, has_ended], [], [])[0] else "\n"
+        os.close(has_ended)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
 
 
 if __name__ == "__main__":
