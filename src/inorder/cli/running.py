@@ -26,6 +26,7 @@ import click
 from .. import QueueManager
 from ..client.manager import connect_to
 from ..errors import CallerError, InorderError, QueueCondition, Reason, StoreError
+from ..mq.channels import exits as message_exits
 from ..stores.open import Location, OverNetwork, is_of_any_store
 from .output import Output
 from .places import OF_TLS, PlaceType, given_before
@@ -257,10 +258,7 @@ def takes_exits(function: F) -> F:
 
     def imported(context: click.Context, parameter: click.Parameter, modules: tuple[str, ...]) -> tuple[str, ...]:
         del context, parameter
-        if modules:
-            from ..mq.channels.exits import check  # noqa: PLC0415 - few need it
-
-            check(modules)
+        message_exits.check(modules)
         return modules
 
     return click.option(
