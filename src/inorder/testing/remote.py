@@ -10,6 +10,7 @@ import functools
 import os
 import secrets
 import threading
+import weakref
 from typing import Any, Final, cast
 
 from starlette.types import Receive, Scope, Send
@@ -42,6 +43,7 @@ class ServedStore(RemoteStore):
         self.inner, self._token = inner, token or server.add(inner)
         super().__init__(parse(server.url, {"token": self._token}), "test")
         self.clock, self.waiting = inner.clock, inner.waiting
+        weakref.finalize(self, self._link.drop)  # many tests drop the store that they have made
 
     def again(self) -> ServedStore:
         return ServedStore(self.inner, self._token)
