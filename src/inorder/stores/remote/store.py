@@ -17,7 +17,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any, Final, NamedTuple
 
-from ...errors import CallerError, ConnectionBroken, InorderError, OutcomeUnknown, Reason, StoreError
+from ...errors import CallerError, ConnectionBroken, InorderError, OutcomeUnknown, Reason, StagingGone, StoreError
 from ...model.message import Message, UniqueId
 from ...model.options import OpenOptions
 from ...rules.puts import Program
@@ -27,7 +27,7 @@ from ...support.release import __version__
 from ..seam.changes import Changes
 from ..seam.gathering import Gathering
 from ..seam.protocol import Store
-from ..seam.records import GetRequest, Leased, Opened, PutOutcome, PutRequest
+from ..seam.records import GetRequest, Leased, LedgerKey, OneMessage, Opened, PutOutcome, PutRequest, Settled, Staged
 from ..seam.telemetry import Telemetry
 from .address import RemoteAddress
 from .frames import FrameKind
@@ -74,6 +74,7 @@ class RemoteStore:
         self._first_handle = 1
         self._ids = NO_IDS  # reserved on the present link
         self._has_owner = self._lost_unit = self._is_leased = self._waits = self._is_closed = False
+        self._is_repeat = False  # whether an earlier attempt of the last call may have happened
         self._resume = b""
         self._link = RemoteLink(address, self._own_hello())
         self.hello, self._resume = self._link.hello, self._link.hello.resume
@@ -151,7 +152,7 @@ class RemoteStore:
         Args:
             remade: makes the arguments for each attempt.
         """
-        call_kind = FrameKind.CALL if on_event is None else FrameKind.WATCH
+        call_kind, self._is_repeat = FrameKind.CALL if on_event is None else FrameKind.WATCH, False
         for left in reversed(range(AGAIN)):
             if remade is not None:
                 arguments = remade()
@@ -170,6 +171,7 @@ class RemoteStore:
                     return self._without_unit(verb, arguments)
                 if not left or not self._reconnects:
                     raise self._broken() from lost
+                self._is_repeat |= not is_before
                 continue
             except BaseException:  # from outside, in the middle of the call: the link is dropped
                 self._lost_unit = had_unit and verb not in UNIT_ENDS
@@ -296,6 +298,26 @@ class RemoteStore:
         if not request.uid_number:
             return () if request.options.uid is None else (request.options.uid,)
         return [UniqueId(self._origin, request.uid_number + nth) for nth in range(len(request.messages))]
+
+    def settle_staging(
+        self, key: LedgerKey, stagings: Sequence[Staged], after: str | None = None, owner: int | None = None
+    ) -> Settled:
+        """See `BulkStore.settle_staging`. Raises also: OutcomeUnknown, after a loss the ledger must be asked."""
+        del owner
+        try:
+            settled: Settled = self._call("settle_staging", (), {"key": key, "stagings": stagings, "after": after})
+        except StagingGone as gone:
+            if not self._is_repeat:
+                raise
+            raise self._unknown("settle_staging", ()) from gone
+        return settled
+
+    def one_message(self, request: OneMessage) -> Reason | None:
+        """See `Store.one_message`. Raises also: OutcomeUnknown, a repeat does not find the message."""
+        answer: Reason | None = self._call("one_message", (request,), {})
+        if answer is Reason.NOT_FOUND and self._is_repeat:
+            raise self._unknown("one_message", ())
+        return answer
 
     # --- handles, which are opened again after a loss
 
