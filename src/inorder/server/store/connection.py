@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import inspect
 import logging
+import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -33,11 +34,14 @@ from ...support.release import __version__
 from ..identity import Identity
 from ..logs import LOGGER
 from .checking import ActToLog, Checker
+from .resuming import Resumable
 
 log = logging.getLogger(LOGGER)
 
 CALLS_MAX: Final = 64  # of one connection, that have arrived and are not answered
 PAGE_MESSAGES: Final = 256
+PAUSES: Final = (0.01, 0.03, 0.1, 0.3, *[0.5] * 8)  # seconds between looks at a previous connection, about 5 together
+SPECIAL: Final = {FrameKind.REOPEN: "open", FrameKind.WATCH: "check_handle"}
 TAKEN: Final = frozenset({FrameKind.CALL, FrameKind.BYE, FrameKind.REOPEN, FrameKind.WATCH})
 
 Send = Callable[[bytes], Awaitable[None]]
@@ -69,6 +73,10 @@ class StoreConnection:
         send: sends a frame, and waits while the client reads too slowly.
         run: makes a call in a thread.
         leases: how many the user may have.
+        resumable: the connections of this worker.
+
+    Attributes:
+        replaced: an event that is set when the client has connected again.
     """
 
     def __init__(
@@ -79,9 +87,13 @@ class StoreConnection:
         send: Send,
         run: Callable[..., Any],
         leases: int,
+        resumable: Resumable,
     ) -> None:
         self.services, self.store, self.identity = services, services.store, identity
         self._address, self._send, self._run, self._leases = address, send, run, leases
+        self._resumable = resumable
+        self._busy = threading.Lock()  # of the call that runs and of the end
+        self._loop, self.replaced = asyncio.get_running_loop(), asyncio.Event()
         self.owner = 0
         self._checker = Checker(self.store, 0)
         self._handles: dict[int, Handle] = {}
@@ -101,14 +113,38 @@ class StoreConnection:
                 f"this server is of release {__version__} and speaks protocol {PROTOCOL}, not {hello.protocol}"
             )
         self._next_handle = max(1, min(hello.first_handle, 2**31))
+        await self._end_previous(hello.resume)
         answer = await self._run(self._connect, hello.program)
         await self.send(FrameKind.HELLO, 0, msgspec.msgpack.encode(answer))
+
+    async def _end_previous(self, secret: bytes) -> None:
+        """Ends the client's previous connection, or waits until the worker that has it has noticed its end.
+
+        Raises: StoreError, it does not end: the client tries again.
+        """
+        number = self._resumable.number_of(secret)
+        if not number:
+            return
+        if (end := self._resumable.end_of(secret, self.identity.name)) is not None:
+            await self._run(end)
+        for pause in PAUSES:
+            if not await self._run(self._is_there, number):
+                return
+            await asyncio.sleep(pause)
+        raise StoreError("the previous connection of this program has not ended yet: try again")
+
+    def _is_there(self, number: int) -> bool:
+        """Whether there is a connection of the user with this number."""
+        self.store.end_dead_processes()
+        found = (one for one in self.store.list_connections() if one.connection == number)
+        return any(one.program.user == self.identity.user_identifier for one in found)
 
     def _connect(self, program: str) -> Hello:
         manager = self.store.manager()
         self.owner = self.services.connect(Program(self.identity.user_identifier, program[:256]))
         self._checker = Checker(self.store, self.owner)
         self.store.set_user(self.owner, self.identity.name)
+        self._resumable.ends[self.owner] = self._replace
         return Hello(
             PROTOCOL,
             __version__,
@@ -119,6 +155,7 @@ class StoreConnection:
             user=self.identity.name,
             page_messages=PAGE_MESSAGES,
             connection=self.owner,
+            resume=self._resumable.secret(self.owner, self.identity.name),
         )
 
     async def send(self, kind: FrameKind, number: int, payload: bytes, *, has_unit: bool = False) -> None:
@@ -154,6 +191,8 @@ class StoreConnection:
     async def _answer(self, frame: WireFrame) -> Answered:
         try:
             verb, arguments = decode_call(frame.payload)
+            if frame.kind in SPECIAL and verb != SPECIAL[frame.kind]:
+                raise WireError(f"a frame of kind {frame.kind.name} must call {SPECIAL[frame.kind]}, not {verb}")
             if verb == "wait" or frame.kind is FrameKind.WATCH:
                 return await self._wait(frame, verb, arguments)
             reopens = frame.number if frame.kind is FrameKind.REOPEN else None
@@ -193,8 +232,20 @@ class StoreConnection:
 
     # --- the threads' side
 
+    @contextlib.contextmanager
+    def _in_call(self) -> Iterator[None]:
+        """Holds up the end of the connection. Raises: ConnectionBroken, it has ended."""
+        with self._busy:
+            if not self.owner:
+                raise ConnectionBroken("the connection has ended: connect again")
+            yield
+
     def _make(self, verb: str, arguments: dict[str, Any], reopens: int | None) -> Answered:
-        if reopens is not None and (verb != "open" or not 0 < reopens < self._next_handle or reopens in self._handles):
+        with self._in_call():
+            return self._made(verb, arguments, reopens)
+
+    def _made(self, verb: str, arguments: dict[str, Any], reopens: int | None) -> Answered:
+        if reopens is not None and (not 0 < reopens < self._next_handle or reopens in self._handles):
             raise WireError("only a handle of an earlier connection can be opened again")
         arguments, act = self._checked(verb, arguments)
         with nullcontext() if act is None else self._logged(act):
@@ -262,15 +313,17 @@ class StoreConnection:
         return found
 
     def _begin_wait(self, arguments: dict[str, Any], tell: Callable[..., None]) -> None:
-        known, _ = self._checked("wait", arguments)
-        self.store.wait_apart(self._filled("wait", known)["request"], tell)
+        with self._in_call():
+            known, _ = self._checked("wait", arguments)
+            self.store.wait_apart(self._filled("wait", known)["request"], tell)
 
     def _begin_watch(self, verb: str, arguments: dict[str, Any], tell: Callable[..., None]) -> None:
-        self._checked(verb, arguments)
-        handle = self._opened(arguments["handle"])
-        if not (handle.options.browse or handle.options.input):
-            raise NotOpenFor("only a handle that is open for input or browse can be watched")
-        self.store.watch_apart(handle.number, tell, tell)
+        with self._in_call():
+            self._checked(verb, arguments)
+            handle = self._opened(arguments["handle"])
+            if not (handle.options.browse or handle.options.input):
+                raise NotOpenFor("only a handle that is open for input or browse can be watched")
+            self.store.watch_apart(handle.number, tell, tell)
 
     def _end_waits(self) -> None:
         with contextlib.suppress(InorderError):  # the connection has ended
@@ -288,9 +341,17 @@ class StoreConnection:
         except ConnectionBroken:
             return False
 
+    def _replace(self) -> None:
+        self._loop.call_soon_threadsafe(self.replaced.set)
+        self.end()
+
     def end(self) -> None:
-        """Ends the owner: its waits, its unit of work and its handles. Harmless when repeated; blocks."""
-        if self.owner:
+        """Ends the owner after the call that runs: its waits, its unit of work and its handles. Harmless when repeated;
+        blocks.
+        """
+        with self._busy:
+            if not self.owner:
+                return
             owner, self.owner = self.owner, 0
             self._handles.clear()
             try:
@@ -298,6 +359,7 @@ class StoreConnection:
             except InorderError as error:
                 self.services.forgotten.append(owner)
                 log.warning("the connection of a program elsewhere could not be ended yet: %s", error)
+            self._resumable.ends.pop(owner, None)
 
 
 @functools.cache

@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.utils import ClientDisconnected
 
 from ...errors import InorderError, LogInRefused, StoreError
-from ...stores.remote.frames import FrameAssembler, FrameKind, WireFrame
+from ...stores.remote.frames import FrameAssembler, FrameKind, WireFrame, pieces
 from ...stores.remote.link import PATH
 from ...stores.remote.wire import WireError, encode_error
 from ..authentication import of_token_or_certificate
@@ -26,6 +26,7 @@ from ..logs import LOGGER, log_request
 from ..problems import Problem, problem
 from .connection import StoreConnection
 from .places import Places
+from .resuming import Resumable
 
 log = logging.getLogger(LOGGER)
 CALLS_IN_PIECES_MAX: Final = 4
@@ -43,13 +44,15 @@ class StoreEndpoint:
     def __init__(self, context: Callable[[], Context]) -> None:
         self._context = context
         self._places: Places | None = None
+        self._resumable: Resumable | None = None
         self._users: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def _ready(self) -> Places:
-        if self._places is None:
-            self._places = Places(self._context().settings.store)
-        return self._places
+    def _ready(self) -> tuple[Places, Resumable]:
+        if self._places is None or self._resumable is None:
+            settings = self._context().settings
+            self._places, self._resumable = Places(settings.store), Resumable(settings.key)
+        return self._places, self._resumable
 
     async def close(self) -> None:
         """Ends the connections, and then the store objects."""
@@ -104,28 +107,29 @@ class StoreEndpoint:
         self, context: Context, identity: Identity, address: str, receive: Receive, send: Send
     ) -> None:
         """Serves a connection until one side ends it."""
-        places = self._ready()
+        places, resumable = self._ready()
         run = partial(asyncio.get_running_loop().run_in_executor, places.threads)
 
         async def out(frame: bytes) -> None:
             await send({"type": "websocket.send", "bytes": frame})
 
-        services = await run(places.take)
-        one = StoreConnection(services, identity, address, out, run, context.settings.limits.leases)
-        frames = ArrivingFrames(receive, context)
-        reason = ""
+        frames, reason = ArrivingFrames(receive, context), ""
         try:
-            await self._serve(context, one, frames)
+            services = await run(places.take)
+            one = StoreConnection(services, identity, address, out, run, context.settings.limits.leases, resumable)
+            try:
+                await self._serve(context, one, frames)
+            finally:
+                await asyncio.shield(run(one.end))
         except asyncio.TimeoutError:
             reason = "no hello came in time"
         except InorderError as error:
             reason = str(error)
             with contextlib.suppress(ClientDisconnected):
-                await one.send(FrameKind.ERROR, 0, encode_error(error))
+                for piece in pieces(FrameKind.ERROR, 0, encode_error(error)):
+                    await out(piece)
         except ClientDisconnected:
             pass
-        finally:
-            await asyncio.shield(run(one.end))
         with contextlib.suppress(ClientDisconnected):
             await send({"type": "websocket.close", "code": WRONG if reason else DONE, "reason": reason[:REASON_MAX]})
 
@@ -143,7 +147,10 @@ class StoreEndpoint:
             return True
 
         with context.connected_clients.watched(one.identity, may) as over:
-            tasks = [asyncio.create_task(each) for each in (one.serve(), self._read(frames, one), over.wait())]
+            tasks = [
+                asyncio.create_task(each)
+                for each in (one.serve(), self._read(frames, one), over.wait(), one.replaced.wait())
+            ]
             try:
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             finally:

@@ -531,6 +531,12 @@ class LocalStore(Store, Protocol):
     def watch_apart(self, handle: int, changed: Callable[[], object], done: Callable[[BaseException], object]) -> None:
         """As `watch`, but returns soon, as `wait_apart`; `done` is called with the error that ends the watch."""
 
+    def end_dead_processes(self) -> bool:
+        """Ends the connections of processes that have died, and backs out leases that are over.
+
+        Returns: whether there were any.
+        """
+
     def set_user(self, owner: int, user: str | None) -> str | None:
         """Sets the user on whose authority a connection puts, as far as reports are concerned. Returns the previous
         one.
