@@ -100,9 +100,7 @@ class Checker:
         if verb not in VERBS:
             raise self._refused(identity, "administer", MANAGER, f"no client can call {verb}")
         row = VERBS[verb]
-        queue = MANAGER if row.of in ("", EACH) else self._queue(arguments, row.of)
-        if row.of != EACH:
-            self._demand_all(row.asks, arguments, queue, identity)
+        self.demand(verb, arguments, identity)
         is_of_others = False
         for word in row.also.split():
             if word in CHECKS:
@@ -111,6 +109,19 @@ class Checker:
             return None
         act, _, on = ACTS[verb].format(**arguments).partition(" on ")
         return ActToLog(act[:ACT_LENGTH_MAX], self._queue(arguments, on) if on else MANAGER)
+
+    def demand(self, verb: str, arguments: Arguments, identity: Identity) -> None:
+        """Checks the authorities of a call alone, without the store. Raises: NotAuthorized 2035; ConnectionBroken."""
+        row = VERBS[verb]
+        queue = MANAGER if row.of in ("", EACH) else self._queue(arguments, row.of)
+        if row.of != EACH:
+            self._demand_all(row.asks, arguments, queue, identity)
+
+    def demand_watch(self, handle: int, identity: Identity) -> None:
+        """Checks whether the user may be told of changes of a handle's queue. Raises: as `demand`."""
+        queue = self._handle(handle).name
+        if not identity.may("browse", queue):
+            self._demand("get", queue, identity)
 
     def _queue(self, arguments: Arguments, path: str) -> str:
         """The queue to which a path leads. Raises: ConnectionBroken, if it is that of no handle of the connection."""

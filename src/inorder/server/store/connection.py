@@ -21,7 +21,7 @@ import msgspec
 
 from ...client.operator_log import ERROR_LENGTH_MAX
 from ...client.services import Services
-from ...errors import ConnectionBroken, InorderError, NotOpenFor, StoreError
+from ...errors import ConnectionBroken, InorderError, LogInRefused, NotOpenFor, StoreError
 from ...model.message import Message
 from ...model.options import OpenOptions
 from ...rules.puts import Program
@@ -30,7 +30,7 @@ from ...stores.remote.link import PROTOCOL, Hello
 from ...stores.remote.wire import WireError, decode_call, encode_answer, encode_error
 from ...stores.seam.protocol import Store
 from ...support.release import __version__
-from ..identity import Identity
+from ..identity import Identity, ReadObject
 from ..logs import LOGGER
 from .checking import ActToLog, Checker
 
@@ -64,7 +64,8 @@ class StoreConnection:
 
     Args:
         services: the store object that serves it.
-        identity: its user; a new one, after the user was changed, counts from the next call on.
+        identity: its user.
+        present: looks its user up again, as `Authenticator.now`.
         address: of the client, for the log of acts.
         send: sends a frame, and waits while the client reads too slowly.
         run: makes a call in a thread.
@@ -75,13 +76,14 @@ class StoreConnection:
         self,
         services: Services,
         identity: Identity,
+        present: Callable[[Identity, ReadObject], Identity | None],
         address: str,
         send: Send,
         run: Callable[..., Any],
         leases: int,
     ) -> None:
         self.services, self.store, self.identity = services, services.store, identity
-        self._address, self._send, self._run, self._leases = address, send, run, leases
+        self._present, self._address, self._send, self._run, self._leases = present, address, send, run, leases
         self.owner = 0
         self._checker = Checker(self.store, 0)
         self._handles: dict[int, Handle] = {}
@@ -196,6 +198,7 @@ class StoreConnection:
     def _make(self, verb: str, arguments: dict[str, Any], reopens: int | None) -> Answered:
         if reopens is not None and (verb != "open" or not 0 < reopens < self._next_handle or reopens in self._handles):
             raise WireError("only a handle of an earlier connection can be opened again")
+        self._look_up()
         arguments, act = self._checked(verb, arguments)
         with nullcontext() if act is None else self._logged(act):
             answer = made(self.store, verb, self._filled(verb, arguments))
@@ -214,6 +217,16 @@ class StoreConnection:
                 number: one for number, one in self._handles.items() if one.number in self._checker.handles
             }
         return self._answered(verb, self._checker.shown(verb, arguments, answer, self.identity))
+
+    def _look_up(self, read: ReadObject | None = None) -> None:
+        """Looks the user up again. Raises: LogInRefused, the user or the credential is no longer valid."""
+        found = self._present(self.identity, read or self._attributes)
+        if found is None:
+            raise LogInRefused("the user or the credential of this connection is no longer valid")
+        self.identity = found
+
+    def _attributes(self, kind: str, name: str) -> str:
+        return self.store.object(kind, name).attributes
 
     def _checked(self, verb: str, arguments: dict[str, Any]) -> tuple[dict[str, Any], ActToLog | None]:
         """The arguments with the store's handles, and what the log of acts needs.
@@ -262,14 +275,26 @@ class StoreConnection:
         return found
 
     def _begin_wait(self, arguments: dict[str, Any], tell: Callable[..., None]) -> None:
+        self._look_up()
         known, _ = self._checked("wait", arguments)
-        self.store.wait_apart(self._filled("wait", known)["request"], tell)
+
+        def may(read: ReadObject) -> None:
+            self._look_up(read)
+            self._checker.demand("wait", known, self.identity)
+
+        self.store.wait_apart(self._filled("wait", known)["request"], tell, may)
 
     def _begin_watch(self, number: int, tell: Callable[..., None]) -> None:
         handle = self._opened(number)
         if not (handle.options.browse or handle.options.input):
             raise NotOpenFor("only a handle that is open for input or browse can be watched")
-        self.store.watch_apart(handle.number, tell, tell)
+
+        def changed() -> None:
+            self._look_up()
+            self._checker.demand_watch(handle.number, self.identity)
+            tell()
+
+        self.store.watch_apart(handle.number, changed, tell)
 
     def _end_waits(self) -> None:
         with contextlib.suppress(InorderError):  # the connection has ended

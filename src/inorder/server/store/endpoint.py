@@ -97,7 +97,8 @@ class StoreEndpoint:
             await send({"type": "websocket.send", "bytes": frame})
 
         services = await run(places.take)
-        one = StoreConnection(services, identity, address, out, run, context.settings.limits.leases)
+        present, leases = context.authenticator.now, context.settings.limits.leases
+        one = StoreConnection(services, identity, present, address, out, run, leases)
         frames = ArrivingFrames(receive, context)
         reason = ""
         try:
@@ -123,12 +124,7 @@ class StoreEndpoint:
         if first.kind is not FrameKind.HELLO:
             raise WireError("a connection must begin with a hello")
         await one.begin(first.payload)
-
-        def may(now: Identity) -> bool:
-            one.identity = now
-            return True
-
-        with context.connected_clients.watched(one.identity, may) as over:
+        with context.connected_clients.watched(one.identity) as over:
             tasks = [asyncio.create_task(each) for each in (one.serve(), self._read(frames, one), over.wait())]
             try:
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

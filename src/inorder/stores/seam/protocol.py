@@ -509,11 +509,20 @@ class LocalStore(Store, Protocol):
     def again(self) -> Callable[[], LocalStore] | None:
         """Opens another store object on the store, if each connection needs its own; None: connections share it."""
 
-    def wait_apart(self, request: GetRequest, done: Callable[[GetOutcome | BaseException], object]) -> None:
+    def wait_apart(
+        self,
+        request: GetRequest,
+        done: Callable[[GetOutcome | BaseException], object],
+        may: Callable[[Callable[[str, str], str]], object] | None = None,
+    ) -> None:
         """As `wait`, but returns soon; the wait costs no thread. For a server.
 
         `done` is called once, with the answer of `wait` or the error that it would raise: perhaps at once, in this
         thread, or later in a thread that serves all waits and must not be held up.
+
+        Args:
+            may: called in the operation that has found messages, with a function that reads the attributes of an object
+                by its kind and name. If it raises, nothing has happened, and the wait ends with this error.
 
         Raises: CallInProgress; ConnectionBroken, the connection of the handle was lost. `done` is not called then.
         """
