@@ -108,7 +108,7 @@ class StoreConnection:
 
     def _connect(self, program: str) -> Hello:
         manager = self.store.manager()
-        self.owner = self.services.connect(Program(self.identity.name, program[:256]))
+        self.owner = self.services.connect(Program(self.identity.user_identifier, program[:256]))
         self._checker = Checker(self.store, self.owner)
         self.store.set_user(self.owner, self.identity.name)
         return Hello(
@@ -178,7 +178,7 @@ class StoreConnection:
                 loop.call_soon_threadsafe(happened.set)
 
         if frame.kind is FrameKind.WATCH:
-            await self._run(self._begin_watch, arguments["handle"], tell)
+            await self._run(self._begin_watch, verb, arguments, tell)
         else:
             await self._run(self._begin_wait, arguments, tell)
         while not ended:
@@ -284,8 +284,9 @@ class StoreConnection:
 
         self.store.wait_apart(self._filled("wait", known)["request"], tell, may)
 
-    def _begin_watch(self, number: int, tell: Callable[..., None]) -> None:
-        handle = self._opened(number)
+    def _begin_watch(self, verb: str, arguments: dict[str, Any], tell: Callable[..., None]) -> None:
+        self._checked(verb, arguments)
+        handle = self._opened(arguments["handle"])
         if not (handle.options.browse or handle.options.input):
             raise NotOpenFor("only a handle that is open for input or browse can be watched")
 
