@@ -25,19 +25,18 @@ from ...errors import ConnectionBroken, InorderError, LogInRefused, NotOpenFor, 
 from ...model.message import Message
 from ...model.options import OpenOptions
 from ...rules.puts import Program
-from ...stores.remote.frames import Flag, FrameKind, WireFrame, pieces
+from ...stores.remote.frames import FEW_BYTES, Flag, FrameKind, WireFrame, check_values, pieces
 from ...stores.remote.link import PROTOCOL, Hello
 from ...stores.remote.wire import WireError, decode_call, encode_answer, encode_error
 from ...stores.seam.protocol import Store
 from ...support.release import __version__
 from ..identity import Identity, ReadObject
 from ..logs import LOGGER
-from .checking import ActToLog, Checker
+from .checking import PAGE_MESSAGES, ActToLog, Checker
 
 log = logging.getLogger(LOGGER)
 
 CALLS_MAX: Final = 64  # of one connection, that have arrived and are not answered
-PAGE_MESSAGES: Final = 256
 TAKEN: Final = frozenset({FrameKind.CALL, FrameKind.BYE, FrameKind.REOPEN, FrameKind.WATCH})
 
 Send = Callable[[bytes], Awaitable[None]]
@@ -95,6 +94,7 @@ class StoreConnection:
     async def begin(self, payload: bytes) -> None:
         """Answers the hello. Raises: WireError; InorderError, the store cannot be used."""
         try:
+            check_values(payload)
             hello = msgspec.msgpack.decode(payload, type=Hello)
         except msgspec.MsgspecError as error:
             raise WireError("a connection must begin with a hello") from error
@@ -155,7 +155,10 @@ class StoreConnection:
 
     async def _answer(self, frame: WireFrame) -> Answered:
         try:
-            verb, arguments = decode_call(frame.payload)
+            read = (
+                _read_call(frame.payload) if len(frame.payload) <= FEW_BYTES else self._run(_read_call, frame.payload)
+            )
+            verb, arguments = read if isinstance(read, tuple) else await read
             if verb == "wait" or frame.kind is FrameKind.WATCH:
                 return await self._wait(frame, verb, arguments)
             reopens = frame.number if frame.kind is FrameKind.REOPEN else None
@@ -285,7 +288,8 @@ class StoreConnection:
         self.store.wait_apart(self._filled("wait", known)["request"], tell, may)
 
     def _begin_watch(self, verb: str, arguments: dict[str, Any], tell: Callable[..., None]) -> None:
-        self._checked(verb, arguments)
+        if verb != "check_handle":
+            raise WireError("a watch must be asked for with check_handle")
         handle = self._opened(arguments["handle"])
         if not (handle.options.browse or handle.options.input):
             raise NotOpenFor("only a handle that is open for input or browse can be watched")
@@ -305,7 +309,9 @@ class StoreConnection:
         return Answered(FrameKind.ANSWER, encode_answer(verb, value), self._has_unit())
 
     def _failed(self, error: InorderError) -> Answered:
-        return Answered(FrameKind.ERROR, encode_error(error), self._has_unit())
+        return Answered(
+            FrameKind.ERROR, encode_error(self._checker.shown_error(error, self.identity)), self._has_unit()
+        )
 
     def _has_unit(self) -> bool:
         try:
@@ -323,6 +329,11 @@ class StoreConnection:
             except InorderError as error:
                 self.services.forgotten.append(owner)
                 log.warning("the connection of a program elsewhere could not be ended yet: %s", error)
+
+
+def _read_call(payload: bytes) -> tuple[str, dict[str, Any]]:
+    check_values(payload)
+    return decode_call(payload)
 
 
 @functools.cache

@@ -25,7 +25,7 @@ from ..identity import Identity
 from ..logs import LOGGER, log_request
 from ..problems import Problem, problem
 from .connection import StoreConnection
-from .places import Places
+from .places import USER_THREADS_MAX, Places
 
 log = logging.getLogger(LOGGER)
 CALLS_IN_PIECES_MAX: Final = 4
@@ -44,6 +44,7 @@ class StoreEndpoint:
         self._context = context
         self._places: Places | None = None
         self._users: dict[str, int] = {}
+        self._turns: dict[str, asyncio.Semaphore] = {}
 
     def _ready(self) -> Places:
         if self._places is None:
@@ -85,13 +86,19 @@ class StoreEndpoint:
             self._users[user] -= 1
             if not self._users[user]:
                 del self._users[user]
+                self._turns.pop(user, None)
 
     async def _connection(
         self, context: Context, identity: Identity, address: str, receive: Receive, send: Send
     ) -> None:
         """Serves a connection until one side ends it."""
         places = self._ready()
-        run = partial(asyncio.get_running_loop().run_in_executor, places.threads)
+        in_thread = partial(asyncio.get_running_loop().run_in_executor, places.threads)
+        turn = self._turns.setdefault(identity.name, asyncio.Semaphore(USER_THREADS_MAX))
+
+        async def run(call: Callable[..., Any], *given: Any) -> Any:
+            async with turn:
+                return await in_thread(call, *given)
 
         async def out(frame: bytes) -> None:
             await send({"type": "websocket.send", "bytes": frame})
@@ -112,7 +119,7 @@ class StoreEndpoint:
         except ClientDisconnected:
             pass
         finally:
-            await asyncio.shield(run(one.end))
+            await asyncio.shield(in_thread(one.end))
         with contextlib.suppress(ClientDisconnected):
             await send({"type": "websocket.close", "code": WRONG if reason else DONE, "reason": reason[:REASON_MAX]})
 

@@ -221,9 +221,7 @@ class GettingVerbs(OpenStore, ABC):
         resolved = get_allowed(operation, handle, queue)
         return Reading(operation, handle, queue, request, resolved, operation.manager, ahead=ahead).look_ahead()
 
-    def _look_or_take(
-        self, request: GetRequest, waits: bool, ahead: Ahead = NOT_YET, may: May | None = None
-    ) -> Looked:
+    def _look_or_take(self, request: GetRequest, waits: bool, ahead: Ahead = NOT_YET, may: May | None = None) -> Looked:
         if not waits and self._only_looks(request):
             outcome = self._browse(request, ahead)
             if outcome is not None:
