@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 from tests.helpers.proxy import Way
-from tests.server.store.broken import Call, Far, calls, elsewhere, state
+from tests.server.store.broken import Call, calls, elsewhere, state
 
 from inorder.errors import Fenced, OutcomeUnknown
 from inorder.rules.store_verbs import VERBS

@@ -22,24 +22,23 @@ import msgspec
 
 from ...client.operator_log import ERROR_LENGTH_MAX
 from ...client.services import Services
-from ...errors import ConnectionBroken, InorderError, NotOpenFor, StoreError
+from ...errors import ConnectionBroken, InorderError, LogInRefused, NotOpenFor, StoreError
 from ...model.message import Message
 from ...model.options import OpenOptions
 from ...rules.puts import Program
-from ...stores.remote.frames import Flag, FrameKind, WireFrame, pieces
+from ...stores.remote.frames import FEW_BYTES, Flag, FrameKind, WireFrame, check_values, pieces
 from ...stores.remote.link import PROTOCOL, Hello
 from ...stores.remote.wire import WireError, decode_call, encode_answer, encode_error
 from ...stores.seam.protocol import Store
 from ...support.release import __version__
-from ..identity import Identity
+from ..identity import Identity, ReadObject
 from ..logs import LOGGER
-from .checking import ActToLog, Checker
+from .checking import PAGE_MESSAGES, ActToLog, Checker
 from .resuming import Resumable
 
 log = logging.getLogger(LOGGER)
 
 CALLS_MAX: Final = 64  # of one connection, that have arrived and are not answered
-PAGE_MESSAGES: Final = 256
 PAUSES: Final = (0.01, 0.03, 0.1, 0.3, *[0.5] * 8)  # seconds between looks at a previous connection, about 5 together
 SPECIAL: Final = {FrameKind.REOPEN: "open", FrameKind.WATCH: "check_handle"}
 TAKEN: Final = frozenset({FrameKind.CALL, FrameKind.BYE, FrameKind.REOPEN, FrameKind.WATCH})
@@ -68,7 +67,8 @@ class StoreConnection:
 
     Args:
         services: the store object that serves it.
-        identity: its user; a new one, after the user was changed, counts from the next call on.
+        identity: its user.
+        present: looks its user up again, as `Authenticator.now`.
         address: of the client, for the log of acts.
         send: sends a frame, and waits while the client reads too slowly.
         run: makes a call in a thread.
@@ -83,6 +83,8 @@ class StoreConnection:
         self,
         services: Services,
         identity: Identity,
+        *,
+        present: Callable[[Identity, ReadObject], Identity | None],
         address: str,
         send: Send,
         run: Callable[..., Any],
@@ -90,7 +92,7 @@ class StoreConnection:
         resumable: Resumable,
     ) -> None:
         self.services, self.store, self.identity = services, services.store, identity
-        self._address, self._send, self._run, self._leases = address, send, run, leases
+        self._present, self._address, self._send, self._run, self._leases = present, address, send, run, leases
         self._resumable = resumable
         self._busy = threading.Lock()  # of the call that runs and of the end
         self._loop, self.replaced = asyncio.get_running_loop(), asyncio.Event()
@@ -105,6 +107,7 @@ class StoreConnection:
     async def begin(self, payload: bytes) -> None:
         """Answers the hello. Raises: WireError; InorderError, the store cannot be used."""
         try:
+            check_values(payload)
             hello = msgspec.msgpack.decode(payload, type=Hello)
         except msgspec.MsgspecError as error:
             raise WireError("a connection must begin with a hello") from error
@@ -190,7 +193,10 @@ class StoreConnection:
 
     async def _answer(self, frame: WireFrame) -> Answered:
         try:
-            verb, arguments = decode_call(frame.payload)
+            read = (
+                _read_call(frame.payload) if len(frame.payload) <= FEW_BYTES else self._run(_read_call, frame.payload)
+            )
+            verb, arguments = read if isinstance(read, tuple) else await read
             if frame.kind in SPECIAL and verb != SPECIAL[frame.kind]:
                 raise WireError(f"a frame of kind {frame.kind.name} must call {SPECIAL[frame.kind]}, not {verb}")
             if verb == "wait" or frame.kind is FrameKind.WATCH:
@@ -215,7 +221,7 @@ class StoreConnection:
                 loop.call_soon_threadsafe(happened.set)
 
         if frame.kind is FrameKind.WATCH:
-            await self._run(self._begin_watch, verb, arguments, tell)
+            await self._run(self._begin_watch, arguments, tell)
         else:
             await self._run(self._begin_wait, arguments, tell)
         while not ended:
@@ -247,6 +253,7 @@ class StoreConnection:
     def _made(self, verb: str, arguments: dict[str, Any], reopens: int | None) -> Answered:
         if reopens is not None and (not 0 < reopens < self._next_handle or reopens in self._handles):
             raise WireError("only a handle of an earlier connection can be opened again")
+        self._look_up()
         arguments, act = self._checked(verb, arguments)
         with nullcontext() if act is None else self._logged(act):
             answer = made(self.store, verb, self._filled(verb, arguments))
@@ -265,6 +272,16 @@ class StoreConnection:
                 number: one for number, one in self._handles.items() if one.number in self._checker.handles
             }
         return self._answered(verb, self._checker.shown(verb, arguments, answer, self.identity))
+
+    def _look_up(self, read: ReadObject | None = None) -> None:
+        """Looks the user up again. Raises: LogInRefused, the user or the credential is no longer valid."""
+        found = self._present(self.identity, read or self._attributes)
+        if found is None:
+            raise LogInRefused("the user or the credential of this connection is no longer valid")
+        self.identity = found
+
+    def _attributes(self, kind: str, name: str) -> str:
+        return self.store.object(kind, name).attributes
 
     def _checked(self, verb: str, arguments: dict[str, Any]) -> tuple[dict[str, Any], ActToLog | None]:
         """The arguments with the store's handles, and what the log of acts needs.
@@ -314,16 +331,27 @@ class StoreConnection:
 
     def _begin_wait(self, arguments: dict[str, Any], tell: Callable[..., None]) -> None:
         with self._in_call():
+            self._look_up()
             known, _ = self._checked("wait", arguments)
-            self.store.wait_apart(self._filled("wait", known)["request"], tell)
 
-    def _begin_watch(self, verb: str, arguments: dict[str, Any], tell: Callable[..., None]) -> None:
+            def may(read: ReadObject) -> None:
+                self._look_up(read)
+                self._checker.demand("wait", known, self.identity)
+
+            self.store.wait_apart(self._filled("wait", known)["request"], tell, may)
+
+    def _begin_watch(self, arguments: dict[str, Any], tell: Callable[..., None]) -> None:
         with self._in_call():
-            self._checked(verb, arguments)
             handle = self._opened(arguments["handle"])
             if not (handle.options.browse or handle.options.input):
                 raise NotOpenFor("only a handle that is open for input or browse can be watched")
-            self.store.watch_apart(handle.number, tell, tell)
+
+            def changed() -> None:
+                self._look_up()
+                self._checker.demand_watch(handle.number, self.identity)
+                tell()
+
+            self.store.watch_apart(handle.number, changed, tell)
 
     def _end_waits(self) -> None:
         with contextlib.suppress(InorderError):  # the connection has ended
@@ -333,7 +361,9 @@ class StoreConnection:
         return Answered(FrameKind.ANSWER, encode_answer(verb, value), self._has_unit())
 
     def _failed(self, error: InorderError) -> Answered:
-        return Answered(FrameKind.ERROR, encode_error(error), self._has_unit())
+        return Answered(
+            FrameKind.ERROR, encode_error(self._checker.shown_error(error, self.identity)), self._has_unit()
+        )
 
     def _has_unit(self) -> bool:
         try:
@@ -360,6 +390,11 @@ class StoreConnection:
                 self.services.forgotten.append(owner)
                 log.warning("the connection of a program elsewhere could not be ended yet: %s", error)
             self._resumable.ends.pop(owner, None)
+
+
+def _read_call(payload: bytes) -> tuple[str, dict[str, Any]]:
+    check_values(payload)
+    return decode_call(payload)
 
 
 @functools.cache

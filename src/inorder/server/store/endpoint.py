@@ -25,7 +25,7 @@ from ..identity import Identity
 from ..logs import LOGGER, log_request
 from ..problems import Problem, problem
 from .connection import StoreConnection
-from .places import Places
+from .places import USER_THREADS_MAX, Places
 from .resuming import Resumable
 
 log = logging.getLogger(LOGGER)
@@ -47,6 +47,7 @@ class StoreEndpoint:
         self._resumable: Resumable | None = None
         self._users: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._turns: dict[str, asyncio.Semaphore] = {}
 
     def _ready(self) -> tuple[Places, Resumable]:
         if self._places is None or self._resumable is None:
@@ -102,13 +103,19 @@ class StoreEndpoint:
             self._users[user] -= 1
             if not self._users[user]:
                 del self._users[user]
+                self._turns.pop(user, None)
 
     async def _connection(
         self, context: Context, identity: Identity, address: str, receive: Receive, send: Send
     ) -> None:
         """Serves a connection until one side ends it."""
         places, resumable = self._ready()
-        run = partial(asyncio.get_running_loop().run_in_executor, places.threads)
+        in_thread = partial(asyncio.get_running_loop().run_in_executor, places.threads)
+        turn = self._turns.setdefault(identity.name, asyncio.Semaphore(USER_THREADS_MAX))
+
+        async def run(call: Callable[..., Any], *given: Any) -> Any:
+            async with turn:
+                return await in_thread(call, *given)
 
         async def out(frame: bytes) -> None:
             await send({"type": "websocket.send", "bytes": frame})
@@ -116,11 +123,20 @@ class StoreEndpoint:
         frames, reason = ArrivingFrames(receive, context), ""
         try:
             services = await run(places.take)
-            one = StoreConnection(services, identity, address, out, run, context.settings.limits.leases, resumable)
+            one = StoreConnection(
+                services,
+                identity,
+                present=context.authenticator.now,
+                address=address,
+                send=out,
+                run=run,
+                leases=context.settings.limits.leases,
+                resumable=resumable,
+            )
             try:
                 await self._serve(context, one, frames)
             finally:
-                await asyncio.shield(run(one.end))
+                await asyncio.shield(in_thread(one.end))
         except asyncio.TimeoutError:
             reason = "no hello came in time"
         except InorderError as error:
@@ -141,12 +157,7 @@ class StoreEndpoint:
         if first.kind is not FrameKind.HELLO:
             raise WireError("a connection must begin with a hello")
         await one.begin(first.payload)
-
-        def may(now: Identity) -> bool:
-            one.identity = now
-            return True
-
-        with context.connected_clients.watched(one.identity, may) as over:
+        with context.connected_clients.watched(one.identity) as over:
             tasks = [
                 asyncio.create_task(each)
                 for each in (one.serve(), self._read(frames, one), over.wait(), one.replaced.wait())
