@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.helpers import forked
-from tests.stores.postgresql.proxy import Way
+from tests.helpers.proxy import Way
 from tools.proof import carried_round
 from tools.proof.carried import HERE, THERE, create, place
 from tools.proof.carried_served import BREAKS, Breaker, served

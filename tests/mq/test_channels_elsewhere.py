@@ -65,9 +65,10 @@ def test_where_its_user_may_not_put_the_message_becomes_a_dead_letter(world: Els
 
 def test_a_report_goes_only_where_its_user_may_put(world: Elsewhere) -> None:
     """Whatever the message names: a body would arrive on a queue where the user may not put."""
-    asks = {"report": int(Report.COA_WITH_FULL_DATA), "reply_to_queue_manager": "B"}
-    world.a.put("Q", Message(b"1", reply_to_queue="R", **asks), manager="B")
-    world.a.put("Q", Message(b"2", reply_to_queue="Q", **asks), manager="B")
+    report = int(Report.COA_WITH_FULL_DATA)
+    for body, queue in ((b"1", "R"), (b"2", "Q")):
+        message = Message(body, report=report, reply_to_queue=queue, reply_to_queue_manager="B")
+        world.a.put("Q", message, manager="B")
     world.b.create_queue("R")
     try:
         assert world.run().waiting == 0
@@ -186,21 +187,19 @@ def test_a_receiver_names_both_its_user_and_its_sender() -> None:
 
 
 @pytest.mark.parametrize(
-    ("location", "given", "argument"),
+    ("location", "user", "argument"),
     [
-        ("https://me:secret@paris.example", {}, "store"),
-        ("postgresql://me:secret@paris.example/shop", {}, "location"),
-        ("paris.example(1414)", {}, "location"),
-        (":memory:", {}, "location"),
-        ("paris.db", {"user": "london"}, "user"),
-        ("https://paris.example", {"user": "l" * 65}, "user"),
+        ("https://me:secret@paris.example", "", "store"),
+        ("postgresql://me:secret@paris.example/shop", "", "location"),
+        ("paris.example(1414)", "", "location"),
+        (":memory:", "", "location"),
+        ("paris.db", "london", "user"),
+        ("https://paris.example", "l" * 65, "user"),
     ],
 )
-def test_a_connection_that_cannot_be_is_refused_without_its_password(
-    location: str, given: dict[str, str], argument: str
-) -> None:
+def test_a_connection_that_cannot_be_is_refused_without_its_password(location: str, user: str, argument: str) -> None:
     with connect() as qm, pytest.raises(ArgumentError) as refused:
-        channels.define_connection(qm, "PARIS", location, **given)
+        channels.define_connection(qm, "PARIS", location, user=user)
     assert refused.value.data["argument"] == argument
     assert "secret" not in str(refused.value)
 

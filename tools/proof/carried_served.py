@@ -74,7 +74,7 @@ class Breaker(threading.Thread):
     """Breaks the server and the connections of one store until it is stopped."""
 
     def __init__(self, served: ServedStore, seed: int) -> None:
-        from tests.stores.postgresql.proxy import Proxy  # noqa: PLC0415 - proofs without servers do without
+        from tests.helpers.proxy import Proxy  # noqa: PLC0415 - proofs without servers do without
 
         super().__init__(name=f"breaker of {served.port}")
         self.served, self.proxy, self.broken = served, Proxy(served.port), Counter[str]()
