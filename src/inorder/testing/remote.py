@@ -10,7 +10,6 @@ import functools
 import os
 import secrets
 import threading
-from collections.abc import Callable
 from typing import Any, Final, cast
 
 from starlette.types import Receive, Scope, Send
@@ -96,6 +95,7 @@ class LoopbackServer:
 
     def _run(self) -> None:
         async def served() -> None:
+            self._loop = asyncio.get_running_loop()
             self._server.config.load()
             self._server.lifespan = self._server.config.lifespan_class(self._server.config)
             await self._server.startup()
@@ -104,8 +104,8 @@ class LoopbackServer:
 
         asyncio.run(served())
 
-    def add(self, store: QueueStore, users: QueueManager | None = None) -> str:
-        """Serves one more store. Returns the token of its administrator.
+    def add(self, store: QueueStore | str, users: QueueManager | None = None) -> str:
+        """Serves one more store, which may be a URL. Returns the token of its administrator.
 
         Args:
             users: has the users who may connect too, once `admit` knows their tokens.
@@ -135,6 +135,10 @@ class LoopbackServer:
     def admit(self, token: str, administrators: str) -> None:
         """Lets a token of a user lead to the same store as that of its administrator."""
         self._endpoints[token] = self._endpoints[administrators]
+
+    def remove(self, token: str) -> None:
+        """Serves a store no more, and closes it."""
+        asyncio.run_coroutine_threadsafe(self._endpoints.pop(token).close(), self._loop).result()
 
     async def _app(self, scope: Scope, receive: Receive, send: Send) -> None:
         given = dict(scope["headers"]).get(b"authorization", b"").decode()

@@ -124,7 +124,8 @@ def _field(name: str, annotation: Any) -> Any:
     if name in IDS and annotation is int:
         return Id
     if name in PERIODS and annotation is float:
-        return Annotated[float, msgspec.Meta(ge=0, le=PERIODS[name])]
+        least: dict[str, float] = {"gt": 0} if name == "seconds" else {"ge": 0}
+        return Annotated[float, msgspec.Meta(**least, le=PERIODS[name])]
     return _wired(annotation, IN_CALLS)
 
 
