@@ -10,6 +10,7 @@ import functools
 import os
 import secrets
 import threading
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 from starlette.types import Receive, Scope, Send
