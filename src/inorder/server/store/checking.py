@@ -367,8 +367,8 @@ class Checker:
 
     def shown_error(self, error: InorderError, identity: Identity) -> InorderError:
         """The error without names of queues that the user may not see."""
-        near = error.data.get("nearest") if type(error) is UnknownQueue else None
-        if not near or all(any(identity.may(one, queue) for one in USES) for queue in near):
+        near = cast("Sequence[str]", error.data.get("nearest", ())) if type(error) is UnknownQueue else ()
+        if all(any(identity.may(one, queue) for one in USES) for queue in near):
             return error
         queue = error.data["queue"]
         return UnknownQueue(f"there is no queue {written(queue)}", queue=queue, nearest=[])
