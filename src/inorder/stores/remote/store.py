@@ -14,7 +14,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import count
+from itertools import count, repeat
 from typing import Any, Final, NamedTuple
 
 from ...errors import CallerError, ConnectionBroken, InorderError, OutcomeUnknown, Reason, StagingGone, StoreError
@@ -27,7 +27,7 @@ from ...support.release import __version__
 from ..seam.changes import Changes
 from ..seam.gathering import Gathering
 from ..seam.protocol import Store
-from ..seam.records import GetRequest, Leased, LedgerKey, OneMessage, Opened, PutOutcome, PutRequest, Settled, Staged
+from ..seam.records import GetRequest, Leased, LedgerKey, Opened, PutOutcome, PutRequest, Settled, Staged
 from ..seam.telemetry import Telemetry
 from .address import RemoteAddress
 from .frames import FrameKind
@@ -153,7 +153,8 @@ class RemoteStore:
             remade: makes the arguments for each attempt.
         """
         call_kind, self._is_repeat = FrameKind.CALL if on_event is None else FrameKind.WATCH, False
-        for left in reversed(range(AGAIN)):
+        is_long = verb == "wait" or on_event is not None  # such a call may see any number of losses
+        for left in repeat(AGAIN) if is_long else reversed(range(AGAIN)):
             if remade is not None:
                 arguments = remade()
             if self._lost_unit:
@@ -311,13 +312,6 @@ class RemoteStore:
                 raise
             raise self._unknown("settle_staging", ()) from gone
         return settled
-
-    def one_message(self, request: OneMessage) -> Reason | None:
-        """See `Store.one_message`. Raises also: OutcomeUnknown, a repeat does not find the message."""
-        answer: Reason | None = self._call("one_message", (request,), {})
-        if answer is Reason.NOT_FOUND and self._is_repeat:
-            raise self._unknown("one_message", ())
-        return answer
 
     # --- handles, which are opened again after a loss
 
