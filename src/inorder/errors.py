@@ -41,7 +41,7 @@
     │   ├── TooManyHandles           the limit of open handles is reached
     │   ├── QueueManagerStopping     the queue manager takes no more calls
     │   ├── ConnectionBroken         the connection was lost
-    │   ├── OutcomeUnknown           the connection was lost during the commit
+    │   ├── OutcomeUnknown           the connection was lost before the answer
     │   ├── DuplicateMessage         the unique id is on the queue already
     │   ├── DuplicatePending         another unit of work has put under the same key
     │   ├── NotFound                 no message of that unique id
@@ -400,7 +400,7 @@ class ConnectionBroken(QueueCondition):
 
 
 class OutcomeUnknown(QueueCondition):
-    """The connection was lost during a commit, so the call may or may not have happened; data: uids (of its puts)."""
+    """The connection was lost before the answer, so the call may or may not have happened; data: uids (of its puts)."""
 
     reason = Reason.CALL_INTERRUPTED
 

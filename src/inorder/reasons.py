@@ -379,7 +379,7 @@ _TEXT: dict[Reason, str] = {
     Reason.PROPERTY_NAME_LENGTH_ERR: "The name of a property is empty or longer than 4,095 characters.",
     Reason.SELECTOR_INVALID_FOR_TYPE: "A selector was given in a call that reads no messages from a queue.",
     Reason.SELECTION_STRING_ERROR: "The selector is not a text, is empty, or is longer than allowed.",
-    Reason.CALL_INTERRUPTED: "The connection was lost during a commit, so the call may or may not have happened.",
+    Reason.CALL_INTERRUPTED: "The connection was lost before the answer, so the call may or may not have happened.",
     Reason.NO_SUBS_MATCHED: "No subscription wanted the publication.",
     Reason.ORDER_PENDING: "A message matches but is withheld to keep order, because an earlier one is not settled.",
     Reason.ORDER_UNSUPPORTED: "Strict order was requested on a queue that keeps no order.",

@@ -23,7 +23,7 @@ PASSWORD = "nobody-may-see-this"
 WITH_SPARK = {"pipeline drain", "pipeline load", "pipeline replay"}
 # It runs until it is stopped: tests/server/test_processes.py.
 SERVES = {"serve"}
-WITHOUT_STORE = {"pipeline reorder", "pipeline audit", "pipeline unload"}
+WITHOUT_STORE = {"login", "pipeline reorder", "pipeline audit", "pipeline unload"}
 
 
 @pytest.fixture

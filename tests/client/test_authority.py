@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import inorder
 from inorder import Message, QueueManager, Reason, Report
 from inorder.client.bulk import Stager
-from inorder.errors import NotAuthorized
-from inorder.model.message import Transmission
+from inorder.errors import LeaseOver, NotAuthorized, UnitNotFound
+from inorder.model.message import Got, Transmission
 from inorder.rules.dead_letters import why_dead
 from inorder.stores.seam.records import LedgerKey
+from inorder.stores.seam.tables import UnitKind
 from inorder.testing import ManualClock
 
 from ..helpers.working import dead_letter_queue
@@ -233,6 +235,56 @@ def test_what_was_got_outside_of_a_unit_is_nobodys_where_there_are_users(shop: Q
     shop.accounts.delete_user("shop")
     shop.dead.add(message, queue="Q")
     assert [one.body for one in shop.browse("REPORTS")] == [SECRET]
+
+
+def test_who_reports_an_exception_for_a_message_needs_authority_too(shop: QueueManager) -> None:
+    """A user could make up a message with the token of another one, whose putter may put everywhere."""
+
+    def report(user: str | None) -> None:
+        shop.put("Q", b"", report=Report.EXCEPTION_WITH_FULL_DATA | Report.DISCARD_MESSAGE, reply_to_queue="START")
+        with shop.unit_of_work():
+            made_up = cast(Got, shop.get("Q").with_values(body=SECRET))
+            with contextlib.nullcontext() if user is None else shop.accounts.on_behalf_of(user):
+                shop.dead.add(made_up, queue="Q")
+
+    report("shop")
+    assert [(one.why.reason, one.message.body) for one in shop.dead.letters()] == [(Reason.NOT_AUTHORIZED, b"")]
+    assert not shop.depth("START")
+    report(None)
+    assert [one.body for one in shop.browse("START")] == [SECRET]
+
+
+# --- whose units they are
+
+
+@pytest.mark.every_store
+def test_units_have_the_whole_name_of_the_user_who_began_them(shop: QueueManager) -> None:
+    user, store = "a user with a long name", shop._session.services.store
+    for number in range(2):
+        shop.put("Q", str(number).encode())
+    with shop.accounts.on_behalf_of(user), shop.open("Q", output=True, input="shared") as queue:
+        handle = queue.internals.number
+        queue.put(b"", confirm_id=7)
+        locked = shop.browse_and_lock("Q", confirm_id=8, most=1)
+        Stager(queue, "s", lasts=60).stage(1, {"body": [b""]})
+        with shop.unit_of_work() as unit:
+            shop.put("Q", b"")
+            unit.prepare("p")
+        named: dict[tuple[UnitKind, str], int | None] = {
+            ("confirm", "7"): handle, ("confirm", "8"): handle, ("lock", str(locked.lock_id)): handle,
+        }  # fmt: skip
+        named |= {("staging", "s"): None, ("prepared", "p"): None}
+        for (kind, name), at in named.items():
+            assert store.users_of(kind, name, at) == {user}, kind
+        assert store.users_of("confirm", "9", handle) == store.users_of("prepared", "q") == set()
+    with pytest.raises(UnitNotFound):
+        store.settle_prepared("p", "commit", "shop")
+    store.settle_prepared("p", "commit", user)
+    with shop.lease(seconds=60, user=user) as lease:
+        assert store.users_of("lease", lease.name) == {user}
+    with pytest.raises(LeaseOver):
+        store.end_lease(lease.name, "shop")
+    store.end_lease(lease.name, user)
 
 
 @pytest.mark.every_store

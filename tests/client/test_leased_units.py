@@ -20,11 +20,13 @@ from inorder.errors import (
     ObjectInUse,
     OrderPending,
     QueueFull,
+    UnitExists,
     UnitNotAvailable,
     UnitTooLarge,
     WrongState,
 )
 from inorder.testing import ManualClock
+from inorder.testing.stores import RestartableStore
 
 
 def bodies(qm: QueueManager, queue: str = "Q") -> list[bytes]:
@@ -399,3 +401,12 @@ def test_the_bound_on_leases_holds_for_those_that_begin_at_once(qm: QueueManager
     for call in [Call(partial(begin, each)) for each in connections]:
         call.result()
     assert (len(qm.inspect.units()), len(refused)) == (5, 19)
+
+
+@pytest.mark.every_store
+def test_two_leases_cannot_have_one_name(qm: QueueManager, store: RestartableStore) -> None:
+    lease = qm.lease(seconds=60)
+    with pytest.raises(UnitExists, match="already a lease of this name"):
+        store.begin_lease(qm._session.owner, name_of(lease.token), "", 60.0, None)
+    lease.commit()
+    store.begin_lease(qm._session.owner, name_of(lease.token), "", 60.0, None)

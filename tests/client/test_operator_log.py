@@ -66,7 +66,7 @@ def test_an_act_that_goes_on_while_others_take_its_place_is_forgotten(qm: QueueM
 @pytest.mark.every_store
 def test_the_log_is_read_in_parts_and_chosen_from(qm: QueueManager, clock: ManualClock) -> None:
     for number in range(1203):
-        qm._store.begin_act(("alice", "bob")[number % 2], "", f"{number}", ("Q", "")[number % 3 == 0])
+        qm._services.store.begin_act(("alice", "bob")[number % 2], "", f"{number}", ("Q", "")[number % 3 == 0])
         clock.advance(1 if number % 5 == 0 else 0)
     acts = [one.act for one in qm.accounts.acts()]
     assert sorted(acts, key=int, reverse=True) == [str(number) for number in reversed(range(1203))]

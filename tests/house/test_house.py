@@ -23,7 +23,7 @@ CODE_FOLDERS = ("src/inorder", "inorder_scenarios", "demo", "tests", "tools", "b
 ENDINGS = ("*.py", "*.sql", "*.txt", "*.html", "*.css")
 LINES_MAX = 600
 
-HEAVY = frozenset({"apsw", "numpy", "pandas", "psycopg", "pyarrow", "pyspark", "matplotlib", "sqlite3", "asyncio"})
+HEAVY = frozenset("apsw asyncio matplotlib msgspec numpy pandas psycopg pyarrow pyspark sqlite3 ssl websockets".split())
 IMPORTED_MAX = 168  # in Python 3.13; 167 in 3.10, 164 in 3.11
 IMPORT_PROBE = """
 import sys
@@ -37,7 +37,7 @@ print(*set(sys.modules) - before)
 # Imported inside functions: what loads a library that most programs do without.
 LOADED_WHEN_NEEDED = """
     arrow.streams integrations.prometheus integrations.prometheus_server server.certificates server.renewing
-    server.running server.settings spark.jobs.charts support.secrets testing.schemas work.worker
+    server.running server.settings spark.jobs.charts stores.remote support.secrets testing.schemas work.worker
 """.split()
 OPENS_STORES = "inorder/stores/open.py"  # it imports a kind of store when a call needs one
 PURE = [f"stores/seam/{name}.py" for name in "tables queued records bulk_page views surveying looking".split()]

@@ -14,9 +14,10 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.helpers.certificates import Signed, Signer
 from tests.helpers.support import Call, until
 from tests.server.conftest import Running, Served, Start, add
-from tests.server.test_addresses import PAST, Signed, Signer, tls_of
+from tests.server.test_addresses import PAST, tls_of
 from tests.server.test_users import LOGIN
 from tests.tiers import gate, nightly
 

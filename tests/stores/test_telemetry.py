@@ -48,6 +48,7 @@ SILENT = {
     "get_if": "it is a get, and has an `inorder.get`",
     "wait": "it has events of its own when it begins and ends, and an `inorder.get` for each look",
     "end_waits": "it looks at this process's memory only; the wait that it ends says that it ended",
+    "users_of": "a server asks it about a call of a client, which has an event of its own",
     "watch": "it is not a call that waits, but serves those that do",
     "promises": "it makes nothing happen; the calls inside of it have events of their own",
     "refuse_lost": "it asks whether the store is lost, and touches nothing of it",

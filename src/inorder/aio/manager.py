@@ -37,23 +37,27 @@ def connect(
     *,
     program: str | None = None,
     name: str | None = None,
+    token: str | None = None,
+    ca: str | os.PathLike[str] | None = None,
+    certificate: str | os.PathLike[str] | None = None,
+    key: str | os.PathLike[str] | None = None,
     connections: int = CONNECTIONS,
 ) -> Entered[QueueManager]:
     """Connects to a queue manager: `async with connect(...) as qm`, or `qm = await connect(...)`.
 
     Args:
-        store, program, name: as in `inorder.connect`.
+        store, program, name, token, ca, certificate, key: as in `inorder.connect`.
         connections: the largest number of connections that the tasks share, from 1; each has a thread. They are made
             when needed.
 
     Raises, when it is entered or awaited: as `inorder.connect`.
     """
     check_whole("connections", connections, 1)
-    root = manager.connect(IN_MEMORY, program=program, name=name) if store == IN_MEMORY else None
 
-    def another() -> Connection:
-        return manager.connect(store, program=program, name=name) if root is None else root.connect()
+    def connected() -> Connection:
+        return manager.connect(store, program=program, name=name, token=token, ca=ca, certificate=certificate, key=key)
 
+    another = connected().connect if store == IN_MEMORY else connected
     return Entered(lambda: _connected(another, connections))
 
 

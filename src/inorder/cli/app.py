@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
 import click
 
 from .. import __version__
@@ -11,6 +16,7 @@ from .claims import claim
 from .dead import dead
 from .dead_rules import run_rules
 from .getting import get
+from .login import PEM, login
 from .moved import demo, scenarios
 from .moving import copy, move
 from .pipeline import pipeline
@@ -28,17 +34,43 @@ from .work import work
 
 HELP = """A message queue manager that keeps its promises about order.
 
-A store is one file, or a schema of a PostgreSQL database. Name its path or URL with --store, before or after the
-command, or set INORDER_STORE once. Every command takes --json, and its --help ends with an example.
+A store is one file, a schema of a PostgreSQL database, or elsewhere with a server at https://host:9443. Name its path
+or URL with --store, before or after the command, or set INORDER_STORE once. Every command takes --json, and its --help
+ends with an example.
 """
 
 
 @click.group(cls=CommandGroup, help=HELP, epilog="Example: inorder queue create ORDERS --store orders.db")
 @click.version_option(__version__, prog_name="inorder", message="%(prog)s %(version)s")
 @click.option("--store", "-s", metavar="PATH|URL", help=f"{STORE_HELP} Give it before or after the command.")
-def app(store: str | None) -> None:
-    """The root of the commands. A command that works on a store looks up `store` itself."""
+@click.option("--ca", type=PEM, help="For a store elsewhere: the authorities that may sign the server's certificate, "
+              "in PEM; also INORDER_CA.")  # fmt: skip
+@click.option("--certificate", type=PEM, help="For a store elsewhere: a client certificate, in PEM; also "
+              "INORDER_CERTIFICATE. A token is read from INORDER_TOKEN, or stored with inorder login.")  # fmt: skip
+@click.option("--key", type=PEM, help="The key of the certificate, in PEM; also INORDER_KEY.")
+@click.pass_context
+def app(context: click.Context, /, store: str | None, **files: Path | None) -> None:
+    """The root of the commands. A command that works on a store looks up `store` itself.
+
+    The files are passed on in the environment, also to the processes that a command starts.
+    """
     del store
+    given = {f"INORDER_{name.upper()}": str(path.absolute()) for name, path in files.items() if path is not None}
+    context.with_resource(_in_environment(given))
+
+
+@contextmanager
+def _in_environment(variables: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 for command in (
@@ -65,6 +97,7 @@ for command in (
     backup,
     rename,
     upgrade,
+    login,
     mqsc,
     pipeline,
     serve,

@@ -31,7 +31,7 @@ MOST = click.option(
     "--count", "-n", "most", type=click.IntRange(1), metavar="N", help="Take at most this many; default: all."
 )
 TO_STORE = click.option(
-    "--to-store", type=PlaceType(), metavar="PATH|URL", help="The store of TARGET; default: the same one."
+    "--to-store", type=PlaceType(is_second=True), metavar="PATH|URL", help="The store of TARGET; default: the same one."
 )
 APPLICATION = click.option(
     "--application", metavar="NAME",

@@ -23,11 +23,12 @@ from typing import Any, TypeVar
 
 import click
 
-from .. import QueueManager, connect
+from .. import QueueManager
+from ..client.manager import connect_to
 from ..errors import CallerError, InorderError, QueueCondition, Reason, StoreError
-from ..stores.open import Location, is_of_any_store
+from ..stores.open import Location, OverNetwork, is_of_any_store
 from .output import Output
-from .places import PlaceType
+from .places import OF_TLS, PlaceType, given_before
 
 DONE, NO, WRONG, TROUBLE, INTERRUPTED = 0, 1, 2, 3, 130
 STORE_VARIABLE = "INORDER_STORE"
@@ -94,7 +95,7 @@ class Run:
         if not make and not is_there:
             raise StoreError(f"there is no store at {self.store}: {_remedy(self.store)}", path=str(self.store))
         with _patience(self.store, self.output, PATIENCE_SECONDS):
-            qm = connect(self.store.given, program=program)
+            qm = connect_to(self.store, program=program)
         with qm:
             if not is_there:
                 self.output.note(f"made the store {self.store}: queue manager {qm.admin.manager_attributes().name}")
@@ -134,7 +135,8 @@ def _patience(place: Location, output: Output | None, most: float) -> Iterator[N
                 path=str(place),
             )
         if output is not None:
-            output.note(f"waiting for {place}: {BUSY}; press Ctrl-C to stop")
+            why = "it has not answered yet" if isinstance(place, OverNetwork) else BUSY
+            output.note(f"waiting for {place}: {why}; press Ctrl-C to stop")
         signal.setitimer(signal.ITIMER_REAL, begun + most - time.monotonic())
 
     before = signal.signal(signal.SIGALRM, due)
@@ -166,8 +168,8 @@ class Command(click.Command):
         self.example = example
 
     def invoke(self, ctx: click.Context) -> Any:
-        if _store_before(ctx) is not None and "store" not in ctx.params:
-            raise click.UsageError(f"{ctx.command_path} does not use a store: leave --store out.", ctx)
+        for name in given_before(ctx, ("store", *OF_TLS)) if "store" not in ctx.params else ():
+            raise click.UsageError(f"{ctx.command_path} does not use a store: leave --{name} out.", ctx)
         try:
             return super().invoke(ctx)
         except InorderError as error:
@@ -201,7 +203,7 @@ class CommandGroup(click.Group):
         return [name for name, command in self.commands.items() if not command.hidden]
 
 
-STORE_HELP = "The store: an SQLite file of inorder, or postgresql://host/database?schema=name."
+STORE_HELP = "The store: an SQLite file of inorder, postgresql://host/database?schema=name, or https://host:9443."
 
 
 class StoreOption(click.Option):
@@ -260,10 +262,10 @@ def completions(context: click.Context, names: Callable[[QueueManager], list[str
         with _patience(place, None, COMPLETION_SECONDS):
             if not place.is_there(PROGRAM):
                 return []
-            qm = connect(place.given, program=PROGRAM)
+            qm = connect_to(place, program=PROGRAM)
         with qm:
             return [name for name in names(qm) if name.startswith(incomplete)]
-    except InorderError:
+    except (InorderError, click.UsageError):
         return []
 
 

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from ..stores.open import Location
+from ..stores.open import Location, OverNetwork
 from ..support.advice import how_to_install
+from ..support.sockets import is_loopback
 from .output import Output
 from .places import PlaceType
 from .running import Command, Run, takes_store
@@ -128,6 +129,8 @@ def serve(
         raise click.ClickException(f"The server needs {' and '.join(missing)}: {how_to_install('server')}.")
     run = _run(run, place)
     _check_tls(certificate, key, client_ca, client_crl, self_signed=self_signed)
+    if isinstance(run.store, OverNetwork):
+        raise click.UsageError(f"{run.store} is a server already: serve the store on the machine that has it.")
     address = _address(host, names, token_file, has_tls=certificate is not None or self_signed)
     with run.opened() as qm:
         name = qm.admin.manager_attributes().name
@@ -156,8 +159,6 @@ def _run(run: Run, place: Location | None) -> Run:
 
 def _address(host: str, names: tuple[str, ...], token_file: Path | None, *, has_tls: bool) -> ListenAddress:
     """The address to listen on. Raises: click.UsageError, if TLS or --name is needed and missing."""
-    from ..server.running import is_loopback  # noqa: PLC0415 - it loads uvicorn
-
     is_every = host in EVERY
     hosts = {*LOOPBACK, *(() if is_every else (host,)), *(_checked_name(one) for one in names)}
     if is_loopback(host):

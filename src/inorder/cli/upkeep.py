@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ..client.manager import connect
+from ..client.manager import connect_to
 from ..client.upgrading import rename as rename_manager
 from ..client.upgrading import upgrade as upgrade_store
 from ..errors import StoreDamaged, StoreError
@@ -28,7 +28,7 @@ def create(store: Location, name: str | None, as_json: bool) -> None:
     """
     if store.is_there(PROGRAM):
         raise StoreError(f"there is a store or another file at {store} already", path=str(store))
-    with connect(store.given, program=PROGRAM, name=name) as qm:
+    with connect_to(store, program=PROGRAM, name=name) as qm:
         called = qm.admin.manager_attributes().name
     made = f"made the store {store}: queue manager {called}"
     Output(as_json=as_json).tell({"store": str(store), "name": called}, made)

@@ -26,7 +26,7 @@ from ..model.options import (
 )
 from ..model.parameters import Choice, is_storable
 from ..rules.puts import Program
-from ..stores.open import locate
+from ..stores.open import Location, check_no_credentials, locate
 from ..stores.seam.protocol import LocalStore
 from ..stores.seam.records import Outcome
 from ..support import old_paths
@@ -56,7 +56,14 @@ if TYPE_CHECKING:
 
 
 def connect(
-    store: str | os.PathLike[str] | LocalStore = IN_MEMORY, *, program: str | None = None, name: str | None = None
+    store: str | os.PathLike[str] | LocalStore = IN_MEMORY,
+    *,
+    program: str | None = None,
+    name: str | None = None,
+    token: str | None = None,
+    ca: str | os.PathLike[str] | None = None,
+    certificate: str | os.PathLike[str] | None = None,
+    key: str | os.PathLike[str] | None = None,
 ) -> QueueManager:
     """Connects to a queue manager.
 
@@ -64,32 +71,43 @@ def connect(
         store: the path of a file, which any number of processes can use at once; a missing file is created. Or
             ":memory:" for a new queue manager in this process's memory. Or the URL of a PostgreSQL database,
             "postgresql://host/database?schema=orders", which programs on any number of machines can use; the
-            other parameters are libpq's, and a password is never shown. Or a store object. All connections of a
-            process to one store object, or to one file, share its waiting calls and its listeners.
+            other parameters are libpq's, and a password is never shown. Or "https://host:9443", the URL of `inorder
+            serve` on another machine; http:// only for this one. Or a store object. All connections of a process to
+            one store object, or to one file, share its waiting calls and its listeners.
         program: the name recorded with each message put; default: the name of the running script.
         name: the name of a new queue manager, 1 to 48 characters; its generated ids contain it. Default: "INORDER"
             in memory, the schema's name in PostgreSQL, otherwise derived from the file's name.
+        token: for https://, a token of a user of that server. Default, in this order: INORDER_TOKEN; the file
+            ~/.config/inorder/credentials, which `inorder login` writes. It is never shown.
+        ca: for https://, the file of the authorities that may sign the server's certificate, in PEM. Default, in this
+            order: INORDER_CA; the credentials file; the authorities that the system trusts.
+        certificate: for https://, the file of a client certificate, in PEM, instead of a token or with one. Default:
+            INORDER_CERTIFICATE or the credentials file, unless there is a token.
+        key: the file of the certificate's key, in PEM, without a password. Default: it is in the same file.
 
     Returns: a connection. Use it as a context manager: the normal end of the block commits and closes, an
     exception backs out and closes. Another thread or asyncio task needs its own connection: call this one's
     `connect`.
 
-    Raises: ArgumentError. StoreForeign, StoreNewer: the file belongs to another program or a newer release, and was
+    Raises: ArgumentError. CallerError 2012, a file with credentials is not usable, or a library is not installed.
+    StoreForeign, StoreNewer: the file belongs to another program or a newer release, and was
     not changed. StoreError: the store cannot be opened or created; the text says why.
     """
-    script = running_script() if program is None else program_name(program)
-    who = Program(user_name(), script)
-    if name is not None:
-        check_queue_name(name, argument="name", reason=Reason.Q_MGR_NAME_ERROR)
+    credentials = {"token": token, "ca": ca, "certificate": certificate, "key": key}
     if isinstance(store, str | os.PathLike):
-        return _connect_by_name(store, who, name)
+        return connect_to(locate(store, credentials=credentials), program=program, name=name)
     if not hasattr(store, "begin_claims"):
         raise bad_argument("store", store, f"a path, {IN_MEMORY!r} or a store")
+    check_no_credentials(credentials)
+    who = _who(program, name)
+    if store.again is not None:
+        return connect_at(None, store.again, lambda services: QueueManager(services, who))
     return QueueManager(services_of(store), who)
 
 
-def _connect_by_name(store: str | os.PathLike[str], who: Program, name: str | None) -> QueueManager:
-    where = locate(store)
+def connect_to(where: Location, *, program: str | None = None, name: str | None = None) -> QueueManager:
+    """Connects to the queue manager at a location. Args, Raises: as `connect`."""
+    who = _who(program, name)
     chosen = name or where.default_name
 
     def opens() -> LocalStore:
@@ -101,6 +119,14 @@ def _connect_by_name(store: str | os.PathLike[str], who: Program, name: str | No
     if where.is_in_memory:
         return connects(services_of(opens()))
     return connect_at(where.resolved, opens, connects)
+
+
+def _who(program: str | None, name: str | None) -> Program:
+    """The user and program of a new connection. Raises: ArgumentError."""
+    who = Program(user_name(), running_script() if program is None else program_name(program))
+    if name is not None:
+        check_queue_name(name, argument="name", reason=Reason.Q_MGR_NAME_ERROR)
+    return who
 
 
 class QueueManager(

@@ -53,7 +53,7 @@ class ActCalls(Namespace):
             if not isinstance(value, str) or not is_storable(value) or not least <= len(value) <= TEXT_LENGTH_MAX:
                 raise bad_argument(argument, value, f"a text of {least} to {TEXT_LENGTH_MAX} characters")
         with self._session:
-            number = self._store.begin_act(user, address, act, queue)
+            number = self._session.services.store.begin_act(user, address, act, queue)
         acting = Acting()
         try:
             yield acting
@@ -65,7 +65,7 @@ class ActCalls(Namespace):
     def _end(self, number: int, acting: Acting, error: str) -> None:
         storable = error.encode("utf-8", "backslashreplace").decode()
         with self._session:
-            self._store.end_act(number, "failed" if error else "done", acting.messages, storable)
+            self._session.services.store.end_act(number, "failed" if error else "done", acting.messages, storable)
 
     def acts(
         self, *, user: str | None = None, queue: str | None = None, since: float | None = None, most: int | None = None
@@ -92,7 +92,7 @@ class ActCalls(Namespace):
         behind: Act | None = None
         while room:
             with self._session:
-                page = self._store.acts(behind, PAGE)
+                page = self._session.services.store.acts(behind, PAGE)
             for one in page:
                 if since is not None and one.at < since:
                     return

@@ -186,7 +186,7 @@ class Queue(ConfirmedCalls):
             if puts.is_lost and options.logical:
                 puts.check()
             try:
-                outcome = self._store.put(_tuple(PutRequest, (self._handle, messages, options, state, in_unit)))
+                outcome = self._store.put(_tuple(PutRequest, (self._handle, messages, options, state, in_unit, 0)))
                 puts.advance(outcome.state, state if in_unit else None)
             except InorderError:
                 raise

@@ -338,7 +338,7 @@ class Accounts(ActCalls):
         if not verify(kept) or kept is None or user is None:
             raise _refused()
         with self._session:
-            self._store.forgive_log_in(keys)
+            self._session.services.store.forgive_log_in(keys)
         return user
 
     def _by_token(self, token: str) -> User | None:
@@ -372,7 +372,7 @@ class Accounts(ActCalls):
     def _count(self, keys: Collection[str]) -> None:
         if keys:
             with self._session:
-                seconds = self._store.try_log_in(list(keys))
+                seconds = self._session.services.store.try_log_in(list(keys))
             if seconds:
                 raise TooManyLogIns(f"too many failed log-ins: try again in {seconds:.0f} s", seconds=seconds)
 

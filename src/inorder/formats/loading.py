@@ -126,7 +126,8 @@ def load_folder(
     It starts new processes, so the calling program must protect its main part with `if __name__ == "__main__":`.
 
     Args:
-        store: the path of the store, a file; or the URL of a database, as `inorder.connect`.
+        store: the path of the store, a file; or a URL, as `inorder.connect`, with its credentials in the environment or
+            in the credentials file.
         queue: an existing local queue; `QUEUE.TICKETS` and `QUEUE.LOADED` are created if they are missing.
         root, patterns, exclude: the files, as for `folder`.
         rule, chunk, record_max, record_format, fields: as for `put_file`.

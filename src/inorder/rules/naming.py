@@ -22,11 +22,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..errors import UnknownQueue, WrongQueueType, bad_argument, nearest_names, written
+from ..errors import InorderError, UnknownQueue, WrongQueueType, bad_argument, nearest_names, written
 from ..model.attribute import is_name
 from ..model.attributes import SYSTEM_QUEUES, ManagerAttributes, QueueAttributes
 from ..model.message import Transmission
 from ..reasons import Reason
+from .authorities import MANAGER
 
 
 class Route(NamedTuple):
@@ -112,6 +113,19 @@ class Names(NamedTuple):
         if found is None or found.type != "remote":
             return queue, self.manager.name
         return found.remote_queue or queue, found.remote_manager or self.manager.name
+
+    def asked_of(self, name: str, manager: str) -> str:
+        """Returns the name whose authority counts for an open or a put.
+
+        It is the name itself if the queue manager is this one; else the queue that the name leads to, which is the
+        transmission queue if the messages leave; "", the queue manager, if it leads nowhere.
+        """
+        if self.is_here(manager):
+            return name
+        try:
+            return self.route(name, manager).queue.name
+        except InorderError:
+            return MANAGER
 
     def is_here(self, manager: str) -> bool:
         """Whether this names our queue manager; an empty name does."""

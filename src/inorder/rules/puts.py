@@ -98,6 +98,21 @@ class Planned(NamedTuple):
     split: Mapping[int, int]
 
 
+def with_uids(planned: Planned, uids: Iterable[UniqueId]) -> Planned:
+    """Gives the messages these unique ids. The first segment of a message that was split has its id.
+
+    Tokens and message ids stay as they are. The messages of a unit of work are in the order of their tokens (B-5), so a
+    token must not be reserved: it would be below those of earlier messages.
+    """
+    arriving, results, at = list(planned.arriving), list[PutResult](), 0
+    for nth, (result, uid) in enumerate(zip(planned.results, uids, strict=True)):
+        row = arriving[at]
+        arriving[at] = (*row[:UID], uid, *row[UID + 1 :])
+        results.append(result._replace(uid=uid))
+        at += planned.split.get(nth, 1)
+    return planned._replace(arriving=arriving, results=results)
+
+
 @functools.lru_cache(maxsize=16)
 def _id_prefix(origin: str) -> bytes:
     return b"AMQ " + origin.encode("ascii")[:12].ljust(12)

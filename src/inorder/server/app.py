@@ -37,6 +37,7 @@ from .problems import Problem, of_admin_error, problem
 from .sessions import Sessions
 from .settings import Settings
 from .stopping import set_by_signals
+from .store import StoreEndpoint
 from .users import Users
 from .watching import PROGRAM, Metrics, health, ready
 
@@ -84,6 +85,7 @@ def application(
                         yield {"stopping": held["context"].stopping}
                 finally:
                     await ended(closer)
+                    await store.close()
                     await console.close()
                     await asyncio.to_thread(metrics.close)
         except StoreError:  # a lost store cannot be closed either
@@ -101,7 +103,7 @@ def application(
         del request
         return await ready(context())
 
-    console = Console(context)
+    console, store = Console(context), StoreEndpoint(context)
     routes = [  # the first match counts, so frequent requests come first
         Mount(f"/{'/'.join(ours.BASE)}", ours.OwnInterface(context)),
         Route("/", greeted, methods=["GET"]),
@@ -113,7 +115,7 @@ def application(
     ]
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=HANDLERS)
     app.router.redirect_slashes = False
-    return Guard(_Doors(IbmInterface(context), app), settings)
+    return Guard(_Doors(IbmInterface(context), store, app), settings)
 
 
 class _Doors:
@@ -125,10 +127,13 @@ class _Doors:
 
     PREFIX: Final = f"/{'/'.join(BASE)}/"
 
-    def __init__(self, interface: IbmInterface, others: ASGIApp) -> None:
-        self._interface, self._others = interface, others
+    def __init__(self, interface: IbmInterface, store: StoreEndpoint, others: ASGIApp) -> None:
+        self._interface, self._store, self._others = interface, store, others
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await self._store(scope, receive, send)
+            return
         if scope["type"] != "http" or not scope["path"].startswith(self.PREFIX):
             await self._others(scope, receive, send)
             return

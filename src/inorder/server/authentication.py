@@ -31,6 +31,20 @@ async def identity_of(context: Context, request: Request) -> Identity:
     return found
 
 
+async def of_token_or_certificate(context: Context, request: Request) -> Identity:
+    """The user of a program that connects to the store: no password and no session. Raises: as `identity_of`."""
+    given = request.headers.get("authorization")
+    if given is None:
+        found = await _by_certificate(context, request)
+    elif given.partition(" ")[0].lower() == "bearer":
+        found = await _by_header(context, request, given)
+    else:
+        found = None
+    if found is None:
+        raise _unknown(request)
+    return found
+
+
 async def of_password(context: Context, request: Request, name: str, password: str) -> Identity | None:
     """The user with this name and password; None if there is none. Raises: Problem 429, after too many failures."""
     return await _known(request, context.authenticator.by_password(name, password, address=address_of(request)))
@@ -82,12 +96,22 @@ async def _without_header(context: Context, request: Request) -> Identity | None
         found = await _known(request, context.authenticator.by_session(*session))
         if found is not None:
             return found
-    subject = request.scope.get("extensions", {}).get("tls", {}).get("client_cert_name")
-    if subject is not None:
-        return await _known(request, context.authenticator.by_subject(subject, address=address_of(request)))
-    if cookie is not None:
+    found = await _by_certificate(context, request)
+    if found is None and cookie is not None and not _subject(request):
         raise problem("MQWB0112E", context.settings.cookie)
-    return None
+    return found
+
+
+def _subject(request: Request) -> str | None:
+    subject: str | None = request.scope.get("extensions", {}).get("tls", {}).get("client_cert_name")
+    return subject
+
+
+async def _by_certificate(context: Context, request: Request) -> Identity | None:
+    subject = _subject(request)
+    if subject is None:
+        return None
+    return await _known(request, context.authenticator.by_subject(subject, address=address_of(request)))
 
 
 def _unknown(request: Request) -> Problem:

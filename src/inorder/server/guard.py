@@ -21,10 +21,12 @@ from urllib.parse import unquote_to_bytes, urlsplit
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ..stores.remote.link import PATH as STORE_PATH
 from .calls import has_body
 from .logs import LOGGER, log_request
 from .problems import Problem, problem
 from .settings import Settings
+from .store.endpoint import refuse
 
 log = logging.getLogger(LOGGER)
 HEADERS = (
@@ -53,6 +55,9 @@ class Guard:
         self._app, self._settings = app, settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await self._guard_socket(scope, receive, send)
+            return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -76,6 +81,18 @@ class Guard:
                 await problem("MQWB0000E").response()(scope, receive, answer)
         finally:
             _tell(scope, status, time.monotonic() - began)
+
+    async def _guard_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Checks the request that begins a WebSocket, of which there is one kind."""
+        try:
+            self._check(scope)
+            if scope["path"] != STORE_PATH:
+                raise problem("INWB0001E", scope["path"])
+        except Problem as found:
+            log_request(log, "WEBSOCKET", scope["path"], found.code, 0.0, None, None)
+            await refuse(found.response(), send)
+            return
+        await self._app(scope, receive, send)
 
     def _check(self, scope: Scope) -> None:
         """Raises: Problem."""

@@ -20,16 +20,16 @@ from typing import Any, Final, cast
 import h11
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
+from ..support.sockets import watch_peer
 from .app import Factory
 from .calls import CERTIFICATE_COUNTS
+from .store.protocol import SHOWN, SUBJECT
 from .disconnects import IN_ONE_WRITE, IS_GONE
 from .problems import Problem, problem
 from .renewing import CertifiedConnection, Renewed
 from .settings import Limits
 from .subjects import subject_of
 
-PROBE_AFTER_SECONDS, PROBE_EVERY_SECONDS, PROBES = 30, 10, 3
-UNACKNOWLEDGED_MS: Final = 60_000
 LATE_SECONDS: Final = 1.0  # for the request on a connection that the server will refuse
 FAREWELL_SECONDS = 5.0  # for an idle client to close its side after the server stops
 TOO_LARGE: Final = 431
@@ -54,7 +54,7 @@ class Protocol(H11Protocol):
         super().connection_made(joining)
         self.app_state = {**self.app_state, IN_ONE_WRITE: joining}
         connected = cast("socket.socket", transport.get_extra_info("socket"))
-        _watch_peer(connected)
+        watch_peer(connected)
         if hasattr(select, "POLLRDHUP"):  # on Linux
             self.app_state = {**self.app_state, IS_GONE: partial(_is_gone, transport, connected.fileno())}
         is_late = is_stopping = self.app_state["stopping"].is_set()
@@ -80,6 +80,7 @@ class Protocol(H11Protocol):
         subject = subject_of(certificate) if certificate else None
         if subject is None:
             return
+        self.app_state = {**self.app_state, SUBJECT: subject, SHOWN: self._shown}
         app = self.app
 
         async def with_subject(scope: Any, receive: Any, send: Any) -> None:
@@ -155,6 +156,11 @@ class Protocol(H11Protocol):
             return "it starts TLS, which this port does not offer: use http, or serve with --certificate"
         return str(error).partition(": bytearray(")[0] if isinstance(error, h11.RemoteProtocolError) else otherwise
 
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        """Leaves the connection to the protocol of WebSockets, with its client certificate."""
+        self._end_timer()
+        super().handle_websocket_upgrade(event)
+
     def _begin_timer(self, seconds: float) -> None:
         if self._timer is None:
             self._timer = self.loop.call_later(seconds, self.transport.close)
@@ -188,6 +194,9 @@ class Joining(asyncio.Transport):
         held, self._held = self._held, None
         if held:
             self._transport.write(b"".join(held))
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self._transport.set_protocol(protocol)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if self._held is not None and len(data) <= JOINED_MAX:
@@ -231,21 +240,3 @@ def _is_gone(transport: asyncio.Transport, descriptor: int) -> bool:
     asked.register(descriptor, select.POLLRDHUP)
     is_closed = bool(asked.poll(0))
     return is_closed or transport.is_closing()  # in this order: a closed one may lose its descriptor
-
-
-def _watch_peer(one: socket.socket) -> None:
-    """Makes the kernel probe silent peers, and send short data at once.
-
-    asyncio sets the latter itself, but only for sockets that were made with a protocol number. An answer is two writes,
-    and the second would wait about 40 ms for the acknowledgement of the first.
-    """
-    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    one.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in (
-        ("TCP_KEEPIDLE", PROBE_AFTER_SECONDS),
-        ("TCP_KEEPINTVL", PROBE_EVERY_SECONDS),
-        ("TCP_KEEPCNT", PROBES),
-        ("TCP_USER_TIMEOUT", UNACKNOWLEDGED_MS),
-    ):
-        if hasattr(socket, name):  # not on all systems
-            one.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import ipaddress
 import logging
 import os
 import signal
@@ -22,6 +21,7 @@ from uvicorn.supervisors import Multiprocess
 from uvicorn.supervisors.multiprocess import Process
 
 from ..errors import ArgumentError
+from ..stores.remote.frames import HEADER, PIECE_MAX
 from ..work.processes import ProcessPlace
 from .app import Factory
 from .listener import SURPLUS, LimitedListener, within_descriptors
@@ -29,6 +29,7 @@ from .logs import CONFIGURATION, LOGGER
 from .protocol import Protocol
 from .renewing import Files, Renewing
 from .settings import Settings
+from .store.protocol import StoreProtocol
 
 log = logging.getLogger(LOGGER)
 
@@ -38,16 +39,6 @@ STARTED_SECONDS: Final = 60  # for a worker to answer its supervisor, which may 
 PORT_SECONDS: Final = 5.0  # for the workers of a server that was killed to give up its port
 AGAIN_SECONDS: Final = 0.05  # between two attempts to get the port
 DONE, TROUBLE = 0, 3  # exit statuses
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address can be reached only from this machine."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def listening(host: str, port: int) -> socket.socket:
@@ -101,7 +92,10 @@ def serve(
         factory=True,
         loop="asyncio",
         http=Protocol,
-        ws="none",
+        ws=StoreProtocol,
+        ws_max_size=HEADER.size + PIECE_MAX,
+        ws_ping_interval=None,
+        ws_per_message_deflate=False,
         lifespan="on",
         interface="asgi3",
         workers=settings.workers,

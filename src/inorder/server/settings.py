@@ -28,6 +28,7 @@ class Limits:
         waits: gets that wait at the same time (503).
         log_ins: log-ins by password that wait for their turn (503).
         connections: open connections (503).
+        user_connections: connections of one user to the store (503).
         leases: open leases of one user (429).
         listed: messages in a list (400).
         stop_seconds: for running requests to end when the server stops.
@@ -47,6 +48,7 @@ class Limits:
     waits: int = 1_000
     log_ins: int = 1_000
     connections: int = 2_000
+    user_connections: int = 1_000
     leases: int = 100
     listed: int = 2_000
     stop_seconds: int = 30

@@ -88,7 +88,7 @@ def store_place(name: str, value: str) -> str:
         scheme, is_url, _ = text.partition("://")
         shown = f"{scheme}://..." if is_url and "@" in text else value  # it may contain a password
         here = " on this machine's own disk" if is_url else ""
-        allowed = f"the path of a store file{here}, or a URL like postgresql://host/database"
+        allowed = f"the path of a store file{here}, or a URL like postgresql://host/database or https://host:9443"
         raise bad_argument(f"option {name}", shown, allowed, Reason.OPTIONS_ERROR)
     where = kind(text)
     if where.is_in_memory:
@@ -140,7 +140,7 @@ OPTIONS = (
         "url",
         "url",
         store_place,
-        "Path of the store file, or URL of a PostgreSQL database. `load(PATH)` and `save(PATH)` give it too.",
+        "Path of the store file, or URL of a database or server. `load(PATH)` and `save(PATH)` give it too.",
     ),
     Option("queue", "queue", name_of(48), "The queue, local or alias."),
     Option(
@@ -341,6 +341,12 @@ def _with_path(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _unknown(key: str, use: Use, known: Collection[str]) -> OptionsError:
+    if key == "token":
+        return OptionsError(
+            "a token must not be an option, for Spark shows options in query plans and writes them to its event log: "
+            "leave it to INORDER_TOKEN or to a credentials file, which every process of Spark reads (for executors "
+            "spark.executorEnv.INORDER_CREDENTIALS)"
+        )
     if told := translated(key, known):
         return OptionsError(f"there is no option {key!r} for a {use}; it must be {told}", option=key, nearest=[])
     near = nearest_names(key, known)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import IN_MEMORY, ArgumentError, CallerError, Reason, StoreError, bad_argument
@@ -30,8 +31,12 @@ Progress = Callable[[int, int], object]
 
 PATH_OR_URL: Final = "the path of a file, in UTF-8, or a URL"
 ANY_STORE: Final = f"the path of a file, in UTF-8, {IN_MEMORY!r} or a store"
+URL_LIKE: Final = "a URL like postgresql://user@host/database?schema=name or https://host:9443"
+NO_CREDENTIALS: Final[Mapping[str, Any]] = MappingProxyType({})
 URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 SERVER_URL: Final = re.compile(r"postgres(?:ql)?:", re.IGNORECASE)
+REMOTE_URL: Final = re.compile(r"https?:/", re.IGNORECASE)  # a Path has one slash
+REMOTE_LIBRARIES: Final = ("msgspec", "websockets")
 SECRETS: Final = ("password", "sslpassword")  # of libpq's parameters
 
 
@@ -237,7 +242,50 @@ class OnServer(Location):
         return upgrade_schema(self._address, program=program)
 
 
-KINDS: Final[tuple[type[Location], ...]] = (InMemory, OnServer, InFile)  # the first match wins
+class OverNetwork(Location):
+    """A store that `inorder serve` on another machine has open.
+
+    Args:
+        credentials: see `locate`.
+        named_by_program: see `locate`.
+
+    Raises: ArgumentError.
+    """
+
+    def __init__(
+        self, given: Any, credentials: Mapping[str, Any] = NO_CREDENTIALS, *, named_by_program: bool = True
+    ) -> None:
+        from .remote.address import parse
+
+        self._address = parse(str(given), credentials, named_by_program=named_by_program)
+        self.given = str(self._address)
+
+    @staticmethod
+    def is_named_by(store: object) -> bool:
+        return isinstance(store, str | os.PathLike) and REMOTE_URL.match(str(store)) is not None
+
+    def open(self, name: str, program: str = "", *, clock: Clock | None = None) -> LocalStore:
+        try:
+            for library in REMOTE_LIBRARIES:
+                import_module(library)
+        except ModuleNotFoundError as missing:
+            raise not_installed("a store elsewhere needs its client", "remote", missing) from missing
+        from .remote.store import RemoteStore
+
+        return RemoteStore(self._address, program)
+
+    def is_there(self, program: str) -> bool:
+        return True  # its server has it; `open` finds out whether that can be reached
+
+    def is_one_with(self, other: Location) -> bool:
+        return isinstance(other, OverNetwork) and self._address == other._address
+
+    def upgrade(self, program: str, backup: Backup, progress: Progress | None) -> Upgraded:
+        text = f"the store of {self} is upgraded on the machine that has it: stop the server, then run inorder upgrade"
+        raise CallerError(text, reason=Reason.FUNCTION_NOT_SUPPORTED)
+
+
+KINDS: Final[tuple[type[Location], ...]] = (InMemory, OnServer, OverNetwork, InFile)  # the first match wins
 
 
 def kind_of(store: object) -> type[Location] | None:
@@ -245,22 +293,42 @@ def kind_of(store: object) -> type[Location] | None:
     return next((kind for kind in KINDS if kind.is_named_by(store)), None)
 
 
-def locate(store: object, allowed: str = ANY_STORE) -> Location:
+def locate(
+    store: object,
+    allowed: str = ANY_STORE,
+    credentials: Mapping[str, Any] = NO_CREDENTIALS,
+    *,
+    named_by_program: bool = True,
+) -> Location:
     """Returns the location of the store that a path or URL names.
 
     Args:
         allowed: the values that an error text lists.
+        credentials: token, ca, certificate and key of a store elsewhere; None: left out.
+        named_by_program: whether the program or command itself names the store, not a definition or a table. Only then
+            INORDER_TOKEN and the like count for a store elsewhere.
 
     Raises: ArgumentError; CallerError, the library for this kind of store is not installed.
     """
     check_store_name(store)
     kind = kind_of(store)
+    if kind is OverNetwork:
+        return OverNetwork(store, credentials, named_by_program=named_by_program)
+    check_no_credentials(credentials)
     if kind is not None:
         return kind(store)
     if isinstance(store, str) and URL.match(store):  # it may have a password, so it is not shown
-        allowed = "the path of a file, or a URL like postgresql://user@host/database?schema=name"
+        allowed = f"the path of a file, or {URL_LIKE}"
         raise ArgumentError(f"store must be {allowed}", argument="store", value="(not shown)", allowed=allowed)
     raise bad_argument("store", store, allowed)
+
+
+def check_no_credentials(credentials: Mapping[str, Any]) -> None:
+    """Raises ArgumentError if any are given, for a store that takes none."""
+    for name, value in credentials.items():
+        if value is not None:
+            allowed = "left out unless the store is a URL like https://host:9443"
+            raise ArgumentError(f"{name} must be {allowed}", argument=name, value="(not shown)", allowed=allowed)
 
 
 def is_of_any_store(path: Path) -> bool:

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from ..client.manager import QueueManager, connect
 from ..errors import IN_MEMORY, bad_argument
@@ -77,11 +77,18 @@ def _schemas(url: str, process: int) -> Schemas:
     return schemas
 
 
+def _remote(clock: Clock, name: str = NAME) -> RestartableStore:
+    from .remote import ServedStore  # noqa: PLC0415 - it loads a server
+
+    return cast("RestartableStore", ServedStore(_sqlite(clock, name)))
+
+
 KINDS: Final[Mapping[str, Maker]] = {
     "memory": _memory,
     "sqlite": _sqlite,
     "sqlite-long-way": functools.partial(_sqlite, shortcuts=False),  # plain requests as all others, by the rules
     "postgresql": _postgresql,
+    "remote": _remote,  # a server on the loopback over SQLite
 }
 
 

@@ -9,7 +9,7 @@ from itertools import repeat
 from types import TracebackType
 from typing import Any, TypeVar
 
-from ...client.manager import QueueManager, connect
+from ...client.manager import QueueManager, connect_to
 from ...client.store_transfer import EXPIRY_SECONDS_MIN
 from ...errors import Fenced, SequenceError, StoreError, UnknownObject
 from ...model.channel_attributes import ChannelAttributes
@@ -200,10 +200,10 @@ Connect = Callable[[str], Receiver]
 
 def open_receiver(connection: str) -> Receiver:
     """Connects to the other side's store, which must exist. Raises StoreError and its subclasses."""
-    where = locate(connection)
+    where = locate(connection, named_by_program=False)
     if not where.is_there("channel"):
         raise StoreError(f"there is no store at {where}", path=str(where))
-    return Receiver(connect(connection, program="channel"))
+    return Receiver(connect_to(where, program="channel"))
 
 
 __all__ = ["Connect", "Receiver", "Sending", "aged", "messages_of", "open_receiver"]

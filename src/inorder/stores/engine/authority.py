@@ -15,10 +15,10 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from ...errors import InorderError, NotAuthorized
+from ...errors import NotAuthorized
 from ...model.kinds import Report
 from ...model.message import REPORT_GENERATED, Message, Row
-from ...rules.authorities import LAUNCH_TOKEN, MANAGER, Grants, may
+from ...rules.authorities import LAUNCH_TOKEN, Grants, may
 from ..seam.damage import decodes
 from ..seam.tables import ObjectRow
 from .operation import Operation
@@ -110,13 +110,5 @@ def may_put(operation: Operation, mark: str | None, name: str, manager: str = ""
 
 
 def _asked_of(operation: Operation, name: str, manager: str) -> str:
-    """Returns the queue whose authority counts: the name itself if it is local, as with any put; else the transmission
-    queue; the queue manager if the name resolves to nothing.
-    """
-    names = operation.store.definitions.names
-    if names.is_here(manager):
-        return name
-    try:
-        return names.route(name, manager).queue.name
-    except InorderError:
-        return MANAGER
+    """See `Names.asked_of`."""
+    return operation.store.definitions.names.asked_of(name, manager)

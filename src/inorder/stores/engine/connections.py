@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
+from ...errors import bad_argument
+from ...model.message import UniqueId
 from ...model.options import OpenOptions
 from ...rules.leases import deadline, is_over
 from ...rules.lifecycle import Event, Presented
@@ -44,6 +46,7 @@ from .queue import LocalQueue
 from .settling import happen, settle, settle_lease
 
 T = TypeVar("T")
+RESERVED_MAX = 10_000  # unique ids that a connection reserves at once
 
 
 # --- processes
@@ -176,6 +179,16 @@ def connect(operation: Operation, program: Program) -> int:
     operation.remember(store.connections, connection.id)
     store.connections[connection.id] = connection
     return connection.id
+
+
+def reserve_numbers(operation: Operation, connection: OpenConnection, count: int) -> UniqueId:
+    """Reserves a block of consecutive unique ids for the connection's puts, in place of an earlier one."""
+    if not 1 <= count <= RESERVED_MAX:
+        raise bad_argument("count", count, f"a whole number from 1 to {RESERVED_MAX:,}")
+    first = operation.numbers(count)[0]
+    operation.remember(connection, "reserved")
+    connection.reserved = range(first, first + count)
+    return UniqueId(operation.manager.origin, first)
 
 
 def abandon(operation: Operation, owner: int) -> None:

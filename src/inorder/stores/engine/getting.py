@@ -25,7 +25,7 @@ from .paging import PageReading
 from .process import OpenConnection, OpenStore
 from .reading import Reading, read_rest
 from .settling import earliest, lease_end, tidied
-from .waiting import WaitingRoom
+from .waiting import WATCHING, Look, WaitingRoom
 from .waits import Looks, begin_wait, end_wait
 
 Accepts = Callable[[Got], object]
@@ -65,6 +65,20 @@ class GettingVerbs(OpenStore, ABC):
             self.waiting.wait(handle.connection.id, handle.queue_name, request.options, look)
         assert look.outcome is not None
         return look.outcome
+
+    def wait_apart(self, request: GetRequest, done: Callable[[GetOutcome | BaseException], object]) -> None:
+        """See `LocalStore.wait_apart`."""
+        self.refuse_wait()
+        handle = self.handle(request.handle)
+        look = Looks(functools.partial(self._look, request, waits=True, search=Search()))
+
+        def ended(error: BaseException | None) -> None:
+            self._end_wait(handle.connection)
+            outcome = look.outcome if error is None else error
+            assert outcome is not None
+            done(outcome)
+
+        self.waiting.wait_apart(handle.connection.id, handle.queue_name, request.options, look, ended)
 
     @event(
         "get",
@@ -133,12 +147,31 @@ class GettingVerbs(OpenStore, ABC):
         self.refuse_wait()
         one = self.handle(handle)
 
+        self.waiting.watch(one.connection.id, one.queue_name, self._look_for(handle, changed))
+
+    def watch_apart(
+        self, handle: int, changed: Callable[[], object], done: Callable[[BaseException], object]
+    ) -> None:
+        """See `LocalStore.watch_apart`."""
+        self.refuse_wait()
+        one = self.handle(handle)
+
+        def ended(error: BaseException | None) -> None:
+            assert error is not None, "a watch has no end of its own"
+            done(error)
+
+        look = self._look_for(handle, changed)
+        self.waiting.wait_apart(one.connection.id, one.queue_name, WATCHING, look, ended, is_told=False)
+
+    def _look_for(self, handle: int, changed: Callable[[], object]) -> Look:
+        """Returns the look of a watch."""
+
         def look() -> tuple[bool, float | None]:
             again_at = self._expect(handle)
             changed()
             return False, again_at
 
-        self.waiting.watch(one.connection.id, one.queue_name, look)
+        return look
 
     @in_operation(alone=False)
     def _expect(self, operation: Operation, handle: int) -> float | None:

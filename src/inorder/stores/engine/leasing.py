@@ -8,7 +8,7 @@ even if several processes have the token. `rules.leases` says when it ends.
 
 from __future__ import annotations
 
-from ...errors import CallerError, LeaseOver, Reason, UnitNotAvailable, written
+from ...errors import CallerError, LeaseOver, Reason, UnitExists, UnitNotAvailable, written
 from ...rules.leases import is_over
 from ..seam.damage import only
 from ..seam.records import Leased
@@ -54,6 +54,8 @@ class LeasingVerbs(OpenStore):
     def begin_lease(
         self, operation: Operation, owner: int, name: str, user: str, seconds: float, most: int | None
     ) -> Leased:
+        if operation.backend.select(UnitRow, kind="lease", name=name):
+            raise UnitExists("there is already a lease of this name", unit=name)
         if most is not None and len(_open(operation, user, most)) >= most:
             raise UnitNotAvailable(f"user {user} has {most:,} leases open, the most allowed", user=user, most=most)
         program = self.connection(owner).program
@@ -96,8 +98,8 @@ class LeasingVerbs(OpenStore):
         connection = self.connection(owner)
         operation.leave_unit(connection, connection.record)
 
-    @event("end_lease", keys="unit name", about=lambda _, name: ["lease", name])
+    @event("end_lease", keys="unit name", about=lambda _, name, *__: ["lease", name])
     @in_operation()
-    def end_lease(self, operation: Operation, name: str) -> None:
-        unit, _ = find_lease(operation, name, None)
+    def end_lease(self, operation: Operation, name: str, user: str | None = None) -> None:
+        unit, _ = find_lease(operation, name, user)
         settle_lease(operation, unit.id, "back_out")

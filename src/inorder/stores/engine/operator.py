@@ -19,7 +19,17 @@ from ..seam.definitions import Definitions, channel_of
 from ..seam.looking import group_of, holder_of, logical_key, pending_from_text, sight_of
 from ..seam.queued import GOT
 from ..seam.records import ChannelNow
-from ..seam.tables import ConnectionRow, DroppedRow, HandleRow, LeaseRow, ObjectRow, StagingRow, UnitRow, WaitRow
+from ..seam.tables import (
+    ConnectionRow,
+    DroppedRow,
+    HandleRow,
+    LeaseRow,
+    ObjectRow,
+    StagingRow,
+    UnitKind,
+    UnitRow,
+    WaitRow,
+)
 from ..seam.telemetry import event
 from ..seam.views import (
     ConnectionView,
@@ -152,6 +162,18 @@ class OperatorVerbs(OpenStore, ABC):
         found = [_unit(operation, unit, owners, known) for unit in units]
         # The record of a session outlives its last unit of work.
         return [one for one in found if one.kind != "session" or one.puts or one.gets]
+
+    @in_operation(writes=False)
+    def users_of(self, operation: Operation, kind: UnitKind, name: str, handle: int | None = None) -> frozenset[str]:
+        """See `LocalStore.users_of`."""
+        if handle is None:
+            return frozenset(one.user for one in operation.backend.select(UnitRow, kind=kind, name=name))
+        queue = self.handle(handle).queue
+        users = {one.user for one in operation.backend.select(UnitRow, queue=queue, kind=kind, name=name)}
+        if kind == "confirm":
+            locks = {row.lock for row in operation.backend.rows(queue=queue, lock_confirm=int(name))}
+            users.update(operation.unit(lock).user for lock in locks if lock is not None)
+        return frozenset(users)
 
     @event("waits", "waits", measured=lambda found: [len(found)])
     @in_operation(writes=False, ends_dead=True)

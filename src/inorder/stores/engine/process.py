@@ -22,6 +22,7 @@ from ..seam.records import PutOutcome
 
 T = TypeVar("T")
 NO_NUMBERS: Iterator[int] = iter(())
+NOTHING_RESERVED = range(0)
 
 
 @dataclass(slots=True, eq=False)
@@ -36,6 +37,7 @@ class OpenConnection:
         waits: a record says that one of its calls waits.
         handles: how many it has open.
         is_leased: its unit of work is a lease, which may end independently.
+        reserved: the numbers reserved for unique ids of its puts and not used yet.
         user: the user for whom it puts messages and begins confirm ids and lock ids; None: the program's own user.
     """
 
@@ -49,6 +51,7 @@ class OpenConnection:
     waits: bool = False
     handles: int = 0
     is_leased: bool = False
+    reserved: range = NOTHING_RESERVED
     user: str | None = None
 
     @property
@@ -272,6 +275,7 @@ class OpenStore:
     """
 
     page_messages = 1
+    again: Callable[[], Any] | None = None
 
     def __init__(self, backend: Backend, host: Host, path: str, name: str, clock: Clock) -> None:
         self.backend, self.host, self.path, self.name, self.clock = backend, host, path, name, clock

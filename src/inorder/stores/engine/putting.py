@@ -6,11 +6,11 @@ from collections.abc import Callable
 from itertools import chain
 from typing import NamedTuple
 
-from ...errors import DuplicateMessage, OptionsError, QueueFull, WrongState
-from ...model.message import Message
+from ...errors import DuplicateMessage, OptionsError, QueueFull, WrongState, bad_argument
+from ...model.message import Message, UniqueId
 from ...model.options import PutOptions
 from ...rules.lifecycle import Event, StepAnswer, step
-from ...rules.puts import Planned, PutCircumstances, PutPlan, PutResult
+from ...rules.puts import Planned, PutCircumstances, PutPlan, PutResult, with_uids
 from ..seam.queued import QueuedMessage
 from ..seam.records import PutOutcome, PutRequest
 from . import authority, putkeys
@@ -35,6 +35,7 @@ def put(operation: Operation, handle: OpenHandle, queue: LocalQueue, request: Pu
     plan = _plan(operation, handle, queue, options)
     at = _tuple(PutCircumstances, (in_unit, connection.unit is not None, operation.now, new_number))
     planned = plan.puts(messages, state, at)
+    planned = _with_reserved(operation, connection, queue, request, planned) if request.uid_number else planned
     earlier = None
     if options.uid is not None or options.confirm_id:
         again = Repeat(operation, queue, request)
@@ -69,6 +70,32 @@ def _numbers(operation: Operation, connection: OpenConnection, request: PutReque
     if request.options.confirm_id or (request.in_unit and connection.is_leased):
         operation.pass_others()
     return chain(operation.numbers(len(request.messages)), iter(operation.number, 0)).__next__
+
+
+def _with_reserved(
+    operation: Operation, connection: OpenConnection, queue: LocalQueue, request: PutRequest, planned: Planned
+) -> Planned:
+    """Gives the messages the reserved unique ids that the request names, which are then used up.
+
+    Raises: ArgumentError, if not all are reserved; DuplicateMessage, if another connection has put one with
+    `PutOptions.uid` meanwhile, because it took this put for lost.
+    """
+    first, count, reserved = request.uid_number, len(request.messages), connection.reserved
+    if request.options.uid is not None:
+        raise bad_argument("uid_number", first, "0 with the option uid")
+    if not reserved:
+        raise bad_argument("uid_number", first, "0, because this connection has no reserved ids left")
+    if not reserved.start <= first <= reserved.stop - count:
+        last = reserved.stop - 1
+        raise bad_argument("uid_number", first, f"the first of {count:,} ids in the rest of this connection's block, "
+                           f"{reserved.start} to {last}")  # fmt: skip
+    uids = [UniqueId(operation.manager.origin, number) for number in range(first, first + count)]
+    for row in operation.backend.rows(1, queue=queue.id, uids=uids):
+        uid = row.message.uid
+        raise DuplicateMessage(f"{uid} is already on {queue.attributes.name}", uid=uid)
+    operation.remember(connection, "reserved")
+    connection.reserved = range(first + count, reserved.stop)
+    return with_uids(planned, uids)
 
 
 def _plan(operation: Operation, handle: OpenHandle, queue: LocalQueue, options: PutOptions) -> PutPlan:

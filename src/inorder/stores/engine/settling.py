@@ -354,7 +354,7 @@ def prepare(operation: Operation, connection: OpenConnection, name: str) -> None
     unit = operation.unit(connection.unit)
     shares = operation.backend.shares(unit.id)
     draw_numbers(operation, unit.id, shares, Moment.PREPARE)
-    operation.backend.save(unit._replace(kind="prepared", name=name, connection=None))
+    operation.backend.save(unit._replace(kind="prepared", name=name, connection=None, user=connection.holder.user))
     for share in shares:
         queue = operation.queue(share.queue)
         operation.touch(queue)

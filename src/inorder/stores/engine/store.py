@@ -46,6 +46,7 @@ from ...rules.retries import Later
 from ...support.clock import Clock
 from ...support.locks import AtEnd
 from ..seam.backend import Backend, Host
+from ..seam.damage import only
 from ..seam.definitions import as_text
 from ..seam.records import (
     Locked,
@@ -56,7 +57,7 @@ from ..seam.records import (
     PutOutcome,
     PutRequest,
 )
-from ..seam.tables import HandleRow, UnitRow, WaitRow, handle_reader
+from ..seam.tables import HandleRow, ManagerRow, UnitRow, WaitRow, handle_reader
 from ..seam.telemetry import Telemetry, count, event, first, length, of_request, unit_of
 from ..seam.views import NOTHING_PENDING, OrderView
 from . import confirming, connections, group_readers, putkeys, putting, settling, triggering
@@ -149,6 +150,10 @@ class QueueStore(
     def _connect(self, operation: Operation, program: Program, made: list[int]) -> int:
         made.append(connections.connect(operation, program))
         return made[-1]
+
+    @in_operation()
+    def reserve_numbers(self, operation: Operation, owner: int, count: int) -> UniqueId:
+        return connections.reserve_numbers(operation, self.connection(owner), count)
 
     @event("disconnect")
     def disconnect(self, owner: int) -> None:
@@ -259,6 +264,11 @@ class QueueStore(
     @in_operation(writes=False, though_stopped=True)
     def manager(self, operation: Operation) -> ManagerAttributes:
         return Catalog(operation).manager
+
+    @in_operation(writes=False, though_stopped=True)
+    def identifier(self, operation: Operation) -> str:
+        """See `LocalStore.identifier`."""
+        return only(operation.backend.select(ManagerRow), "the queue manager").identifier
 
     @event("alter_manager")
     @in_operation()
@@ -410,11 +420,11 @@ class QueueStore(
     def prepare(self, operation: Operation, owner: int, name: str) -> None:
         settling.prepare(operation, self.connection(owner), name)
 
-    @event("settle_prepared", keys="unit name outcome", about=lambda _, *given: ["prepared", *given])
+    @event("settle_prepared", keys="unit name outcome", about=lambda _, *given: ["prepared", *given[:2]])
     @in_operation()
-    def settle_prepared(self, operation: Operation, name: str, outcome: Outcome) -> None:
+    def settle_prepared(self, operation: Operation, name: str, outcome: Outcome, user: str | None = None) -> None:
         found = self.backend.select(UnitRow, kind="prepared", name=name)
-        if not found:
+        if not found or user not in (None, found[0].user):
             raise UnitNotFound(f"no unit named {name!r} is prepared", unit=name)
         settling.settle(operation, found[0].id, outcome)
         putkeys.settle(operation, found[0].id, outcome)

@@ -29,7 +29,7 @@ ACTS_REMOVED_MAX = 1000  # at once, after `acts_kept` was lowered
 
 
 class PeopleVerbs(OpenStore):
-    """The operations on users' log-ins and actions; `protocol.Store` documents them."""
+    """The operations on users' log-ins and actions; `protocol.LocalStore` documents them, `Store` those on marks."""
 
     # --- log-ins
 
@@ -94,6 +94,10 @@ class PeopleVerbs(OpenStore):
         if in_unit:
             unit = operation.enlist(connection, 1, operation.manager.max_uncommitted)
         put_by = known[0] if known else authority.of_gone(operation)
+        if connection.user is not None and authority.may_put(
+            operation, put_by, message.reply_to_queue, message.reply_to_queue_manager
+        ):
+            put_by = authority.mark_of(operation, connection.user)  # who calls may have made the message up
         missing = {name: one for name, one in NOT_GOT.items() if getattr(message, name) is None}
         message = message.with_values(**missing)
         report_exception(operation, message, reason, put_by, unit=unit)

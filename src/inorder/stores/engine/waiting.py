@@ -10,6 +10,8 @@ and within a class in the order of arrival, although programs should not rely on
 remover. Each look is one atomic operation of the store, so only one remover gets a message. A waiter that finds no
 message sleeps again. Times are inclusive, and the last look comes before the deadline counts.
 
+A server's calls wait without a thread each: one thread of the room, `_look_for_others`, looks for all of them.
+
 Changes may come faster than looks. So the waiters of a queue look in rounds: a waiter looks again only after all others
 with a reason to look (a deadline is one) have looked in this round. A change that finds all asleep begins a new round.
 """
@@ -17,8 +19,9 @@ with a reason to look (a deadline is one) have looked in this round. A change th
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 
 from ...errors import ConnectionBroken, InorderError
@@ -31,6 +34,7 @@ from ..seam.changes import Change, Changes, Happened
 from ..seam.telemetry import Telemetry
 
 WATCHING = GetOptions(browse="first", wait=math.inf)
+LINGER_SECONDS = 1.0  # how long the thread that looks for others stays after the last of them
 
 Look = Callable[[], tuple[bool, float | None]]
 """Looks once. Returns whether it found something, and when to look again even if nothing has changed."""
@@ -45,6 +49,7 @@ class WaitingCall:
         changed: its queue has changed since its last look.
         looked: it has looked in this round, and found nothing.
         ended: the error that ends the wait early.
+        deferred: how it looks and ends, if it waits without a thread of its own.
     """
 
     owner: int
@@ -56,7 +61,22 @@ class WaitingCall:
     again_at: float = math.inf
     looking: bool = False
     looked: bool = False
-    ended: InorderError | None = None
+    ended: BaseException | None = None
+    deferred: Deferred | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Deferred:
+    """The rest of a waiting call without a thread.
+
+    Attributes:
+        look: looks once; done: called at the end, with the error if there is one.
+        at_it: held by the thread that looks, and for good after the end.
+    """
+
+    look: Look
+    done: Callable[[BaseException | None], object]
+    at_it: threading.Lock = field(default_factory=threading.Lock)
 
 
 class WaitingRoom:
@@ -67,6 +87,7 @@ class WaitingRoom:
         self._lock = Lock()  # guards the following; nobody sleeps or looks while holding it
         self._waiters: list[WaitingCall] = []
         self._watchers: list[Bell] = []
+        self._common: Bell | None = None  # wakes the thread that looks for others; None: there is none
         self._subscription = changes.subscribe(self._happened, is_ours=True)
         clock.watch(self._time_jumped)
 
@@ -75,14 +96,22 @@ class WaitingRoom:
 
         Raises: whatever a look raises, and the error of a dismissal.
         """
-        about = {"queue": queue, "browse": options.browse is not None}
-        self._telemetry.report("wait_began", {}, about)
-        began, found = perf_counter(), False
+        ended, found = self._told(queue, options), False
         try:
             found = self._wait(owner, queue, options, look)
         finally:
-            ended = {"seconds": perf_counter() - began}
-            self._telemetry.report("wait_ended", ended, {**about, "found": found})
+            ended(found)
+
+    def _told(self, queue: str, options: GetOptions) -> Callable[[bool], None]:
+        """Tells the observers that a wait begins. Returns the function that tells its end."""
+        about = {"queue": queue, "browse": options.browse is not None}
+        self._telemetry.report("wait_began", {}, about)
+        began = perf_counter()
+
+        def ended(found: bool) -> None:
+            self._telemetry.report("wait_ended", {"seconds": perf_counter() - began}, {**about, "found": found})
+
+        return ended
 
     def watch(self, owner: int, queue: str, look: Look) -> None:
         """Waits like a browse that never finds anything, but is not listed as a waiting call.
@@ -92,14 +121,20 @@ class WaitingRoom:
         self._wait(owner, queue, WATCHING, look)
 
     def _wait(self, owner: int, queue: str, options: GetOptions, look: Look) -> bool:
-        deadline = self._clock.monotonic() + options.wait
-        waiter = WaitingCall(owner, queue, rank_of(options), deadline, self._host.bell(queue))
+        waiter = self._waiter(owner, queue, options)
         with AtEnd(self._go, waiter) as again, again:
-            with self._lock:
-                self._waiters.append(waiter)
-                self._waiters.sort(key=lambda one: one.rank)  # stable: in order of arrival within a rank
-                self._attend()  # a new waiter looks first
+            self._come(waiter)
             return self._serve(waiter, look)
+
+    def _waiter(self, owner: int, queue: str, options: GetOptions) -> WaitingCall:
+        deadline = self._clock.monotonic() + options.wait
+        return WaitingCall(owner, queue, rank_of(options), deadline, self._host.bell(queue))
+
+    def _come(self, waiter: WaitingCall) -> None:
+        with self._lock:
+            self._waiters.append(waiter)
+            self._waiters.sort(key=lambda one: one.rank)  # stable: in order of arrival within a rank
+            self._attend()  # a new waiter looks first
 
     def _go(self, waiter: WaitingCall) -> None:
         with self._lock:
@@ -116,8 +151,10 @@ class WaitingRoom:
     def _ring(self, but: WaitingCall | None = None) -> None:
         """Wakes all sleepers and watchers, to check whether an event concerns them."""
         for one in self._waiters:
-            if one is not but:
+            if one is not but and one.deferred is None:
                 one.bell.ring()
+        if self._common is not None:
+            self._common.ring()
         for bell in self._watchers:
             bell.ring()
 
@@ -134,17 +171,24 @@ class WaitingRoom:
 
     def _sleep_until_turn(self, waiter: WaitingCall) -> None:
         while waiter.ended is None:
-            with self._lock:
-                left = self._left(waiter)
-                has_reason = waiter.changed or left <= 0
-                if has_reason and self._is_next(waiter):
-                    if waiter.looked:  # all others with a reason have looked too
-                        self._begin_round(waiter.queue)
-                    waiter.changed, waiter.looking, waiter.looked = False, True, True
-                    return
-            # If it has a reason, it waits only for its turn: the end of every look wakes it.
-            waiter.bell.wait(self._clock.nap(math.inf if has_reason else left))
+            left = self._take_turn(waiter)
+            if left is None:
+                return
+            waiter.bell.wait(self._clock.nap(left))
         raise waiter.ended
+
+    def _take_turn(self, waiter: WaitingCall) -> float | None:
+        """Returns None if the waiter must look now, or else the seconds for which it may sleep unless it is woken."""
+        with self._lock:
+            left = self._left(waiter)
+            has_reason = waiter.changed or left <= 0
+            if has_reason and self._is_next(waiter):
+                if waiter.looked:  # all others with a reason have looked too
+                    self._begin_round(waiter.queue)
+                waiter.changed, waiter.looking, waiter.looked = False, True, True
+                return None
+        # If it has a reason, it waits only for its turn: the end of every look wakes it.
+        return math.inf if has_reason else left
 
     def _left(self, waiter: WaitingCall) -> float:
         """Returns the seconds until it looks again even if nothing has changed."""
@@ -177,6 +221,99 @@ class WaitingRoom:
     def _begin_round(self, queue: str) -> None:
         for waiter in self._on(queue):
             waiter.looked = False
+
+    # --- calls without a thread
+
+    def wait_apart(
+        self,
+        owner: int,
+        queue: str,
+        options: GetOptions,
+        look: Look,
+        done: Callable[[BaseException | None], object],
+        *,
+        is_told: bool = True,
+    ) -> None:
+        """As `wait`, but returns after the first look at most, and calls `done` at the end of the wait, perhaps at once.
+
+        Args:
+            look: called in this thread, and later in a thread of the room, which must not be held up.
+            done: called once, with the error that `wait` would raise, or None.
+            is_told: whether observers are told of the wait. False: as `watch`.
+        """
+        told, found = (self._told(queue, options) if is_told else lambda _: None), False
+        waiter = self._waiter(owner, queue, options)
+
+        def looks() -> tuple[bool, float | None]:
+            nonlocal found
+            found, again_at = look()
+            return found, again_at
+
+        def ended(error: BaseException | None) -> None:
+            self._go(waiter)
+            told(found)
+            done(error)
+
+        waiter.deferred = Deferred(looks, ended)
+        self._come(waiter)
+        if self._advance(waiter):
+            return
+        with self._lock:
+            is_first = self._common is None
+            if self._common is None:
+                self._common = self._host.bell(None)
+            self._common.ring()
+        if is_first:
+            threading.Thread(target=self._look_for_others, name="inorder waits", daemon=True).start()
+
+    def _advance(self, waiter: WaitingCall) -> bool:
+        """Lets a call without a thread look, if it is its turn. Returns whether its wait is over."""
+        call = waiter.deferred
+        assert call is not None
+        if not call.at_it.acquire(blocking=False):
+            return False
+        error = waiter.ended
+        while error is None:
+            if self._take_turn(waiter) is not None:
+                call.at_it.release()
+                return False
+            now = self._clock.monotonic()
+            try:
+                found, again_at = self._look(waiter, call.look)
+            except BaseException as failure:  # noqa: BLE001 - the caller of the wait gets it
+                error = failure
+                break
+            if found or waiter.deadline <= now:
+                break
+            waiter.again_at = math.inf if again_at is None else again_at
+            error = waiter.ended
+        call.done(error)
+        return True
+
+    def _look_for_others(self) -> None:
+        """Looks for all calls that wait without a thread, and ends some time after the last of them."""
+        bell, lingers = self._common, False
+        assert bell is not None
+        while True:
+            with self._lock:
+                calls = [one for one in self._waiters if one.deferred is not None]
+                if not calls and lingers:
+                    self._common = None
+                    return
+                lingers, left, ready = not calls, math.inf if calls else LINGER_SECONDS, []
+                for one in calls:
+                    due = self._left(one)
+                    if one.changed or one.ended is not None or due <= 0:
+                        ready.append(one)
+                    else:
+                        left = min(left, due)
+            if any([self._advance(one) for one in ready]):
+                continue  # it may be the turn of another
+            try:
+                bell.wait(self._clock.nap(left))
+            except BaseException as error:  # noqa: BLE001 - such as the end of the store; the callers get it
+                for one in calls:
+                    one.ended = one.ended or error
 
     # --- events that wake
 

@@ -280,10 +280,10 @@ class MemoryBackend(MemoryBulk):
             numbers_ = [where["number"]] if where["number"] in self._messages else []
         elif "uid" in where:
             numbers_ = self.index.numbers("uid", queue, where["uid"])
-        elif "over" in where:
-            numbers_ = self.index.numbers("expiring", queue)
-        elif "reporting_from" in where:
-            numbers_ = self.index.numbers("reporting", queue)
+        elif "uids" in where:
+            numbers_ = [number for uid in where["uids"] for number in self.index.numbers("uid", queue, uid)]
+        elif "over" in where or "reporting_from" in where:
+            numbers_ = self.index.numbers("expiring" if "over" in where else "reporting", queue)
         elif group_id is not None:
             numbers_ = self.index.numbers("group_id", queue, group_id)
         else:
@@ -581,6 +581,7 @@ _LOOKED_FOR: dict[str, Callable[[QueuedMessage, Any], bool]] = {
     "number": lambda row, wanted: row.number == wanted,
     "queue": lambda row, wanted: row.queue == wanted,
     "uid": lambda row, wanted: row.message.uid == wanted,
+    "uids": lambda row, wanted: row.message.uid in wanted,
     "unit": lambda row, wanted: row.unit == wanted,
     "state": lambda row, wanted: row.state is wanted,
     "first": lambda row, wanted: row.message.sequence_number >= wanted,

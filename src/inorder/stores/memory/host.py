@@ -50,7 +50,7 @@ class MemoryHost:
     def looked(self, queue: int, name: str) -> None:
         """Nothing to do, as in `attend`."""
 
-    def bell(self, queue: str) -> Bell:
+    def bell(self, queue: str | None) -> Bell:
         return Bell()
 
     def sync(self, ticket: int) -> None:

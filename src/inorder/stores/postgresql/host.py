@@ -106,7 +106,7 @@ class PostgresHost:
     def looked(self, queue: int, name: str) -> None:
         """Nothing to do: `bell` has recorded the wait before the look."""
 
-    def bell(self, queue: str) -> Bell:
+    def bell(self, queue: str | None) -> Bell:
         assert self.watch is not None
         return PostgresBell(self.watch, queue)
 

@@ -148,15 +148,18 @@ class PostgresBell(Bell):
     """Wakes a thread that waits for a queue: when it is rung, or now and then to look anyway.
 
     Attributes:
+        queue: None: the thread waits for many calls, whose own bells listen.
         seen: the state of the queue before the last look; None: it did not exist.
     """
 
     seen: Seen | None
 
-    def __init__(self, watch: PostgresWatch, queue: str) -> None:
+    def __init__(self, watch: PostgresWatch, queue: str | None) -> None:
         super().__init__()
-        self._watch, self.queue = watch, queue
-        watch.listen(self)
+        self._watch = watch
+        if queue is not None:
+            self.queue = queue
+            watch.listen(self)
 
     def wait(self, seconds: float | None) -> None:
         """As `Bell.wait`. Raises: the errors of `PostgresWatch.look`; ConnectionClosed."""

@@ -1,1 +1,6 @@
-"""A store elsewhere, which `inorder serve` on another machine has open. Only `stores/open.py` loads its client."""
+"""A store of another machine, behind `inorder serve`: the client's side of spec/remote.md."""
+
+from .address import RemoteAddress
+from .store import RemoteStore
+
+__all__ = ["RemoteAddress", "RemoteStore"]

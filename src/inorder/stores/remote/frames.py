@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 from .wire import WireError
 
 HEADER: Final = struct.Struct(">BBHI")  # kind, flags, 0, number of the request
-MORE: Final = 1  # the flag: further pieces of this payload follow
 PIECE_MAX: Final = 2**20  # bytes of payload in one frame
 
 
@@ -22,6 +21,17 @@ class FrameKind(enum.IntEnum):
     ANSWER = 3
     ERROR = 4
     END_WAITS = 5
+    BYE = 6
+    EVENT = 7
+    REOPEN = 8
+    WATCH = 9
+
+
+class Flag(enum.IntFlag):
+    """The flags of a frame."""
+
+    MORE = 1
+    HAS_UNIT = 2
 
 
 KINDS: Final = {int(kind): kind for kind in FrameKind}
@@ -35,14 +45,14 @@ class WireFrame(NamedTuple):
     payload: bytes
 
 
-def pieces(kind: FrameKind, number: int, payload: bytes) -> Iterator[bytes]:
+def pieces(kind: FrameKind, number: int, payload: bytes, flags: int = 0) -> Iterator[bytes]:
     """Cuts a payload into frames, each with at most `PIECE_MAX` bytes of it; an empty payload is one frame."""
     if len(payload) <= PIECE_MAX:
-        yield HEADER.pack(kind, 0, 0, number) + payload
+        yield HEADER.pack(kind, flags, 0, number) + payload
         return
     view, last = memoryview(payload), (len(payload) - 1) // PIECE_MAX * PIECE_MAX
     for start in range(0, len(payload), PIECE_MAX):
-        header = HEADER.pack(kind, MORE if start < last else 0, 0, number)
+        header = HEADER.pack(kind, flags | Flag.MORE if start < last else flags, 0, number)
         yield header + view[start : start + PIECE_MAX]
 
 
@@ -68,7 +78,7 @@ class FrameAssembler:
             raise WireError(f"a frame must have at least {HEADER.size} bytes, not {len(frame)}")
         code, flags, zero, number = HEADER.unpack_from(frame)
         kind, size = KINDS.get(code), len(frame) - HEADER.size
-        if kind is None or flags & ~MORE or zero:
+        if kind is None or flags & ~Flag.MORE or zero:
             raise WireError(f"the header of a frame must be of a known kind, not {frame[: HEADER.size].hex()}")
         if size > PIECE_MAX:
             raise WireError(f"a frame must have at most {PIECE_MAX:,} bytes of payload, not {size:,}")

@@ -39,23 +39,12 @@ from ...model.properties import NO_PROPERTIES, Properties, decoded
 from ...rules.grouping import GroupState
 from ...rules.leases import LOCK_SECONDS_MAX, SECONDS_MAX
 from ...rules.puts import Program
+from ...rules.store_verbs import FILLED_IN, VERBS
 from ..seam.bulk_page import BulkPage
-from ..seam.bulk_protocol import BulkStore
 from ..seam.protocol import Store
 from ..seam.records import BULK_COLUMNS, StageRequest
 
 T = TypeVar("T")
-
-STAYS: Final = frozenset("connect disconnect try_log_in forgive_log_in begin_act end_act acts".split())
-"""The verbs that do not travel: the connection itself is two of them, the others are the server's own."""
-VERBS: Final = frozenset(
-    name
-    for protocol in (Store, BulkStore)
-    for name, member in vars(protocol).items()
-    if isinstance(member, types.FunctionType) and not name.startswith("_") and name not in STAYS
-)
-NEVER_TRAVELS: Final = frozenset({"self", "owner"})
-
 
 class WireError(StoreError):
     """The other side of a connection to a store has sent something that it may not send."""
@@ -380,7 +369,8 @@ def _shape(verb: str) -> CallShape:
     if verb not in VERBS:
         raise WireError(f"there is no verb {written(verb)}")
     parameters = inspect.signature(getattr(Store, verb)).parameters.values()
-    travel = [one for one in parameters if one.name not in NEVER_TRAVELS]
+    stays = ("self", *FILLED_IN.get(verb, ()))
+    travel = [one for one in parameters if one.name not in stays]
     defaults = {one.name: one.default for one in travel if one.default is not one.empty}
     return CallShape(tuple(one.name for one in travel), defaults)
 

@@ -284,12 +284,13 @@ class Backend(Protocol):
     def rows(self, most: int | None = None, /, **where: Any) -> Sequence[QueuedMessage]:
         """Returns messages by one of these keys, at most `most`, in order of place unless stated otherwise.
 
-        `queue`, `number`. `queue`, `uid`. `unit`: held by it, in order of arrival. `queue`, `group_id`: members of the
-        group that have a place. `queue`, `everything_of`: all members. `queue`, `group_id`, `unit`, `first`, `state`:
-        members that the unit has put or got, from this sequence number on, in group order. `queue`, `member`: with
-        these `rules.grouping.Numbers`. `lock`. `queue`, `lock_confirm`. `locked_handle`. `queue` and True in
-        `forgotten` (and unlocked), `volatile` (not persistent), or `co_op_marked`. `queue`, `over`: expired by then,
-        longest first. Messages that ask for reports: `queue`, `reporting_from`, with this number or a higher one;
+        `queue`, `number`. `queue`, `uid`. `queue`, `uids`: with one of these consecutive unique ids, which are
+        nobody's own number. `unit`: held by it, in order of arrival. `queue`, `group_id`: members of the group that
+        have a place. `queue`, `everything_of`: all members. `queue`, `group_id`, `unit`,
+        `first`, `state`: members that the unit has put or got, from this sequence number on, in group order. `queue`,
+        `member`: with these `rules.grouping.Numbers`. `lock`. `queue`, `lock_confirm`. `locked_handle`. `queue` and
+        True in `forgotten` (and unlocked), `volatile` (not persistent), or `co_op_marked`. `queue`, `over`: expired by
+        then, longest first. Messages that ask for reports: `queue`, `reporting_from`, with this number or a higher one;
         `unit`, `reporting_on`, held by the unit on that queue, in order of arrival.
         """
 
@@ -538,9 +539,12 @@ class Host(Protocol):
     def looked(self, queue: int, name: str) -> None:
         """Inside an operation: a call has looked at a queue in its present state, and will wait until it changes."""
 
-    def bell(self, queue: str) -> Bell:
+    def bell(self, queue: str | None) -> Bell:
         """Returns a bell for a call to wait with, before it looks at this queue. Changes that other processes make
         after the look end the wait too, and are reported then.
+
+        Args:
+            queue: None: for a thread that waits for many calls, each of which has a bell of its own.
         """
 
     def sync(self, ticket: int) -> None:

@@ -43,7 +43,7 @@ from .records import (
     PutRequest,
     Rest,
 )
-from .tables import ObjectRow
+from .tables import ObjectRow, UnitKind
 from .telemetry import Telemetry
 from .views import ConnectionView, Dropped, LockView, LookRequest, MessageView, OrderView, QueueView, Unit, Wait
 
@@ -67,6 +67,17 @@ class Store(BulkStore, Protocol):
 
         If a connection's process dies, the process that notices does the same. Harmless if the connection has already
         ended.
+        """
+
+    def reserve_numbers(self, owner: int, count: int) -> UniqueId:
+        """Reserves consecutive unique ids for the connection's puts, and returns the first (`PutRequest.uid_number`).
+
+        The rest of an earlier block is no longer reserved. No other message ever gets one of these ids.
+
+        Args:
+            count: 1 to 10,000.
+
+        Raises: ArgumentError.
         """
 
     def open(
@@ -177,6 +188,9 @@ class Store(BulkStore, Protocol):
         If the request's key has already been used (`rules.duplicates`), nothing is put, and the results say so once the
         earlier messages are on disk. The key is stored with the messages and is committed or backed out with their
         unit. Raises: DuplicatePending 9051.
+
+        With `uid_number`, raises: ArgumentError, if not all the ids are reserved for the connection and unused;
+        DuplicateMessage 9005, if one is on the queue already, put with `PutOptions.uid`.
         """
 
     def end_group(self, handle: int, state: GroupState) -> GroupState:
@@ -299,8 +313,11 @@ class Store(BulkStore, Protocol):
         Raises: UnitExists; UnitNotFound, if the connection has no unit of work.
         """
 
-    def settle_prepared(self, name: str, outcome: Outcome) -> None:
-        """Commits or backs out a prepared unit, from any connection. Raises: UnitNotFound."""
+    def settle_prepared(self, name: str, outcome: Outcome, user: str | None = None) -> None:
+        """Commits or backs out a prepared unit, from any connection.
+
+        Raises: UnitNotFound, if there is none of this name, or it belongs to another user than `user`.
+        """
 
     def units(self) -> list[Unit]:
         """Returns all unsettled units, oldest first."""
@@ -316,7 +333,7 @@ class Store(BulkStore, Protocol):
         Args:
             most: how many leases the user may have, including this one; None: any number.
 
-        Raises: UnitNotAvailable, if the user would have more.
+        Raises: UnitExists, if there is a lease of this name; UnitNotAvailable, if the user would have more.
         """
 
     def lease(self, name: str, user: str | None) -> Leased:
@@ -336,30 +353,8 @@ class Store(BulkStore, Protocol):
     def leave_lease(self, owner: int) -> None:
         """Detaches the connection from its lease, which continues. Harmless if the connection is in none."""
 
-    def end_lease(self, name: str) -> None:
-        """Backs out the lease of this name. Raises: LeaseOver."""
-
-    # --- users of a server
-
-    def try_log_in(self, keys: Sequence[str]) -> float:
-        """Counts a log-in attempt in each of these buckets (`rules.log_ins`). Returns 0, or for how many seconds
-        log-ins are refused.
-        """
-
-    def forgive_log_in(self, keys: Sequence[str]) -> None:
-        """Takes back the count of an attempt that has succeeded."""
-
-    def begin_act(self, user: str, address: str, act: str, queue: str) -> int:
-        """Records an action before it is done, and returns its number. On disk when the call returns.
-
-        The oldest entries beyond `acts_kept` are deleted.
-        """
-
-    def end_act(self, number: int, outcome: Literal["done", "failed"], messages: int | None, error: str) -> None:
-        """Records the outcome of an action. On disk when the call returns."""
-
-    def acts(self, before: Act | None, most: int) -> list[Act]:
-        """Returns up to `most` entries of the operator log, newest first; with `before` only older ones."""
+    def end_lease(self, name: str, user: str | None = None) -> None:
+        """Backs out the lease of this name. Raises: as `lease`."""
 
     # --- marks (`authority`)
 
@@ -499,12 +494,26 @@ class LocalStore(Store, Protocol):
     telemetry: Telemetry
     shared: object | None
     """What all connections of this process to the store share. They set it; None until the first one does."""
+    again: Callable[[], LocalStore] | None
+    """Opens another store object on the same store, if each connection needs its own; None: connections share one."""
 
     def get_if(self, request: GetRequest, accepts: Callable[[Got], object]) -> GetOutcome:
         """Gets as `get`; if `accepts` raises, nothing has happened.
 
         `accepts` is called with each message before the get happens, and again if the get has to be retried. Nobody
         else can write meanwhile.
+        """
+
+    def identifier(self) -> str:
+        """Returns the id of the store, which no other store has but a copy of it."""
+
+    def wait_apart(self, request: GetRequest, done: Callable[[GetOutcome | BaseException], object]) -> None:
+        """As `wait`, but returns soon; the wait costs no thread. For a server.
+
+        `done` is called once, with the answer of `wait` or the error that it would raise: perhaps at once, in this
+        thread, or later in a thread that serves all waits and must not be held up.
+
+        Raises: CallInProgress; ConnectionBroken, the connection of the handle was lost. `done` is not called then.
         """
 
     def watch(self, handle: int, changed: Callable[[], object]) -> None:
@@ -517,6 +526,11 @@ class LocalStore(Store, Protocol):
         Raises: WaitEnded, by `end_waits`; ConnectionBroken 2009, if the connection ends; QueueDeleted 2052.
         """
 
+    def watch_apart(
+        self, handle: int, changed: Callable[[], object], done: Callable[[BaseException], object]
+    ) -> None:
+        """As `watch`, but returns soon, as `wait_apart`; `done` is called with the error that ends the watch."""
+
     def set_user(self, owner: int, user: str | None) -> str | None:
         """Sets the user on whose authority a connection puts, as far as reports are concerned. Returns the previous
         one.
@@ -527,6 +541,39 @@ class LocalStore(Store, Protocol):
             user: None: the user of the program.
 
         Raises: ConnectionBroken 2009.
+        """
+
+    # --- users of a server
+
+    def try_log_in(self, keys: Sequence[str]) -> float:
+        """Counts a log-in attempt in each of these buckets (`rules.log_ins`). Returns 0, or for how many seconds
+        log-ins are refused.
+        """
+
+    def forgive_log_in(self, keys: Sequence[str]) -> None:
+        """Takes back the count of an attempt that has succeeded."""
+
+    def begin_act(self, user: str, address: str, act: str, queue: str) -> int:
+        """Records an action before it is done, and returns its number. On disk when the call returns.
+
+        The oldest entries beyond `acts_kept` are deleted.
+        """
+
+    def end_act(self, number: int, outcome: Literal["done", "failed"], messages: int | None, error: str) -> None:
+        """Records the outcome of an action. On disk when the call returns."""
+
+    def acts(self, before: Act | None, most: int) -> list[Act]:
+        """Returns up to `most` entries of the operator log, newest first; with `before` only older ones."""
+
+    # --- the medium
+
+
+    def users_of(self, kind: UnitKind, name: str, handle: int | None = None) -> frozenset[str]:
+        """Returns the users who began the unsettled units of this kind and name.
+
+        Args:
+            handle: of the queue to which a confirm id or lock id belongs. Those who locked messages under the confirm
+                id are among the users.
         """
 
     def refuse_lost(self) -> None:

@@ -38,13 +38,20 @@ class Opened(NamedTuple):
 
 
 class PutRequest(NamedTuple):
-    """Messages to put through one handle, in this order, all or none. Bytes stand for a message with only a body."""
+    """Messages to put through one handle, in this order, all or none. Bytes stand for a message with only a body.
+
+    Args:
+        uid_number: the number of the first message's unique id, reserved with `reserve_numbers`. The next message has
+            the next number. A message that is split counts once: its first segment has the id. 0: the store assigns all
+            ids.
+    """
 
     handle: int
     messages: Sequence[Message | bytes]
     options: PutOptions
     state: GroupState
     in_unit: bool
+    uid_number: int = 0
 
 
 class PutOutcome(NamedTuple):

@@ -177,6 +177,11 @@ UNION ALL
 SELECT {narrow} FROM message m INDEXED BY message_uid
 WHERE m.queue = :queue AND m.uid_number = :number AND m.uid_origin = :origin LIMIT :most;
 
+-- name: rows by queue, uids
+-- Only those that a put gave: a number that is reserved for one is no message's own.
+SELECT {narrow} FROM message m INDEXED BY message_uid
+WHERE m.queue = :queue AND m.uid_number BETWEEN :first AND :last AND m.uid_origin = :origin LIMIT :most;
+
 -- name: rows by unit
 -- The messages of a unit in order of arrival.
 SELECT {narrow} FROM message m INDEXED BY message_unit

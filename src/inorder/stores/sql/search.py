@@ -126,6 +126,9 @@ class SqlSearch(SqlRecords):
             uid: UniqueId = values.pop("uid")
             number = uid.number if 0 < uid.number < 2**63 else 0
             values |= {"own": number if uid.origin == self.codec.origin else 0, "number": number, "origin": uid.origin}
+        elif "uids" in where:
+            uids: Sequence[UniqueId] = values.pop("uids")
+            values |= {"origin": uids[0].origin, "first": uids[0].number, "last": uids[-1].number}
         elif "member" in where:
             values["group"], values["sequence"], values["start"] = values.pop("member")
         elif "lock_confirm" in where:

@@ -132,12 +132,15 @@ class SharedBell:
         """Whether the next change of this queue rings."""
         return bool(self._words[self._waited] & _bit_of(queue))
 
-    def sleep(self, rings: int, queue: int | None, seconds: float) -> None:
-        """Returns after a ring for the queue or this process, after this many seconds, or sooner.
+    def sleep(self, rings: int, queues: Iterable[int], seconds: float) -> None:
+        """Returns after a ring for one of the queues or this process, after this many seconds, or sooner.
 
         Returns at once if the bell has rung since `rings` was read. Harmless after the memory was unmapped.
         """
-        sleep(self._address, rings, own_bit() | (0 if queue is None else _bit_of(queue)), seconds)
+        bits = own_bit()
+        for queue in queues:
+            bits |= _bit_of(queue)
+        sleep(self._address, rings, bits, seconds)
 
 
 def _bit_of(queue: int) -> int:

@@ -81,7 +81,7 @@ class SqliteHost:
         assert self.watch is not None
         self.watch.looked(queue, name)
 
-    def bell(self, queue: str) -> Bell:
+    def bell(self, queue: str | None) -> Bell:
         assert self.watch is not None
         return SqliteBell(self.watch, queue)
 

@@ -53,6 +53,12 @@ class WaitedQueues:
                 self.numbers.clear()  # first: if an exception comes in between, `queues` still has them all
                 self.queues.clear()
 
+    def named(self, name: str | None) -> dict[str, int]:
+        """Returns the queue of this name, if calls wait on it, with its number; None: all on which calls wait."""
+        if name is None:
+            return dict(self.numbers)
+        return {name: self.numbers[name]} if name in self.numbers else {}
+
     def own(self, queue: int, seen: int) -> None:
         """Records a change by this process, whose waiting calls already know it."""
         with self.lock:
@@ -93,8 +99,8 @@ class SqliteWatch:
             if not self.ended:
                 self._database.bell.ring(bell.own_bit())
 
-    def sleep(self, name: str, seconds: float, is_rung: Callable[[], bool]) -> None:
-        """Returns when the queue may have changed, the bell was rung, or it is time for `look`.
+    def sleep(self, name: str | None, seconds: float, is_rung: Callable[[], bool]) -> None:
+        """Returns when the queue (None: one that is waited for) may have changed, the bell was rung, or it is time for `look`.
 
         Args:
             is_rung: whether the caller was rung for; called once the next ring is sure to be heard.
@@ -104,12 +110,12 @@ class SqliteWatch:
                 return
             shared = self._database.bell
             rings = shared.rings
-            queue = self._seen.numbers.get(name)
-            if is_rung() or (queue is not None and self._has_news(queue)):
+            queues = self._seen.named(name).values()
+            if is_rung() or any(map(self._has_news, queues)):
                 return
-        shared.sleep(rings, queue, min(seconds, self._next_dead_check - time.monotonic()))
+        shared.sleep(rings, queues, min(seconds, self._next_dead_check - time.monotonic()))
 
-    def look(self, name: str) -> None:
+    def look(self, name: str | None) -> None:
         """Reports changes that others made since the waiting calls looked last, and whether the next one could go
         unheard.
 
@@ -118,12 +124,11 @@ class SqliteWatch:
         store = self._store()
         assert store is not None, "a call waits on a store that is gone"
         with store.lock, self._seen.lock:  # after the running operation, which reports its own changes
-            queue = None if self.ended else self._seen.numbers.get(name)
-            has_news = queue is not None and self._has_news(queue)
-            if queue is not None and has_news:
-                store.changes.add([Change(name)])
-                self._seen.queues[queue] = None
-        if has_news:  # an operation of this process delivers its own changes before its call returns
+            found = {} if self.ended else self._seen.named(name)
+            news = {one: number for one, number in found.items() if self._has_news(number)}
+            store.changes.add(map(Change, news))
+            self._seen.queues.update(dict.fromkeys(news.values()))
+        if news:  # an operation of this process delivers its own changes before its call returns
             store.changes.hand_out()
         if time.monotonic() >= self._next_dead_check:
             self._next_dead_check = time.monotonic() + DEAD_CHECK_SECONDS
@@ -135,9 +140,13 @@ class SqliteWatch:
 
 
 class SqliteBell(Bell):
-    """Wakes a thread that waits for a queue: when it is rung, or when another process has changed the queue."""
+    """Wakes a thread that waits for a queue: when it is rung, or when another process has changed the queue.
 
-    def __init__(self, watch: SqliteWatch, queue: str) -> None:
+    Args:
+        queue: None: any queue on which calls of this process wait.
+    """
+
+    def __init__(self, watch: SqliteWatch, queue: str | None) -> None:
         super().__init__()
         self._watch, self._queue = watch, queue
         self._is_rung = self._sleeps = False

@@ -1,0 +1,5 @@
+"""The store of a server for programs on other machines: the server's side of spec/remote.md."""
+
+from .endpoint import StoreEndpoint
+
+__all__ = ["StoreEndpoint"]

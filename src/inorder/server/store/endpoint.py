@@ -1,0 +1,184 @@
+"""The WebSocket `/inorder/v1/store`: who may connect, and the frames of one connection."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from ...errors import InorderError
+from ...stores.remote.frames import FrameAssembler, FrameKind
+from ...stores.remote.link import PATH
+from ...stores.remote.wire import WireError, encode_error
+from ..authentication import of_token_or_certificate
+from ..calls import Context
+from ..identity import Identity
+from ..logs import LOGGER, log_request
+from ..problems import Problem, problem
+from .connection import StoreConnection
+from .places import Places
+
+log = logging.getLogger(LOGGER)
+CALLS_IN_PIECES_MAX: Final = 4
+WRONG, GOING = 1002, 1001  # codes of closes: the client's fault, the server's wish
+
+
+class StoreEndpoint:
+    """Answers WebSockets for stores.
+
+    Args:
+        context: the state of the worker.
+    """
+
+    def __init__(self, context: Callable[[], Context]) -> None:
+        self._context = context
+        self._places: Places | None = None
+        self._users: dict[str, int] = {}
+
+    def _ready(self) -> Places:
+        if self._places is None:
+            self._places = Places(self._context().settings.store)
+        return self._places
+
+    async def close(self) -> None:
+        """Ends the store objects, after the connections."""
+        if self._places is not None:
+            await asyncio.to_thread(self._places.close)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()  # the request to connect
+        context, began = self._context(), time.monotonic()
+        request = Request({**scope, "type": "http", "method": "GET"})
+        try:
+            identity = await of_token_or_certificate(context, request)
+            with self._one_more(identity.name, context):
+                log_request(log, "WEBSOCKET", scope["path"], 101, 0.0, identity.name, _address(scope))
+                await send({"type": "websocket.accept"})
+                await self._connection(context, identity, _address(scope) or "", receive, send)
+                log_request(
+                    log, "WEBSOCKET", scope["path"], 200, time.monotonic() - began, identity.name, _address(scope)
+                )
+        except Problem as found:
+            log_request(log, "WEBSOCKET", scope["path"], found.code, 0.0, None, _address(scope))
+            await refuse(found.response(), send)
+
+    @contextlib.contextmanager
+    def _one_more(self, user: str, context: Context) -> Any:
+        """Counts the connections of a user. Raises: Problem 503, if there are too many."""
+        most = context.settings.limits.user_connections
+        if self._users.get(user, 0) >= most:
+            raise problem("INWB0008E", "connections of a user", f"{most:,}", Retry_After="1")
+        self._users[user] = self._users.get(user, 0) + 1
+        try:
+            yield
+        finally:
+            self._users[user] -= 1
+            if not self._users[user]:
+                del self._users[user]
+
+    async def _connection(
+        self, context: Context, identity: Identity, address: str, receive: Receive, send: Send
+    ) -> None:
+        loop, places = asyncio.get_running_loop(), self._ready()
+        run = partial(loop.run_in_executor, places.threads)
+
+        async def out(frame: bytes) -> None:
+            await send({"type": "websocket.send", "bytes": frame})
+
+        async def close(code: int, reason: str = "") -> None:
+            with contextlib.suppress(Exception):  # the client has gone
+                await send({"type": "websocket.close", "code": code, "reason": reason})
+
+        services = await run(places.take)
+        one = StoreConnection(services, identity, address, out, run, context.settings.limits.leases)
+        frames = Frames(receive, context)
+        calls: asyncio.Task[None] | None = None
+        try:
+            first = await asyncio.wait_for(frames.next(), context.settings.limits.head_seconds)
+            if first is None:
+                return
+            if first.kind is not FrameKind.HELLO:
+                raise WireError("a connection must begin with a hello")
+            await one.begin(first.payload)
+
+            def may(now: Identity) -> bool:
+                one.identity = now
+                return True
+
+            with context.connected_clients.watched(identity, may) as over:
+                calls = asyncio.create_task(one.serve())
+                reading = asyncio.create_task(self._read(frames, one))
+                ends = asyncio.create_task(over.wait())
+                try:
+                    await asyncio.wait((calls, reading, ends), return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    for task in (calls, reading, ends):
+                        task.cancel()
+                for task in (calls, reading):
+                    if task.done() and not task.cancelled() and (error := task.exception()):
+                        raise error
+                if over.is_set():
+                    await close(WRONG, "the user or its credential is no longer valid")
+        except asyncio.TimeoutError:
+            await close(WRONG, "no hello came in time")
+        except InorderError as error:
+            with contextlib.suppress(Exception):  # the client has gone
+                await one.send(FrameKind.ERROR, 0, encode_error(error))
+            await close(WRONG, str(error)[:100])
+        finally:
+            frames.close()
+            await asyncio.shield(run(one.end))
+
+    async def _read(self, frames: Frames, one: StoreConnection) -> None:
+        while (frame := await frames.next()) is not None:
+            await one.take(frame)
+
+
+class Frames:
+    """The frames of a connection, with their pieces joined, within the worker's limit of bytes in transit."""
+
+    def __init__(self, receive: Receive, context: Context) -> None:
+        self._receive, self._bodies = receive, context.bodies
+        self._assembler = FrameAssembler(context.settings.limits.body + context.settings.limits.json, CALLS_IN_PIECES_MAX)
+        self._held = contextlib.ExitStack()
+
+    async def next(self) -> Any:
+        """Returns the next whole frame; None: the connection has ended. Raises: WireError."""
+        while True:
+            event = await self._receive()
+            if event["type"] != "websocket.receive":
+                return None
+            data = event.get("bytes")
+            if data is None:
+                raise WireError("frames must be binary")
+            frame = self._assembler.add(data)
+            if frame is not None:
+                return frame
+
+    def close(self) -> None:
+        """Forgets what has arrived in part."""
+        self._held.close()
+
+
+async def refuse(response: Response, send: Send) -> None:
+    """Answers the request to connect with an HTTP response."""
+    await send(
+        {"type": "websocket.http.response.start", "status": response.status_code, "headers": response.raw_headers}
+    )
+    await send({"type": "websocket.http.response.body", "body": bytes(response.body)})
+
+
+def _address(scope: Scope) -> str | None:
+    client = scope.get("client")
+    return client[0] if client else None
+
+
+__all__ = ["PATH", "StoreEndpoint", "refuse"]

@@ -1,0 +1,354 @@
+"""`RemoteStore`: the verbs of a store, made by a server elsewhere (W-2 to W-4).
+
+One object is one connection to the server, and one connection of the queue manager there: its handles and its unit of
+work end with it. A lost connection is made again by the next call that begins nothing old. The handles are then opened
+again under their numbers; their locks, marks and entered groups are gone. A lost unit of work is backed out, and the
+connection says so at each call until the program has backed out, too.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from ... import __version__
+from ...errors import CallerError, ConnectionBroken, InorderError, OutcomeUnknown, Reason, StoreError
+from ...model.message import Message
+from ...model.options import OpenOptions
+from ...rules.puts import Program
+from ...rules.store_verbs import FILLED_IN, VERBS, lost_of
+from ...support.clock import SystemClock
+from ..seam.changes import Changes
+from ..seam.gathering import Gathering
+from ..seam.protocol import Store
+from ..seam.records import GetRequest, Opened, PutRequest
+from ..seam.telemetry import Telemetry
+from .address import RemoteAddress
+from .frames import FrameKind
+from .link import PROTOCOL, Hello, Link, Lost
+from .wire import decode_answer, decode_error, encode_call
+
+log = logging.getLogger("inorder.stores")
+
+PAUSES: Final = (0.05, 2.0)  # seconds between attempts to connect, the first and the longest
+AGAIN: Final = 3  # attempts to make a call that may be repeated
+
+
+class OpenedElsewhere(NamedTuple):
+    """How to open a handle again."""
+
+    queue: str
+    options: OpenOptions
+    manager: str
+
+
+class RemoteStore:
+    """A store behind a server. `seam.protocol.Store` documents its verbs, which are made at the end of this file.
+
+    Args:
+        address: where, and with which credentials.
+        program: the name that the server records with the connection until `connect` gives it one.
+        reconnects: for how many seconds a call tries to make a lost connection again; 0: a lost connection stays lost.
+
+    Raises: StoreError, the server cannot be reached; LogInRefused 2035; TooManyLogIns.
+    """
+
+    def __init__(self, address: RemoteAddress, program: str = "", *, reconnects: float = 30.0) -> None:
+        self.address, self.path, self.clock = address, str(address), SystemClock()
+        self.changes, self.shared = Changes(), None
+        self.telemetry = Telemetry(self.changes, Gathering(), lambda: {"store": self.path, "manager": self.hello.manager})
+        self._program, self._reconnects = program, reconnects
+        self._handles: dict[int, OpenedElsewhere] = {}
+        self._first_handle = 1
+        self._has_owner = self._lost_unit = self._waits = self._is_closed = False
+        self._link = Link(address, self._own_hello())
+        self.hello = self._link.hello
+        self.page_messages = self.hello.page_messages
+
+    def again(self) -> RemoteStore:
+        """See `LocalStore.again`."""
+        return RemoteStore(self.address, self._program, reconnects=self._reconnects)
+
+    def _own_hello(self) -> Hello:
+        return Hello(PROTOCOL, __version__, [], list(Message.FIELDS), self._program, self._first_handle)
+
+    # --- the connection
+
+    def connect(self, program: Program) -> int:
+        """See `Store.connect`. Raises: CallerError, this object has a connection already: each needs its own."""
+        if self._has_owner:
+            raise CallerError(
+                "a store elsewhere has one connection for each object: connect by its URL",
+                reason=Reason.FUNCTION_NOT_SUPPORTED,
+            )
+        self._has_owner = True
+        if program.name != self._program:
+            self._program = program.name
+            self._link.drop()
+            self._linked()
+        return self._link.hello.connection
+
+    def disconnect(self, owner: int) -> None:
+        """See `Store.disconnect`."""
+        del owner
+        self.close_store()
+
+    def close_store(self) -> None:
+        """Ends the connection. Harmless when repeated."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        try:
+            self._link.ask(FrameKind.BYE)
+        except Lost:  # the server backs out as well when it notices
+            pass
+        finally:
+            self._link.drop()
+
+    def end_waits(self, owner: int) -> bool:
+        """See `Store.end_waits`."""
+        del owner
+        waits = self._waits
+        if waits:
+            try:
+                self._link.say(FrameKind.END_WAITS)
+            except Lost:
+                return False
+        return waits
+
+    def has_unit(self, owner: int) -> bool:
+        """See `Store.has_unit`: the last answer said it."""
+        del owner
+        return self._lost_unit or (self._link.has_unit and not self._link.is_lost)
+
+    # --- calls
+
+    def _call(
+        self, verb: str, arguments: Sequence[Any], keywords: dict[str, Any], on_event: Callable[[], object] | None = None
+    ) -> Any:
+        payload = encode_call(verb, arguments, keywords)
+        for left in reversed(range(AGAIN)):
+            if self._lost_unit:
+                return self._without_unit(verb, arguments)
+            link = self._linked()
+            had_unit = link.has_unit
+            try:
+                kind, answer = link.call(payload, on_event, kind=FrameKind.CALL if on_event is None else FrameKind.WATCH)
+            except Lost as lost:
+                if had_unit:
+                    self._lost_unit = True
+                    return self._with_lost_unit(verb, arguments, lost)
+                if lost_of(verb, named(verb, arguments, keywords)) == "unknown":
+                    raise self._unknown(verb, arguments) from lost
+                if not left or not self._reconnects:
+                    raise self._broken() from lost
+                continue
+            except BaseException:  # from outside, in the middle of the call: the link is dropped
+                self._lost_unit = self._lost_unit or had_unit
+                raise
+            if kind == FrameKind.ERROR:
+                raise decode_error(answer)
+            return decode_answer(verb, answer)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _with_lost_unit(self, verb: str, arguments: Sequence[Any], lost: Lost) -> Any:
+        """The answer to a call of a unit of work during which the connection was lost."""
+        if verb == "prepare" or (verb == "settle" and arguments[0] == "commit"):
+            raise self._unknown(verb, arguments) from lost
+        return self._without_unit(verb, arguments)
+
+    def _without_unit(self, verb: str, arguments: Sequence[Any]) -> Any:
+        """The answer to a call after the loss of a unit of work. Raises: ConnectionBroken, unless it backs out."""
+        if (verb == "settle" and arguments[0] == "back_out") or verb == "leave_lease":
+            self._lost_unit = False
+            return verb == "settle" or None
+        raise self._broken()
+
+    def _broken(self) -> ConnectionBroken:
+        rest = ", and its unit of work was backed out: back out, too, and begin it again" if self._lost_unit else ""
+        return ConnectionBroken(f"the connection to {self.path} was lost{rest}")
+
+    def _unknown(self, verb: str, arguments: Sequence[Any]) -> OutcomeUnknown:
+        ids = ids_of(arguments[0]) if verb == "put" else ()
+        return OutcomeUnknown(
+            f"the connection to {self.path} was lost before the answer to {verb} came, so it may have happened or not: "
+            "look, and repeat it if it has not",
+            **({"ids": ids} if ids else {}),
+        )
+
+    def _linked(self) -> Link:
+        """Returns the link, made again if it was lost. Raises: ConnectionBroken, it cannot be."""
+        if not self._link.is_lost:
+            return self._link
+        if self._is_closed or not self._reconnects:
+            raise self._broken()
+        ends_at = time.monotonic() + self._reconnects
+        for pause in pauses():
+            try:
+                self._link = self._again()
+            except (InorderError, Lost) as error:
+                if not isinstance(error, StoreError | Lost) or time.monotonic() + pause > ends_at:
+                    raise self._broken() from error
+                log.info("%s cannot be reached; the next attempt is in %.2f s: %s", self.path, pause, error)
+                time.sleep(pause)
+            else:
+                break
+        return self._link
+
+    def _again(self) -> Link:
+        link = Link(self.address, self._own_hello())
+        try:
+            if link.hello.store != self.hello.store:
+                raise CallerError(f"{self.path} has another store now", reason=Reason.CONNECTION_BROKEN)
+            for number, one in tuple(self._handles.items()):
+                payload = encode_call("open", (one.queue, one.options), {"manager": one.manager})
+                kind, answer = link.call(payload, kind=FrameKind.REOPEN, number=number)
+                if kind == FrameKind.ERROR:
+                    log.warning("queue %s could not be opened again: %s", one.queue, decode_error(answer))
+                    del self._handles[number]
+        except BaseException:
+            link.drop()
+            raise
+        return link
+
+    def settle(self, owner: int, outcome: str, later: Any = None, *, moves: bool = False) -> bool:
+        """See `Store.settle`."""
+        return self.has_unit(owner) and bool(self._call("settle", (outcome, later), {"moves": moves}))
+
+    # --- handles, which are opened again after a loss
+
+    def open(
+        self, owner: int, queue: str, options: OpenOptions, *, manager: str = "", dynamic_name: str = "*"
+    ) -> Opened:
+        """See `Store.open`."""
+        keywords = {"manager": manager, "dynamic_name": dynamic_name}
+        del owner
+        opened: Opened = self._call("open", (queue, options), keywords)
+        self._handles[opened.handle] = OpenedElsewhere(opened.name, options, manager)
+        self._first_handle = max(self._first_handle, opened.handle + 1)
+        return opened
+
+    def extend(self, handle: int, options: OpenOptions) -> Opened:
+        """See `Store.extend`."""
+        opened: Opened = self._call("extend", (handle, options), {})
+        self._handles[handle] = self._handles[handle]._replace(options=options)
+        return opened
+
+    def close(self, handle: int, *, delete: bool = False, purge: bool = False) -> None:
+        """See `Store.close`."""
+        self._call("close", (handle,), {"delete": delete, "purge": purge})
+        self._handles.pop(handle, None)
+
+    def keep_handles(self, owner: int, handles: Sequence[int]) -> None:
+        """See `Store.keep_handles`."""
+        del owner
+        self._call("keep_handles", (handles,), {})
+        self._handles = {number: one for number, one in self._handles.items() if number in handles}
+
+    # --- waits
+
+    def wait(self, request: GetRequest) -> Any:
+        """See `Store.wait`."""
+        self._waits = True
+        try:
+            return self._call("wait", (request,), {})
+        finally:
+            self._waits = False
+
+    def watch(self, handle: int, changed: Callable[[], object]) -> None:
+        """See `LocalStore.watch`."""
+        self._waits = True
+        try:
+            self._call("check_handle", (handle,), {}, changed)
+        finally:
+            self._waits = False
+
+    # --- what only a store of this process has
+
+    def refuse_lost(self) -> None:
+        """Does nothing: a lost connection is made again."""
+
+    def promises(self) -> Unpromised:
+        """See `LocalStore.promises`: each call returns after its effect is on the server's disk."""
+        return Unpromised()
+
+    def __getattr__(self, name: str) -> Any:
+        raise CallerError(
+            f"{name} is not there for a store elsewhere: make the call on the machine of {self.path}",
+            reason=Reason.FUNCTION_NOT_SUPPORTED,
+        ) if name in ELSEWHERE_NOT else AttributeError(name)
+
+
+ELSEWHERE_NOT: Final = frozenset("backup get_if set_user wait_apart begin_act end_act acts try_log_in forgive_log_in".split())
+
+
+class Unpromised:
+    """`Promises` of a store that puts nothing off."""
+
+    count, is_empty, is_quick = 0, True, True
+
+    def keep(self) -> None:
+        """Does nothing."""
+
+    def take_puts(self) -> Sequence[Any]:
+        """Returns nothing: no put was deferred."""
+        return ()
+
+    def at_once(self, call: Callable[[], object]) -> None:
+        """Calls nothing: the store is elsewhere."""
+
+    def __enter__(self) -> object:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Does nothing."""
+
+
+def pauses() -> Iterator[float]:
+    """Yields the seconds between attempts to connect: growing, and not the same for all clients of a server."""
+    pause, longest = PAUSES
+    while True:
+        yield pause * random.uniform(0.5, 1.0)
+        pause = min(2 * pause, longest)
+
+
+def by_name(verb: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the arguments of a call by their names."""
+    found = inspect.signature(getattr(Store, verb)).bind(None, *arguments, **keywords).arguments
+    return {name: one for name, one in found.items() if name != "self"}
+
+
+def named(verb: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the arguments of a call, without those that do not travel, by their names."""
+    names = [one for one in inspect.signature(getattr(Store, verb)).parameters if one not in FILLED_IN.get(verb, ())]
+    return {**dict(zip(names[1:], arguments, strict=False)), **keywords}
+
+
+def ids_of(request: PutRequest) -> Sequence[Any]:
+    """Returns the unique ids that the messages of a put have if it happened, as far as they are known."""
+    return ()
+
+
+def _made(verb: str) -> Callable[..., Any]:
+    if verb in FILLED_IN:  # without these arguments
+
+        def call(self: RemoteStore, *arguments: Any, **keywords: Any) -> Any:
+            given = by_name(verb, arguments, keywords)
+            return self._call(verb, (), {name: one for name, one in given.items() if name not in FILLED_IN[verb]})
+
+    else:
+
+        def call(self: RemoteStore, *arguments: Any, **keywords: Any) -> Any:
+            return self._call(verb, arguments, keywords)
+
+    call.__name__, call.__qualname__, call.__doc__ = verb, f"RemoteStore.{verb}", f"See `Store.{verb}`."
+    return call
+
+
+for _verb in VERBS:
+    if _verb not in vars(RemoteStore):
+        setattr(RemoteStore, _verb, _made(_verb))

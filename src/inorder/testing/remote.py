@@ -1,0 +1,133 @@
+"""A store that is reached over the network, for tests: a server on the loopback, in a thread of this process.
+
+One server serves all such stores of the process. The token of a connection says which one it is for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import secrets
+import threading
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+from starlette.types import Receive, Scope, Send
+from uvicorn import Config, Server
+
+from ..server.calls import Context
+from ..server.identity import Identity, LaunchToken
+from ..server.sessions import Sessions
+from ..server.settings import Settings
+from ..server.store import StoreEndpoint
+from ..server.store.protocol import StoreProtocol
+from ..server.users import Users
+from ..stores.remote import RemoteStore
+from ..stores.remote.address import parse
+from ..stores.remote.frames import HEADER, PIECE_MAX
+from .stores import RestartableStore
+
+START_SECONDS: Final = 60.0
+
+
+class ServedStore(RemoteStore):
+    """A store behind the server of this process, and what a test does to the store itself.
+
+    Args:
+        inner: the store that the server opens.
+    """
+
+    def __init__(self, inner: RestartableStore, token: str = "") -> None:
+        server = the_server(os.getpid())
+        self.inner, self._token = inner, token or server.add(inner)
+        super().__init__(parse(server.url, {"token": self._token}), "test")
+        self.clock, self.waiting = inner.clock, inner.waiting
+
+    def again(self) -> ServedStore:
+        return ServedStore(self.inner, self._token)
+
+    def restart(self) -> None:
+        self.inner.restart()
+
+    def stop(self) -> None:
+        self.inner.stop()
+
+
+class LoopbackServer:
+    """The server, which begins when it is made and ends with the process."""
+
+    def __init__(self) -> None:
+        self._endpoints: dict[str, StoreEndpoint] = {}
+        self._is_over = False
+        threading._register_atexit(self._end)  # type: ignore[attr-defined]  # before that of the pools of threads
+        config = Config(
+            self._app,
+            host="127.0.0.1",
+            port=0,
+            ws=StoreProtocol,
+            ws_max_size=HEADER.size + PIECE_MAX,
+            ws_ping_interval=None,
+            ws_per_message_deflate=False,
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            proxy_headers=False,
+        )
+        self._server, self._begun = Server(config), threading.Event()
+        threading.Thread(target=self._run, name="inorder test server", daemon=True).start()
+        assert self._begun.wait(START_SECONDS), "the server has begun"
+        port = self._server.servers[0].sockets[0].getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+
+    def _end(self) -> None:
+        self._is_over = True
+
+    def _run(self) -> None:
+        async def served() -> None:
+            self._server.config.load()
+            self._server.lifespan = self._server.config.lifespan_class(self._server.config)
+            await self._server.startup()
+            self._begun.set()
+            await self._server.main_loop()
+
+        asyncio.run(served())
+
+    def add(self, store: RestartableStore, identify: Callable[[str], Identity | None] | None = None) -> str:
+        """Serves one more store. Returns the token of its administrator."""
+        token = secrets.token_hex(16)
+        settings = Settings(store=cast("str", store), key=bytes(32), token=token)
+        held: list[Context] = []
+
+        def context() -> Context:
+            if not held:
+                qm = cast("Any", None)  # only the pages of the console need it
+                held.append(
+                    Context(
+                        settings=settings,
+                        qm=qm,
+                        name="",
+                        authenticator=Users(qm, LaunchToken(token), 1, lambda: 0.0),
+                        sessions=Sessions(settings.key, 1.0, lambda: 0.0),
+                        stopping=asyncio.Event(),
+                    )
+                )
+            return held[0]
+
+        self._endpoints[token] = StoreEndpoint(context)
+        return token
+
+    async def _app(self, scope: Scope, receive: Receive, send: Send) -> None:
+        given = dict(scope["headers"]).get(b"authorization", b"").decode()
+        try:
+            await self._endpoints[given.partition(" ")[2]](scope, receive, send)
+        except RuntimeError:
+            if not self._is_over:  # the interpreter ends the threads first
+                raise
+
+
+@functools.cache
+def the_server(process: int) -> LoopbackServer:
+    """The server of a process: a child made by fork has none of its parent's."""
+    del process
+    return LoopbackServer()

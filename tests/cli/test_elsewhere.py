@@ -1,0 +1,121 @@
+"""The command with a store elsewhere: which credentials it sends where, and `inorder login`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from tests.cli.conftest import Command, Terminal
+from tests.helpers.certificates import Signer
+from tests.stores.remote.conftest import Tried, home, tried
+
+from inorder.cli import main
+from inorder.cli.app import app
+from inorder.cli.running import completions
+from inorder.stores.remote.credentials import Credentials, from_file
+
+__all__ = ["home", "tried"]
+
+SECRET = "nobody-may-see-this"
+URL, SERVER = "https://orders.example:9443", "orders.example:9443"
+
+
+def test_the_command_sends_its_environment_to_its_own_store_alone(
+    run: Command, tried: Tried, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INORDER_TOKEN", SECRET)
+    assert run("queue", "create", "Q").status == 0
+    ended = run("--store", URL, "queue", "list")
+    assert (ended.status, "is not there" in ended.err) == (3, True)
+    assert run("copy", "Q", "Q", "--to-store", URL).status == 3
+    monkeypatch.setenv("INORDER_STORE", URL)
+    assert run("queue", "list").status == 3
+    assert [found.token for _, found in tried] == [SECRET, None, SECRET]
+
+
+def test_files_for_tls_are_options_before_the_command(
+    run: Command, store: Path, tried: Tried, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {name: store.with_name(f"{name}.pem") for name in ("ca", "certificate", "key")}
+    given: list[str] = []
+    for name, path in files.items():
+        path.touch()
+        given += [f"--{name}", path.name]
+    monkeypatch.setenv("INORDER_CA", "before")
+    assert run(*given, "queue", "list", "--store", URL).status == 3
+    assert tried == [(URL, Credentials(None, files["certificate"], files["key"], files["ca"]))]
+    assert [os.environ.get(f"INORDER_{name}") for name in ("CA", "KEY")] == ["before", None]
+    for words in (["queue", "list"], ["serve", str(store)]):
+        ended = run("--ca", "ca.pem", *words)
+        assert (ended.status, "--ca is for a store elsewhere" in ended.err) == (2, True)
+    ended = run("--key", "key.pem", "login", URL)
+    assert (ended.status, "login does not use a store: leave --key out" in ended.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (f"serve {URL}", f"{URL} is a server already"),
+        (f"create {URL}", f"there is a store or another file at {URL} already"),
+        (f"upgrade --store {URL}", f"the store of {URL} is upgraded on the machine that has it"),
+        (f"queue list --store https://me:{SECRET}@host", "store must be a URL like https://host:9443"),
+    ],
+)
+def test_what_cannot_be_done_elsewhere_is_refused(run: Command, command: str, told: str) -> None:
+    ended = run(*command.split())
+    assert (ended.status in (2, 3), told in ended.err, SECRET in ended.err) == (True, True, False), ended
+
+
+def test_login_stores_a_token_from_standard_input(run: Command, home: Path) -> None:
+    path = home / ".config/inorder/credentials"
+    ended = run("login", f"{URL}/", "--json", given=f"{SECRET}\n".encode())
+    assert (ended.status, ended.records) == (0, [{"server": SERVER, "done": "stored", "file": str(path)}])
+    assert path.read_text(encoding="utf-8") == f"[{SERVER}]\ntoken = {SECRET}\n\n"
+    assert path.stat().st_mode & 0o777 == 0o600
+    ended = run("login", URL, "--remove")
+    assert (ended.status, ended.out) == (0, f"removed the credentials for {URL}\n")
+    ended = run("login", URL, "--remove")
+    assert (ended.status, f"no credentials are stored for {URL}" in ended.err) == (2, True)
+
+
+def test_login_asks_at_a_terminal(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def prompt(text: str, **how: Any) -> str:
+        asked.append((text, how))
+        return SECRET
+
+    monkeypatch.setattr(click, "prompt", prompt)
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    assert main(["login", URL]) == 0
+    assert asked == [("Token", {"hide_input": True, "err": True})]
+    assert from_file(SERVER) == Credentials(SECRET)
+
+
+def test_login_stores_the_paths_of_certificates_that_can_be_used(run: Command, store: Path) -> None:
+    signer = Signer(store.parent, "authority")
+    words = ["login", URL, "--ca", "authority.pem", "--certificate", "authority.pem"]
+    ended = run(*words, "--key", "authority.key")
+    assert (ended.status, from_file(SERVER)) == (
+        0,
+        Credentials(None, signer.certificate, signer.key, signer.certificate),
+    )
+    ended = run(*words)
+    assert (ended.status, "must be a certificate and its key in PEM" in ended.err) == (2, True)
+    ended = run(*words, "--remove")
+    assert (ended.status, "Give --remove or --ca, not both" in ended.err) == (2, True)
+    ended = run("login", "http://localhost:9443", "--ca", "authority.pem")
+    assert (ended.status, "--ca must be left out for http://" in ended.err) == (2, True)
+    ended = run("login", "https://other.example", given=b"two words\n")
+    assert (ended.status, "token must be 1 to 4,096 printable ASCII" in ended.err) == (2, True)
+    assert from_file(SERVER).ca == signer.certificate, "what is refused changes nothing"
+
+
+def test_completion_refuses_nothing_aloud(store: Path) -> None:
+    store.with_name("ca.pem").touch()
+    context = app.make_context("inorder", ["--ca", "ca.pem", "--store", str(store), "get"], resilient_parsing=True)
+    assert completions(click.Context(app.commands["get"], parent=context), lambda qm: ["Q"], "") == []

@@ -1,0 +1,57 @@
+"""An authority of tests, and the certificates that it signs."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+
+
+class Signed(NamedTuple):
+    """A certificate with its key."""
+
+    certificate: Path
+    key: Path
+
+
+class Signer:
+    """Somebody who signs certificates, by openssl."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._folder = folder
+        self.certificate, self.key = folder / f"{name}.pem", folder / f"{name}.key"
+        self._run("req", "-x509", *NEW_KEY, "-subj", f"/CN={name}", "-keyout", self.key, "-out", self.certificate)
+
+    def sign(self, name: str, subject: str, *, days: int = 1, use: str = "clientAuth", hosts: str = "") -> Signed:
+        """A certificate, usually of a client; or of a server with these hosts, as DNS:NAME,IP:ADDRESS."""
+        made = Signed(self._folder / f"{name}.pem", self._folder / f"{name}.key")
+        request, more = self._folder / f"{name}.csr", self._folder / f"{name}.ext"
+        more.write_text(f"extendedKeyUsage={use}\n" + (f"subjectAltName={hosts}\n" if hosts else ""))
+        self._run("req", *NEW_KEY, "-utf8", "-multivalue-rdn", "-subj", subject, "-keyout", made.key, "-out", request)
+        signer = ("-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial")
+        self._run("x509", "-req", "-in", request, *signer, "-days", days, "-extfile", more, "-out", made.certificate)
+        return made
+
+    def revoke(self, *revoked: Signed, between: tuple[str, str] = ("", "")) -> Path:
+        """A list of certificates; it counts between two times, else from now on for a day."""
+        made = self._folder / f"{self.certificate.stem}.crl"
+        for one in revoked:
+            self._run("ca", *self._authority(), "-revoke", one.certificate)
+        times = ("-crl_lastupdate", between[0], "-crl_nextupdate", between[1]) if any(between) else ("-crldays", 1)
+        self._run("ca", *self._authority(), "-gencrl", *times, "-out", made)
+        return made
+
+    def _authority(self) -> tuple[object, ...]:
+        """Words of `openssl ca`, which keeps a list of certificates."""
+        (self._folder / "index.txt").touch()
+        more = self._folder / "ca.cnf"
+        more.write_text(
+            "[ca]\ndefault_ca = one\n[one]\ndatabase = index.txt\ndefault_md = sha256\nnew_certs_dir = .\n"
+            "rand_serial = yes\npolicy = any\n[any]\ncommonName = supplied\n"
+        )
+        return "-batch", "-notext", "-config", more, "-keyfile", self.key, "-cert", self.certificate
+
+    def _run(self, *words: object) -> None:
+        subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True, cwd=self._folder)
