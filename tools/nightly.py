@@ -21,7 +21,7 @@ from .pythons import interpreter
 ROOT = Path(__file__).parents[1]
 REPORTS = ROOT / "build/nightly"
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup", "--durations=10")
-VERSION_FILE = "src/inorder/__init__.py"
+VERSION_FILE = "src/inorder/support/release.py"
 LONG_WAY = "sqlite-long-way"
 
 

@@ -23,10 +23,10 @@ from ..server.settings import Settings
 from ..server.store import StoreEndpoint
 from ..server.store.protocol import StoreProtocol
 from ..server.users import Users
-from ..stores.remote import RemoteStore
+from ..stores.engine.store import QueueStore
 from ..stores.remote.address import parse
 from ..stores.remote.frames import HEADER, PIECE_MAX
-from .stores import RestartableStore
+from ..stores.remote.store import RemoteStore
 
 START_SECONDS: Final = 60.0
 
@@ -38,7 +38,7 @@ class ServedStore(RemoteStore):
         inner: the store that the server opens.
     """
 
-    def __init__(self, inner: RestartableStore, token: str = "") -> None:
+    def __init__(self, inner: QueueStore, token: str = "") -> None:
         server = the_server(os.getpid())
         self.inner, self._token = inner, token or server.add(inner)
         super().__init__(parse(server.url, {"token": self._token}), "test")
@@ -93,7 +93,7 @@ class LoopbackServer:
 
         asyncio.run(served())
 
-    def add(self, store: RestartableStore, identify: Callable[[str], Identity | None] | None = None) -> str:
+    def add(self, store: QueueStore, identify: Callable[[str], Identity | None] | None = None) -> str:
         """Serves one more store. Returns the token of its administrator."""
         token = secrets.token_hex(16)
         settings = Settings(store=cast("str", store), key=bytes(32), token=token)

@@ -19,17 +19,17 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from ... import __version__
+from ...client.operator_log import ERROR_LENGTH_MAX
 from ...client.services import Services
 from ...errors import ConnectionBroken, InorderError, NotOpenFor, StoreError
-from ...client.operator_log import ERROR_LENGTH_MAX
 from ...model.message import Message
 from ...model.options import OpenOptions
 from ...rules.puts import Program
-from ...stores.remote.frames import Flag, WireFrame, FrameKind, pieces
+from ...stores.remote.frames import Flag, FrameKind, WireFrame, pieces
 from ...stores.remote.link import PROTOCOL, Hello
 from ...stores.remote.wire import WireError, decode_call, encode_answer, encode_error
 from ...stores.seam.protocol import Store
+from ...support.release import __version__
 from ..identity import Identity
 from ..logs import LOGGER
 from .checking import ActToLog, Checker
@@ -52,7 +52,7 @@ class Handle(NamedTuple):
 
 @dataclass(slots=True)
 class Answered:
-    """What a thread has made of a call: the payload of its answer, and whether the connection has a unit of work now."""
+    """The payload of the answer to a call, and whether the connection has a unit of work now."""
 
     kind: FrameKind
     payload: bytes
@@ -156,7 +156,9 @@ class StoreConnection:
             verb, arguments = decode_call(frame.payload)
             if verb == "wait" or frame.kind is FrameKind.WATCH:
                 return await self._wait(frame, verb, arguments)
-            return await self._run(self._make, verb, arguments, frame.number if frame.kind is FrameKind.REOPEN else None)
+            reopens = frame.number if frame.kind is FrameKind.REOPEN else None
+            answer: Answered = await self._run(self._make, verb, arguments, reopens)
+            return answer
         except InorderError as error:
             return self._failed(error)
         except Exception:
@@ -186,7 +188,8 @@ class StoreConnection:
             return self._failed(ended[0])
         if isinstance(ended[0], BaseException):
             raise ended[0]
-        return await self._run(self._answered, verb, ended[0])
+        answer: Answered = await self._run(self._answered, verb, ended[0])
+        return answer
 
     # --- the threads' side
 
@@ -248,7 +251,9 @@ class StoreConnection:
         if not hasattr(one, "handle"):
             return one
         number = self._opened(one.handle).number
-        return one._replace(handle=number) if isinstance(one, tuple) else dataclasses.replace(one, handle=number)
+        if hasattr(one, "_replace"):
+            return one._replace(handle=number)
+        return dataclasses.replace(one, handle=number)
 
     def _opened(self, number: int) -> Handle:
         found = self._handles.get(number)

@@ -13,9 +13,10 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.utils import ClientDisconnected
 
-from ...errors import InorderError
-from ...stores.remote.frames import FrameAssembler, FrameKind
+from ...errors import InorderError, LogInRefused, StoreError
+from ...stores.remote.frames import FrameAssembler, FrameKind, WireFrame
 from ...stores.remote.link import PATH
 from ...stores.remote.wire import WireError, encode_error
 from ..authentication import of_token_or_certificate
@@ -28,7 +29,8 @@ from .places import Places
 
 log = logging.getLogger(LOGGER)
 CALLS_IN_PIECES_MAX: Final = 4
-WRONG, GOING = 1002, 1001  # codes of closes: the client's fault, the server's wish
+DONE, WRONG = 1000, 1008  # codes of closes
+REASON_MAX: Final = 100  # characters of the reason in a close
 
 
 class StoreEndpoint:
@@ -87,85 +89,90 @@ class StoreEndpoint:
     async def _connection(
         self, context: Context, identity: Identity, address: str, receive: Receive, send: Send
     ) -> None:
-        loop, places = asyncio.get_running_loop(), self._ready()
-        run = partial(loop.run_in_executor, places.threads)
+        """Serves a connection until one side ends it."""
+        places = self._ready()
+        run = partial(asyncio.get_running_loop().run_in_executor, places.threads)
 
         async def out(frame: bytes) -> None:
             await send({"type": "websocket.send", "bytes": frame})
 
-        async def close(code: int, reason: str = "") -> None:
-            with contextlib.suppress(Exception):  # the client has gone
-                await send({"type": "websocket.close", "code": code, "reason": reason})
-
         services = await run(places.take)
         one = StoreConnection(services, identity, address, out, run, context.settings.limits.leases)
-        frames = Frames(receive, context)
-        calls: asyncio.Task[None] | None = None
+        frames = ArrivingFrames(receive, context)
+        reason = ""
         try:
-            first = await asyncio.wait_for(frames.next(), context.settings.limits.head_seconds)
-            if first is None:
-                return
-            if first.kind is not FrameKind.HELLO:
-                raise WireError("a connection must begin with a hello")
-            await one.begin(first.payload)
-
-            def may(now: Identity) -> bool:
-                one.identity = now
-                return True
-
-            with context.connected_clients.watched(identity, may) as over:
-                calls = asyncio.create_task(one.serve())
-                reading = asyncio.create_task(self._read(frames, one))
-                ends = asyncio.create_task(over.wait())
-                try:
-                    await asyncio.wait((calls, reading, ends), return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    for task in (calls, reading, ends):
-                        task.cancel()
-                for task in (calls, reading):
-                    if task.done() and not task.cancelled() and (error := task.exception()):
-                        raise error
-                if over.is_set():
-                    await close(WRONG, "the user or its credential is no longer valid")
+            await self._serve(context, one, frames)
         except asyncio.TimeoutError:
-            await close(WRONG, "no hello came in time")
+            reason = "no hello came in time"
         except InorderError as error:
-            with contextlib.suppress(Exception):  # the client has gone
+            reason = str(error)
+            with contextlib.suppress(ClientDisconnected):
                 await one.send(FrameKind.ERROR, 0, encode_error(error))
-            await close(WRONG, str(error)[:100])
+        except ClientDisconnected:
+            pass
         finally:
-            frames.close()
             await asyncio.shield(run(one.end))
+        with contextlib.suppress(ClientDisconnected):
+            await send({"type": "websocket.close", "code": WRONG if reason else DONE, "reason": reason[:REASON_MAX]})
 
-    async def _read(self, frames: Frames, one: StoreConnection) -> None:
+    async def _serve(self, context: Context, one: StoreConnection, frames: ArrivingFrames) -> None:
+        """Takes and answers frames until the client has gone or must go. Raises: InorderError, why it must go."""
+        first = await asyncio.wait_for(frames.next(), context.settings.limits.head_seconds)
+        if first is None:
+            return
+        if first.kind is not FrameKind.HELLO:
+            raise WireError("a connection must begin with a hello")
+        await one.begin(first.payload)
+
+        def may(now: Identity) -> bool:
+            one.identity = now
+            return True
+
+        with context.connected_clients.watched(one.identity, may) as over:
+            tasks = [asyncio.create_task(each) for each in (one.serve(), self._read(frames, one), over.wait())]
+            try:
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                ends = await asyncio.gather(*tasks, return_exceptions=True)
+            for end in ends:
+                if isinstance(end, Exception):
+                    raise end
+            if over.is_set():
+                raise LogInRefused("the user or the credential of this connection is no longer valid")
+
+    async def _read(self, frames: ArrivingFrames, one: StoreConnection) -> None:
         while (frame := await frames.next()) is not None:
             await one.take(frame)
 
 
-class Frames:
+class ArrivingFrames:
     """The frames of a connection, with their pieces joined, within the worker's limit of bytes in transit."""
 
     def __init__(self, receive: Receive, context: Context) -> None:
+        limits = context.settings.limits
         self._receive, self._bodies = receive, context.bodies
-        self._assembler = FrameAssembler(context.settings.limits.body + context.settings.limits.json, CALLS_IN_PIECES_MAX)
-        self._held = contextlib.ExitStack()
+        self._assembler = FrameAssembler(limits.body + limits.json, CALLS_IN_PIECES_MAX)
 
-    async def next(self) -> Any:
-        """Returns the next whole frame; None: the connection has ended. Raises: WireError."""
-        while True:
-            event = await self._receive()
-            if event["type"] != "websocket.receive":
-                return None
-            data = event.get("bytes")
-            if data is None:
-                raise WireError("frames must be binary")
-            frame = self._assembler.add(data)
-            if frame is not None:
-                return frame
-
-    def close(self) -> None:
-        """Forgets what has arrived in part."""
-        self._held.close()
+    async def next(self) -> WireFrame | None:
+        """Returns the next whole frame; None: the connection has ended. Raises: WireError; StoreError."""
+        with contextlib.ExitStack() as held:
+            while True:
+                event = await self._receive()
+                if event["type"] != "websocket.receive":
+                    return None
+                data = event.get("bytes")
+                if data is None:
+                    raise WireError("frames must be binary")
+                before = self._assembler.held
+                frame = self._assembler.add(data)
+                if frame is not None:
+                    return frame
+                try:
+                    held.enter_context(self._bodies.taken(self._assembler.held - before))
+                except Problem:
+                    raise StoreError("too many bytes of messages arrive at this server at once: try again") from None
 
 
 async def refuse(response: Response, send: Send) -> None:

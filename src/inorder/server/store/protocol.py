@@ -23,7 +23,7 @@ class StoreProtocol(WebSocketsSansIOProtocol):
     async def run_asgi(self) -> None:
         subject = self.app_state.get(SUBJECT)
         if subject is not None:
-            self.scope["extensions"]["tls"] = {"client_cert_name": subject}  # type: ignore[index]
+            self.scope["extensions"]["tls"] = {"client_cert_name": subject}
         await super().run_asgi()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -149,9 +149,7 @@ class GettingVerbs(OpenStore, ABC):
 
         self.waiting.watch(one.connection.id, one.queue_name, self._look_for(handle, changed))
 
-    def watch_apart(
-        self, handle: int, changed: Callable[[], object], done: Callable[[BaseException], object]
-    ) -> None:
+    def watch_apart(self, handle: int, changed: Callable[[], object], done: Callable[[BaseException], object]) -> None:
         """See `LocalStore.watch_apart`."""
         self.refuse_wait()
         one = self.handle(handle)

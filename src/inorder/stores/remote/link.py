@@ -71,7 +71,7 @@ class Hello(NamedTuple):
     connection: int = 0
 
 
-class Link:
+class RemoteLink:
     """A connection to a server. Raises: StoreError, it cannot be reached; LogInRefused; TooManyLogIns.
 
     Attributes:
@@ -247,9 +247,7 @@ def refusal(address: RemoteAddress, status: int, body: bytes) -> InorderError:
     """Returns the error for an answer that refuses the connection."""
     said = _said(body)
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-        return LogInRefused(
-            f"{address} refused the log-in: {said or 'the token or certificate is not valid'}"
-        )
+        return LogInRefused(f"{address} refused the log-in: {said or 'the token or certificate is not valid'}")
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         return TooManyLogIns(f"{address} refuses log-ins for a while, after too many failed ones: {said}", seconds=0.0)
     if status == HTTPStatus.SERVICE_UNAVAILABLE:

@@ -15,27 +15,29 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from ... import __version__
 from ...errors import CallerError, ConnectionBroken, InorderError, OutcomeUnknown, Reason, StoreError
-from ...model.message import Message
+from ...model.message import Message, UniqueId
 from ...model.options import OpenOptions
 from ...rules.puts import Program
 from ...rules.store_verbs import FILLED_IN, VERBS, lost_of
-from ...support.clock import SystemClock
+from ...support.clock import Clock, SystemClock
+from ...support.release import __version__
 from ..seam.changes import Changes
 from ..seam.gathering import Gathering
 from ..seam.protocol import Store
-from ..seam.records import GetRequest, Opened, PutRequest
+from ..seam.records import GetRequest, Opened, PutOutcome, PutRequest
 from ..seam.telemetry import Telemetry
 from .address import RemoteAddress
 from .frames import FrameKind
-from .link import PROTOCOL, Hello, Link, Lost
+from .link import PROTOCOL, Hello, Lost, RemoteLink
 from .wire import decode_answer, decode_error, encode_call
 
 log = logging.getLogger("inorder.stores")
 
 PAUSES: Final = (0.05, 2.0)  # seconds between attempts to connect, the first and the longest
 AGAIN: Final = 3  # attempts to make a call that may be repeated
+RESERVED: Final = 1_000  # unique ids at a time
+NO_IDS: Final = range(0)
 
 
 class OpenedElsewhere(NamedTuple):
@@ -58,14 +60,18 @@ class RemoteStore:
     """
 
     def __init__(self, address: RemoteAddress, program: str = "", *, reconnects: float = 30.0) -> None:
-        self.address, self.path, self.clock = address, str(address), SystemClock()
-        self.changes, self.shared = Changes(), None
-        self.telemetry = Telemetry(self.changes, Gathering(), lambda: {"store": self.path, "manager": self.hello.manager})
+        self.address, self.path, self.changes = address, str(address), Changes()
+        self.clock: Clock = SystemClock()
+        self.shared: object | None = None
+        self.telemetry = Telemetry(
+            self.changes, Gathering(), lambda: {"store": self.path, "manager": self.hello.manager}
+        )
         self._program, self._reconnects = program, reconnects
         self._handles: dict[int, OpenedElsewhere] = {}
         self._first_handle = 1
+        self._ids = NO_IDS  # reserved on the present link
         self._has_owner = self._lost_unit = self._waits = self._is_closed = False
-        self._link = Link(address, self._own_hello())
+        self._link = RemoteLink(address, self._own_hello())
         self.hello = self._link.hello
         self.page_messages = self.hello.page_messages
 
@@ -89,7 +95,7 @@ class RemoteStore:
         if program.name != self._program:
             self._program = program.name
             self._link.drop()
-            self._linked()
+            self._link = self._again()
         return self._link.hello.connection
 
     def disconnect(self, owner: int) -> None:
@@ -128,16 +134,21 @@ class RemoteStore:
     # --- calls
 
     def _call(
-        self, verb: str, arguments: Sequence[Any], keywords: dict[str, Any], on_event: Callable[[], object] | None = None
+        self,
+        verb: str,
+        arguments: Sequence[Any],
+        keywords: dict[str, Any],
+        on_event: Callable[[], object] | None = None,
     ) -> Any:
         payload = encode_call(verb, arguments, keywords)
+        call_kind = FrameKind.CALL if on_event is None else FrameKind.WATCH
         for left in reversed(range(AGAIN)):
             if self._lost_unit:
                 return self._without_unit(verb, arguments)
             link = self._linked()
             had_unit = link.has_unit
             try:
-                kind, answer = link.call(payload, on_event, kind=FrameKind.CALL if on_event is None else FrameKind.WATCH)
+                kind, answer = link.call(payload, on_event, kind=call_kind)
             except Lost as lost:
                 if had_unit:
                     self._lost_unit = True
@@ -173,14 +184,13 @@ class RemoteStore:
         return ConnectionBroken(f"the connection to {self.path} was lost{rest}")
 
     def _unknown(self, verb: str, arguments: Sequence[Any]) -> OutcomeUnknown:
-        ids = ids_of(arguments[0]) if verb == "put" else ()
         return OutcomeUnknown(
             f"the connection to {self.path} was lost before the answer to {verb} came, so it may have happened or not: "
             "look, and repeat it if it has not",
-            **({"ids": ids} if ids else {}),
+            uids=self._uids(arguments[0]) if verb == "put" else (),
         )
 
-    def _linked(self) -> Link:
+    def _linked(self) -> RemoteLink:
         """Returns the link, made again if it was lost. Raises: ConnectionBroken, it cannot be."""
         if not self._link.is_lost:
             return self._link
@@ -189,7 +199,7 @@ class RemoteStore:
         ends_at = time.monotonic() + self._reconnects
         for pause in pauses():
             try:
-                self._link = self._again()
+                self._link, self._ids = self._again(), NO_IDS
             except (InorderError, Lost) as error:
                 if not isinstance(error, StoreError | Lost) or time.monotonic() + pause > ends_at:
                     raise self._broken() from error
@@ -199,8 +209,8 @@ class RemoteStore:
                 break
         return self._link
 
-    def _again(self) -> Link:
-        link = Link(self.address, self._own_hello())
+    def _again(self) -> RemoteLink:
+        link = RemoteLink(self.address, self._own_hello())
         try:
             if link.hello.store != self.hello.store:
                 raise CallerError(f"{self.path} has another store now", reason=Reason.CONNECTION_BROKEN)
@@ -218,6 +228,31 @@ class RemoteStore:
     def settle(self, owner: int, outcome: str, later: Any = None, *, moves: bool = False) -> bool:
         """See `Store.settle`."""
         return self.has_unit(owner) and bool(self._call("settle", (outcome, later), {"moves": moves}))
+
+    # --- puts, with unique ids that are known before they are sent
+
+    def put(self, request: PutRequest) -> PutOutcome:
+        """See `Store.put`."""
+        options, count = request.options, len(request.messages)
+        if not request.in_unit and options.deduplicate is None and options.uid is None and 0 < count <= RESERVED:
+            request = request._replace(uid_number=self._reserve(count))
+        outcome: PutOutcome = self._call("put", (request,), {})
+        return outcome
+
+    def _reserve(self, count: int) -> int:
+        """Returns the first of some unused numbers of unique ids, which it asks for in blocks."""
+        self._linked()
+        if len(self._ids) < count:
+            first: UniqueId = self._call("reserve_numbers", (RESERVED,), {})
+            self._origin, self._ids = first.origin, range(first.number, first.number + RESERVED)
+        number, self._ids = self._ids[0], self._ids[count:]
+        return number
+
+    def _uids(self, request: PutRequest) -> Sequence[UniqueId]:
+        """Returns the unique ids that the messages of a put have if it has happened, as far as they are known."""
+        if not request.uid_number:
+            return () if request.options.uid is None else (request.options.uid,)
+        return [UniqueId(self._origin, request.uid_number + nth) for nth in range(len(request.messages))]
 
     # --- handles, which are opened again after a loss
 
@@ -277,13 +312,19 @@ class RemoteStore:
         return Unpromised()
 
     def __getattr__(self, name: str) -> Any:
-        raise CallerError(
-            f"{name} is not there for a store elsewhere: make the call on the machine of {self.path}",
-            reason=Reason.FUNCTION_NOT_SUPPORTED,
-        ) if name in ELSEWHERE_NOT else AttributeError(name)
+        raise (
+            CallerError(
+                f"{name} is not there for a store elsewhere: make the call on the machine of {self.path}",
+                reason=Reason.FUNCTION_NOT_SUPPORTED,
+            )
+            if name in ELSEWHERE_NOT
+            else AttributeError(name)
+        )
 
 
-ELSEWHERE_NOT: Final = frozenset("backup get_if set_user wait_apart begin_act end_act acts try_log_in forgive_log_in".split())
+ELSEWHERE_NOT: Final = frozenset(
+    "backup get_if set_user wait_apart begin_act end_act acts try_log_in forgive_log_in rename stop".split()
+)
 
 
 class Unpromised:
@@ -326,11 +367,6 @@ def named(verb: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> M
     """Returns the arguments of a call, without those that do not travel, by their names."""
     names = [one for one in inspect.signature(getattr(Store, verb)).parameters if one not in FILLED_IN.get(verb, ())]
     return {**dict(zip(names[1:], arguments, strict=False)), **keywords}
-
-
-def ids_of(request: PutRequest) -> Sequence[Any]:
-    """Returns the unique ids that the messages of a put have if it happened, as far as they are known."""
-    return ()
 
 
 def _made(verb: str) -> Callable[..., Any]:

@@ -46,6 +46,7 @@ from ..seam.records import BULK_COLUMNS, StageRequest
 
 T = TypeVar("T")
 
+
 class WireError(StoreError):
     """The other side of a connection to a store has sent something that it may not send."""
 

@@ -494,8 +494,6 @@ class LocalStore(Store, Protocol):
     telemetry: Telemetry
     shared: object | None
     """What all connections of this process to the store share. They set it; None until the first one does."""
-    again: Callable[[], LocalStore] | None
-    """Opens another store object on the same store, if each connection needs its own; None: connections share one."""
 
     def get_if(self, request: GetRequest, accepts: Callable[[Got], object]) -> GetOutcome:
         """Gets as `get`; if `accepts` raises, nothing has happened.
@@ -506,6 +504,10 @@ class LocalStore(Store, Protocol):
 
     def identifier(self) -> str:
         """Returns the id of the store, which no other store has but a copy of it."""
+
+    @property
+    def again(self) -> Callable[[], LocalStore] | None:
+        """Opens another store object on the store, if each connection needs its own; None: connections share it."""
 
     def wait_apart(self, request: GetRequest, done: Callable[[GetOutcome | BaseException], object]) -> None:
         """As `wait`, but returns soon; the wait costs no thread. For a server.
@@ -526,9 +528,7 @@ class LocalStore(Store, Protocol):
         Raises: WaitEnded, by `end_waits`; ConnectionBroken 2009, if the connection ends; QueueDeleted 2052.
         """
 
-    def watch_apart(
-        self, handle: int, changed: Callable[[], object], done: Callable[[BaseException], object]
-    ) -> None:
+    def watch_apart(self, handle: int, changed: Callable[[], object], done: Callable[[BaseException], object]) -> None:
         """As `watch`, but returns soon, as `wait_apart`; `done` is called with the error that ends the watch."""
 
     def set_user(self, owner: int, user: str | None) -> str | None:
@@ -566,7 +566,6 @@ class LocalStore(Store, Protocol):
         """Returns up to `most` entries of the operator log, newest first; with `before` only older ones."""
 
     # --- the medium
-
 
     def users_of(self, kind: UnitKind, name: str, handle: int | None = None) -> frozenset[str]:
         """Returns the users who began the unsettled units of this kind and name.
