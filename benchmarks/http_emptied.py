@@ -20,9 +20,10 @@ QUEUE = "Q"
 
 
 class Kept:
-    """`put` and `get` of a connection, with a dictionary."""
+    """`put` and `internals.get_if` of a connection, with a dictionary."""
 
     def __init__(self) -> None:
+        self.internals = self
         self._messages: dict[int, Got] = {}
         self._keys = itertools.count()
 

@@ -59,7 +59,7 @@ ALSO: Final[Mapping[str, str]] = MappingProxyType(
         "model": "opening a model: the same authorities on the new name too, unless it is made up and begins with AMQ.",
         "made": "deleting at close a queue that this handle did not make: administer",
         "context": "control keeps the user and program in a message; in others they are replaced by the caller's",
-        "uid": "a unique id of this store must be reserved for the connection, or be on the queue already",
+        "uid": "a unique id of this store that is neither reserved for the connection nor on the queue: control",
         "ids": "confirm ids and lock ids that belong to another user: control",
         "holder": "a message that a confirm id of another user holds: control",
         "unit": "a prepared unit of another user: control",
@@ -69,6 +69,7 @@ ALSO: Final[Mapping[str, str]] = MappingProxyType(
         "staging": "a staging of another user: control",
         "moves": "moves=True: control",
         "kind": "of channels and processes; no other kind of object exists for a client",
+        "valid": "attributes that can be stored, of this name; others are refused with ArgumentError",
         "holders": "the holders of messages: display on the queue, or the user's own",
     }
 )
@@ -84,7 +85,7 @@ _ROWS: Final[Mapping[str, tuple[str, str, str, Lost]]] = {
     "keep_handles":        ("",            "",                       "",           "harmless"),
     "check_handle":        ("",            "handle",                 "",           "read"),
     # --- queues and the queue manager
-    "create_queue":        ("administer",  "",                       "",           "unknown"),
+    "create_queue":        ("administer",  "",                       "valid",      "unknown"),
     "alter_queue":         ("by",          "name",                   "",           "unknown"),
     "delete_queue":        ("administer",  "",                       "",           "unknown"),
     "clear_queue":         ("clear",       "name",                   "",           "unknown"),
@@ -94,8 +95,8 @@ _ROWS: Final[Mapping[str, tuple[str, str, str, Lost]]] = {
     "manager":             ("",            "",                       "",           "read"),
     "alter_manager":       ("administer",  "",                       "",           "unknown"),
     # --- objects
-    "define_object":       ("administer",  "",                       "kind",       "unknown"),
-    "alter_object":        ("administer",  "",                       "kind",       "unknown"),
+    "define_object":       ("administer",  "",                       "kind valid", "unknown"),
+    "alter_object":        ("administer",  "",                       "kind valid", "unknown"),
     "delete_object":       ("administer",  "",                       "kind",       "unknown"),
     "object":              ("display",     "",                       "kind",       "read"),
     "objects":             ("display",     "",                       "kind",       "read"),
@@ -226,17 +227,12 @@ ACTS: Final[Mapping[str, str]] = MappingProxyType({
     "reset_received":     "reset channel {sender.channel}",
 })
 
-# The verbs that do not exist on the wire, and why.
+# The verbs of `Store` that do not exist on the wire, and why. Those that only `LocalStore` has do not travel either.
 STAYS: Final[Mapping[str, str]] = MappingProxyType({
     "connect":        "the connection itself is one: the server makes it for the user who has logged in",
     "disconnect":     "its end is the end of the connection",
     "rename":         "the server has the store open, so nobody else can rename the queue manager",
     "stop":           "it would stop the server, and every other program, for good",
-    "try_log_in":     "only the server counts log-ins",
-    "forgive_log_in": "only the server counts log-ins",
-    "begin_act":      "only the server writes the log of acts",
-    "end_act":        "only the server writes the log of acts",
-    "acts":           "the log has the addresses of others; `inorder acts` reads it on the server's machine",
 })
 
 # The arguments that do not travel, because they say who acts, or how much a user may have: the server fills them in.

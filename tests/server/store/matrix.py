@@ -10,8 +10,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from inorder.model.attributes import define_queue
+from inorder.model.channel_attributes import define
 from inorder.model.message import Message, UniqueId
 from inorder.model.options import EVERYTHING, GetOptions, OpenOptions, PutOptions
+from inorder.model.process_attributes import define_process
 from inorder.rules.authorities import GRANTABLE, ROLES
 from inorder.rules.grouping import NOTHING_OPEN
 from inorder.rules.lifecycle import Event
@@ -20,6 +22,7 @@ from inorder.rules.puts import Program
 from inorder.server.identity import Identity
 from inorder.server.store.checking import Checker, OpenedFor
 from inorder.stores.memory import MemoryStore
+from inorder.stores.seam.definitions import as_text
 from inorder.stores.seam.records import (
     ChannelBatch,
     Claimer,
@@ -39,6 +42,7 @@ from inorder.stores.seam.records import (
 from inorder.stores.seam.views import LookRequest
 
 ALL = OpenOptions(input="shared", output=True, browse=True)
+CHANNEL, PROCESS = as_text(define("C", "receiver")), as_text(define_process("P"))
 SENDER = Sender("S", 1, "TO.QM1", "LONDON")
 TOGETHER = ("get+put", "browse+get")
 
@@ -202,9 +206,9 @@ MATRIX: list[Case] = [
     ("status", "any", of(name="Q"), INQUIRERS),
     ("manager", "any", of(), EVERYBODY),
     ("alter_manager", "any", of(changes={}), ADMIN),
-    ("define_object", "a channel", of(kind="channel", name="C", attributes="{}"), ADMIN),
+    ("define_object", "a channel", of(kind="channel", name="C", attributes=CHANNEL), ADMIN),
     ("define_object", "a user", of(kind="user", name="me", attributes="{}"), ""),
-    ("alter_object", "a process", of(kind="process", name="P", before="", attributes="{}"), ADMIN),
+    ("alter_object", "a process", of(kind="process", name="P", before="", attributes=PROCESS), ADMIN),
     ("alter_object", "a user", of(kind="user", name="me", before="", attributes="{}"), ""),
     ("delete_object", "a channel", of(kind="channel", name="C"), ADMIN),
     ("delete_object", "a token", of(kind="token", name="T"), ""),
@@ -218,7 +222,7 @@ MATRIX: list[Case] = [
     ("put", "under an own confirm id", lambda at: put(at, confirm_id=at.me.confirm_id), PUTTERS),
     ("put", "under another's confirm id", lambda at: put(at, confirm_id=at.other.confirm_id), RUNNING),
     ("put", "a message that is there, again", lambda at: put(at, uid=at.me.held), PUTTERS),
-    ("put", "with an id of the future", lambda at: put(at, uid=at.me.held._replace(number=10**12)), ""),
+    ("put", "with an id of the future", lambda at: put(at, uid=at.me.held._replace(number=10**12)), RUNNING),
     ("put", "with an id of another store", lambda at: put(at, uid=UniqueId("PARIS", 5)), PUTTERS),
     ("end_group", "own", of_handle(state=NOTHING_OPEN), PUTTERS),
     ("withdraw", "own", of_handle(state=NOTHING_OPEN, whole_group=True), PUTTERS),

@@ -563,7 +563,7 @@ def test_an_assembler_holds_no_more_than_it_may() -> None:
     [
         ([b""], "at least 8 bytes"),
         ([HEADER.pack(0, 0, 0, 1)], "known kind"),
-        ([HEADER.pack(6, 0, 0, 1)], "known kind"),
+        ([HEADER.pack(10, 0, 0, 1)], "known kind"),
         ([HEADER.pack(2, 2, 0, 1)], "known kind"),
         ([HEADER.pack(2, 0, 1, 1)], "known kind"),
         ([HEADER.pack(2, 1, 0, 1)], "unless it is the last"),
@@ -578,6 +578,7 @@ def test_frames_that_are_none_are_refused(sent: list[bytes], told: str) -> None:
 
 def test_the_kinds_of_frames_are_what_the_other_side_expects() -> None:
     assert {kind.name: kind.value for kind in frames.FrameKind} == {
-        "HELLO": 1, "CALL": 2, "ANSWER": 3, "ERROR": 4, "END_WAITS": 5
+        "HELLO": 1, "CALL": 2, "ANSWER": 3, "ERROR": 4, "END_WAITS": 5, "BYE": 6, "EVENT": 7,
+        "REOPEN": 8, "WATCH": 9,
     }  # fmt: skip
     assert next(pieces(FrameKind.ANSWER, 258, b"x")) == b"\x03\x00\x00\x00\x00\x00\x01\x02x"

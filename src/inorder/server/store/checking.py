@@ -15,14 +15,18 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
-from ...errors import ConnectionBroken, NotAuthorized, UnitExists
+from ...errors import ConnectionBroken, NotAuthorized, StoreDamaged, UnitExists, bad_argument
+from ...model.attributes import QueueAttributes
+from ...model.channel_attributes import ChannelAttributes
 from ...model.message import UniqueId
 from ...model.options import GetOptions, Match, OpenOptions
+from ...model.process_attributes import ProcessAttributes
 from ...rules.authorities import MANAGER, Authority
 from ...rules.channels import CHANNEL
 from ...rules.lifecycle import Event
 from ...rules.naming import Names
 from ...rules.store_verbs import ACTS, EACH, FILLED_IN, OBJECT_KINDS, OTHERS, VERBS, value_at
+from ...stores.seam.definitions import as_text, channel_of, process_of, queue_of
 from ...stores.seam.protocol import LocalStore
 from ...stores.seam.records import Claimer, OneMessage, Opened, PutRequest, StageRequest
 from ...stores.seam.tables import UnitKind
@@ -39,7 +43,6 @@ CONTEXT: Final = frozenset(
     "application_origin_data".split()
 )
 ACT_LENGTH_MAX: Final = 256
-RESERVED_MAX: Final = 16  # ranges; a client uses up one before it asks for the next
 
 
 class OpenedFor(NamedTuple):
@@ -72,13 +75,13 @@ class Checker:
 
     Attributes:
         handles: what the connection has open, by the number of the handle.
-        reserved: the numbers of unique ids that were reserved for the connection last.
+        reserved: the numbers of the unique ids that were reserved for the connection last.
     """
 
     def __init__(self, store: LocalStore, owner: int) -> None:
         self._store, self._owner = store, owner
         self.handles: dict[int, OpenedFor] = {}
-        self.reserved: list[range] = []
+        self.reserved = range(0)
         self._claiming: dict[tuple[int, str], int] = {}  # epochs that are known to be the user's
 
     # --- before a call
@@ -92,7 +95,7 @@ class Checker:
         Returns: what the log of acts needs before the call is made; None: the call is not logged.
 
         Raises: NotAuthorized 2035; ConnectionBroken 2009, if the connection does not have the handle; UnitExists, if
-        there is a lease of the name; the errors of the store.
+        there is a lease of the name; ArgumentError, for a definition that is not valid; the errors of the store.
         """
         if verb not in VERBS:
             raise self._refused(identity, "administer", MANAGER, f"no client can call {verb}")
@@ -114,7 +117,16 @@ class Checker:
         found = value_at(arguments, path)
         if path.endswith("handle"):
             return self._handle(found).name
-        return next((one.name for one in self.handles.values() if one.made and one.queue == found), str(found))
+        return self._named(str(found))
+
+    def _named(self, queue: str) -> str:
+        """The name whose authority counts for a queue: the model's, if the connection made it from one."""
+        return next((one.name for one in self.handles.values() if one.made and one.queue == queue), queue)
+
+    def _is_here(self, arguments: Arguments) -> bool:
+        """Whether an open is for a queue of this queue manager."""
+        manager = arguments.get("manager") or ""
+        return not manager or manager == self._store.manager().name
 
     def _handle(self, number: int) -> OpenedFor:
         opened = self.handles.get(number)
@@ -168,10 +180,7 @@ class Checker:
         return False
 
     def _is_model(self, arguments: Arguments) -> bool:
-        here = arguments.get("manager") or ""
-        if here not in ("", self._store.manager().name):
-            return False
-        return self._store.queue(arguments["queue"]).type == "model"
+        return self._is_here(arguments) and self._store.queue(arguments["queue"]).type == "model"
 
     def _check_made(self, arguments: Arguments, identity: Identity) -> bool:
         opened = self._handle(arguments["handle"])
@@ -184,7 +193,7 @@ class Checker:
         uid, opened = request.options.uid, self._handle(request.handle)
         if uid is None or uid.origin != self._store.manager().origin or identity.may("control"):
             return False
-        if not any(uid.number in one for one in self.reserved) and self._view(opened.queue, uid) is None:
+        if uid.number not in self.reserved and self._view(opened.queue, uid) is None:
             why = f"the unique id {uid} is not on the queue, and was not reserved for this connection"
             raise self._refused(identity, "put", opened.name, why)
         return False
@@ -272,6 +281,18 @@ class Checker:
             raise self._refused(identity, "administer", MANAGER, why)
         return False
 
+    def _check_valid(self, arguments: Arguments, identity: Identity) -> bool:
+        """Checks a definition as a client should have: the store would keep any, and be damaged."""
+        del identity
+        kind, given = arguments.get("kind", "queue"), arguments["attributes"]
+        try:
+            found = READERS[kind](as_text(given) if kind == "queue" else given)
+        except StoreDamaged as error:
+            raise bad_argument("attributes", given, f"those of a {kind}") from error
+        if found.name != arguments.get("name", found.name):
+            raise bad_argument("attributes", given, f"those of the {kind} {arguments['name']}")
+        return False
+
     # --- the call itself
 
     def filled(self, verb: str, arguments: Arguments, identity: Identity, *, leases_max: int) -> dict[str, Any]:
@@ -291,15 +312,14 @@ class Checker:
         """Keeps track of what the connection has, after a call that has succeeded."""
         if verb == "open":
             opened: Opened = answer
-            is_here = arguments.get("manager") in (None, "", self._store.manager().name)
-            name = arguments["queue"] if is_here else opened.queue
+            name = self._named(arguments["queue"]) if self._is_here(arguments) else opened.queue
             self.handles[opened.handle] = OpenedFor(name, opened.queue, made=opened.name != arguments["queue"])
         elif verb == "close":
             del self.handles[arguments["handle"]]
         elif verb == "keep_handles":
             self.handles = {number: one for number, one in self.handles.items() if number in arguments["handles"]}
         elif verb == "reserve_numbers":
-            self.reserved = [*self.reserved[1 - RESERVED_MAX :], answer]
+            self.reserved = range(answer.number, answer.number + arguments["count"])
 
     # --- the answer
 
@@ -356,6 +376,12 @@ CHECKS: Final[Mapping[str, Callable[[Checker, Arguments, Identity], bool]]] = {
     "staging": Checker._check_staging,
     "moves": Checker._check_moves,
     "kind": Checker._check_kind,
+    "valid": Checker._check_valid,
+}
+READERS: Final[Mapping[str, Callable[[str], QueueAttributes | ChannelAttributes | ProcessAttributes]]] = {
+    "queue": queue_of,
+    "channel": channel_of,
+    "process": process_of,
 }
 CONFIRMS: Final = (Event.CONFIRM_PUT, Event.CONFIRM_GET)
 IDS: Final[tuple[tuple[UnitKind, str], ...]] = (("confirm", "confirm_id"), ("lock", "lock_id"))

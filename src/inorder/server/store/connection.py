@@ -147,7 +147,7 @@ class StoreConnection:
 
     def _connect(self, program: str) -> Hello:
         manager = self.store.manager()
-        self.owner = self.services.connect(Program(self.identity.name, program[:256]))
+        self.owner = self.services.connect(Program(self.identity.user_identifier, program[:256]))
         self._checker = Checker(self.store, self.owner)
         self.store.set_user(self.owner, self.identity.name)
         return Hello(
@@ -200,12 +200,14 @@ class StoreConnection:
             return
         try:
             call = decode_call(frame.payload)
-            if is_brief(*call, self._unit):
-                lane.submit(partial(self._made_briefly, *call)).when_over(partial(self._is_made, frame, call))
-            else:
-                self._begin_slowly(frame, call)
+            job = lane.submit(partial(self._made_briefly, *call)) if is_brief(*call, self._unit) else None
         except Exception as error:  # noqa: BLE001 - answered
             self._reply(frame, self._failed(error))
+            return
+        if job is None:
+            self._begin_slowly(frame, call)
+        else:
+            job.when_over(partial(self._is_made, frame, call))
 
     def _is_made(self, frame: WireFrame, call: Call, job: Job[Answered | None]) -> None:
         """After a brief call."""
@@ -267,7 +269,7 @@ class StoreConnection:
     async def _waited(self, frame: WireFrame, verb: str, arguments: dict[str, Any], waiting: Waiting) -> Answered:
         """Waits without a thread: the store calls back, for a watch also at each change."""
         if frame.kind is FrameKind.WATCH:
-            await self._run(self._begin_watch, arguments["handle"], waiting.tell)
+            await self._run(self._begin_watch, verb, arguments, waiting.tell)
         else:
             await self._run(self._begin_wait, arguments, waiting.tell)
         if waiting.begins():
@@ -379,8 +381,9 @@ class StoreConnection:
         known, _ = self._checked("wait", arguments)
         self.store.wait_apart(self._filled("wait", known)["request"], tell)
 
-    def _begin_watch(self, number: int, tell: Callable[..., None]) -> None:
-        handle = self._opened(number)
+    def _begin_watch(self, verb: str, arguments: dict[str, Any], tell: Callable[..., None]) -> None:
+        self._checked(verb, arguments)
+        handle = self._opened(arguments["handle"])
         if not (handle.options.browse or handle.options.input):
             raise NotOpenFor("only a handle that is open for input or browse can be watched")
         self.store.watch_apart(handle.number, tell, tell)
