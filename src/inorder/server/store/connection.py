@@ -126,7 +126,7 @@ class StoreConnection:
         self._is_busy = False  # a call was begun and is not answered, or was answered in this turn of the loop
         self._is_over = False
         self._wait: Waiting | None = None  # of the call that a task makes
-        self._leaving: asyncio.Future[None] | None = None
+        self._leaving: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     # --- the loop's side
@@ -172,7 +172,7 @@ class StoreConnection:
         """Takes a frame that has arrived. Raises: WireError, the client must not send it."""
         if frame.kind is FrameKind.END_WAITS:
             if self._wait is not None and self._wait.ends():
-                self._run(self._end_waits)
+                self._spawn(self._end_waits())
             return
         if frame.kind not in TAKEN:
             raise WireError(f"a client must not send a frame of kind {frame.kind.name}")
@@ -182,8 +182,8 @@ class StoreConnection:
                 f"at most {CALLS_MAX} calls with {self._limits.body + self._limits.json:,} bytes may be unanswered"
             )
         self._calls.append(frame)
-        if frame.kind is FrameKind.BYE:  # ends the owner, also while it waits
-            self._leaving = self._leaving or self._run(self.end)
+        if frame.kind is FrameKind.BYE and self._leaving is None:
+            self._leaving = self._spawn(self._end_apart())  # the owner ends also while it waits
         if not self._is_busy:
             self._next()
 
@@ -254,7 +254,7 @@ class StoreConnection:
 
     async def _made_slowly(self, frame: WireFrame, call: Call | None, waiting: Waiting) -> Answered:
         if self._leaving is not None and frame.kind is FrameKind.BYE:
-            await self._leaving
+            await asyncio.shield(self._leaving)
             return Answered(FrameKind.ANSWER, b"")
         if call is None:
             is_short = len(frame.payload) <= BRIEF_MAX
@@ -273,7 +273,7 @@ class StoreConnection:
         else:
             await self._run(self._begin_wait, arguments, waiting.tell)
         if waiting.begins():
-            self._run(self._end_waits)
+            await self._end_waits()
         while not await waiting.is_over():
             await self.send(FrameKind.EVENT, frame.number, b"")
         found = waiting.outcome[0]
@@ -284,10 +284,18 @@ class StoreConnection:
         answer: Answered = await self._run(self._answered, verb, arguments, found)
         return answer
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _end_waits(self) -> None:
+        with contextlib.suppress(InorderError):  # the connection has ended
+            await self._run(self.store.end_waits, self.owner)
+
+    async def _end_apart(self) -> None:
+        await self._run(self.end)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def stop(self) -> None:
         """Answers no more calls, and ends the owner."""
@@ -387,10 +395,6 @@ class StoreConnection:
         if not (handle.options.browse or handle.options.input):
             raise NotOpenFor("only a handle that is open for input or browse can be watched")
         self.store.watch_apart(handle.number, tell, tell)
-
-    def _end_waits(self) -> None:
-        with contextlib.suppress(InorderError):  # the connection has ended
-            self.store.end_waits(self.owner)
 
     def _answered(self, verb: str, arguments: dict[str, Any], value: Any) -> Answered:
         has_unit = self._has_unit()

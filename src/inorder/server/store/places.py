@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final
 
 from ...aio.brief import BriefLane
@@ -26,20 +28,21 @@ class Place:
     """A store object.
 
     Args:
-        base: its first connection, which keeps it open.
+        connect: makes a connection to it. The first one keeps it open.
 
     Attributes:
         lane: makes brief calls; None: the store is a database, whose answers the loop cannot wait for.
     """
 
-    def __init__(self, base: QueueManager) -> None:
-        self.base, self.services = base, base._services
+    def __init__(self, connect: Callable[[], QueueManager]) -> None:
+        self._connect, self.base = connect, connect()
+        self.services = self.base._services
         self.lane: BriefLane | None = None
 
     def begin(self) -> None:
         """In the loop: makes it ready for calls. Harmless when repeated."""
         if self.lane is None and not self.services.is_alone:
-            self.lane = BriefLane(lambda: self.base)
+            self.lane = BriefLane(self._connect)
 
     async def end(self) -> None:
         """In the loop: ends the lane, after its calls."""
@@ -68,7 +71,7 @@ class Places:
                 and len(found) < SESSIONS_MAX
                 and all(one.connections > 1 for one in found)  # the first is that of the base
             ):
-                self._all.append(Place(connect(self._store, program=PROGRAM)))
+                self._all.append(Place(partial(connect, self._store, program=PROGRAM)))
                 return self._all[-1]
             return min(self._all, key=lambda one: one.services.connections)
 
