@@ -10,14 +10,13 @@ import functools
 import os
 import secrets
 import threading
-from collections.abc import Callable
 from typing import Any, Final, cast
 
 from starlette.types import Receive, Scope, Send
 from uvicorn import Config, Server
 
 from ..server.calls import Context
-from ..server.identity import Identity, LaunchToken
+from ..server.identity import LaunchToken
 from ..server.sessions import Sessions
 from ..server.settings import Settings
 from ..server.store import StoreEndpoint
@@ -85,6 +84,7 @@ class LoopbackServer:
 
     def _run(self) -> None:
         async def served() -> None:
+            self._loop = asyncio.get_running_loop()
             self._server.config.load()
             self._server.lifespan = self._server.config.lifespan_class(self._server.config)
             await self._server.startup()
@@ -93,8 +93,8 @@ class LoopbackServer:
 
         asyncio.run(served())
 
-    def add(self, store: QueueStore, identify: Callable[[str], Identity | None] | None = None) -> str:
-        """Serves one more store. Returns the token of its administrator."""
+    def add(self, store: QueueStore | str) -> str:
+        """Serves one more store, which may be a URL. Returns the token of its administrator."""
         token = secrets.token_hex(16)
         settings = Settings(store=cast("str", store), key=bytes(32), token=token)
         held: list[Context] = []
@@ -116,6 +116,10 @@ class LoopbackServer:
 
         self._endpoints[token] = StoreEndpoint(context)
         return token
+
+    def remove(self, token: str) -> None:
+        """Serves a store no more, and closes it."""
+        asyncio.run_coroutine_threadsafe(self._endpoints.pop(token).close(), self._loop).result()
 
     async def _app(self, scope: Scope, receive: Receive, send: Send) -> None:
         given = dict(scope["headers"]).get(b"authorization", b"").decode()

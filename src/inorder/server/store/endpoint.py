@@ -45,6 +45,7 @@ class StoreEndpoint:
         self._context = context
         self._places: Places | None = None
         self._users: dict[str, int] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def _ready(self) -> Places:
         if self._places is None:
@@ -52,11 +53,24 @@ class StoreEndpoint:
         return self._places
 
     async def close(self) -> None:
-        """Ends the store objects, after the connections."""
+        """Ends the connections, and then the store objects."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         if self._places is not None:
             await self._places.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            await self._answer(scope, receive, send)
+        finally:
+            self._tasks.discard(task)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()  # the request to connect
         context, began = self._context(), time.monotonic()
         request = Request({**scope, "type": "http", "method": "GET"})
