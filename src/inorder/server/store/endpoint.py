@@ -46,6 +46,7 @@ class StoreEndpoint:
         self._places: Places | None = None
         self._users: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_over = False
 
     def _ready(self) -> Places:
         if self._places is None:
@@ -54,7 +55,7 @@ class StoreEndpoint:
 
     async def close(self) -> None:
         """Ends the connections, and then the store objects."""
-        tasks = list(self._tasks)
+        self._is_over, tasks = True, list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -67,6 +68,9 @@ class StoreEndpoint:
         self._tasks.add(task)
         try:
             await self._answer(scope, receive, send)
+        except asyncio.CancelledError:
+            if not self._is_over:
+                raise
         finally:
             self._tasks.discard(task)
 

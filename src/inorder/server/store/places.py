@@ -9,40 +9,59 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import Final
+from typing import Final, cast
 
 from ...aio.brief import BriefLane
 from ...aio.jobs import finished
 from ...client.manager import QueueManager, connect
 from ...errors import InorderError
+from ...stores.seam.protocol import LocalStore
 from ..watching import PROGRAM
 
 SESSIONS_MAX: Final = 8  # of a database
 THREADS: Final = 16
 
 
+class ForLane:
+    """What a lane asks of a connection, for calls that all name a connection of their own."""
+
+    has_unit, is_idle = False, True
+
+    def __init__(self, store: LocalStore) -> None:
+        self.promises = store.promises
+        self.internals = self.inspect = self.accounts = self
+
+    def on_behalf_of(self, user: str) -> contextlib.AbstractContextManager[None]:
+        """Does nothing: each call's own connection has its user."""
+        del user
+        return contextlib.nullcontext()
+
+    def end_waits(self) -> None:
+        """Does nothing: brief calls do not wait."""
+
+    def close(self) -> None:
+        """Does nothing: the store is closed after its lane has ended."""
+
+
 class Place:
     """A store object.
 
     Args:
-        connect: makes a connection to it. The first one keeps it open.
+        base: its first connection, which keeps it open.
 
     Attributes:
         lane: makes brief calls; None: the store is a database, whose answers the loop cannot wait for.
     """
 
-    def __init__(self, connect: Callable[[], QueueManager]) -> None:
-        self._connect, self.base = connect, connect()
-        self.services = self.base._services
+    def __init__(self, base: QueueManager) -> None:
+        self.base, self.services = base, base._services
         self.lane: BriefLane | None = None
 
     def begin(self) -> None:
         """In the loop: makes it ready for calls. Harmless when repeated."""
         if self.lane is None and not self.services.is_alone:
-            self.lane = BriefLane(self._connect)
+            self.lane = BriefLane(lambda: cast("QueueManager", ForLane(self.services.store)))
 
     async def end(self) -> None:
         """In the loop: ends the lane, after its calls."""
@@ -71,7 +90,7 @@ class Places:
                 and len(found) < SESSIONS_MAX
                 and all(one.connections > 1 for one in found)  # the first is that of the base
             ):
-                self._all.append(Place(partial(connect, self._store, program=PROGRAM)))
+                self._all.append(Place(connect(self._store, program=PROGRAM)))
                 return self._all[-1]
             return min(self._all, key=lambda one: one.services.connections)
 
