@@ -22,8 +22,8 @@ ALWAYS: Final = frozenset(
 )
 
 
-class TooLong(Exception):
-    """The message is too long for the loop's own thread."""
+class NotBrief(Exception):
+    """Nothing has happened: the call may take longer than the loop's own thread has time."""
 
 
 def is_brief(verb: str, arguments: Mapping[str, Any], unit: int) -> bool:
@@ -58,10 +58,10 @@ def _is_found_quickly(options: GetOptions) -> bool:
 
 
 def get_short(store: LocalStore, request: GetRequest) -> GetOutcome:
-    """Gets as `get`. Raises: as that; TooLong, and nothing has happened."""
+    """Gets as `get`. Raises: as that; NotBrief, and nothing has happened."""
     return store.get_if(request, _check_length)
 
 
 def _check_length(message: Got) -> None:
     if len(message.body) > BRIEF_MAX:
-        raise TooLong
+        raise NotBrief

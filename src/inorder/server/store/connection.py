@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import inspect
 import logging
+import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import nullcontext
@@ -24,28 +25,29 @@ from uvicorn.protocols.utils import ClientDisconnected
 
 from ...aio.jobs import Job, tell
 from ...client.operator_log import ERROR_LENGTH_MAX
-from ...errors import ConnectionBroken, InorderError, NotOpenFor, StoreError
+from ...errors import ConnectionBroken, InorderError, LogInRefused, NotOpenFor, StoreError
 from ...model.message import Message
 from ...model.options import OpenOptions
 from ...rules.puts import Program
-from ...stores.remote.frames import HEADER, PIECE_MAX, Flag, FrameKind, WireFrame, pieces
+from ...stores.remote.frames import FEW_BYTES, HEADER, PIECE_MAX, Flag, FrameKind, WireFrame, check_values, pieces
 from ...stores.remote.link import PROTOCOL, Hello
 from ...stores.remote.wire import WireError, decode_call, encode_answer, encode_error
 from ...stores.seam.protocol import LocalStore, Store
 from ...support.release import __version__
-from ..disconnects import BRIEF_MAX
-from ..identity import Identity
+from ..identity import Identity, ReadObject
 from ..logs import LOGGER
 from ..settings import Limits
-from .brief import TooLong, get_short, is_brief, messages_of
-from .checking import ActToLog, Checker
+from .brief import NotBrief, get_short, is_brief, messages_of
+from .checking import PAGE_MESSAGES, ActToLog, Checker
 from .places import Place
 from .protocol import StoreProtocol
+from .resuming import Resumable
 
 log = logging.getLogger(LOGGER)
 
 CALLS_MAX: Final = 64  # of one connection, that have arrived and are not answered
-PAGE_MESSAGES: Final = 256
+PAUSES: Final = (0.01, 0.03, 0.1, 0.3, *[0.5] * 8)  # seconds between looks at a previous connection, about 5 together
+SPECIAL: Final = {FrameKind.REOPEN: "open", FrameKind.WATCH: "check_handle"}
 TAKEN: Final = frozenset({FrameKind.CALL, FrameKind.BYE, FrameKind.REOPEN, FrameKind.WATCH})
 
 Call = tuple[str, dict[str, Any]]
@@ -85,6 +87,11 @@ def _made_short(store: LocalStore, verb: str, arguments: dict[str, Any]) -> Any:
     return get_short(store, arguments["request"]) if verb == "get" else made(store, verb, arguments)
 
 
+def _read_call(payload: bytes) -> tuple[str, dict[str, Any]]:
+    check_values(payload)
+    return decode_call(payload)
+
+
 class StoreConnection:
     """A connection; `begin` it with its hello, give it frames, and `end` it.
 
@@ -96,25 +103,32 @@ class StoreConnection:
 
     Args:
         place: the store object that serves it.
-        identity: its user; a new one, after the user was changed, counts from the next call on.
+        identity: its user.
+        present: looks its user up again, as `Authenticator.now`.
         address: of the client, for the log of acts.
         protocol: the WebSocket.
         run: makes a call in a thread of the pool.
         limits: of the server.
+        resumable: the connections of this worker.
     """
 
     def __init__(
         self,
         place: Place,
         identity: Identity,
+        *,
+        present: Callable[[Identity, ReadObject], Identity | None],
         address: str,
         protocol: StoreProtocol,
-        run: Callable[..., asyncio.Future[Any]],
+        run: Callable[..., Coroutine[Any, Any, Any]],
         limits: Limits,
+        resumable: Resumable,
     ) -> None:
         self.services, self.store, self.identity = place.services, place.services.store, identity
         self._lane = place.lane
-        self._address, self._protocol, self._run, self._limits = address, protocol, run, limits
+        self._present, self._address, self._protocol, self._run = present, address, protocol, run
+        self._limits, self._resumable = limits, resumable
+        self._busy = threading.Lock()  # of the call that runs and of the end
         self._loop = asyncio.get_running_loop()
         self.owner = 0
         self._checker = Checker(self.store, 0)
@@ -134,6 +148,7 @@ class StoreConnection:
     async def begin(self, payload: bytes) -> None:
         """Answers the hello. Raises: WireError; InorderError, the store cannot be used."""
         try:
+            check_values(payload)
             hello = msgspec.msgpack.decode(payload, type=Hello)
         except msgspec.MsgspecError as error:
             raise WireError("a connection must begin with a hello") from error
@@ -142,14 +157,38 @@ class StoreConnection:
                 f"this server is of release {__version__} and speaks protocol {PROTOCOL}, not {hello.protocol}"
             )
         self._next_handle = max(1, min(hello.first_handle, 2**31))
+        await self._end_previous(hello.resume)
         answer = await self._run(self._connect, hello.program)
         await self.send(FrameKind.HELLO, 0, msgspec.msgpack.encode(answer))
+
+    async def _end_previous(self, secret: bytes) -> None:
+        """Ends the client's previous connection, or waits until the worker that has it has noticed its end.
+
+        Raises: StoreError, it does not end: the client tries again.
+        """
+        number = self._resumable.number_of(secret)
+        if not number:
+            return
+        if (end := self._resumable.end_of(secret, self.identity.name)) is not None:
+            await self._run(end)
+        for pause in PAUSES:
+            if not await self._run(self._is_there, number):
+                return
+            await asyncio.sleep(pause)
+        raise StoreError("the previous connection of this program has not ended yet: try again")
+
+    def _is_there(self, number: int) -> bool:
+        """Whether there is a connection of the user with this number."""
+        self.store.end_dead_processes()
+        found = (one for one in self.store.list_connections() if one.connection == number)
+        return any(one.program.user == self.identity.user_identifier for one in found)
 
     def _connect(self, program: str) -> Hello:
         manager = self.store.manager()
         self.owner = self.services.connect(Program(self.identity.user_identifier, program[:256]))
         self._checker = Checker(self.store, self.owner)
         self.store.set_user(self.owner, self.identity.name)
+        self._resumable.ends[self.owner] = self._replace
         return Hello(
             PROTOCOL,
             __version__,
@@ -160,6 +199,7 @@ class StoreConnection:
             user=self.identity.name,
             page_messages=PAGE_MESSAGES,
             connection=self.owner,
+            resume=self._resumable.secret(self.owner, self.identity.name),
         )
 
     async def send(self, kind: FrameKind, number: int, payload: bytes, *, has_unit: bool = False) -> None:
@@ -195,11 +235,11 @@ class StoreConnection:
         frame = self._calls.popleft()
         self._bytes -= len(frame.payload)
         lane = self._lane
-        if lane is None or lane.is_held_up or frame.kind is not FrameKind.CALL or len(frame.payload) > BRIEF_MAX:
+        if lane is None or lane.is_held_up or frame.kind is not FrameKind.CALL or len(frame.payload) > FEW_BYTES:
             self._begin_slowly(frame)
             return
         try:
-            call = decode_call(frame.payload)
+            call = _read_call(frame.payload)
             job = lane.submit(partial(self._made_briefly, *call)) if is_brief(*call, self._unit) else None
         except Exception as error:  # noqa: BLE001 - answered
             self._reply(frame, self._failed(error))
@@ -257,9 +297,11 @@ class StoreConnection:
             await asyncio.shield(self._leaving)
             return Answered(FrameKind.ANSWER, b"")
         if call is None:
-            is_short = len(frame.payload) <= BRIEF_MAX
-            call = decode_call(frame.payload) if is_short else await self._run(decode_call, frame.payload)
+            is_short = len(frame.payload) <= FEW_BYTES
+            call = _read_call(frame.payload) if is_short else await self._run(_read_call, frame.payload)
         verb, arguments = call
+        if frame.kind in SPECIAL and verb != SPECIAL[frame.kind]:
+            raise WireError(f"a frame of kind {frame.kind.name} must call {SPECIAL[frame.kind]}, not {verb}")
         if verb == "wait" or frame.kind is FrameKind.WATCH:
             return await self._waited(frame, verb, arguments, waiting)
         reopens = frame.number if frame.kind is FrameKind.REOPEN else None
@@ -269,7 +311,7 @@ class StoreConnection:
     async def _waited(self, frame: WireFrame, verb: str, arguments: dict[str, Any], waiting: Waiting) -> Answered:
         """Waits without a thread: the store calls back, for a watch also at each change."""
         if frame.kind is FrameKind.WATCH:
-            await self._run(self._begin_watch, verb, arguments, waiting.tell)
+            await self._run(self._begin_watch, arguments, waiting.tell)
         else:
             await self._run(self._begin_wait, arguments, waiting.tell)
         if waiting.begins():
@@ -279,7 +321,7 @@ class StoreConnection:
         found = waiting.outcome[0]
         if isinstance(found, BaseException):
             raise found
-        if sum(len(one.body) for one in found.messages) <= BRIEF_MAX:
+        if sum(len(one.body) for one in found.messages) <= FEW_BYTES:
             return self._answered(verb, arguments, found)
         answer: Answered = await self._run(self._answered, verb, arguments, found)
         return answer
@@ -298,28 +340,45 @@ class StoreConnection:
         return task
 
     async def stop(self) -> None:
-        """Answers no more calls, and ends the owner."""
+        """Answers no more calls."""
         self._is_over = True
         tasks = [*self._tasks]
         for one in tasks:
             one.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.shield(self._run(self.end))
 
     # --- in a thread, or in the loop's
 
     def _made_briefly(self, verb: str, arguments: dict[str, Any], _: object) -> Answered | None:
         """Makes a brief call. None: nothing has happened, because a message is too long."""
         try:
-            return self._make(verb, arguments, None, _made_short)
-        except TooLong:
+            with self._in_call(waits=False):  # whoever ends the connection may be waiting for the store, which is held
+                return self._made(verb, arguments, None, _made_short)
+        except NotBrief:
             return None
         except Exception as error:  # noqa: BLE001 - answered; the lane itself has lost nothing
             return self._failed(error)
 
-    def _make(self, verb: str, arguments: dict[str, Any], reopens: int | None, makes: Makes = made) -> Answered:
-        if reopens is not None and (verb != "open" or not 0 < reopens < self._next_handle or reopens in self._handles):
+    @contextlib.contextmanager
+    def _in_call(self, *, waits: bool = True) -> Iterator[None]:
+        """Holds up the end of the connection. Raises: ConnectionBroken, it has ended; NotBrief, it is just ending."""
+        if not self._busy.acquire(blocking=waits):
+            raise NotBrief
+        try:
+            if not self.owner:
+                raise ConnectionBroken("the connection has ended: connect again")
+            yield
+        finally:
+            self._busy.release()
+
+    def _make(self, verb: str, arguments: dict[str, Any], reopens: int | None) -> Answered:
+        with self._in_call():
+            return self._made(verb, arguments, reopens)
+
+    def _made(self, verb: str, arguments: dict[str, Any], reopens: int | None, makes: Makes = made) -> Answered:
+        if reopens is not None and (not 0 < reopens < self._next_handle or reopens in self._handles):
             raise WireError("only a handle of an earlier connection can be opened again")
+        self._look_up()
         arguments, act = self._checked(verb, arguments)
         with nullcontext() if act is None else self._logged(act):
             answer = makes(self.store, verb, self._filled(verb, arguments))
@@ -338,6 +397,16 @@ class StoreConnection:
                 number: one for number, one in self._handles.items() if one.number in self._checker.handles
             }
         return self._answered(verb, arguments, self._checker.shown(verb, arguments, answer, self.identity))
+
+    def _look_up(self, read: ReadObject | None = None) -> None:
+        """Looks the user up again. Raises: LogInRefused, the user or the credential is no longer valid."""
+        found = self._present(self.identity, read or self._attributes)
+        if found is None:
+            raise LogInRefused("the user or the credential of this connection is no longer valid")
+        self.identity = found
+
+    def _attributes(self, kind: str, name: str) -> str:
+        return self.store.object(kind, name).attributes
 
     def _checked(self, verb: str, arguments: dict[str, Any]) -> tuple[dict[str, Any], ActToLog | None]:
         """The arguments with the store's handles, and what the log of acts needs.
@@ -386,15 +455,28 @@ class StoreConnection:
         return found
 
     def _begin_wait(self, arguments: dict[str, Any], tell: Callable[..., None]) -> None:
-        known, _ = self._checked("wait", arguments)
-        self.store.wait_apart(self._filled("wait", known)["request"], tell)
+        with self._in_call():
+            self._look_up()
+            known, _ = self._checked("wait", arguments)
 
-    def _begin_watch(self, verb: str, arguments: dict[str, Any], tell: Callable[..., None]) -> None:
-        self._checked(verb, arguments)
-        handle = self._opened(arguments["handle"])
-        if not (handle.options.browse or handle.options.input):
-            raise NotOpenFor("only a handle that is open for input or browse can be watched")
-        self.store.watch_apart(handle.number, tell, tell)
+            def may(read: ReadObject) -> None:
+                self._look_up(read)
+                self._checker.demand("wait", known, self.identity)
+
+            self.store.wait_apart(self._filled("wait", known)["request"], tell, may)
+
+    def _begin_watch(self, arguments: dict[str, Any], tell: Callable[..., None]) -> None:
+        with self._in_call():
+            handle = self._opened(arguments["handle"])
+            if not (handle.options.browse or handle.options.input):
+                raise NotOpenFor("only a handle that is open for input or browse can be watched")
+
+            def changed() -> None:
+                self._look_up()
+                self._checker.demand_watch(handle.number, self.identity)
+                tell()
+
+            self.store.watch_apart(handle.number, changed, tell)
 
     def _answered(self, verb: str, arguments: dict[str, Any], value: Any) -> Answered:
         has_unit = self._has_unit()
@@ -405,7 +487,8 @@ class StoreConnection:
         if not isinstance(error, InorderError):
             log.error("an unexpected error in a call of a program elsewhere", exc_info=error)
             error = InorderError("an unexpected error, which the server's log has")
-        return Answered(FrameKind.ERROR, encode_error(error), self._has_unit())
+        shown = self._checker.shown_error(error, self.identity)
+        return Answered(FrameKind.ERROR, encode_error(shown), self._has_unit())
 
     def _has_unit(self) -> bool:
         try:
@@ -413,9 +496,17 @@ class StoreConnection:
         except ConnectionBroken:
             return False
 
+    def _replace(self) -> None:
+        tell(self._loop, self._protocol.wake)
+        self.end()
+
     def end(self) -> None:
-        """Ends the owner: its waits, its unit of work and its handles. Harmless when repeated; blocks."""
-        if self.owner:
+        """Ends the owner after the call that runs: its waits, its unit of work and its handles. Harmless when repeated;
+        blocks.
+        """
+        with self._busy:
+            if not self.owner:
+                return
             owner, self.owner = self.owner, 0
             self._handles.clear()
             try:
@@ -423,6 +514,7 @@ class StoreConnection:
             except InorderError as error:
                 self.services.forgotten.append(owner)
                 log.warning("the connection of a program elsewhere could not be ended yet: %s", error)
+            self._resumable.ends.pop(owner, None)
 
 
 class Waiting:

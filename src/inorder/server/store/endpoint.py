@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.utils import ClientDisconnected
 
 from ...errors import InorderError, LogInRefused, StoreError
-from ...stores.remote.frames import FrameAssembler, FrameKind, WireFrame
+from ...stores.remote.frames import FrameAssembler, FrameKind, WireFrame, pieces
 from ...stores.remote.link import PATH
 from ...stores.remote.wire import WireError, encode_error
 from ..authentication import of_token_or_certificate
@@ -25,8 +25,9 @@ from ..identity import Identity
 from ..logs import LOGGER, log_request
 from ..problems import Problem, problem
 from .connection import StoreConnection
-from .places import Places
+from .places import USER_THREADS_MAX, Places
 from .protocol import PROTOCOL, StoreProtocol
+from .resuming import Resumable
 
 log = logging.getLogger(LOGGER)
 CALLS_IN_PIECES_MAX: Final = 4
@@ -44,14 +45,17 @@ class StoreEndpoint:
     def __init__(self, context: Callable[[], Context]) -> None:
         self._context = context
         self._places: Places | None = None
+        self._resumable: Resumable | None = None
         self._users: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_over = False
+        self._turns: dict[str, asyncio.Semaphore] = {}
 
-    def _ready(self) -> Places:
-        if self._places is None:
-            self._places = Places(self._context().settings.store)
-        return self._places
+    def _ready(self) -> tuple[Places, Resumable]:
+        if self._places is None or self._resumable is None:
+            settings = self._context().settings
+            self._places, self._resumable = Places(settings.store), Resumable(settings.key)
+        return self._places, self._resumable
 
     async def close(self) -> None:
         """Ends the connections, and then the store objects."""
@@ -104,30 +108,52 @@ class StoreEndpoint:
             self._users[user] -= 1
             if not self._users[user]:
                 del self._users[user]
+                self._turns.pop(user, None)
 
     async def _connection(
         self, context: Context, identity: Identity, scope: Scope, receive: Receive, send: Send
     ) -> None:
         """Serves a connection until one side ends it."""
-        places, protocol = self._ready(), scope["state"][PROTOCOL]
-        run = partial(asyncio.get_running_loop().run_in_executor, places.threads)
-        place = await run(places.take)
-        place.begin()
-        one = StoreConnection(place, identity, _address(scope) or "", protocol, run, context.settings.limits)
+        places, resumable = self._ready()
+        protocol: StoreProtocol = scope["state"][PROTOCOL]
+        in_thread = partial(asyncio.get_running_loop().run_in_executor, places.threads)
+        turn = self._turns.setdefault(identity.name, asyncio.Semaphore(USER_THREADS_MAX))
+
+        async def run(call: Callable[..., Any], *given: Any) -> Any:
+            async with turn:
+                return await in_thread(call, *given)
+
         reason = ""
         try:
-            with contextlib.closing(ArrivingFrames(context)) as frames:
-                await self._serve(context, one, frames, protocol, receive)
+            place = await run(places.take)
+            place.begin()
+            one = StoreConnection(
+                place,
+                identity,
+                present=context.authenticator.now,
+                address=_address(scope) or "",
+                protocol=protocol,
+                run=run,
+                limits=context.settings.limits,
+                resumable=resumable,
+            )
+            try:
+                with contextlib.closing(ArrivingFrames(context)) as frames:
+                    await self._serve(context, one, frames, protocol, receive)
+            finally:
+                try:
+                    await one.stop()
+                finally:
+                    await asyncio.shield(in_thread(one.end))
         except asyncio.TimeoutError:
             reason = "no hello came in time"
         except InorderError as error:
             reason = str(error)
             with contextlib.suppress(ClientDisconnected):
-                await one.send(FrameKind.ERROR, 0, encode_error(error))
+                for piece in pieces(FrameKind.ERROR, 0, encode_error(error)):
+                    await send({"type": "websocket.send", "bytes": piece})
         except ClientDisconnected:
             pass
-        finally:
-            await one.stop()
         with contextlib.suppress(ClientDisconnected):
             await send({"type": "websocket.close", "code": WRONG if reason else DONE, "reason": reason[:REASON_MAX]})
 
@@ -143,10 +169,6 @@ class StoreEndpoint:
         await one.begin(first.payload)
         failures: list[InorderError] = []
 
-        def may(now: Identity) -> bool:
-            one.identity = now
-            return True
-
         def take(message: bytes | None) -> None:
             try:
                 frame = None if failures else frames.add(message)
@@ -156,7 +178,7 @@ class StoreEndpoint:
                 failures.append(error)
                 protocol.wake()
 
-        with context.connected_clients.watched(one.identity, may, ended=protocol.wake) as over:
+        with context.connected_clients.watched(one.identity, ended=protocol.wake) as over:
             while not failures and not over.is_set():
                 protocol.takes_directly(take)  # from now on, or after those messages that have already come
                 event = await receive()

@@ -11,6 +11,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Literal
 
+from ...errors import bad_argument
 from ...rules.gaps import Gaps, gaps, member_of
 from ...rules.puts import Program
 from ..seam.backend import Peer, Share
@@ -228,6 +229,9 @@ class OperatorVerbs(OpenStore, ABC):
     @event("check", "problems", measured=lambda found, _: [len(found[0])])
     def check(self, part: int | None) -> tuple[list[str], int]:
         self.refuse_wait("check outside of it")
+        _, parts = self.host.check(None)
+        if part is not None and not 0 <= part < parts:
+            raise bad_argument("part", part, f"a number from 0 to {parts - 1}")
         return self.host.check(part)
 
 
