@@ -164,6 +164,7 @@ def _defined(sent: QueueAttributes) -> QueueAttributes:
 
 BLANK: Final[Row] = (*Message().row[: Message.properties.index], None, *Message().row[Message.properties.index + 1 :])
 WIDTH: Final = len(BLANK)
+LEAST: Final = Message.warning.index  # every release has these
 PROPERTIES: Final = Message.properties.index
 BODY, LENGTH, UID, PLACE = Message.body.index, Message.length.index, Message.uid.index, Message.place.index
 
@@ -201,6 +202,8 @@ def _named(fault: object, names: Sequence[str]) -> str:
 def _row_of(plain: Any) -> list[Any]:
     if type(plain) is not list:
         raise ValueError(f"a message must be a list, not {type(plain).__name__}")
+    if len(plain) < LEAST:  # a short one would take hundreds of times its length
+        raise ValueError(f"a message must have at least {LEAST} fields, not {len(plain)}")
     if len(plain) != WIDTH:
         plain = [*plain[:WIDTH], *BLANK[len(plain) :]]
     try:
