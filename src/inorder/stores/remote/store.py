@@ -59,6 +59,9 @@ class RemoteStore:
         program: the name that the server records with the connection until `connect` gives it one.
         reconnects: for how many seconds a call tries to make a lost connection again; 0: a lost connection stays lost.
 
+    Attributes:
+        user: that the server knows this process as.
+
     Raises: StoreError, the server cannot be reached; LogInRefused 2035; TooManyLogIns.
     """
 
@@ -78,7 +81,7 @@ class RemoteStore:
         self._resume = b""
         self._link = RemoteLink(address, self._own_hello())
         self.hello, self._resume = self._link.hello, self._link.hello.resume
-        self.page_messages = self.hello.page_messages
+        self.page_messages, self.user = self.hello.page_messages, self.hello.user
 
     def again(self) -> RemoteStore:
         """See `LocalStore.again`."""
@@ -375,6 +378,10 @@ class RemoteStore:
             self._waits = False
 
     # --- what only a store of this process has
+
+    def identifier(self) -> str:
+        """See `LocalStore.identifier`."""
+        return self.hello.store
 
     def refuse_lost(self) -> None:
         """Does nothing: a lost connection is made again."""
