@@ -15,18 +15,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
+from pyspark import TaskContext
+
 from ..client.manager import QueueManager, connect
 from ..errors import InorderError, QueueCondition, Reason, StoreError, WrongQueueType
 from ..model.attributes import QueueAttributes
 from ..stores.open import locate
 
 PROGRAM = "inorder.spark"
-ELSEWHERE = (
-    ". If the file is on another machine: a store in a file is used on one machine, by all of its processes; run Spark "
-    "there (master local[*], or a cluster on that machine), or have the store in PostgreSQL"
+ON_ONE_MACHINE = (
+    "a store in a file is used on one machine, by all of its processes; run Spark there (master local[*], or a cluster "
+    "on that machine), or start inorder serve there and give its URL, or have the store in PostgreSQL"
 )
 IDLE_SECONDS = 3.0
 LIFE_SECONDS = 60.0  # then it is closed, which tidies the store, and the next task opens another
+RESTART_SECONDS = 30.0  # for a server to listen again, while a task waits
+AGAIN_SECONDS = 0.25  # between two attempts
 
 
 def open_store(url: str, application: str = "") -> QueueManager:
@@ -36,7 +40,7 @@ def open_store(url: str, application: str = "") -> QueueManager:
     """
     where = locate(url)
     if not where.is_there(PROGRAM):
-        kind, seen, elsewhere = "path", " on", ELSEWHERE
+        kind, seen, elsewhere = "path", " on", f". If the file is on another machine: {ON_ONE_MACHINE}"
         if where.path is None:
             kind, seen, elsewhere = "URL", ", seen from", ""
         raise StoreError(
@@ -45,6 +49,18 @@ def open_store(url: str, application: str = "") -> QueueManager:
             path=str(where),
         )
     return connect(url, program=f"{PROGRAM} {application}".strip())
+
+
+def open_in_task(url: str, application: str) -> QueueManager:
+    """As `open_store`. In a task it waits up to 30 s for a server that nobody listens for, as while it restarts."""
+    until = time.monotonic() + (RESTART_SECONDS if TaskContext.get() is not None else 0.0)
+    while True:
+        try:
+            return open_store(url, application)
+        except StoreError as error:
+            if not isinstance(error.__cause__, ConnectionRefusedError) or time.monotonic() >= until:
+                raise
+        time.sleep(AGAIN_SECONDS)
 
 
 class Idle(NamedTuple):
@@ -67,7 +83,7 @@ def store_for_task(url: str, application: str = "") -> Iterator[QueueManager]:
             yield qm
         return
     key = os.getpid(), url, application
-    qm, opened_at = _taken(key) or (open_store(url, application), time.monotonic())
+    qm, opened_at = _taken(key) or (open_in_task(url, application), time.monotonic())
     try:
         yield qm
     except BaseException:
@@ -139,9 +155,7 @@ def check_same(qm: QueueManager, queue: str, made: int) -> None:
         raise QueueCondition(
             f"on {platform.node()} the store's path or URL leads to another queue {queue} than the one for which this "
             "work was planned: it was deleted and created again meanwhile (plan the work again), or this is another "
-            "machine, with another file or another service of that name. A store in a file is used on one machine, by "
-            "all of its processes: run Spark there (master local[*], or a cluster on that machine), or have the store "
-            "in PostgreSQL",
+            f"machine, with another file or another service of that name. If it is a file: {ON_ONE_MACHINE}",
             reason=Reason.OBJECT_CHANGED,
             queue=queue,
         )
