@@ -1,4 +1,4 @@
-"""A store in a file behind `inorder serve`, and a user of that server who has the authorities that Spark needs."""
+"""A store in a file behind `inorder serve`, and a user of that server for Spark."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ class ServedFile:
     Args:
         folder: of the store's file.
         queues: the names of queues that are created.
+        role: of the user.
     """
 
-    def __init__(self, folder: Path, *queues: str) -> None:
+    def __init__(self, folder: Path, *queues: str, role: str = "application") -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / "store.db"
         with inorder.connect(self.path) as qm:
             for name in queues:
                 qm.create_queue(name)
-            qm.accounts.create_user(USER, roles=["application"])
+            qm.accounts.create_user(USER, roles=[role])
             self.token = qm.accounts.create_token(USER, "Spark")
         self._running = Running(self.path)
         self.url = self._running.record["url"].rstrip("/")

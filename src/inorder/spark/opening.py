@@ -3,6 +3,9 @@
 Every process opens the store itself: the planner beside the driver, and each Python worker of each executor. None uses
 an inherited connection, and a task's connection ends with the task. Connecting to a server takes some 50 ms, longer
 than a small task, so an idle worker keeps that connection for the next task, for some seconds at most.
+
+Work that has begun waits for a server of inorder that restarts, as an open connection does. What checks the options does
+not wait: a wrong address is an error at once.
 """
 
 from __future__ import annotations
@@ -14,8 +17,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
-
-from pyspark import TaskContext
 
 from ..client.manager import QueueManager, connect
 from ..errors import InorderError, QueueCondition, Reason, StoreError, WrongQueueType
@@ -29,7 +30,7 @@ ON_ONE_MACHINE = (
 )
 IDLE_SECONDS = 3.0
 LIFE_SECONDS = 60.0  # then it is closed, which tidies the store, and the next task opens another
-RESTART_SECONDS = 30.0  # for a server to listen again, while a task waits
+RESTART_SECONDS = 30.0  # for a server to listen again, while work waits
 AGAIN_SECONDS = 0.25  # between two attempts
 
 
@@ -51,9 +52,9 @@ def open_store(url: str, application: str = "") -> QueueManager:
     return connect(url, program=f"{PROGRAM} {application}".strip())
 
 
-def open_in_task(url: str, application: str) -> QueueManager:
-    """As `open_store`. In a task it waits up to 30 s for a server that nobody listens for, as while it restarts."""
-    until = time.monotonic() + (RESTART_SECONDS if TaskContext.get() is not None else 0.0)
+def open_though_restarting(url: str, application: str) -> QueueManager:
+    """As `open_store`, but waits up to 30 s for a server that refuses connections, because nothing listens there."""
+    until = time.monotonic() + RESTART_SECONDS
     while True:
         try:
             return open_store(url, application)
@@ -76,14 +77,19 @@ _idle_lock = threading.Lock()
 
 
 @contextmanager
-def store_for_task(url: str, application: str = "") -> Iterator[QueueManager]:
-    """A connection for one piece of work, which closes everything opened there. Raises as `open_store`."""
+def store_for_task(url: str, application: str = "", *, is_check: bool = False) -> Iterator[QueueManager]:
+    """A connection for one piece of work, which closes everything opened there. Raises as `open_store`.
+
+    Args:
+        is_check: the work checks options before any other begins, so it does not wait for a server that restarts.
+    """
     if locate(url).path is not None:
         with open_store(url, application) as qm:
             yield qm
         return
     key = os.getpid(), url, application
-    qm, opened_at = _taken(key) or (open_in_task(url, application), time.monotonic())
+    opens = open_store if is_check else open_though_restarting
+    qm, opened_at = _taken(key) or (opens(url, application), time.monotonic())
     try:
         yield qm
     except BaseException:

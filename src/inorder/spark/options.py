@@ -345,9 +345,9 @@ def _with_path(given: Mapping[str, str]) -> dict[str, str]:
 def _unknown(key: str, use: Use, known: Collection[str]) -> OptionsError:
     if key in CREDENTIALS:
         return OptionsError(
-            f"{key} must not be an option: Spark shows options in query plans and writes them to its event log, and each "
-            "machine has credentials of its own. Every process of Spark finds them by the URL, in the credentials file "
-            "that inorder login writes (for another file: INORDER_CREDENTIALS, and for executors "
+            f"{key} must not be an option: Spark shows options in query plans and writes them to its event log, and "
+            "each machine has credentials of its own. Every process of Spark finds them by the URL, in the credentials "
+            "file that inorder login writes (for another file: INORDER_CREDENTIALS, and for executors "
             "spark.executorEnv.INORDER_CREDENTIALS)"
         )
     if told := translated(key, known):

@@ -90,7 +90,7 @@ class Run:
         return [path for path in files if self._secret in path.read_bytes()]
 
     def kill_at_random(self, seed: str, kill_server: Callable[[], object] = lambda: None) -> None:
-        """Clusters, one after the other, whose processes are killed at random moments; then one that goes on to the end.
+        """Clusters, one after the other, whose processes are killed at random moments; the last one goes on to the end.
 
         The moments are the same again for a seed; what happens then is not.
         """

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
 from tests.helpers.support import bodies, drained
-from tests.spark.calls import ALL, put, read, taken
+from tests.spark.calls import put, read, taken
 from tests.spark.serving import BROWSES, READS, WRITES, ServedFile
 
 import inorder
@@ -43,7 +43,8 @@ def browses(served: ServedFile) -> None:
     """A batch, and a stream, in two tasks each."""
     batch = source(served, partitions="2")
     reader = batch.reader(batch.schema())
-    found = [row["body"] for part in reader.partitions() for one in reader.read(part) for row in one.to_pylist()]
+    pages: Any = (one for part in reader.partitions() for one in reader.read(part))
+    found = [row["body"] for page in pages for row in page.to_pylist()]
     with stopped(source(served).streamReader(batch.schema())) as stream:
         start, end = taken(stream)
         assert [body for part in read(stream, start, end) for body in part] == found == [b"1", b"2", b"3"]
@@ -163,12 +164,13 @@ def test_a_process_without_credentials_is_refused(served: ServedFile, monkeypatc
 # --- a server that restarts
 
 
-def test_a_task_waits_for_a_server_that_restarts(served: ServedFile, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_waits_for_a_server_that_restarts_and_a_check_does_not(
+    served: ServedFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
     served.kill()
-    with pytest.raises(StoreError, match="nothing listens there"), opening.store_for_task(served.url, "planner"):
-        pytest.fail("the planner does not wait")
+    with pytest.raises(StoreError, match="nothing listens there"):
+        source(served, application="check").schema()
     waits = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: served.start())
     monkeypatch.setattr(opening, "time", waits)
-    monkeypatch.setattr(opening, "TaskContext", SimpleNamespace(get=object))
     with opening.store_for_task(served.url, "task") as qm:
         assert qm.admin.manager_attributes().name == "store"
