@@ -93,8 +93,8 @@ class LoopbackServer:
 
         asyncio.run(served())
 
-    def add(self, store: QueueStore, identify: Callable[[str], Identity | None] | None = None) -> str:
-        """Serves one more store. Returns the token of its administrator."""
+    def add(self, store: QueueStore | str, identify: Callable[[str], Identity | None] | None = None) -> str:
+        """Serves one more store, or the store at a path. Returns the token of its administrator."""
         token = secrets.token_hex(16)
         settings = Settings(store=cast("str", store), key=bytes(32), token=token)
         held: list[Context] = []

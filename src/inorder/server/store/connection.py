@@ -280,6 +280,11 @@ class StoreConnection:
         return Answered(FrameKind.ANSWER, encode_answer(verb, value), self._has_unit())
 
     def _failed(self, error: InorderError) -> Answered:
+        if (
+            hindering := error.data.get("handles")
+        ) is not None:  # what the client may close; of others it has no number
+            own = {one.number: number for number, one in self._handles.items()}
+            error.data["handles"] = frozenset(own.get(number, -number) for number in hindering)
         return Answered(FrameKind.ERROR, encode_error(error), self._has_unit())
 
     def _has_unit(self) -> bool:
