@@ -17,6 +17,8 @@ Lost = Literal["read", "harmless", "unknown"]
 
 read: the verb changes nothing, so it may be asked again.
 harmless: repeating the verb has no second effect, or its effect has ended with the connection, as that of an open does.
+An open of a model for permanent dynamic queues may leave an empty queue. Runs of channels end with the connection, so
+the repeat of their calls raises `Fenced`. If a repeat does not find the message or the staging, the outcome is unknown.
 unknown: nobody can tell whether the verb has happened, and repeating it could do it twice: `OutcomeUnknown`.
 """
 
@@ -59,13 +61,16 @@ ALSO: Final[Mapping[str, str]] = MappingProxyType(
         "model": "opening a model: the same authorities on the new name too, unless it is made up and begins with AMQ.",
         "made": "deleting at close a queue that this handle did not make: administer",
         "context": "control keeps the user and program in a message; in others they are replaced by the caller's",
+        "identity": "control keeps the user in a message; in others it is replaced by the caller",
+        "page": "256 messages at most",
+        "bytes": "the answer ends after 64 MiB of bodies",
         "uid": "a unique id of this store that is neither reserved for the connection nor on the queue: control",
         "ids": "confirm ids and lock ids that belong to another user: control",
         "holder": "a message that a confirm id of another user holds: control",
         "unit": "a prepared unit of another user: control",
         "lease": "a lease of another user: control",
         "new": "a lease of this name must not exist",
-        "claims": "claims of an application that another user has started, and of every channel: control",
+        "claims": "claims of an application that another user, of channels, and delivers=False: control",
         "staging": "a staging of another user: control",
         "moves": "moves=True: control",
         "kind": "of channels and processes; no other kind of object exists for a client",
@@ -105,9 +110,9 @@ _ROWS: Final[Mapping[str, tuple[str, str, str, Lost]]] = {
     "put":                 ("put",         "request.handle",         "context uid ids", "unknown"),
     "end_group":           ("put",         "handle",                 "",           "unknown"),
     "withdraw":            ("put",         "handle",                 "",           "unknown"),
-    "get":                 ("taking",      "request.handle",         "ids",        "unknown"),
-    "wait":                ("taking",      "request.handle",         "ids",        "unknown"),
-    "browse_page":         ("taking",      "request.handle",         "ids",        "read"),
+    "get":                 ("taking",      "request.handle",         "ids bytes",  "unknown"),
+    "wait":                ("taking",      "request.handle",         "ids bytes",  "unknown"),
+    "browse_page":         ("taking",      "request.handle",         "ids page",   "read"),
     "read_rest":           ("get",         "handle",                 "",           "read"),
     "unlock":              ("",            "handle",                 "",           "harmless"),
     "leave_group":         ("",            "handle",                 "",           "harmless"),
@@ -166,7 +171,7 @@ _ROWS: Final[Mapping[str, tuple[str, str, str, Lost]]] = {
     "received":            ("display",     "",                       "",           "read"),
     # --- marks
     "is_own":              ("display",     "",                       "",           "read"),
-    "report_exception":    ("",            "",                       "",           "unknown"),
+    "report_exception":    ("",            "",                       "identity",   "unknown"),
     # --- looking
     "look":                ("browse",      "request.queue",          "holders",    "read"),
     "gaps":                ("browse",      "queue",                  "",           "read"),
@@ -177,7 +182,7 @@ _ROWS: Final[Mapping[str, tuple[str, str, str, Lost]]] = {
     "overview":            ("inquire",     EACH,                     "",           "read"),
     "dropped":             ("inquire",     EACH,                     "",           "read"),
     # --- housekeeping
-    "discard_expired":     ("",            "",                       "",           "harmless"),
+    "discard_expired":     ("",            "",                       "page",       "harmless"),
     "check":               ("control",     "",                       "",           "read"),
 }
 VERBS: Final[Mapping[str, StoreVerb]] = MappingProxyType({name: StoreVerb(*row) for name, row in _ROWS.items()})

@@ -301,9 +301,10 @@ def noted(call: Callable[..., Any], name: tuple[str, str], called: set[tuple[str
 
 
 def test_a_server_is_not_stopped_from_elsewhere() -> None:
-    with connected() as qm, pytest.raises(CallerError, match=re.escape(INSTEAD["stop"])):
+    with connected() as qm:
         store: Any = qm._services.store
-        RemoteStore.__getattr__(store, "stop")
+        with pytest.raises(CallerError, match=re.escape(INSTEAD["stop"])):
+            RemoteStore.__getattr__(store, "stop")
 
 
 def test_a_store_elsewhere_has_every_verb_or_says_what_to_do_instead() -> None:

@@ -15,7 +15,16 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
-from ...errors import ConnectionBroken, NotAuthorized, StoreDamaged, UnitExists, bad_argument
+from ...errors import (
+    ConnectionBroken,
+    InorderError,
+    NotAuthorized,
+    StoreDamaged,
+    UnitExists,
+    UnknownQueue,
+    bad_argument,
+    written,
+)
 from ...model.attributes import QueueAttributes
 from ...model.channel_attributes import ChannelAttributes
 from ...model.message import UniqueId
@@ -43,6 +52,8 @@ CONTEXT: Final = frozenset(
     "application_origin_data".split()
 )
 ACT_LENGTH_MAX: Final = 256
+PAGE_MESSAGES: Final = 256  # of a browse, at once
+GOT_BYTES: Final = 64 * 2**20  # of bodies that one call gets
 
 
 class OpenedFor(NamedTuple):
@@ -100,17 +111,28 @@ class Checker:
         if verb not in VERBS:
             raise self._refused(identity, "administer", MANAGER, f"no client can call {verb}")
         row = VERBS[verb]
-        queue = MANAGER if row.of in ("", EACH) else self._queue(arguments, row.of)
-        if row.of != EACH:
-            self._demand_all(row.asks, arguments, queue, identity)
+        self.demand(verb, arguments, identity)
         is_of_others = False
         for word in row.also.split():
             if word in CHECKS:
                 is_of_others |= CHECKS[word](self, arguments, identity)
         if verb not in ACTS or (not is_of_others and not OTHERS.isdisjoint(row.also.split())):
             return None
-        act, _, on = ACTS[verb].format(**arguments).partition(" on ")
-        return ActToLog(act[:ACT_LENGTH_MAX], self._queue(arguments, on) if on else MANAGER)
+        act, _, on = ACTS[verb].partition(" on ")
+        return ActToLog(act.format(**arguments)[:ACT_LENGTH_MAX], self._queue(arguments, on) if on else MANAGER)
+
+    def demand(self, verb: str, arguments: Arguments, identity: Identity) -> None:
+        """Checks the authorities of a call alone, without the store. Raises: NotAuthorized 2035; ConnectionBroken."""
+        row = VERBS[verb]
+        queue = MANAGER if row.of in ("", EACH) else self._queue(arguments, row.of)
+        if row.of != EACH:
+            self._demand_all(row.asks, arguments, queue, identity)
+
+    def demand_watch(self, handle: int, identity: Identity) -> None:
+        """Checks whether the user may be told of changes of a handle's queue. Raises: as `demand`."""
+        queue = self._handle(handle).name
+        if not identity.may("browse", queue):
+            self._demand("get", queue, identity)
 
     def _queue(self, arguments: Arguments, path: str) -> str:
         """The queue to which a path leads. Raises: ConnectionBroken, if it is that of no handle of the connection."""
@@ -241,6 +263,8 @@ class Checker:
         if application.startswith(CHANNEL):
             return self._control(identity, f"the application {application!r} is a channel")
         handle = arguments.get("handle") if claimer is None else claimer.handle
+        if claimer is not None and not claimer.delivers:
+            self._demand("control", MANAGER, identity, "delivers=False keeps reports from being made")
         if claimer is not None and self._claiming.get((claimer.handle, application)) == claimer.epoch:
             return False  # the user of an epoch does not change
         queue = self._local(arguments["queue"]) if handle is None else self._handle(handle).queue
@@ -304,8 +328,16 @@ class Checker:
         user = None if has_control and verb != "begin_lease" else identity.name
         values = {"owner": self._owner, "user": user, "most": leases_max}
         full = {**arguments, **{name: values[name] for name in FILLED_IN.get(verb, ())}}
-        if "context" in VERBS[verb].also.split() and not has_control:
+        also = VERBS[verb].also.split()
+        if "context" in also and not has_control:
             full["request"] = _signed(arguments["request"])
+        if "identity" in also and not has_control:
+            full["message"] = arguments["message"].with_values(**identity.context)
+        if "page" in also:
+            name = "limit" if "limit" in arguments else "most"
+            full[name] = min(arguments[name], PAGE_MESSAGES)
+        if "bytes" in also:
+            full["request"] = full["request"]._replace(most_bytes=GOT_BYTES)
         return full
 
     def note(self, verb: str, arguments: Arguments, answer: Any) -> None:
@@ -332,6 +364,14 @@ class Checker:
         if "holders" in row.also.split() and not identity.may("display", arguments["request"].queue):
             return [_without_holder(one, identity) for one in answer]
         return answer
+
+    def shown_error(self, error: InorderError, identity: Identity) -> InorderError:
+        """The error without names of queues that the user may not see."""
+        near = error.data.get("nearest") if type(error) is UnknownQueue else None
+        if not near or all(any(identity.may(one, queue) for one in USES) for queue in near):
+            return error
+        queue = error.data["queue"]
+        return UnknownQueue(f"there is no queue {written(queue)}", queue=queue, nearest=[])
 
     def _is_shown(self, verb: str, item: Any, authority: Authority, identity: Identity) -> bool:
         if verb in OWN and OWN[verb](item, self._owner, identity):

@@ -12,7 +12,8 @@ import dataclasses
 import functools
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Sequence, Set
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -21,23 +22,25 @@ import msgspec
 
 from ...client.operator_log import ERROR_LENGTH_MAX
 from ...client.services import Services
-from ...errors import ConnectionBroken, InorderError, NotOpenFor, StoreError
+from ...errors import ConnectionBroken, InorderError, LogInRefused, NotOpenFor, StoreError
 from ...model.message import Message
 from ...model.options import OpenOptions
 from ...rules.puts import Program
-from ...stores.remote.frames import Flag, FrameKind, WireFrame, pieces
+from ...stores.remote.frames import FEW_BYTES, Flag, FrameKind, WireFrame, check_values, pieces
 from ...stores.remote.link import PROTOCOL, Hello
 from ...stores.remote.wire import WireError, decode_call, encode_answer, encode_error
 from ...stores.seam.protocol import Store
 from ...support.release import __version__
-from ..identity import Identity
+from ..identity import Identity, ReadObject
 from ..logs import LOGGER
-from .checking import ActToLog, Checker
+from .checking import PAGE_MESSAGES, ActToLog, Checker
+from .resuming import Resumable
 
 log = logging.getLogger(LOGGER)
 
 CALLS_MAX: Final = 64  # of one connection, that have arrived and are not answered
-PAGE_MESSAGES: Final = 256
+PAUSES: Final = (0.01, 0.03, 0.1, 0.3, *[0.5] * 8)  # seconds between looks at a previous connection, about 5 together
+SPECIAL: Final = {FrameKind.REOPEN: "open", FrameKind.WATCH: "check_handle"}
 TAKEN: Final = frozenset({FrameKind.CALL, FrameKind.BYE, FrameKind.REOPEN, FrameKind.WATCH})
 
 Send = Callable[[bytes], Awaitable[None]]
@@ -64,24 +67,35 @@ class StoreConnection:
 
     Args:
         services: the store object that serves it.
-        identity: its user; a new one, after the user was changed, counts from the next call on.
+        identity: its user.
+        present: looks its user up again, as `Authenticator.now`.
         address: of the client, for the log of acts.
         send: sends a frame, and waits while the client reads too slowly.
         run: makes a call in a thread.
         leases: how many the user may have.
+        resumable: the connections of this worker.
+
+    Attributes:
+        replaced: an event that is set when the client has connected again.
     """
 
     def __init__(
         self,
         services: Services,
         identity: Identity,
+        *,
+        present: Callable[[Identity, ReadObject], Identity | None],
         address: str,
         send: Send,
         run: Callable[..., Any],
         leases: int,
+        resumable: Resumable,
     ) -> None:
         self.services, self.store, self.identity = services, services.store, identity
-        self._address, self._send, self._run, self._leases = address, send, run, leases
+        self._present, self._address, self._send, self._run, self._leases = present, address, send, run, leases
+        self._resumable = resumable
+        self._busy = threading.Lock()  # of the call that runs and of the end
+        self._loop, self.replaced = asyncio.get_running_loop(), asyncio.Event()
         self.owner = 0
         self._checker = Checker(self.store, 0)
         self._handles: dict[int, Handle] = {}
@@ -93,6 +107,7 @@ class StoreConnection:
     async def begin(self, payload: bytes) -> None:
         """Answers the hello. Raises: WireError; InorderError, the store cannot be used."""
         try:
+            check_values(payload)
             hello = msgspec.msgpack.decode(payload, type=Hello)
         except msgspec.MsgspecError as error:
             raise WireError("a connection must begin with a hello") from error
@@ -101,14 +116,38 @@ class StoreConnection:
                 f"this server is of release {__version__} and speaks protocol {PROTOCOL}, not {hello.protocol}"
             )
         self._next_handle = max(1, min(hello.first_handle, 2**31))
+        await self._end_previous(hello.resume)
         answer = await self._run(self._connect, hello.program)
         await self.send(FrameKind.HELLO, 0, msgspec.msgpack.encode(answer))
+
+    async def _end_previous(self, secret: bytes) -> None:
+        """Ends the client's previous connection, or waits until the worker that has it has noticed its end.
+
+        Raises: StoreError, it does not end: the client tries again.
+        """
+        number = self._resumable.number_of(secret)
+        if not number:
+            return
+        if (end := self._resumable.end_of(secret, self.identity.name)) is not None:
+            await self._run(end)
+        for pause in PAUSES:
+            if not await self._run(self._is_there, number):
+                return
+            await asyncio.sleep(pause)
+        raise StoreError("the previous connection of this program has not ended yet: try again")
+
+    def _is_there(self, number: int) -> bool:
+        """Whether there is a connection of the user with this number."""
+        self.store.end_dead_processes()
+        found = (one for one in self.store.list_connections() if one.connection == number)
+        return any(one.program.user == self.identity.user_identifier for one in found)
 
     def _connect(self, program: str) -> Hello:
         manager = self.store.manager()
         self.owner = self.services.connect(Program(self.identity.user_identifier, program[:256]))
         self._checker = Checker(self.store, self.owner)
         self.store.set_user(self.owner, self.identity.name)
+        self._resumable.ends[self.owner] = self._replace
         return Hello(
             PROTOCOL,
             __version__,
@@ -119,6 +158,7 @@ class StoreConnection:
             user=self.identity.name,
             page_messages=PAGE_MESSAGES,
             connection=self.owner,
+            resume=self._resumable.secret(self.owner, self.identity.name),
         )
 
     async def send(self, kind: FrameKind, number: int, payload: bytes, *, has_unit: bool = False) -> None:
@@ -153,7 +193,12 @@ class StoreConnection:
 
     async def _answer(self, frame: WireFrame) -> Answered:
         try:
-            verb, arguments = decode_call(frame.payload)
+            read = (
+                _read_call(frame.payload) if len(frame.payload) <= FEW_BYTES else self._run(_read_call, frame.payload)
+            )
+            verb, arguments = read if isinstance(read, tuple) else await read
+            if frame.kind in SPECIAL and verb != SPECIAL[frame.kind]:
+                raise WireError(f"a frame of kind {frame.kind.name} must call {SPECIAL[frame.kind]}, not {verb}")
             if verb == "wait" or frame.kind is FrameKind.WATCH:
                 return await self._wait(frame, verb, arguments)
             reopens = frame.number if frame.kind is FrameKind.REOPEN else None
@@ -176,7 +221,7 @@ class StoreConnection:
                 loop.call_soon_threadsafe(happened.set)
 
         if frame.kind is FrameKind.WATCH:
-            await self._run(self._begin_watch, verb, arguments, tell)
+            await self._run(self._begin_watch, arguments, tell)
         else:
             await self._run(self._begin_wait, arguments, tell)
         while not ended:
@@ -193,9 +238,22 @@ class StoreConnection:
 
     # --- the threads' side
 
+    @contextlib.contextmanager
+    def _in_call(self) -> Iterator[None]:
+        """Holds up the end of the connection. Raises: ConnectionBroken, it has ended."""
+        with self._busy:
+            if not self.owner:
+                raise ConnectionBroken("the connection has ended: connect again")
+            yield
+
     def _make(self, verb: str, arguments: dict[str, Any], reopens: int | None) -> Answered:
-        if reopens is not None and (verb != "open" or not 0 < reopens < self._next_handle or reopens in self._handles):
+        with self._in_call():
+            return self._made(verb, arguments, reopens)
+
+    def _made(self, verb: str, arguments: dict[str, Any], reopens: int | None) -> Answered:
+        if reopens is not None and (not 0 < reopens < self._next_handle or reopens in self._handles):
             raise WireError("only a handle of an earlier connection can be opened again")
+        self._look_up()
         arguments, act = self._checked(verb, arguments)
         with nullcontext() if act is None else self._logged(act):
             answer = made(self.store, verb, self._filled(verb, arguments))
@@ -214,6 +272,16 @@ class StoreConnection:
                 number: one for number, one in self._handles.items() if one.number in self._checker.handles
             }
         return self._answered(verb, self._checker.shown(verb, arguments, answer, self.identity))
+
+    def _look_up(self, read: ReadObject | None = None) -> None:
+        """Looks the user up again. Raises: LogInRefused, the user or the credential is no longer valid."""
+        found = self._present(self.identity, read or self._attributes)
+        if found is None:
+            raise LogInRefused("the user or the credential of this connection is no longer valid")
+        self.identity = found
+
+    def _attributes(self, kind: str, name: str) -> str:
+        return self.store.object(kind, name).attributes
 
     def _checked(self, verb: str, arguments: dict[str, Any]) -> tuple[dict[str, Any], ActToLog | None]:
         """The arguments with the store's handles, and what the log of acts needs.
@@ -262,15 +330,28 @@ class StoreConnection:
         return found
 
     def _begin_wait(self, arguments: dict[str, Any], tell: Callable[..., None]) -> None:
-        known, _ = self._checked("wait", arguments)
-        self.store.wait_apart(self._filled("wait", known)["request"], tell)
+        with self._in_call():
+            self._look_up()
+            known, _ = self._checked("wait", arguments)
 
-    def _begin_watch(self, verb: str, arguments: dict[str, Any], tell: Callable[..., None]) -> None:
-        self._checked(verb, arguments)
-        handle = self._opened(arguments["handle"])
-        if not (handle.options.browse or handle.options.input):
-            raise NotOpenFor("only a handle that is open for input or browse can be watched")
-        self.store.watch_apart(handle.number, tell, tell)
+            def may(read: ReadObject) -> None:
+                self._look_up(read)
+                self._checker.demand("wait", known, self.identity)
+
+            self.store.wait_apart(self._filled("wait", known)["request"], tell, may)
+
+    def _begin_watch(self, arguments: dict[str, Any], tell: Callable[..., None]) -> None:
+        with self._in_call():
+            handle = self._opened(arguments["handle"])
+            if not (handle.options.browse or handle.options.input):
+                raise NotOpenFor("only a handle that is open for input or browse can be watched")
+
+            def changed() -> None:
+                self._look_up()
+                self._checker.demand_watch(handle.number, self.identity)
+                tell()
+
+            self.store.watch_apart(handle.number, changed, tell)
 
     def _end_waits(self) -> None:
         with contextlib.suppress(InorderError):  # the connection has ended
@@ -280,12 +361,12 @@ class StoreConnection:
         return Answered(FrameKind.ANSWER, encode_answer(verb, value), self._has_unit())
 
     def _failed(self, error: InorderError) -> Answered:
-        if (
-            hindering := error.data.get("handles")
-        ) is not None:  # what the client may close; of others it has no number
+        if isinstance(hindering := error.data.get("handles"), Set):  # the client can close its own
             own = {one.number: number for number, one in self._handles.items()}
             error.data["handles"] = frozenset(own.get(number, -number) for number in hindering)
-        return Answered(FrameKind.ERROR, encode_error(error), self._has_unit())
+        return Answered(
+            FrameKind.ERROR, encode_error(self._checker.shown_error(error, self.identity)), self._has_unit()
+        )
 
     def _has_unit(self) -> bool:
         try:
@@ -293,9 +374,17 @@ class StoreConnection:
         except ConnectionBroken:
             return False
 
+    def _replace(self) -> None:
+        self._loop.call_soon_threadsafe(self.replaced.set)
+        self.end()
+
     def end(self) -> None:
-        """Ends the owner: its waits, its unit of work and its handles. Harmless when repeated; blocks."""
-        if self.owner:
+        """Ends the owner after the call that runs: its waits, its unit of work and its handles. Harmless when repeated;
+        blocks.
+        """
+        with self._busy:
+            if not self.owner:
+                return
             owner, self.owner = self.owner, 0
             self._handles.clear()
             try:
@@ -303,6 +392,12 @@ class StoreConnection:
             except InorderError as error:
                 self.services.forgotten.append(owner)
                 log.warning("the connection of a program elsewhere could not be ended yet: %s", error)
+            self._resumable.ends.pop(owner, None)
+
+
+def _read_call(payload: bytes) -> tuple[str, dict[str, Any]]:
+    check_values(payload)
+    return decode_call(payload)
 
 
 @functools.cache

@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.utils import ClientDisconnected
 
 from ...errors import InorderError, LogInRefused, StoreError
-from ...stores.remote.frames import FrameAssembler, FrameKind, WireFrame
+from ...stores.remote.frames import FrameAssembler, FrameKind, WireFrame, pieces
 from ...stores.remote.link import PATH
 from ...stores.remote.wire import WireError, encode_error
 from ..authentication import of_token_or_certificate
@@ -25,7 +25,8 @@ from ..identity import Identity
 from ..logs import LOGGER, log_request
 from ..problems import Problem, problem
 from .connection import StoreConnection
-from .places import Places
+from .places import USER_THREADS_MAX, Places
+from .resuming import Resumable
 
 log = logging.getLogger(LOGGER)
 CALLS_IN_PIECES_MAX: Final = 4
@@ -43,19 +44,36 @@ class StoreEndpoint:
     def __init__(self, context: Callable[[], Context]) -> None:
         self._context = context
         self._places: Places | None = None
+        self._resumable: Resumable | None = None
         self._users: dict[str, int] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._turns: dict[str, asyncio.Semaphore] = {}
 
-    def _ready(self) -> Places:
-        if self._places is None:
-            self._places = Places(self._context().settings.store)
-        return self._places
+    def _ready(self) -> tuple[Places, Resumable]:
+        if self._places is None or self._resumable is None:
+            settings = self._context().settings
+            self._places, self._resumable = Places(settings.store), Resumable(settings.key)
+        return self._places, self._resumable
 
     async def close(self) -> None:
-        """Ends the store objects, after the connections."""
+        """Ends the connections, and then the store objects."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         if self._places is not None:
             await asyncio.to_thread(self._places.close)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            await self._answer(scope, receive, send)
+        finally:
+            self._tasks.discard(task)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()  # the request to connect
         context, began = self._context(), time.monotonic()
         request = Request({**scope, "type": "http", "method": "GET"})
@@ -85,33 +103,49 @@ class StoreEndpoint:
             self._users[user] -= 1
             if not self._users[user]:
                 del self._users[user]
+                self._turns.pop(user, None)
 
     async def _connection(
         self, context: Context, identity: Identity, address: str, receive: Receive, send: Send
     ) -> None:
         """Serves a connection until one side ends it."""
-        places = self._ready()
-        run = partial(asyncio.get_running_loop().run_in_executor, places.threads)
+        places, resumable = self._ready()
+        in_thread = partial(asyncio.get_running_loop().run_in_executor, places.threads)
+        turn = self._turns.setdefault(identity.name, asyncio.Semaphore(USER_THREADS_MAX))
+
+        async def run(call: Callable[..., Any], *given: Any) -> Any:
+            async with turn:
+                return await in_thread(call, *given)
 
         async def out(frame: bytes) -> None:
             await send({"type": "websocket.send", "bytes": frame})
 
-        services = await run(places.take)
-        one = StoreConnection(services, identity, address, out, run, context.settings.limits.leases)
-        frames = ArrivingFrames(receive, context)
-        reason = ""
+        frames, reason = ArrivingFrames(receive, context), ""
         try:
-            await self._serve(context, one, frames)
+            services = await run(places.take)
+            one = StoreConnection(
+                services,
+                identity,
+                present=context.authenticator.now,
+                address=address,
+                send=out,
+                run=run,
+                leases=context.settings.limits.leases,
+                resumable=resumable,
+            )
+            try:
+                await self._serve(context, one, frames)
+            finally:
+                await asyncio.shield(in_thread(one.end))
         except asyncio.TimeoutError:
             reason = "no hello came in time"
         except InorderError as error:
             reason = str(error)
             with contextlib.suppress(ClientDisconnected):
-                await one.send(FrameKind.ERROR, 0, encode_error(error))
+                for piece in pieces(FrameKind.ERROR, 0, encode_error(error)):
+                    await out(piece)
         except ClientDisconnected:
             pass
-        finally:
-            await asyncio.shield(run(one.end))
         with contextlib.suppress(ClientDisconnected):
             await send({"type": "websocket.close", "code": WRONG if reason else DONE, "reason": reason[:REASON_MAX]})
 
@@ -123,13 +157,11 @@ class StoreEndpoint:
         if first.kind is not FrameKind.HELLO:
             raise WireError("a connection must begin with a hello")
         await one.begin(first.payload)
-
-        def may(now: Identity) -> bool:
-            one.identity = now
-            return True
-
-        with context.connected_clients.watched(one.identity, may) as over:
-            tasks = [asyncio.create_task(each) for each in (one.serve(), self._read(frames, one), over.wait())]
+        with context.connected_clients.watched(one.identity) as over:
+            tasks = [
+                asyncio.create_task(each)
+                for each in (one.serve(), self._read(frames, one), over.wait(), one.replaced.wait())
+            ]
             try:
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             finally:

@@ -17,6 +17,7 @@ from ..watching import PROGRAM
 
 SESSIONS_MAX: Final = 8  # of a database
 THREADS: Final = 16
+USER_THREADS_MAX: Final = 12  # of one user, so that slow calls of one never hold up all others
 
 
 class Places:

@@ -13,10 +13,12 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from ...errors import CallerError, ConnectionBroken, InorderError, OutcomeUnknown, Reason, StoreError
+from ...errors import CallerError, ConnectionBroken, InorderError, OutcomeUnknown, Reason, StagingGone, StoreError
 from ...model.message import Message, UniqueId
 from ...model.options import OpenOptions
 from ...rules.puts import Program
@@ -26,11 +28,11 @@ from ...support.release import __version__
 from ..seam.changes import Changes
 from ..seam.gathering import Gathering
 from ..seam.protocol import Store
-from ..seam.records import GetRequest, Opened, PutOutcome, PutRequest
+from ..seam.records import GetRequest, Leased, LedgerKey, OneMessage, Opened, PutOutcome, PutRequest, Settled, Staged
 from ..seam.telemetry import Telemetry
 from .address import RemoteAddress
 from .frames import FrameKind
-from .link import PROTOCOL, Hello, Lost, RemoteLink
+from .link import PROTOCOL, Hello, Lost, LostBefore, RemoteLink
 from .reporting import reporting
 from .wire import decode_answer, decode_error, encode_call
 
@@ -38,6 +40,7 @@ log = logging.getLogger("inorder.stores")
 
 PAUSES: Final = (0.05, 2.0)  # seconds between attempts to connect, the first and the longest
 AGAIN: Final = 3  # attempts to make a call that may be repeated
+UNIT_ENDS: Final = ("settle", "prepare")  # after these there is no unit of work, whatever has happened to it
 RESERVED: Final = 1_000  # unique ids at a time
 NO_IDS: Final = range(0)
 
@@ -72,9 +75,11 @@ class RemoteStore:
         self.handles: dict[int, OpenedElsewhere] = {}
         self._first_handle = 1
         self._ids = NO_IDS  # reserved on the present link
-        self._has_owner = self._lost_unit = self._waits = self._is_closed = False
+        self._has_owner = self._lost_unit = self._is_leased = self._waits = self._is_closed = False
+        self._is_repeat = False  # whether an earlier attempt of the last call may have happened
+        self._resume = b""
         self._link = RemoteLink(address, self._own_hello())
-        self.hello = self._link.hello
+        self.hello, self._resume = self._link.hello, self._link.hello.resume
         self.page_messages = self.hello.page_messages
 
     def again(self) -> RemoteStore:
@@ -82,7 +87,8 @@ class RemoteStore:
         return RemoteStore(self.address, self._program, reconnects=self._reconnects)
 
     def _own_hello(self) -> Hello:
-        return Hello(PROTOCOL, __version__, [], list(Message.FIELDS), self._program, self._first_handle)
+        fields = list(Message.FIELDS)
+        return Hello(PROTOCOL, __version__, [], fields, self._program, self._first_handle, resume=self._resume)
 
     # --- the connection
 
@@ -141,50 +147,61 @@ class RemoteStore:
         arguments: Sequence[Any],
         keywords: dict[str, Any],
         on_event: Callable[[], object] | None = None,
+        remade: Callable[[], Sequence[Any]] | None = None,
     ) -> Any:
+        """Makes a call, again if the connection was lost and it may be made again.
+
+        Args:
+            remade: makes the arguments for each attempt.
+        """
         if "kind" in VERBS[verb].also.split() and arguments[0] not in OBJECT_KINDS:
             raise self._refused("reading or changing users and tokens", USERS)
-        payload = encode_call(verb, arguments, keywords)
-        call_kind = FrameKind.CALL if on_event is None else FrameKind.WATCH
+        call_kind, self._is_repeat = FrameKind.CALL if on_event is None else FrameKind.WATCH, False
         for left in reversed(range(AGAIN)):
+            if remade is not None:
+                arguments = remade()
             if self._lost_unit:
                 return self._without_unit(verb, arguments)
-            link = self._linked()
+            payload, link = encode_call(verb, arguments, keywords), self._linked()
             had_unit = link.has_unit
             try:
                 kind, answer = link.call(payload, on_event, kind=call_kind)
             except Lost as lost:
-                if had_unit:
-                    self._lost_unit = True
-                    return self._with_lost_unit(verb, arguments, lost)
-                if lost_of(verb, named(verb, arguments, keywords)) == "unknown":
+                is_before = isinstance(lost, LostBefore)
+                self._lost_unit = had_unit and (is_before or verb not in UNIT_ENDS)
+                if not is_before and self._lost_of(verb, arguments, keywords) == "unknown":
                     raise self._unknown(verb, arguments) from lost
+                if had_unit:
+                    return self._without_unit(verb, arguments)
                 if not left or not self._reconnects:
                     raise self._broken() from lost
+                self._is_repeat |= not is_before
                 continue
             except BaseException:  # from outside, in the middle of the call: the link is dropped
-                self._lost_unit = self._lost_unit or had_unit
+                self._lost_unit = had_unit and verb not in UNIT_ENDS
                 raise
             if kind == FrameKind.ERROR:
                 raise decode_error(answer)
             return decode_answer(verb, answer)
         raise AssertionError("the last attempt returns or raises")
 
-    def _with_lost_unit(self, verb: str, arguments: Sequence[Any], lost: Lost) -> Any:
-        """The answer to a call of a unit of work during which the connection was lost."""
-        if verb == "prepare" or (verb == "settle" and arguments[0] == "commit"):
-            raise self._unknown(verb, arguments) from lost
-        return self._without_unit(verb, arguments)
+    def _lost_of(self, verb: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> str:
+        return lost_of(verb, named(verb, arguments, keywords), leased=self._is_leased)
 
     def _without_unit(self, verb: str, arguments: Sequence[Any]) -> Any:
         """The answer to a call after the loss of a unit of work. Raises: ConnectionBroken, unless it backs out."""
-        if (verb == "settle" and arguments[0] == "back_out") or verb == "leave_lease":
-            self._lost_unit = False
-            return verb == "settle" or None
-        raise self._broken()
+        backs_out = verb == "settle" and arguments[0] == "back_out" and not self._is_leased
+        if not backs_out and verb != "leave_lease":
+            raise self._broken()
+        self._lost_unit = False
+        return True if backs_out else None
 
     def _broken(self) -> ConnectionBroken:
-        rest = ", and its unit of work was backed out: back out, too, and begin it again" if self._lost_unit else ""
+        rest = ""
+        if self._lost_unit and self._is_leased:
+            rest = ", which leaves the lease as it is: leave it, too, and resume it"
+        elif self._lost_unit:
+            rest = ", and its unit of work was backed out: back out, too, and begin it again"
         return ConnectionBroken(f"the connection to {self.path} was lost{rest}")
 
     def _unknown(self, verb: str, arguments: Sequence[Any]) -> OutcomeUnknown:
@@ -215,6 +232,7 @@ class RemoteStore:
 
     def _again(self) -> RemoteLink:
         link = RemoteLink(self.address, self._own_hello())
+        self._resume = link.hello.resume
         try:
             if link.hello.store != self.hello.store:
                 raise CallerError(f"{self.path} has another store now", reason=Reason.CONNECTION_BROKEN)
@@ -222,7 +240,10 @@ class RemoteStore:
                 payload = encode_call("open", (one.queue_name, one.options), {"manager": one.manager})
                 kind, answer = link.call(payload, kind=FrameKind.REOPEN, number=number)
                 if kind == FrameKind.ERROR:
-                    log.warning("queue %s could not be opened again: %s", one.queue_name, decode_error(answer))
+                    error = decode_error(answer)
+                    if isinstance(error, StoreError):
+                        raise error
+                    log.warning("queue %s could not be opened again: %s", one.queue_name, error)
                     del self.handles[number]
         except BaseException:
             link.drop()
@@ -231,16 +252,40 @@ class RemoteStore:
 
     def settle(self, owner: int, outcome: str, later: Any = None, *, moves: bool = False) -> bool:
         """See `Store.settle`."""
-        return self.has_unit(owner) and bool(self._call("settle", (outcome, later), {"moves": moves}))
+        if not self.has_unit(owner):
+            return False
+        try:
+            has_acted = bool(self._call("settle", (outcome, later), {"moves": moves}))
+        finally:
+            self._is_leased = self._is_leased and self.has_unit(owner)
+        return has_acted
+
+    # --- leases, which outlive the connection
+
+    def enter_lease(self, owner: int, name: str, user: str | None) -> Leased:
+        """See `Store.enter_lease`."""
+        del owner, user
+        leased: Leased = self._call("enter_lease", (), {"name": name})
+        self._is_leased = True
+        return leased
+
+    def leave_lease(self, owner: int) -> None:
+        """See `Store.leave_lease`."""
+        del owner
+        self._call("leave_lease", (), {})
+        self._is_leased = False
 
     # --- puts, with unique ids that are known before they are sent
 
     def put(self, request: PutRequest) -> PutOutcome:
         """See `Store.put`."""
-        options, count = request.options, len(request.messages)
-        if not request.in_unit and options.deduplicate is None and options.uid is None and 0 < count <= RESERVED:
-            request = request._replace(uid_number=self._reserve(count))
-        outcome: PutOutcome = self._call("put", (request,), {})
+        options, needed = request.options, len(request.messages)
+        needs = not request.in_unit and options.deduplicate is None and options.uid is None and 0 < needed <= RESERVED
+
+        def remade() -> Sequence[Any]:  # ids are reserved for one link
+            return (request._replace(uid_number=self._reserve(needed)),)
+
+        outcome: PutOutcome = self._call("put", (request,), {}, remade=remade if needs else None)
         return outcome
 
     def _reserve(self, count: int) -> int:
@@ -257,6 +302,26 @@ class RemoteStore:
         if not request.uid_number:
             return () if request.options.uid is None else (request.options.uid,)
         return [UniqueId(self._origin, request.uid_number + nth) for nth in range(len(request.messages))]
+
+    def settle_staging(
+        self, key: LedgerKey, stagings: Sequence[Staged], after: str | None = None, owner: int | None = None
+    ) -> Settled:
+        """See `BulkStore.settle_staging`. Raises also: OutcomeUnknown, after a loss the ledger must be asked."""
+        del owner
+        try:
+            settled: Settled = self._call("settle_staging", (), {"key": key, "stagings": stagings, "after": after})
+        except StagingGone as gone:
+            if not self._is_repeat:
+                raise
+            raise self._unknown("settle_staging", ()) from gone
+        return settled
+
+    def one_message(self, request: OneMessage) -> Reason | None:
+        """See `Store.one_message`. Raises also: OutcomeUnknown, a repeat does not find the message."""
+        answer: Reason | None = self._call("one_message", (request,), {})
+        if answer is Reason.NOT_FOUND and self._is_repeat:
+            raise self._unknown("one_message", ())
+        return answer
 
     # --- handles, which are opened again after a loss
 
@@ -279,7 +344,11 @@ class RemoteStore:
 
     def close(self, handle: int, *, delete: bool = False, purge: bool = False) -> None:
         """See `Store.close`."""
-        self._call("close", (handle,), {"delete": delete, "purge": purge})
+        try:
+            self._call("close", (handle,), {"delete": delete, "purge": purge})
+        except ConnectionBroken:
+            if delete or handle in self.handles:  # else it could not be opened again
+                raise
         self.handles.pop(handle, None)
 
     def keep_handles(self, owner: int, handles: Sequence[int]) -> None:
@@ -292,9 +361,18 @@ class RemoteStore:
 
     def wait(self, request: GetRequest) -> Any:
         """See `Store.wait`."""
+        options, attempts = request.options, count()
+        ends_at = time.monotonic() + options.wait
+
+        def remade() -> Sequence[Any]:
+            if not next(attempts):
+                return (request,)
+            left = max(0.0, ends_at - time.monotonic())
+            return (request._replace(options=replace(options, wait=left)),)
+
         self._waits = True
         try:
-            return self._call("wait", (request,), {})
+            return self._call("wait", (request,), {}, remade=remade)
         finally:
             self._waits = False
 

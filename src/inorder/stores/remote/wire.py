@@ -68,6 +68,8 @@ Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Id = Annotated[int, msgspec.Meta(ge=0)]  # msgpack ends at 2**64 - 1
 Number = Annotated[float, msgspec.Meta(ge=-sys.float_info.max)]  # no NaN
 IDS: Final = frozenset({"confirm_id", "lock_id"})  # the only integers that may have 64 bits without a sign
+COUNTED: Final = IDS | {"most"}
+ID_MAX: Final = 2**64 - 1
 PERIODS: Final = {"seconds": SECONDS_MAX, "lease": LOCK_SECONDS_MAX, "lasts": WHOLE_MAX, "delay": INT_MAX}
 """Lengths of time in seconds, which begin at 0, and their ends: nobody can lock or hide anything for ever."""
 
@@ -130,8 +132,10 @@ def _check_numbers(name: str, value: Any) -> None:
     """Checks numbers inside of a dataclass, whose type cannot be narrowed."""
     if isinstance(value, float) and not 0 <= value <= PERIODS.get(name, math.inf):
         raise bad_argument(name, value, f"a number from 0 to {PERIODS.get(name, math.inf)}")
-    if isinstance(value, int) and name not in IDS and not -WHOLE_MAX - 1 <= value <= WHOLE_MAX:
-        raise bad_argument(name, value, "a number of 64 bits")
+    if isinstance(value, int) and not (0 if name in COUNTED else -WHOLE_MAX - 1) <= value <= (
+        ID_MAX if name in IDS else WHOLE_MAX
+    ):
+        raise bad_argument(name, value, f"a number of 64 bits{' from 0' if name in COUNTED else ''}")
     if isinstance(value, tuple):
         for one in value:
             _check_numbers(name, one)
