@@ -383,10 +383,6 @@ class RemoteStore:
 
     # --- what only a store of this process has
 
-    def identifier(self) -> str:
-        """See `LocalStore.identifier`."""
-        return self.hello.store
-
     def refuse_lost(self) -> None:
         """Does nothing: a lost connection is made again."""
 
