@@ -18,7 +18,7 @@ Lost = Literal["read", "harmless", "unknown"]
 read: the verb changes nothing, so it may be asked again.
 harmless: repeating the verb has no second effect, or its effect has ended with the connection, as that of an open does.
 An open of a model for permanent dynamic queues may leave an empty queue. Runs of channels end with the connection, so
-the repeat of their calls raises `Fenced`. If a repeat does not find the message or the staging, the outcome is unknown.
+the repeat of their calls raises `Fenced`. If a repeat does not find the staging, the outcome is unknown.
 unknown: nobody can tell whether the verb has happened, and repeating it could do it twice: `OutcomeUnknown`.
 """
 

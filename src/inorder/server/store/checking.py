@@ -260,7 +260,7 @@ class Checker:
     def _check_new(self, arguments: Arguments, identity: Identity) -> bool:
         del identity
         if self._store.users_of("lease", arguments["name"]):
-            raise UnitExists(f"there is already a lease {arguments['name']!r}", unit=arguments["name"])
+            raise UnitExists("there is already a lease of this name", unit=arguments["name"])
         return False
 
     def _check_claims(self, arguments: Arguments, identity: Identity) -> bool:
@@ -393,8 +393,8 @@ class Checker:
 
     def shown_error(self, error: InorderError, identity: Identity) -> InorderError:
         """The error without names of queues that the user may not see."""
-        near = error.data.get("nearest") if type(error) is UnknownQueue else None
-        if not near or all(any(identity.may(one, queue) for one in USES) for queue in near):
+        near = cast("Sequence[str]", error.data.get("nearest", ())) if type(error) is UnknownQueue else ()
+        if all(any(identity.may(one, queue) for one in USES) for queue in near):
             return error
         queue = error.data["queue"]
         return UnknownQueue(f"there is no queue {written(queue)}", queue=queue, nearest=[])
