@@ -38,10 +38,10 @@ from .model.options import FOREVER, GetOptions, Match, OpenOptions, PutOptions
 from .model.properties import Properties
 from .rules.puts import PutResult
 from .support import old_paths
+from .support.release import __version__ as __version__
 
 old_paths.find()
 
-__version__ = "0.1.1"
 
 __all__ = [
     "FOREVER",

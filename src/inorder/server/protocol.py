@@ -23,11 +23,11 @@ from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 from ..support.sockets import watch_peer
 from .app import Factory
 from .calls import CERTIFICATE_COUNTS
-from .store.protocol import SHOWN, SUBJECT
 from .disconnects import IN_ONE_WRITE, IS_GONE
 from .problems import Problem, problem
 from .renewing import CertifiedConnection, Renewed
 from .settings import Limits
+from .store.protocol import SHOWN, SUBJECT
 from .subjects import subject_of
 
 LATE_SECONDS: Final = 1.0  # for the request on a connection that the server will refuse

@@ -21,6 +21,7 @@ from ..support.clock import Clock
 from .clock import ManualClock
 
 if TYPE_CHECKING:
+    from ..stores.engine.store import QueueStore
     from .schemas import Schemas
 
 
@@ -80,7 +81,7 @@ def _schemas(url: str, process: int) -> Schemas:
 def _remote(clock: Clock, name: str = NAME) -> RestartableStore:
     from .remote import ServedStore  # noqa: PLC0415 - it loads a server
 
-    return cast("RestartableStore", ServedStore(_sqlite(clock, name)))
+    return cast("RestartableStore", ServedStore(cast("QueueStore", _sqlite(clock, name))))
 
 
 KINDS: Final[Mapping[str, Maker]] = {

@@ -155,7 +155,7 @@ def test_a_private_authority_is_trusted_by_ca_alone(signer: Signer, monkeypatch:
             assert answer_of(f"https://{host}:{port}", ca=signer.certificate) == "-"
     with (
         serving(server) as port,
-        pytest.raises(StoreError, match=r"is not trusted \(.*\)\. If a private .* ca=, in"),
+        pytest.raises(StoreError, match=r"is not trusted \(.*\)\. Give the .* as ca=, in"),
     ):
         answer_of(f"https://localhost:{port}", token=SECRET)
     monkeypatch.setenv("INORDER_CA", str(signer.certificate))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -114,3 +116,11 @@ def test_spark_takes_the_url_and_no_token() -> None:
     with pytest.raises(ArgumentError, match="store must be a URL") as wrong:
         source_options({"url": f"https://me:{SECRET}@host", "queue": "Q"}, "batch read")
     assert SECRET not in f"{wrong.value!r} {wrong.value.data}"
+
+
+def test_a_url_is_understood_without_the_libraries_of_the_connection() -> None:
+    text = f"import sys; from inorder.stores.open import locate; locate({URL!r}); print(*sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", text], check=True, capture_output=True, text=True)
+    assert {"inorder.stores.remote.address", "websockets", "msgspec"} & {*ended.stdout.split()} == {
+        "inorder.stores.remote.address"
+    }

@@ -275,7 +275,7 @@ class OpenStore:
     """
 
     page_messages = 1
-    again: Callable[[], Any] | None = None
+    again = None
 
     def __init__(self, backend: Backend, host: Host, path: str, name: str, clock: Clock) -> None:
         self.backend, self.host, self.path, self.name, self.clock = backend, host, path, name, clock

@@ -234,7 +234,7 @@ class WaitingRoom:
         *,
         is_told: bool = True,
     ) -> None:
-        """As `wait`, but returns after the first look at most, and calls `done` at the end of the wait, perhaps at once.
+        """As `wait`, but returns after the first look at most. It calls `done` at the end of the wait, perhaps at once.
 
         Args:
             look: called in this thread, and later in a thread of the room, which must not be held up.
@@ -307,7 +307,8 @@ class WaitingRoom:
                         ready.append(one)
                     else:
                         left = min(left, due)
-            if any([self._advance(one) for one in ready]):
+            gone = [self._advance(one) for one in ready]
+            if any(gone):
                 continue  # it may be the turn of another
             try:
                 bell.wait(self._clock.nap(left))

@@ -1,6 +1,6 @@
-"""A store of another machine, behind `inorder serve`: the client's side of spec/remote.md."""
+"""A store elsewhere, behind `inorder serve`: the client's side.
 
-from .address import RemoteAddress
-from .store import RemoteStore
+It is empty, so that a URL is parsed and credentials are found without the libraries of the connection.
+"""
 
-__all__ = ["RemoteAddress", "RemoteStore"]
+from __future__ import annotations

@@ -195,8 +195,8 @@ def _why_not_trusted(address: RemoteAddress, error: ssl.SSLCertVerificationError
     if error.verify_code in OF_ANOTHER_TIME:
         return f"its certificate is not valid now ({said}). Renew it there, or check this machine's clock"
     return (
-        f"its certificate is not trusted ({said}). If a private authority signed it, give that authority's certificate "
-        "as ca=, in INORDER_CA, or with inorder login --ca"
+        f"its certificate is not trusted ({said}). Give the certificate of its authority, or a self-signed one that "
+        "you have compared, as ca=, in INORDER_CA, or with inorder login --ca"
     )
 
 

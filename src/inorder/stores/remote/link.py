@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import select
 import socket
 import ssl
 from collections import deque
 from collections.abc import Callable, Mapping
-from http import HTTPStatus
 from itertools import count
 from typing import Final, NamedTuple
 
 import msgspec
 from websockets.client import ClientProtocol
+from websockets.exceptions import InvalidState
 from websockets.frames import Frame, Opcode
 from websockets.http11 import Response
 from websockets.uri import parse_uri
@@ -31,6 +32,7 @@ from .wire import WireError, decode_error
 
 PATH: Final = "/inorder/v1/store"
 PROTOCOL: Final = 1
+SWITCHING_PROTOCOLS, UNAUTHORIZED, FORBIDDEN, TOO_MANY_REQUESTS, SERVICE_UNAVAILABLE = 101, 401, 403, 429, 503
 READ_BYTES: Final = 262_144
 CONNECT_SECONDS: Final = 20.0
 LOST: Final = (OSError, ssl.SSLError, EOFError)
@@ -40,6 +42,10 @@ quiet = logging.Logger("inorder.remote", logging.CRITICAL)
 
 class Lost(Exception):
     """The link is lost: the call may have happened, or not."""
+
+
+class LostBefore(Lost):
+    """The link was lost before the call was sent, so the call has not happened."""
 
 
 class Hello(NamedTuple):
@@ -56,6 +62,8 @@ class Hello(NamedTuple):
             client: empty.
         page_messages: see `Store.page_messages`.
         connection: the number of the connection in the server's store.
+        resume: of the server: the secret that names this connection; of the client: that of its previous connection,
+            which the server ends first; empty: there is none.
     """
 
     protocol: int
@@ -69,9 +77,10 @@ class Hello(NamedTuple):
     user: str = ""
     page_messages: int = 1
     connection: int = 0
+    resume: bytes = b""
 
 
-class Link:
+class RemoteLink:
     """A connection to a server. Raises: StoreError, it cannot be reached; LogInRefused; TooManyLogIns.
 
     Attributes:
@@ -90,7 +99,9 @@ class Link:
         credentials = address.credentials()
         self._socket = connected(address, credentials, CONNECT_SECONDS)
         try:
+            self._socket.settimeout(CONNECT_SECONDS)  # for each answer until the connection is made
             self._open(hello, credentials.token)
+            self._socket.settimeout(None)
         except Lost as error:
             self.drop()
             raise StoreError(f"{address} broke the connection off before it was made") from error
@@ -130,7 +141,7 @@ class Link:
         answer = events[0] if events else None
         status = answer.status_code if isinstance(answer, Response) else 0
         body = bytes(answer.body or b"") if isinstance(answer, Response) else b""
-        if status != HTTPStatus.SWITCHING_PROTOCOLS:
+        if status != SWITCHING_PROTOCOLS:
             raise refusal(self.address, status, body)
         self._frames.extend(event for event in events[1:] if isinstance(event, Frame))
         if self._protocol.handshake_exc is not None:
@@ -151,13 +162,15 @@ class Link:
         Args:
             on_event: called for each event that the server sends before the answer.
 
-        Raises: Lost; CallInProgress, a finalizer or a signal handler calls in the middle of a call.
+        Raises: Lost; LostBefore, the call has not happened; CallInProgress, a finalizer or a signal handler calls in
+        the middle of a call.
         """
         if self._calling.is_mine:
             raise CallInProgress("a call was made from inside another one, by a finalizer or a signal handler")
         with self._calling:
             number = next(self._numbers) if number is None else number
             try:
+                self._notice_end()
                 self._send(kind, number, payload)
                 return self._answer(number, on_event)
             except BaseException:
@@ -178,6 +191,8 @@ class Link:
     def _answer(self, number: int, on_event: Callable[[], object] | None = None) -> tuple[int, bytes]:
         while True:
             kind, answered, payload = self._next()
+            if not answered and kind == FrameKind.ERROR:
+                raise Lost from decode_error(payload)  # it says why the server ends the connection
             if answered == number and kind == FrameKind.EVENT:
                 if on_event is not None:
                     on_event()
@@ -187,12 +202,45 @@ class Link:
     # --- frames
 
     def _send(self, kind: FrameKind, number: int, payload: bytes) -> None:
+        """Sends a whole payload. Raises: LostBefore: the other side cannot have got all of it."""
         with self._sending:
             if self.is_lost:
-                raise Lost
-            for piece in pieces(kind, number, payload):
-                self._protocol.send_binary(piece)
-                self._flush()
+                raise LostBefore
+            try:
+                for piece in pieces(kind, number, payload):
+                    self._protocol.send_binary(piece)
+                    self._flush()
+            except (Lost, InvalidState) as error:
+                raise LostBefore from error
+
+    def _notice_end(self) -> None:
+        """Reads what has come since the last answer. Raises: LostBefore, the server has ended the connection."""
+        if self.is_lost or not self._has_come():
+            return
+        self._socket.settimeout(0)
+        try:
+            self._receive()
+        except Lost as error:
+            if not isinstance(error.__cause__, BlockingIOError | ssl.SSLWantReadError):
+                raise LostBefore from error
+        finally:
+            self._socket.settimeout(None)
+        self._take_events()
+        if any(frame.opcode is Opcode.CLOSE for frame in self._frames):
+            raise LostBefore
+
+    def _has_come(self) -> bool:
+        """Whether the socket has something to read, or has ended."""
+        if not hasattr(select, "poll"):
+            return bool(select.select([self._socket], [], [], 0)[0])
+        found = select.poll()
+        found.register(self._socket, select.POLLIN)
+        return bool(found.poll(0))
+
+    def _take_events(self) -> None:
+        self._frames.extend(one for one in self._protocol.events_received() if isinstance(one, Frame))
+        with self._sending:
+            self._flush()  # the answers to pings
 
     def _next(self) -> tuple[int, int, bytes]:
         """Returns the kind, the number and the whole payload of the next frame but for pings."""
@@ -200,8 +248,7 @@ class Link:
         while True:
             while not self._frames:
                 self._receive()
-                self._frames.extend(one for one in self._protocol.events_received() if isinstance(one, Frame))
-                self._flush()  # the answers to pings
+                self._take_events()
             frame = self._frames.popleft()
             if frame.opcode is Opcode.CLOSE:
                 raise Lost
@@ -210,7 +257,8 @@ class Link:
             kind, flags, _, number = HEADER.unpack_from(frame.data)
             parts.append(bytes(frame.data[HEADER.size :]))
             if not flags & Flag.MORE:
-                self.has_unit = bool(flags & Flag.HAS_UNIT)
+                if kind in (FrameKind.ANSWER, FrameKind.ERROR):
+                    self.has_unit = bool(flags & Flag.HAS_UNIT)
                 return kind, number, parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _flush(self) -> None:
@@ -246,13 +294,11 @@ class Link:
 def refusal(address: RemoteAddress, status: int, body: bytes) -> InorderError:
     """Returns the error for an answer that refuses the connection."""
     said = _said(body)
-    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-        return LogInRefused(
-            f"{address} refused the log-in: {said or 'the token or certificate is not valid'}"
-        )
-    if status == HTTPStatus.TOO_MANY_REQUESTS:
+    if status in (UNAUTHORIZED, FORBIDDEN):
+        return LogInRefused(f"{address} refused the log-in: {said or 'the token or certificate is not valid'}")
+    if status == TOO_MANY_REQUESTS:
         return TooManyLogIns(f"{address} refuses log-ins for a while, after too many failed ones: {said}", seconds=0.0)
-    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+    if status == SERVICE_UNAVAILABLE:
         return StoreError(f"{address} takes no more connections: {said}")
     return StoreError(
         f"{address} answered {status or 'something else than HTTP'}, so it offers no store: a server of inorder of at "

@@ -13,35 +13,42 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import count, repeat
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from ... import __version__
-from ...errors import CallerError, ConnectionBroken, InorderError, OutcomeUnknown, Reason, StoreError
-from ...model.message import Message
+from ...errors import CallerError, ConnectionBroken, InorderError, OutcomeUnknown, Reason, StagingGone, StoreError
+from ...model.message import Message, UniqueId
 from ...model.options import OpenOptions
 from ...rules.puts import Program
-from ...rules.store_verbs import FILLED_IN, VERBS, lost_of
-from ...support.clock import SystemClock
+from ...rules.store_verbs import FILLED_IN, OBJECT_KINDS, VERBS, lost_of
+from ...support.clock import Clock, SystemClock
+from ...support.release import __version__
 from ..seam.changes import Changes
 from ..seam.gathering import Gathering
 from ..seam.protocol import Store
-from ..seam.records import GetRequest, Opened, PutRequest
+from ..seam.records import GetRequest, Leased, LedgerKey, Opened, PutOutcome, PutRequest, Settled, Staged
 from ..seam.telemetry import Telemetry
 from .address import RemoteAddress
 from .frames import FrameKind
-from .link import PROTOCOL, Hello, Link, Lost
+from .link import PROTOCOL, Hello, Lost, LostBefore, RemoteLink
+from .reporting import reporting
 from .wire import decode_answer, decode_error, encode_call
 
 log = logging.getLogger("inorder.stores")
 
 PAUSES: Final = (0.05, 2.0)  # seconds between attempts to connect, the first and the longest
 AGAIN: Final = 3  # attempts to make a call that may be repeated
+UNIT_ENDS: Final = ("settle", "prepare")  # after these there is no unit of work, whatever has happened to it
+RESERVED: Final = 1_000  # unique ids at a time
+NO_IDS: Final = range(0)
 
 
 class OpenedElsewhere(NamedTuple):
     """How to open a handle again."""
 
-    queue: str
+    queue_name: str
     options: OpenOptions
     manager: str
 
@@ -54,27 +61,37 @@ class RemoteStore:
         program: the name that the server records with the connection until `connect` gives it one.
         reconnects: for how many seconds a call tries to make a lost connection again; 0: a lost connection stays lost.
 
+    Attributes:
+        user: that the server knows this process as.
+
     Raises: StoreError, the server cannot be reached; LogInRefused 2035; TooManyLogIns.
     """
 
     def __init__(self, address: RemoteAddress, program: str = "", *, reconnects: float = 30.0) -> None:
-        self.address, self.path, self.clock = address, str(address), SystemClock()
-        self.changes, self.shared = Changes(), None
-        self.telemetry = Telemetry(self.changes, Gathering(), lambda: {"store": self.path, "manager": self.hello.manager})
+        self.address, self.path, self.changes = address, str(address), Changes(are_elsewhere=True)
+        self.clock: Clock = SystemClock()
+        self.shared: object | None = None
+        self.telemetry = Telemetry(
+            self.changes, Gathering(), lambda: {"store": self.path, "manager": self.hello.manager}
+        )
         self._program, self._reconnects = program, reconnects
-        self._handles: dict[int, OpenedElsewhere] = {}
+        self.handles: dict[int, OpenedElsewhere] = {}
         self._first_handle = 1
-        self._has_owner = self._lost_unit = self._waits = self._is_closed = False
-        self._link = Link(address, self._own_hello())
-        self.hello = self._link.hello
-        self.page_messages = self.hello.page_messages
+        self._ids = NO_IDS  # reserved on the present link
+        self._has_owner = self._lost_unit = self._is_leased = self._waits = self._is_closed = False
+        self._is_repeat = False  # whether an earlier attempt of the last call may have happened
+        self._resume = b""
+        self._link = RemoteLink(address, self._own_hello())
+        self.hello, self._resume = self._link.hello, self._link.hello.resume
+        self.page_messages, self.user = self.hello.page_messages, self.hello.user
 
     def again(self) -> RemoteStore:
         """See `LocalStore.again`."""
         return RemoteStore(self.address, self._program, reconnects=self._reconnects)
 
     def _own_hello(self) -> Hello:
-        return Hello(PROTOCOL, __version__, [], list(Message.FIELDS), self._program, self._first_handle)
+        fields = list(Message.FIELDS)
+        return Hello(PROTOCOL, __version__, [], fields, self._program, self._first_handle, resume=self._resume)
 
     # --- the connection
 
@@ -89,7 +106,7 @@ class RemoteStore:
         if program.name != self._program:
             self._program = program.name
             self._link.drop()
-            self._linked()
+            self._link = self._again()
         return self._link.hello.connection
 
     def disconnect(self, owner: int) -> None:
@@ -128,59 +145,77 @@ class RemoteStore:
     # --- calls
 
     def _call(
-        self, verb: str, arguments: Sequence[Any], keywords: dict[str, Any], on_event: Callable[[], object] | None = None
+        self,
+        verb: str,
+        arguments: Sequence[Any],
+        keywords: dict[str, Any],
+        on_event: Callable[[], object] | None = None,
+        remade: Callable[[], Sequence[Any]] | None = None,
     ) -> Any:
-        payload = encode_call(verb, arguments, keywords)
-        for left in reversed(range(AGAIN)):
+        """Makes a call, again if the connection was lost and it may be made again.
+
+        Args:
+            remade: makes the arguments for each attempt.
+        """
+        if "kind" in VERBS[verb].also.split() and arguments[0] not in OBJECT_KINDS:
+            raise self._refused("reading or changing users and tokens", USERS)
+        call_kind, self._is_repeat = FrameKind.CALL if on_event is None else FrameKind.WATCH, False
+        is_long = verb == "wait" or on_event is not None  # such a call may see any number of losses
+        for left in repeat(AGAIN) if is_long else reversed(range(AGAIN)):
+            if remade is not None:
+                arguments = remade()
             if self._lost_unit:
                 return self._without_unit(verb, arguments)
-            link = self._linked()
+            payload, link = encode_call(verb, arguments, keywords), self._linked()
             had_unit = link.has_unit
             try:
-                kind, answer = link.call(payload, on_event, kind=FrameKind.CALL if on_event is None else FrameKind.WATCH)
+                kind, answer = link.call(payload, on_event, kind=call_kind)
             except Lost as lost:
-                if had_unit:
-                    self._lost_unit = True
-                    return self._with_lost_unit(verb, arguments, lost)
-                if lost_of(verb, named(verb, arguments, keywords)) == "unknown":
+                is_before = isinstance(lost, LostBefore)
+                self._lost_unit = had_unit and (is_before or verb not in UNIT_ENDS)
+                if not is_before and self._lost_of(verb, arguments, keywords) == "unknown":
                     raise self._unknown(verb, arguments) from lost
+                if had_unit:
+                    return self._without_unit(verb, arguments)
                 if not left or not self._reconnects:
                     raise self._broken() from lost
+                self._is_repeat |= not is_before
                 continue
             except BaseException:  # from outside, in the middle of the call: the link is dropped
-                self._lost_unit = self._lost_unit or had_unit
+                self._lost_unit = had_unit and verb not in UNIT_ENDS
                 raise
             if kind == FrameKind.ERROR:
                 raise decode_error(answer)
             return decode_answer(verb, answer)
         raise AssertionError("the last attempt returns or raises")
 
-    def _with_lost_unit(self, verb: str, arguments: Sequence[Any], lost: Lost) -> Any:
-        """The answer to a call of a unit of work during which the connection was lost."""
-        if verb == "prepare" or (verb == "settle" and arguments[0] == "commit"):
-            raise self._unknown(verb, arguments) from lost
-        return self._without_unit(verb, arguments)
+    def _lost_of(self, verb: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> str:
+        return lost_of(verb, named(verb, arguments, keywords), leased=self._is_leased)
 
     def _without_unit(self, verb: str, arguments: Sequence[Any]) -> Any:
         """The answer to a call after the loss of a unit of work. Raises: ConnectionBroken, unless it backs out."""
-        if (verb == "settle" and arguments[0] == "back_out") or verb == "leave_lease":
-            self._lost_unit = False
-            return verb == "settle" or None
-        raise self._broken()
+        backs_out = verb == "settle" and arguments[0] == "back_out" and not self._is_leased
+        if not backs_out and verb != "leave_lease":
+            raise self._broken()
+        self._lost_unit = False
+        return True if backs_out else None
 
     def _broken(self) -> ConnectionBroken:
-        rest = ", and its unit of work was backed out: back out, too, and begin it again" if self._lost_unit else ""
+        rest = ""
+        if self._lost_unit and self._is_leased:
+            rest = ", which leaves the lease as it is: leave it, too, and resume it"
+        elif self._lost_unit:
+            rest = ", and its unit of work was backed out: back out, too, and begin it again"
         return ConnectionBroken(f"the connection to {self.path} was lost{rest}")
 
     def _unknown(self, verb: str, arguments: Sequence[Any]) -> OutcomeUnknown:
-        ids = ids_of(arguments[0]) if verb == "put" else ()
         return OutcomeUnknown(
             f"the connection to {self.path} was lost before the answer to {verb} came, so it may have happened or not: "
             "look, and repeat it if it has not",
-            **({"ids": ids} if ids else {}),
+            uids=self._uids(arguments[0]) if verb == "put" else (),
         )
 
-    def _linked(self) -> Link:
+    def _linked(self) -> RemoteLink:
         """Returns the link, made again if it was lost. Raises: ConnectionBroken, it cannot be."""
         if not self._link.is_lost:
             return self._link
@@ -189,7 +224,7 @@ class RemoteStore:
         ends_at = time.monotonic() + self._reconnects
         for pause in pauses():
             try:
-                self._link = self._again()
+                self._link, self._ids = self._again(), NO_IDS
             except (InorderError, Lost) as error:
                 if not isinstance(error, StoreError | Lost) or time.monotonic() + pause > ends_at:
                     raise self._broken() from error
@@ -199,17 +234,21 @@ class RemoteStore:
                 break
         return self._link
 
-    def _again(self) -> Link:
-        link = Link(self.address, self._own_hello())
+    def _again(self) -> RemoteLink:
+        link = RemoteLink(self.address, self._own_hello())
+        self._resume = link.hello.resume
         try:
             if link.hello.store != self.hello.store:
                 raise CallerError(f"{self.path} has another store now", reason=Reason.CONNECTION_BROKEN)
-            for number, one in tuple(self._handles.items()):
-                payload = encode_call("open", (one.queue, one.options), {"manager": one.manager})
+            for number, one in tuple(self.handles.items()):
+                payload = encode_call("open", (one.queue_name, one.options), {"manager": one.manager})
                 kind, answer = link.call(payload, kind=FrameKind.REOPEN, number=number)
                 if kind == FrameKind.ERROR:
-                    log.warning("queue %s could not be opened again: %s", one.queue, decode_error(answer))
-                    del self._handles[number]
+                    error = decode_error(answer)
+                    if isinstance(error, StoreError):
+                        raise error
+                    log.warning("queue %s could not be opened again: %s", one.queue_name, error)
+                    del self.handles[number]
         except BaseException:
             link.drop()
             raise
@@ -217,7 +256,69 @@ class RemoteStore:
 
     def settle(self, owner: int, outcome: str, later: Any = None, *, moves: bool = False) -> bool:
         """See `Store.settle`."""
-        return self.has_unit(owner) and bool(self._call("settle", (outcome, later), {"moves": moves}))
+        if not self.has_unit(owner):
+            return False
+        try:
+            has_acted = bool(self._call("settle", (outcome, later), {"moves": moves}))
+        finally:
+            self._is_leased = self._is_leased and self.has_unit(owner)
+        return has_acted
+
+    # --- leases, which outlive the connection
+
+    def enter_lease(self, owner: int, name: str, user: str | None) -> Leased:
+        """See `Store.enter_lease`."""
+        del owner, user
+        leased: Leased = self._call("enter_lease", (), {"name": name})
+        self._is_leased = True
+        return leased
+
+    def leave_lease(self, owner: int) -> None:
+        """See `Store.leave_lease`."""
+        del owner
+        self._call("leave_lease", (), {})
+        self._is_leased = False
+
+    # --- puts, with unique ids that are known before they are sent
+
+    def put(self, request: PutRequest) -> PutOutcome:
+        """See `Store.put`."""
+        options, needed = request.options, len(request.messages)
+        needs = not request.in_unit and options.deduplicate is None and options.uid is None and 0 < needed <= RESERVED
+
+        def remade() -> Sequence[Any]:  # ids are reserved for one link
+            return (request._replace(uid_number=self._reserve(needed)),)
+
+        outcome: PutOutcome = self._call("put", (request,), {}, remade=remade if needs else None)
+        return outcome
+
+    def _reserve(self, count: int) -> int:
+        """Returns the first of some unused numbers of unique ids, which it asks for in blocks."""
+        self._linked()
+        if len(self._ids) < count:
+            first: UniqueId = self._call("reserve_numbers", (RESERVED,), {})
+            self._origin, self._ids = first.origin, range(first.number, first.number + RESERVED)
+        number, self._ids = self._ids[0], self._ids[count:]
+        return number
+
+    def _uids(self, request: PutRequest) -> Sequence[UniqueId]:
+        """Returns the unique ids that the messages of a put have if it has happened, as far as they are known."""
+        if not request.uid_number:
+            return () if request.options.uid is None else (request.options.uid,)
+        return [UniqueId(self._origin, request.uid_number + nth) for nth in range(len(request.messages))]
+
+    def settle_staging(
+        self, key: LedgerKey, stagings: Sequence[Staged], after: str | None = None, owner: int | None = None
+    ) -> Settled:
+        """See `BulkStore.settle_staging`. Raises also: OutcomeUnknown, after a loss the ledger must be asked."""
+        del owner
+        try:
+            settled: Settled = self._call("settle_staging", (), {"key": key, "stagings": stagings, "after": after})
+        except StagingGone as gone:
+            if not self._is_repeat:
+                raise
+            raise self._unknown("settle_staging", ()) from gone
+        return settled
 
     # --- handles, which are opened again after a loss
 
@@ -228,34 +329,47 @@ class RemoteStore:
         keywords = {"manager": manager, "dynamic_name": dynamic_name}
         del owner
         opened: Opened = self._call("open", (queue, options), keywords)
-        self._handles[opened.handle] = OpenedElsewhere(opened.name, options, manager)
+        self.handles[opened.handle] = OpenedElsewhere(opened.name, options, manager)
         self._first_handle = max(self._first_handle, opened.handle + 1)
         return opened
 
     def extend(self, handle: int, options: OpenOptions) -> Opened:
         """See `Store.extend`."""
         opened: Opened = self._call("extend", (handle, options), {})
-        self._handles[handle] = self._handles[handle]._replace(options=options)
+        self.handles[handle] = self.handles[handle]._replace(options=options)
         return opened
 
     def close(self, handle: int, *, delete: bool = False, purge: bool = False) -> None:
         """See `Store.close`."""
-        self._call("close", (handle,), {"delete": delete, "purge": purge})
-        self._handles.pop(handle, None)
+        try:
+            self._call("close", (handle,), {"delete": delete, "purge": purge})
+        except ConnectionBroken:
+            if delete or handle in self.handles:  # else it could not be opened again
+                raise
+        self.handles.pop(handle, None)
 
     def keep_handles(self, owner: int, handles: Sequence[int]) -> None:
         """See `Store.keep_handles`."""
         del owner
         self._call("keep_handles", (handles,), {})
-        self._handles = {number: one for number, one in self._handles.items() if number in handles}
+        self.handles = {number: one for number, one in self.handles.items() if number in handles}
 
     # --- waits
 
     def wait(self, request: GetRequest) -> Any:
         """See `Store.wait`."""
+        options, attempts = request.options, count()
+        ends_at = time.monotonic() + options.wait
+
+        def remade() -> Sequence[Any]:
+            if not next(attempts):
+                return (request,)
+            left = max(0.0, ends_at - time.monotonic())
+            return (request._replace(options=replace(options, wait=left)),)
+
         self._waits = True
         try:
-            return self._call("wait", (request,), {})
+            return self._call("wait", (request,), {}, remade=remade)
         finally:
             self._waits = False
 
@@ -276,14 +390,39 @@ class RemoteStore:
         """See `LocalStore.promises`: each call returns after its effect is on the server's disk."""
         return Unpromised()
 
+    def identifier(self) -> str:
+        """See `LocalStore.identifier`."""
+        return self.hello.store
+
     def __getattr__(self, name: str) -> Any:
-        raise CallerError(
-            f"{name} is not there for a store elsewhere: make the call on the machine of {self.path}",
-            reason=Reason.FUNCTION_NOT_SUPPORTED,
-        ) if name in ELSEWHERE_NOT else AttributeError(name)
+        if name in INSTEAD:
+            raise self._refused(f"the call {name}", INSTEAD[name])
+        raise AttributeError(name)
+
+    def _refused(self, what: str, instead: str) -> CallerError:
+        text = f"{what} is not possible for a store elsewhere ({self.path}): {instead}"
+        return CallerError(text, reason=Reason.FUNCTION_NOT_SUPPORTED)
 
 
-ELSEWHERE_NOT: Final = frozenset("backup get_if set_user wait_apart begin_act end_act acts try_log_in forgive_log_in".split())
+OF_A_SERVER: Final = "only a server makes this call, in the process that has the store open"
+INSTEAD: Final[Mapping[str, str]] = MappingProxyType({
+    "backup": "run 'inorder backup' on the machine that has the store",
+    "rename": "stop the server, and run 'inorder rename' on the machine that has the store",
+    "stop": "stop the server itself; it would end every other program's connection",
+    "acts": "run 'inorder acts' on the machine that has the store, or open the log in the console of its server",
+    "get_if": "get the message in a unit of work, and back out if it must stay",
+    "set_user": "the user of a connection is that of its token or certificate",
+    "begin_act": OF_A_SERVER,
+    "end_act": OF_A_SERVER,
+    "try_log_in": OF_A_SERVER,
+    "forgive_log_in": OF_A_SERVER,
+    "wait_apart": OF_A_SERVER,
+    "watch_apart": OF_A_SERVER,
+    "users_of": OF_A_SERVER,
+})  # fmt: skip
+"""What a store elsewhere cannot do, and what to do instead."""
+
+USERS: Final = "run 'inorder user' and 'inorder token' on the machine that has the store"
 
 
 class Unpromised:
@@ -328,11 +467,6 @@ def named(verb: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> M
     return {**dict(zip(names[1:], arguments, strict=False)), **keywords}
 
 
-def ids_of(request: PutRequest) -> Sequence[Any]:
-    """Returns the unique ids that the messages of a put have if it happened, as far as they are known."""
-    return ()
-
-
 def _made(verb: str) -> Callable[..., Any]:
     if verb in FILLED_IN:  # without these arguments
 
@@ -350,5 +484,4 @@ def _made(verb: str) -> Callable[..., Any]:
 
 
 for _verb in VERBS:
-    if _verb not in vars(RemoteStore):
-        setattr(RemoteStore, _verb, _made(_verb))
+    setattr(RemoteStore, _verb, reporting(_verb, vars(RemoteStore).get(_verb) or _made(_verb)))

@@ -100,9 +100,10 @@ class SqliteWatch:
                 self._database.bell.ring(bell.own_bit())
 
     def sleep(self, name: str | None, seconds: float, is_rung: Callable[[], bool]) -> None:
-        """Returns when the queue (None: one that is waited for) may have changed, the bell was rung, or it is time for `look`.
+        """Returns when the queue may have changed, the bell was rung, or it is time for `look`.
 
         Args:
+            name: of the queue; None: any on which calls of this process wait.
             is_rung: whether the caller was rung for; called once the next ring is sure to be heard.
         """
         with self._seen.lock:

@@ -31,7 +31,9 @@ class Proxy:
         self._lock = threading.Lock()  # of the two dictionaries, and of the ends
         self._flows = threading.Event()
         self._flows.set()
-        self._ends: list[socket.socket] = []
+        self._ends: list[tuple[socket.socket, socket.socket]] = []  # of the client and of the server
+        self._untold: set[socket.socket] = set()  # ends of the server that do not learn of the client's end
+        self._is_quiet = False
         self._threads: list[threading.Thread] = []
         self._door = socket.create_server((LOOPBACK, 0))
         self.port: int = self._door.getsockname()[1]
@@ -48,13 +50,27 @@ class Proxy:
         with self._lock:
             ends, self._ends = self._ends, []
             self._left = {"to server": None, "to client": None}
-        for end in ends:
-            _end(end)
+        for pair in ends:
+            for end in pair:
+                _end(end)
 
-    def cut_after(self, way: Way, count: int) -> None:
-        """Cuts all connections, once, when `count` more bytes have passed this way; 0: when the next byte comes."""
+    def abandon(self) -> None:
+        """Cuts the clients' ends alone: the server does not notice until `cut` or `close`."""
         with self._lock:
-            self._left[way] = count
+            ends = list(self._ends)
+            self._untold.update(server for _, server in ends)
+            self._left = {"to server": None, "to client": None}
+        for client, _ in ends:
+            _end(client)
+
+    def cut_after(self, way: Way, count: int, *, quietly: bool = False) -> None:
+        """Cuts all connections, once, when `count` more bytes have passed this way; 0: when the next byte comes.
+
+        Args:
+            quietly: as `abandon` does.
+        """
+        with self._lock:
+            self._left[way], self._is_quiet = count, quietly
 
     def freeze(self) -> None:
         """Passes nothing on, and takes no new connection, until `thaw`: nobody is told."""
@@ -92,7 +108,7 @@ class Proxy:
                 for end in (client, server):
                     end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 with self._lock:
-                    self._ends += [client, server]
+                    self._ends.append((client, server))
                 self._run(self._pass, "to server", client, server)
                 self._run(self._pass, "to client", server, client)
 
@@ -107,8 +123,9 @@ class Proxy:
                     self._left[way] = None if left is None else left - len(data)
                 sink.sendall(data)
                 if left is not None and left <= len(data):
-                    self.cut()
-            sink.shutdown(socket.SHUT_WR)
+                    (self.abandon if self._is_quiet else self.cut)()
+            if sink not in self._untold:
+                sink.shutdown(socket.SHUT_WR)
 
 
 def _end(end: socket.socket) -> None:
