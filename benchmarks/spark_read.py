@@ -102,6 +102,7 @@ class Round:
             file = Path(os.environ["INORDER_CREDENTIALS"])  # which this process and Spark's workers read
             file.touch(mode=0o600)
             file.write_text(f"[{host}:{port}]\ntoken = {server.token}\n", encoding="utf-8")
+            self.rate(ways["browse, physical"])  # the first read of a store starts what the others find
             for name, way in self._ways(f"http://{host}:{port}", "COPY").items():
                 pair = [(name, ways[name]), (SERVED + name, way)]
                 rates |= {key: self.rate(one) for key, one in (reversed(pair) if served_first else pair)}
