@@ -74,7 +74,7 @@ def elsewhere() -> Iterator[Far]:
     for one in (define_queue("Q"), define_queue("OTHER.Q"), define_queue("MODEL", "model")):
         inner.create_queue(one)
     server = the_server(os.getpid())
-    token = server.add(inner)  # type: ignore[arg-type]
+    token = server.add(inner)
     with Proxy(int(server.url.rpartition(":")[2])) as proxy:
         far: Any = RemoteStore(parse(f"http://127.0.0.1:{proxy.port}", {"token": token}), "test")
         try:
