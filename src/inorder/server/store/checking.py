@@ -260,7 +260,7 @@ class Checker:
     def _check_new(self, arguments: Arguments, identity: Identity) -> bool:
         del identity
         if self._store.users_of("lease", arguments["name"]):
-            raise UnitExists(f"there is already a lease {arguments['name']!r}", unit=arguments["name"])
+            raise UnitExists("there is already a lease of this name", unit=arguments["name"])
         return False
 
     def _check_claims(self, arguments: Arguments, identity: Identity) -> bool:

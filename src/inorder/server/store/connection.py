@@ -14,7 +14,7 @@ import inspect
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence, Set
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -495,6 +495,9 @@ class StoreConnection:
         if not isinstance(error, InorderError):
             log.error("an unexpected error in a call of a program elsewhere", exc_info=error)
             error = InorderError("an unexpected error, which the server's log has")
+        if isinstance(hindering := error.data.get("handles"), Set):  # the client can close its own
+            own = {one.number: number for number, one in self._handles.items()}
+            error.data["handles"] = frozenset(own.get(number, -number) for number in hindering)
         shown = self._checker.shown_error(error, self.identity)
         return Answered(FrameKind.ERROR, encode_error(shown), self._has_unit())
 
