@@ -167,7 +167,8 @@ REFUSED: list[tuple[str, Attack, type[InorderError]]] = [
     ("put a cursor on a message of another queue", lambda at, client: client.get(client.request(
         browse="cursor")._replace(cursor=UNSET._replace(place=Place(0, 1, 0), number=at.secret.uid.number))),
         NoMessageUnderCursor),
-    ("read a user", lambda _, client: client.object("user", "victim"), NotAuthorized),
+    ("read a user", lambda _, client: raises(
+        client.raw(FrameKind.CALL, call("object", "user", "victim"))), NotAuthorized),
     ("ask for a report where one may not put", lambda _, client: client.puts(
         Message(b"x", report=int(Report.COA), reply_to_queue="SECRET")), NotAuthorized),
     ("take a message under the unique id of the future", lambda at, client: client.puts(
