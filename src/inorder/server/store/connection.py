@@ -98,7 +98,7 @@ class StoreConnection:
         self._checker = Checker(self.store, 0)
         self._handles: dict[int, Handle] = {}
         self._next_handle = 1
-        self._calls: asyncio.Queue[WireFrame | None] = asyncio.Queue()
+        self._calls: asyncio.Queue[WireFrame] = asyncio.Queue()
 
     # --- the loop's side
 
@@ -177,14 +177,12 @@ class StoreConnection:
         self._calls.put_nowait(frame)
 
     async def serve(self) -> None:
-        """Answers the calls, one after another, until it is cancelled."""
+        """Answers the calls, one after another, until it is cancelled or the client has said goodbye."""
         while True:
             frame = await self._calls.get()
-            if frame is None:
-                return
             if frame.kind is FrameKind.BYE:
                 await self.send(FrameKind.ANSWER, frame.number, b"")
-                continue
+                return
             answer = await self._answer(frame)
             await self.send(answer.kind, frame.number, answer.payload, has_unit=answer.has_unit)
 
