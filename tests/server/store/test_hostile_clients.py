@@ -57,17 +57,18 @@ class Place(SimpleNamespace):
 def place(caplog: pytest.LogCaptureFixture) -> Iterator[Place]:
     caplog.set_level(logging.INFO)
     store, server = MemoryStore("QM1"), the_server(os.getpid())
-    store.create_queue(define_queue("Q"))
+    for name in ("Q", "BYSTANDER"):
+        store.create_queue(define_queue(name))
     token = server.add(store)  # type: ignore[arg-type]
     far: Any = RemoteStore(parse(server.url, {"token": token}), "bystander")
     qm = inorder.connect(far)
     far.close_store()
     before = len(store.list_connections())
     with qm.unit_of_work():
-        qm.put("Q", b"of the bystander")
+        qm.put("BYSTANDER", b"of the bystander")
         yield Place(qm=qm, store=store, port=int(server.url.rpartition(":")[2]), token=token)
-        qm.put("Q", b"and more")
-    assert [one.body for one in qm.browse("Q")] == [b"of the bystander", b"and more"]
+        qm.put("BYSTANDER", b"and more")
+    assert [one.body for one in qm.browse("BYSTANDER")] == [b"of the bystander", b"and more"]
     until(lambda: len(store.list_connections()) == before, "the others have ended")
     qm.close()
     store.stop()
