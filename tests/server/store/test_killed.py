@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -191,24 +191,19 @@ class Story:
 def test_servers_and_workers_are_killed(served: Served, workers: str, kills: int) -> None:
     """The server begins again on its port; of two workers one is killed, or all of them with their parent."""
     seed = random.SystemRandom().getrandbits(32)
-    draw = random.Random(seed)
-    running = Running(served.store, "--workers", workers, folder=served.folder)
-    port = url_of(running).rpartition(":")[2]
+    with inorder.connect(served.store) as qm:
+        qm.accounts.create_user("anna", roles=("operator",))
+        token = qm.accounts.create_token("anna", "test")
+    server = _KilledServer(served, workers, seed)
     try:
-        story = Story(inorder.connect(url_of(running), token=running.token), seed)
+        story = Story(inorder.connect(server.url, token=token), seed)
         for _ in range(kills):
-            for _ in range(draw.randrange(3, 30)):
-                story.act()
-            losses, token = story.losses, running.token_file.read_text()
-            killer = threading.Timer(draw.random() / 50, lambda: _kill(running, served, workers, draw))
+            losses = story.losses
+            killer = threading.Thread(target=server.kill)
             killer.start()
             while killer.is_alive():
                 story.act()
             killer.join()
-            if running.process.poll() is not None:
-                running = Running(
-                    served.store, "--workers", workers, "--port", port, folder=served.folder, token=token
-                )
             assert story.losses <= losses + 1
         story.act()
         story.qm.close()
@@ -216,16 +211,27 @@ def test_servers_and_workers_are_killed(served: Served, workers: str, kills: int
             story.judge(qm)
             assert not qm.inspect.units()
     except (InorderError, AssertionError) as error:
-        raise AssertionError(f"seed {seed}\n{running.log.read_text()[-2000:]}") from error
+        raise AssertionError(f"seed {seed}\n{server.running.log.read_text()[-2000:]}") from error
     finally:
-        running.kill()
+        server.running.kill()
 
 
-def _kill(running: Running, served: Served, workers: str, draw: random.Random) -> None:
-    with inorder.connect(served.store) as qm:
-        processes = {one.process for one in qm.inspect.connections() if one.program.name == "inorder serve"}
-    if workers == "2" and draw.random() < 0.6:
-        os.kill(draw.choice(sorted(processes)), signal.SIGKILL)
-    else:
-        os.killpg(running.process.pid, signal.SIGKILL)
-        running.process.wait(60)
+class _KilledServer:
+    def __init__(self, served: Served, workers: str, seed: int) -> None:
+        self._served, self._workers, self._draw = served, workers, random.Random(seed)
+        self.running = Running(served.store, "--workers", workers, folder=served.folder)
+        self.url = url_of(self.running)
+
+    def kill(self) -> None:
+        """Kills it or one of its workers after a while; the whole server begins again."""
+        threading.Event().wait(self._draw.random() / 5)
+        if self._workers == "2" and self._draw.random() < 0.6:
+            with inorder.connect(self._served.store) as qm:
+                found = {one.process for one in qm.inspect.connections() if one.program.name == "inorder serve"}
+            if found:
+                os.kill(self._draw.choice(sorted(found)), signal.SIGKILL)
+            return
+        self.running.kill()
+        port = self.url.rpartition(":")[2]
+        words = ["--workers", self._workers, "--port", port]
+        self.running = Running(self._served.store, *words, folder=self._served.folder)
