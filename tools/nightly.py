@@ -21,7 +21,7 @@ from .pythons import interpreter
 ROOT = Path(__file__).parents[1]
 REPORTS = ROOT / "build/nightly"
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup", "--durations=10")
-VERSION_FILE = "src/inorder/support/release.py"
+VERSION_FILES = ("src/inorder/support/release.py", "src/inorder/__init__.py")  # now, and up to 0.1.1
 LONG_WAY = "sqlite-long-way"
 
 
@@ -179,8 +179,9 @@ def touched(paths: Sequence[str]) -> list[int]:
 
 
 def changed() -> list[str]:
-    """The files that differ from the last release: from the commit that set the version before this one."""
-    release = _git("log", "-1", "--format=%H", "-G^__version__", "--", VERSION_FILE)
+    """The files that differ from the last release: from the first commit with the present version."""
+    version = (ROOT / VERSION_FILES[0]).read_text(encoding="utf-8").splitlines()[-1]
+    release = _git("log", "--reverse", "--format=%H", "-S", version, "--", *VERSION_FILES).partition("\n")[0]
     return _git("diff", "--name-only", f"{release}..HEAD").splitlines() if release else []
 
 

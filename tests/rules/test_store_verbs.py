@@ -24,7 +24,7 @@ OF_SEAM = {
     for protocol in (Store, BulkStore)
     for name, value in vars(protocol).items()
     if isinstance(value, FunctionType) and not name.startswith("_")
-} | {"reserve_numbers"}
+}
 LOCAL = {name for name, value in vars(LocalStore).items() if isinstance(value, FunctionType) and name[0] != "_"}
 
 READ = set(
@@ -61,8 +61,6 @@ def test_rows_are_written_in_the_words_of_the_table() -> None:
 
 def test_paths_begin_with_an_argument_of_their_verb() -> None:
     for verb, row in VERBS.items():
-        if verb == "reserve_numbers":
-            continue
         arguments = set(inspect.signature(getattr(Store, verb)).parameters) - {"self", *FILLED_IN.get(verb, ())}
         paths = {row.of} - {"", EACH} | {path for path, *_ in LOST_IF.get(verb, ())}
         assert {path.split(".")[0] for path in paths} <= arguments, verb
@@ -70,7 +68,7 @@ def test_paths_begin_with_an_argument_of_their_verb() -> None:
 
 
 def test_nothing_that_says_who_acts_travels() -> None:
-    for verb in set(VERBS) - {"reserve_numbers"}:
+    for verb in VERBS:
         names = inspect.signature(getattr(Store, verb)).parameters
         said = {name for name in names if name in ("owner", "user")} | ({"most"} if verb == "begin_lease" else set())
         assert set(FILLED_IN.get(verb, ())) == said, verb

@@ -28,7 +28,7 @@ from tests.tiers import ON_BOTH
 import inorder
 from inorder.server import Authenticator, Settings, application
 from inorder.server.api.interface import document
-from inorder.server.identity import Authority, Identity
+from inorder.server.identity import Authority, Identity, ReadObject
 from inorder.stores.postgresql import drop, parse
 
 TOKEN = "the-token-of-the-tests-0123456789"
@@ -61,6 +61,10 @@ class Everybody:
     by_password = by_token = by_link = by_subject = by_session = _found
 
     async def again(self, identity: Identity) -> Identity | None:
+        return identity
+
+    def now(self, identity: Identity, read: ReadObject) -> Identity | None:
+        del read
         return identity
 
 

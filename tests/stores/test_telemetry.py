@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import Any
 
 import pytest
-from tests.helpers.heard import Heard, everything, gives_pages, heard, large_group
+from tests.helpers.heard import Heard, check, everything, gives_pages, heard, large_group
 from tests.helpers.support import Call, bodies, waiting
 from tests.stores.sqlite.programs import Program, child, path
 from tests.stores.sqlite.programs import qm as file_manager
@@ -45,10 +45,14 @@ SILENT = {
     "leave_lease": "it changes this process's memory only",
     "set_user": "it changes this process's memory only",
     "has_unit": "it looks at this process's memory only",
+    "identifier": "it never changes",
+    "reserve_numbers": "it draws numbers, and changes no queue",
     "get_if": "it is a get, and has an `inorder.get`",
     "wait": "it has events of its own when it begins and ends, and an `inorder.get` for each look",
     "end_waits": "it looks at this process's memory only; the wait that it ends says that it ended",
     "users_of": "a server asks it about a call of a client, which has an event of its own",
+    "wait_apart": "as `wait`, for a server",
+    "watch_apart": "as `watch`, for a server",
     "watch": "it is not a call that waits, but serves those that do",
     "promises": "it makes nothing happen; the calls inside of it have events of their own",
     "refuse_lost": "it asks whether the store is lost, and touches nothing of it",
@@ -198,16 +202,6 @@ def recorder(name: str, verb: Callable[..., object], made: dict[str, Callable[[]
         return verb(*given, **named)
 
     return call
-
-
-def check(told: StoreEvent) -> None:
-    """The event has the fields that the table says, no more and no fewer."""
-    measurements, keys, is_call = EVENTS[told.name.removeprefix(PREFIX)]
-    assert told.metadata.keys() == {*keys, *COMMON_KEYS, *(CALL_KEYS if is_call else ())}, told
-    if told.metadata.get("completion") == "failed":
-        assert told.measurements.keys() == {"seconds"}, told
-    else:
-        assert told.measurements.keys() == {*measurements, *(("seconds",) if is_call else ())}, told
 
 
 def test_whether_a_unit_was_there_and_how_it_ended(qm: QueueManager, heard: Heard) -> None:

@@ -371,7 +371,7 @@ class Queue(ConfirmedCalls):
             in_unit = syncpoint and not (browse or options.confirm_id)
             if in_unit or (options.syncpoint_if_persistent and not browse):
                 session.join_unit()
-            asked = (self._handle, options, retained.state, self._cursor, in_unit, count, one_group)
+            asked = (self._handle, options, retained.state, self._cursor, in_unit, count, one_group, None)
             request = _tuple(GetRequest, asked)
             if retained.is_lost and options.logical and not browse:
                 retained.check()

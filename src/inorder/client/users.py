@@ -168,7 +168,7 @@ class Accounts(ActCalls):
             "password_hash": password_hash, "enabled": enabled,
         }  # fmt: skip
         before = self._user_text(name)
-        user = _checked(_user(before), **{key: value for key, value in changes.items() if value is not None})
+        user = _checked(user_of(before), **{key: value for key, value in changes.items() if value is not None})
         if enabled is False:
             user = replace(user, identifier=_identifier())
         self._check_subjects(user)
@@ -186,12 +186,12 @@ class Accounts(ActCalls):
 
     def user(self, name: str) -> User:
         """Returns a user. Raises: UnknownObject 2085."""
-        return _user(self._user_text(name))
+        return user_of(self._user_text(name))
 
     def users(self) -> list[User]:
         """Returns all users, sorted by name."""
         with self._session:
-            return [_user(one.attributes) for one in self._store.objects(USER)]
+            return [user_of(one.attributes) for one in self._store.objects(USER)]
 
     def _user_text(self, name: str) -> str:
         with self._session:
@@ -241,14 +241,14 @@ class Accounts(ActCalls):
     def tokens(self, user: str | None = None) -> list[Token]:
         """Returns the tokens of a user or of all, oldest first, including expired tokens not yet replaced."""
         with self._session:
-            found = [_token(one.attributes) for one in self._store.objects(TOKEN)]
+            found = [token_of(one.attributes) for one in self._store.objects(TOKEN)]
         chosen = [one for one in found if user is None or one.user == user]
         return sorted(chosen, key=lambda one: (one.created_at, one.name))
 
     def token(self, name: str) -> Token:
         """Returns a token by its name, even if it has expired. Raises: UnknownObject 2085."""
         with self._session:
-            return _token(self._store.object(TOKEN, name).attributes)
+            return token_of(self._store.object(TOKEN, name).attributes)
 
     def revoke_token(self, token: str) -> None:
         """Revokes a token at once; give the token or its name. Raises: UnknownObject 2085."""
@@ -518,7 +518,8 @@ def _as_text(value: User | Token) -> str:
 
 
 @decodes("a user")
-def _user(text: str) -> User:
+def user_of(text: str) -> User:
+    """Reads a user as the store keeps it. Raises: StoreDamaged."""
     kept = json.loads(text)
     queues = {name: tuple(verbs) for name, verbs in kept.pop("queues").items()}
     kept |= {name: tuple(kept[name]) for name in ("roles", "subjects")}
@@ -526,5 +527,6 @@ def _user(text: str) -> User:
 
 
 @decodes("a token")
-def _token(text: str) -> Token:
+def token_of(text: str) -> Token:
+    """Reads a token as the store keeps it. Raises: StoreDamaged."""
     return Token(**json.loads(text))

@@ -52,6 +52,7 @@ ASKED: Final[Mapping[str, str]] = MappingProxyType(
         "event": "put to confirm a put, get for everything else",
         "by": "alter or set, as the argument `by` says",
         "any": "one of put, get, browse, inquire and display",
+        "seen": "display; the definition of a receiver is shown to its user, too",
     }
 )
 """Words in place of authorities, where the arguments decide."""
@@ -61,16 +62,21 @@ ALSO: Final[Mapping[str, str]] = MappingProxyType(
         "model": "opening a model: the same authorities on the new name too, unless it is made up and begins with AMQ.",
         "made": "deleting at close a queue that this handle did not make: administer",
         "context": "control keeps the user and program in a message; in others they are replaced by the caller's",
-        "uid": "a unique id of this store must be reserved for the connection, or be on the queue already",
+        "identity": "control keeps the user in a message; in others it is replaced by the caller",
+        "page": "256 messages at most",
+        "bytes": "the answer ends after 64 MiB of bodies",
+        "uid": "a unique id of this store that is neither reserved for the connection nor on the queue: control",
         "ids": "confirm ids and lock ids that belong to another user: control",
         "holder": "a message that a confirm id of another user holds: control",
         "unit": "a prepared unit of another user: control",
         "lease": "a lease of another user: control",
         "new": "a lease of this name must not exist",
-        "claims": "claims of an application that another user has started, and of every channel: control",
+        "claims": "claims of an application that another user, of channels, and delivers=False: control",
         "staging": "a staging of another user: control",
         "moves": "moves=True: control",
-        "kind": "of channels and processes; no other kind of object exists for a client",
+        "kind": "of channels, connections, addresses and processes; no other kind of object exists for a client",
+        "receiver": "the receiver's definition names the user and the sending store; without one: administer",
+        "valid": "attributes that can be stored, of this name; others are refused with ArgumentError",
         "holders": "the holders of messages: display on the queue, or the user's own",
     }
 )
@@ -86,7 +92,7 @@ _ROWS: Final[Mapping[str, tuple[str, str, str, Lost]]] = {
     "keep_handles":        ("",            "",                       "",           "harmless"),
     "check_handle":        ("",            "handle",                 "",           "read"),
     # --- queues and the queue manager
-    "create_queue":        ("administer",  "",                       "",           "unknown"),
+    "create_queue":        ("administer",  "",                       "valid",      "unknown"),
     "alter_queue":         ("by",          "name",                   "",           "unknown"),
     "delete_queue":        ("administer",  "",                       "",           "unknown"),
     "clear_queue":         ("clear",       "name",                   "",           "unknown"),
@@ -96,19 +102,19 @@ _ROWS: Final[Mapping[str, tuple[str, str, str, Lost]]] = {
     "manager":             ("",            "",                       "",           "read"),
     "alter_manager":       ("administer",  "",                       "",           "unknown"),
     # --- objects
-    "define_object":       ("administer",  "",                       "kind",       "unknown"),
-    "alter_object":        ("administer",  "",                       "kind",       "unknown"),
+    "define_object":       ("administer",  "",                       "kind valid", "unknown"),
+    "alter_object":        ("administer",  "",                       "kind valid", "unknown"),
     "delete_object":       ("administer",  "",                       "kind",       "unknown"),
-    "object":              ("display",     "",                       "kind",       "read"),
+    "object":              ("seen",        "",                       "kind",       "read"),
     "objects":             ("display",     "",                       "kind",       "read"),
     # --- messages
     "reserve_numbers":     ("",            "",                       "",           "harmless"),
     "put":                 ("put",         "request.handle",         "context uid ids", "unknown"),
     "end_group":           ("put",         "handle",                 "",           "unknown"),
     "withdraw":            ("put",         "handle",                 "",           "unknown"),
-    "get":                 ("taking",      "request.handle",         "ids",        "unknown"),
-    "wait":                ("taking",      "request.handle",         "ids",        "unknown"),
-    "browse_page":         ("taking",      "request.handle",         "ids",        "read"),
+    "get":                 ("taking",      "request.handle",         "ids bytes",  "unknown"),
+    "wait":                ("taking",      "request.handle",         "ids bytes",  "unknown"),
+    "browse_page":         ("taking",      "request.handle",         "ids page",   "read"),
     "read_rest":           ("get",         "handle",                 "",           "read"),
     "unlock":              ("",            "handle",                 "",           "harmless"),
     "leave_group":         ("",            "handle",                 "",           "harmless"),
@@ -161,13 +167,13 @@ _ROWS: Final[Mapping[str, tuple[str, str, str, Lost]]] = {
     "reset_channel":       ("control get", "handle",                 "",           "harmless"),
     "channels":            ("display",     "",                       "",           "read"),
     # --- channels at the receiver
-    "receive":             ("administer",  "",                       "",           "harmless"),
-    "bind_channel":        ("administer",  "",                       "",           "harmless"),
-    "reset_received":      ("administer",  "",                       "",           "harmless"),
+    "receive":             ("",            "",                       "receiver",   "harmless"),
+    "bind_channel":        ("",            "",                       "receiver",   "harmless"),
+    "reset_received":      ("",            "",                       "receiver",   "harmless"),
     "received":            ("display",     "",                       "",           "read"),
     # --- marks
     "is_own":              ("display",     "",                       "",           "read"),
-    "report_exception":    ("",            "",                       "",           "unknown"),
+    "report_exception":    ("",            "",                       "identity",   "unknown"),
     # --- looking
     "look":                ("browse",      "request.queue",          "holders",    "read"),
     "gaps":                ("browse",      "queue",                  "",           "read"),
@@ -178,7 +184,7 @@ _ROWS: Final[Mapping[str, tuple[str, str, str, Lost]]] = {
     "overview":            ("inquire",     EACH,                     "",           "read"),
     "dropped":             ("inquire",     EACH,                     "",           "read"),
     # --- housekeeping
-    "discard_expired":     ("",            "",                       "",           "harmless"),
+    "discard_expired":     ("",            "",                       "page",       "harmless"),
     "check":               ("control",     "",                       "",           "read"),
 }
 VERBS: Final[Mapping[str, StoreVerb]] = MappingProxyType({name: StoreVerb(*row) for name, row in _ROWS.items()})
@@ -228,17 +234,12 @@ ACTS: Final[Mapping[str, str]] = MappingProxyType({
     "reset_received":     "reset channel {sender.channel}",
 })
 
-# The verbs that do not exist on the wire, and why.
+# The verbs of `Store` that do not exist on the wire, and why. Those that only `LocalStore` has do not travel either.
 STAYS: Final[Mapping[str, str]] = MappingProxyType({
     "connect":        "the connection itself is one: the server makes it for the user who has logged in",
     "disconnect":     "its end is the end of the connection",
     "rename":         "the server has the store open, so nobody else can rename the queue manager",
     "stop":           "it would stop the server, and every other program, for good",
-    "try_log_in":     "only the server counts log-ins",
-    "forgive_log_in": "only the server counts log-ins",
-    "begin_act":      "only the server writes the log of acts",
-    "end_act":        "only the server writes the log of acts",
-    "acts":           "the log has the addresses of others; `inorder acts` reads it on the server's machine",
 })
 
 # The arguments that do not travel, because they say who acts, or how much a user may have: the server fills them in.
@@ -258,11 +259,12 @@ FILLED_IN: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({
     "leave_lease":      ("owner",),
     "end_lease":        ("user",),
     "settle_staging":   ("owner",),
+    "receive":          ("user",),
     "report_exception": ("owner",),
 })
 # fmt: on
 
-OBJECT_KINDS: Final = ("channel", "process")
+OBJECT_KINDS: Final = ("channel", "connection", "address", "process")
 """The kinds of objects that exist for a client; users and tokens are objects, too."""
 
 

@@ -8,7 +8,7 @@ do everything.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Protocol
@@ -71,6 +71,10 @@ class Identity:
         return authorities.may(self.roles, self.queues, authority, queue)
 
 
+ReadObject = Callable[[str, str], str]
+"""Reads the attributes of an object, by its kind and name. Raises: UnknownObject."""
+
+
 class Authenticator(Protocol):
     """Identifies users. Its calls must not block the loop.
 
@@ -95,6 +99,10 @@ class Authenticator(Protocol):
 
     async def by_session(self, name: str, session: str) -> Identity | None:
         """The present state of the user of a session; None if the user was deleted or replaced."""
+        ...
+
+    def now(self, identity: Identity, read: ReadObject) -> Identity | None:
+        """As `again`, but blocks while `read` reads the user and the token."""
         ...
 
     async def again(self, identity: Identity) -> Identity | None:

@@ -14,6 +14,7 @@ name, ends older sessions. Roles and grants are always the present ones.
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
 import hmac
 import secrets
@@ -23,15 +24,16 @@ from collections.abc import Callable
 from typing import Final
 
 from .. import aio
-from ..client.users import User
+from ..client.users import TOKEN, USER, Token, User, token_of, user_of
 from ..errors import LogInRefused, UnknownObject
 from ..model.parameters import is_storable
 from ..support import passwords
 from .calls import Room
-from .identity import Identity, LaunchToken
+from .identity import Identity, LaunchToken, ReadObject
 
 REMEMBERED_MAX: Final = 1_000
 REMEMBERED_SECONDS: Final = 300.0
+READ_MAX: Final = 1_000  # users and tokens that are not read again while the store has the same text
 
 
 class Users:
@@ -106,19 +108,22 @@ class Users:
         if self._launch is not None and identity.session == LaunchToken.IDENTITY.session:
             return LaunchToken.IDENTITY
         user = await self._find(identity.name)
-        if user is None or (identity.subject and identity.subject not in user.subjects):
-            return None
-        if identity.token and not await self._is_valid(identity.token):
-            return None
-        found = _identity(user, token=identity.token, subject=identity.subject)
-        return found if hmac.compare_digest(found.session, identity.session) else None
-
-    async def _is_valid(self, token: str) -> bool:
-        """Whether the token with this name still exists. No other token ever gets its name."""
         try:
-            return time.time() < (await self._qm.accounts.token(token)).expires_at
+            token = await self._qm.accounts.token(identity.token) if user is not None and identity.token else None
         except UnknownObject:
-            return False
+            return None
+        return _still(identity, user, token)
+
+    def now(self, identity: Identity, read: ReadObject) -> Identity | None:
+        """The present state of a user, read in this thread."""
+        if self._launch is not None and identity.session == LaunchToken.IDENTITY.session:
+            return LaunchToken.IDENTITY
+        try:
+            user = _user_of(read(USER, identity.name))
+            token = _token_of(read(TOKEN, identity.token)) if identity.token else None
+        except UnknownObject:
+            return None
+        return _still(identity, user, token)
 
     async def _find(self, name: str) -> User | None:
         """The identity of a user who may log in."""
@@ -156,6 +161,23 @@ class Remembered:
             data = part.encode("utf-8", "surrogatepass")
             digest.update(len(data).to_bytes(8, "big") + data)
         return digest.digest()
+
+
+_user_of, _token_of = functools.lru_cache(READ_MAX)(user_of), functools.lru_cache(READ_MAX)(token_of)
+
+
+def _still(identity: Identity, user: User | None, token: Token | None) -> Identity | None:
+    """The present state of a user who has logged in; None, if the user or the credential is no longer valid.
+
+    Args:
+        token: by which the user logged in, as the store has it now; no other token ever gets its name.
+    """
+    if user is None or not user.enabled or (identity.subject and identity.subject not in user.subjects):
+        return None
+    if token is not None and time.time() >= token.expires_at:
+        return None
+    found = _identity(user, token=identity.token, subject=identity.subject)
+    return found if hmac.compare_digest(found.session, identity.session) else None
 
 
 def _identity(user: User, *, token: str = "", subject: str = "") -> Identity:

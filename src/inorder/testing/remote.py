@@ -10,14 +10,16 @@ import functools
 import os
 import secrets
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any, Final, cast
 
 from starlette.types import Receive, Scope, Send
 from uvicorn import Config, Server
 
+from ..client.manager import QueueManager
 from ..server.calls import Context
-from ..server.identity import Identity, LaunchToken
+from ..server.identity import LaunchToken
 from ..server.sessions import Sessions
 from ..server.settings import Settings
 from ..server.store import StoreEndpoint
@@ -43,6 +45,7 @@ class ServedStore(RemoteStore):
         self.inner, self._token = inner, token or server.add(inner)
         super().__init__(parse(server.url, {"token": self._token}), "test")
         self.clock, self.waiting = inner.clock, inner.waiting
+        weakref.finalize(self, self._link.drop)  # many tests drop the store that they have made
 
     def again(self) -> ServedStore:
         return ServedStore(self.inner, self._token)
@@ -52,6 +55,16 @@ class ServedStore(RemoteStore):
 
     def stop(self) -> None:
         self.inner.stop()
+
+
+class AsideUsers:
+    """What logs users in: the accounts of a queue manager, asked in threads."""
+
+    def __init__(self, qm: QueueManager) -> None:
+        self._qm, self.accounts = qm, self
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return functools.partial(asyncio.to_thread, getattr(self._qm.accounts, name))
 
 
 class LoopbackServer:
@@ -82,9 +95,12 @@ class LoopbackServer:
 
     def _end(self) -> None:
         self._is_over = True
+        for token in list(self._endpoints):
+            self.remove(token)
 
     def _run(self) -> None:
         async def served() -> None:
+            self._loop = asyncio.get_running_loop()
             self._server.config.load()
             self._server.lifespan = self._server.config.lifespan_class(self._server.config)
             await self._server.startup()
@@ -93,15 +109,19 @@ class LoopbackServer:
 
         asyncio.run(served())
 
-    def add(self, store: QueueStore, identify: Callable[[str], Identity | None] | None = None) -> str:
-        """Serves one more store. Returns the token of its administrator."""
+    def add(self, store: QueueStore | str, users: QueueManager | None = None) -> str:
+        """Serves one more store, which may be a URL. Returns the token of its administrator.
+
+        Args:
+            users: has the users who may connect too, once `admit` knows their tokens.
+        """
         token = secrets.token_hex(16)
         settings = Settings(store=cast("str", store), key=bytes(32), token=token)
         held: list[Context] = []
 
         def context() -> Context:
             if not held:
-                qm = cast("Any", None)  # only the pages of the console need it
+                qm = cast("Any", None if users is None else AsideUsers(users))  # the console needs more of it
                 held.append(
                     Context(
                         settings=settings,
@@ -116,6 +136,14 @@ class LoopbackServer:
 
         self._endpoints[token] = StoreEndpoint(context)
         return token
+
+    def remove(self, token: str) -> None:
+        """Serves a store no more, and closes it."""
+        asyncio.run_coroutine_threadsafe(self._endpoints.pop(token).close(), self._loop).result()
+
+    def admit(self, token: str, administrators: str) -> None:
+        """Lets a token of a user lead to the same store as that of its administrator."""
+        self._endpoints[token] = self._endpoints[administrators]
 
     async def _app(self, scope: Scope, receive: Receive, send: Send) -> None:
         given = dict(scope["headers"]).get(b"authorization", b"").decode()

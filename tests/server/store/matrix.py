@@ -10,8 +10,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from inorder.model.attributes import define_queue
+from inorder.model.channel_attributes import define
 from inorder.model.message import Message, UniqueId
 from inorder.model.options import EVERYTHING, GetOptions, OpenOptions, PutOptions
+from inorder.model.process_attributes import define_process
 from inorder.rules.authorities import GRANTABLE, ROLES
 from inorder.rules.grouping import NOTHING_OPEN
 from inorder.rules.lifecycle import Event
@@ -20,6 +22,7 @@ from inorder.rules.puts import Program
 from inorder.server.identity import Identity
 from inorder.server.store.checking import Checker, OpenedFor
 from inorder.stores.memory import MemoryStore
+from inorder.stores.seam.definitions import as_text
 from inorder.stores.seam.records import (
     ChannelBatch,
     Claimer,
@@ -39,7 +42,11 @@ from inorder.stores.seam.records import (
 from inorder.stores.seam.views import LookRequest
 
 ALL = OpenOptions(input="shared", output=True, browse=True)
+CHANNEL, PROCESS = as_text(define("C", "receiver")), as_text(define_process("P"))
 SENDER = Sender("S", 1, "TO.QM1", "LONDON")
+MINE, OTHERS = (SENDER._replace(channel=name) for name in ("TO.MINE", "TO.OTHERS"))
+CONNECTION = '{"name": "P", "location": "https://paris.example", "user": "me"}'
+ADDRESS = '{"name": "p(1)", "connection": "P"}'
 TOGETHER = ("get+put", "browse+get")
 
 
@@ -110,6 +117,9 @@ def new_world() -> World:
     store.create_queue(define_queue("Q"))
     store.create_queue(define_queue("OTHER.Q"))
     store.create_queue(define_queue("MODEL", "model"))
+    for name, user in (("TO.MINE", "me"), ("TO.OTHERS", "other")):
+        made = define(name, "receiver", user=user, sender=SENDER.identifier)
+        store.define_object("channel", name, as_text(made))
     return World(store, Side(store, "me", 71), Side(store, "other", 81))
 
 
@@ -202,13 +212,18 @@ MATRIX: list[Case] = [
     ("status", "any", of(name="Q"), INQUIRERS),
     ("manager", "any", of(), EVERYBODY),
     ("alter_manager", "any", of(changes={}), ADMIN),
-    ("define_object", "a channel", of(kind="channel", name="C", attributes="{}"), ADMIN),
+    ("define_object", "a channel", of(kind="channel", name="C", attributes=CHANNEL), ADMIN),
     ("define_object", "a user", of(kind="user", name="me", attributes="{}"), ""),
-    ("alter_object", "a process", of(kind="process", name="P", before="", attributes="{}"), ADMIN),
+    ("alter_object", "a process", of(kind="process", name="P", before="", attributes=PROCESS), ADMIN),
     ("alter_object", "a user", of(kind="user", name="me", before="", attributes="{}"), ""),
     ("delete_object", "a channel", of(kind="channel", name="C"), ADMIN),
     ("delete_object", "a token", of(kind="token", name="T"), ""),
     ("object", "a channel", of(kind="channel", name="C"), LOOKING),
+    ("define_object", "a connection", of(kind="connection", name="P", attributes=CONNECTION), ADMIN),
+    ("define_object", "an address", of(kind="address", name="p(1)", attributes=ADDRESS), ADMIN),
+    ("object", "a connection", of(kind="connection", name="P"), LOOKING),
+    ("object", "a receiver for me", of(kind="channel", name="TO.MINE"), EVERYBODY),
+    ("object", "a receiver for another", of(kind="channel", name="TO.OTHERS"), LOOKING),
     ("object", "a user", of(kind="user", name="me"), ""),
     ("objects", "processes", of(kind="process"), LOOKING),
     ("objects", "tokens", of(kind="token"), ""),
@@ -218,7 +233,7 @@ MATRIX: list[Case] = [
     ("put", "under an own confirm id", lambda at: put(at, confirm_id=at.me.confirm_id), PUTTERS),
     ("put", "under another's confirm id", lambda at: put(at, confirm_id=at.other.confirm_id), RUNNING),
     ("put", "a message that is there, again", lambda at: put(at, uid=at.me.held), PUTTERS),
-    ("put", "with an id of the future", lambda at: put(at, uid=at.me.held._replace(number=10**12)), ""),
+    ("put", "with an id of the future", lambda at: put(at, uid=at.me.held._replace(number=10**12)), RUNNING),
     ("put", "with an id of another store", lambda at: put(at, uid=UniqueId("PARIS", 5)), PUTTERS),
     ("end_group", "own", of_handle(state=NOTHING_OPEN), PUTTERS),
     ("withdraw", "own", of_handle(state=NOTHING_OPEN, whole_group=True), PUTTERS),
@@ -309,6 +324,13 @@ MATRIX: list[Case] = [
     ("receive", "any", of(batch=ChannelBatch(SENDER, 1, 1, b"", [])), ADMIN),
     ("bind_channel", "any", of(sender=SENDER, epoch=1), ADMIN),
     ("reset_received", "any", of(sender=SENDER, epoch=1, number=0), ADMIN),
+    ("receive", "of a receiver for me", of(batch=ChannelBatch(MINE, 1, 1, b"", [])), EVERYBODY),
+    ("receive", "of a receiver for another", of(batch=ChannelBatch(OTHERS, 1, 1, b"", [])), ""),
+    ("bind_channel", "of a receiver for me", of(sender=MINE, epoch=1), EVERYBODY),
+    ("bind_channel", "of a receiver for another", of(sender=OTHERS, epoch=1), ""),
+    ("bind_channel", "from another store", of(sender=MINE._replace(identifier="T"), epoch=1), ""),
+    ("reset_received", "of a receiver for me", of(sender=MINE, epoch=1, number=0), EVERYBODY),
+    ("reset_received", "of a receiver for another", of(sender=OTHERS, epoch=1, number=0), ""),
     ("received", "any", of(), LOOKING),
     ("is_own", "any", of(token=b"1"), LOOKING),
     ("report_exception", "any", of(message=Message(b"x"), reason=2030, in_unit=False), EVERYBODY),

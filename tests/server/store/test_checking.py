@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from inorder.errors import ConnectionBroken, LeaseOver, NotAuthorized, UnitExists, UnitNotFound
+from inorder.errors import ArgumentError, ConnectionBroken, LeaseOver, NotAuthorized, UnitExists, UnitNotFound
 from inorder.model.attributes import define_queue
 from inorder.model.options import GetOptions, OpenOptions, PutOptions
 from inorder.rules.grouping import NOTHING_OPEN
@@ -25,7 +26,7 @@ from inorder.stores.seam.records import (
 )
 from inorder.stores.seam.views import LookRequest
 
-from .matrix import MADE, MATRIX, SENDER, SUBJECTS, TITLES, World, identity_of, new_world, put
+from .matrix import CHANNEL, MADE, MATRIX, SENDER, SUBJECTS, TITLES, World, identity_of, new_world, put
 
 REFUSED = (NotAuthorized, LeaseOver, UnitNotFound)
 
@@ -166,6 +167,10 @@ def test_a_model_makes_only_queues_whose_name_is_free_to_the_user(
     checker.note("open", given, answer)
     checker.check("get", {"request": GetRequest(answer.handle, GetOptions(), NOTHING_OPEN, UNSET, False)}, identity)
     checker.check("queue", {"name": answer.name}, identity)
+    again = {"queue": answer.name, "options": OpenOptions(input="shared")}
+    checker.check("open", again, identity)
+    checker.note("open", again, answer._replace(handle=99))
+    assert checker.handles[99] == OpenedFor("MODEL", answer.name, made=False)
     checker.check("close", {"handle": answer.handle, "delete": True}, identity)
 
 
@@ -214,16 +219,38 @@ def test_a_lease_is_begun_under_a_name_of_its_own(world: World) -> None:
 
 def test_an_id_that_was_reserved_for_the_connection_may_be_used(world: World) -> None:
     checker, uid = world.me.checker(), world.me.held._replace(number=10**12)
-    checker.note("reserve_numbers", {"count": 10}, range(10**12, 10**12 + 10))
+    checker.note("reserve_numbers", {"count": 10}, uid)
     checker.check("put", put(world, uid=uid), identity_of("put"))
     with pytest.raises(NotAuthorized):
         checker.check("put", put(world, uid=uid._replace(number=10**12 + 10)), identity_of("put"))
 
 
-@pytest.mark.parametrize("verb", [*STAYS, "set_user", "backup", "promises", "watch", "get_if", "no such verb"])
+@pytest.mark.parametrize(
+    "verb",
+    [*STAYS, "begin_act", "acts", "try_log_in", "set_user", "backup", "promises", "watch", "get_if", "no such verb"],
+)
 def test_what_has_no_row_cannot_be_called(world: World, verb: str) -> None:
     with pytest.raises(NotAuthorized):
         world.me.checker().check(verb, {}, identity_of("admin"))
+
+
+@pytest.mark.parametrize(
+    ("verb", "arguments"),
+    [
+        ("define_object", {"kind": "channel", "name": "C", "attributes": "{}"}),
+        ("define_object", {"kind": "channel", "name": "C", "attributes": "not JSON"}),
+        ("define_object", {"kind": "process", "name": "C", "attributes": CHANNEL}),
+        ("define_object", {"kind": "channel", "name": "D", "attributes": CHANNEL}),
+        ("alter_object", {"kind": "channel", "name": "C", "before": CHANNEL, "attributes": '{"name": 5}'}),
+        ("create_queue", {"attributes": dataclasses.replace(define_queue("Q"), max_depth=-1)}),
+        ("create_queue", {"attributes": dataclasses.replace(define_queue("Q"), name="a b")}),
+    ],
+)
+def test_a_definition_that_would_damage_the_store_is_refused(
+    world: World, verb: str, arguments: dict[str, Any]
+) -> None:
+    with pytest.raises(ArgumentError, match="attributes must be those of"):
+        world.me.checker().check(verb, arguments, identity_of("admin"))
 
 
 # --- answers
@@ -278,7 +305,7 @@ def test_acts_are_logged_and_what_is_one_s_own_is_not(world: World) -> None:
     assert act("clear_queue", name="Q") == ActToLog("clear", "Q")
     assert act("alter_queue", name="Q", by="set", changes={}) == ActToLog("set", "Q")
     assert act("create_queue", attributes=define_queue("NEW")) == ActToLog("define", "NEW")
-    assert act("define_object", kind="channel", name="C", attributes="{}") == ActToLog("define channel C", "")
+    assert act("define_object", kind="channel", name="C", attributes=CHANNEL) == ActToLog("define channel C", "")
     assert act("reset_received", sender=SENDER, epoch=1, number=0) == ActToLog("reset channel TO.QM1", "")
     assert act("undo", handle=me.handle, confirm_id=other.confirm_id) == ActToLog("undo", "Q")
     assert act("undo", handle=me.handle, confirm_id=me.confirm_id) is None

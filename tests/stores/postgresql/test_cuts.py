@@ -12,8 +12,8 @@ from typing import Literal
 
 import pytest
 from benchmarks.servers import LOOPBACK
-from tests.helpers.support import until
 from tests.helpers.proxy import Proxy, Way
+from tests.helpers.support import until
 from tests.stores.postgresql.server import sessions
 from tests.tiers import nightly
 

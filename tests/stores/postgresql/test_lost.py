@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from benchmarks.servers import LOOPBACK, ServerError
-from tests.helpers.support import Call, until
 from tests.helpers.proxy import Proxy
+from tests.helpers.support import Call, until
 from tests.stores.postgresql.server import Server, sessions
 
 import inorder

@@ -243,7 +243,7 @@ def _page(qm: QueueManager, queue: str, cursor: str, shown: ShownMessages) -> Ev
     return EventPage(events, cursor)
 
 
-STREAM: Final = {"type": "string", "description": "events, as HTML's EventSource reads them"}
+STREAM: Final = {"description": "events, as HTML's EventSource reads them"}
 ENDS: Final = (
     "The server sends a sign of life at least every 15 seconds. The stream ends after 15 minutes and when "
     "the server stops: connect again. It ends within seconds when the user is disabled or loses the "

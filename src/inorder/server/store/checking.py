@@ -11,26 +11,43 @@ The identity is an argument of each of them, because rights may change between t
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
-from ...errors import ConnectionBroken, NotAuthorized, UnitExists
+from ...errors import (
+    ConnectionBroken,
+    InorderError,
+    NotAuthorized,
+    StoreDamaged,
+    UnitExists,
+    UnknownObject,
+    UnknownQueue,
+    bad_argument,
+    written,
+)
+from ...model.attributes import QueueAttributes
+from ...model.channel_attributes import ChannelAttributes
 from ...model.message import UniqueId
 from ...model.options import GetOptions, Match, OpenOptions
+from ...model.process_attributes import ProcessAttributes
+from ...mq.channels.connecting import Connection, MappedAddress, checked_address, checked_connection
 from ...rules.authorities import MANAGER, Authority
 from ...rules.channels import CHANNEL
 from ...rules.lifecycle import Event
 from ...rules.naming import Names
 from ...rules.store_verbs import ACTS, EACH, FILLED_IN, OBJECT_KINDS, OTHERS, VERBS, value_at
+from ...stores.seam.definitions import as_text, channel_of, process_of, queue_of
 from ...stores.seam.protocol import LocalStore
-from ...stores.seam.records import Claimer, OneMessage, Opened, PutRequest, StageRequest
+from ...stores.seam.records import Claimer, OneMessage, Opened, PutRequest, Sender, StageRequest
 from ...stores.seam.tables import UnitKind
 from ...stores.seam.views import LookRequest, MessageView, Unit
 from ..calls import DONE_TO
 from ..identity import Identity
 
 Arguments = Mapping[str, Any]
+Definition = QueueAttributes | ChannelAttributes | ProcessAttributes | Connection | MappedAddress
 
 GENERATED: Final = "AMQ."  # the beginning of the names that the queue manager makes up
 USES: Final[tuple[Authority, ...]] = ("put", "get", "browse", "inquire", "display")
@@ -39,7 +56,8 @@ CONTEXT: Final = frozenset(
     "application_origin_data".split()
 )
 ACT_LENGTH_MAX: Final = 256
-RESERVED_MAX: Final = 16  # ranges; a client uses up one before it asks for the next
+PAGE_MESSAGES: Final = 256  # of a browse, at once
+GOT_BYTES: Final = 64 * 2**20  # of bodies that one call gets
 
 
 class OpenedFor(NamedTuple):
@@ -72,13 +90,13 @@ class Checker:
 
     Attributes:
         handles: what the connection has open, by the number of the handle.
-        reserved: the numbers of unique ids that were reserved for the connection last.
+        reserved: the numbers of the unique ids that were reserved for the connection last.
     """
 
     def __init__(self, store: LocalStore, owner: int) -> None:
         self._store, self._owner = store, owner
         self.handles: dict[int, OpenedFor] = {}
-        self.reserved: list[range] = []
+        self.reserved = range(0)
         self._claiming: dict[tuple[int, str], int] = {}  # epochs that are known to be the user's
 
     # --- before a call
@@ -92,29 +110,49 @@ class Checker:
         Returns: what the log of acts needs before the call is made; None: the call is not logged.
 
         Raises: NotAuthorized 2035; ConnectionBroken 2009, if the connection does not have the handle; UnitExists, if
-        there is a lease of the name; the errors of the store.
+        there is a lease of the name; ArgumentError, for a definition that is not valid; the errors of the store.
         """
         if verb not in VERBS:
             raise self._refused(identity, "administer", MANAGER, f"no client can call {verb}")
         row = VERBS[verb]
-        queue = MANAGER if row.of in ("", EACH) else self._queue(arguments, row.of)
-        if row.of != EACH:
-            self._demand_all(row.asks, arguments, queue, identity)
+        self.demand(verb, arguments, identity)
         is_of_others = False
         for word in row.also.split():
             if word in CHECKS:
                 is_of_others |= CHECKS[word](self, arguments, identity)
         if verb not in ACTS or (not is_of_others and not OTHERS.isdisjoint(row.also.split())):
             return None
-        act, _, on = ACTS[verb].format(**arguments).partition(" on ")
-        return ActToLog(act[:ACT_LENGTH_MAX], self._queue(arguments, on) if on else MANAGER)
+        act, _, on = ACTS[verb].partition(" on ")
+        return ActToLog(act.format(**arguments)[:ACT_LENGTH_MAX], self._queue(arguments, on) if on else MANAGER)
+
+    def demand(self, verb: str, arguments: Arguments, identity: Identity) -> None:
+        """Checks the authorities of a call alone, without the store. Raises: NotAuthorized 2035; ConnectionBroken."""
+        row = VERBS[verb]
+        queue = MANAGER if row.of in ("", EACH) else self._queue(arguments, row.of)
+        if row.of != EACH:
+            self._demand_all(row.asks, arguments, queue, identity)
+
+    def demand_watch(self, handle: int, identity: Identity) -> None:
+        """Checks whether the user may be told of changes of a handle's queue. Raises: as `demand`."""
+        queue = self._handle(handle).name
+        if not identity.may("browse", queue):
+            self._demand("get", queue, identity)
 
     def _queue(self, arguments: Arguments, path: str) -> str:
         """The queue to which a path leads. Raises: ConnectionBroken, if it is that of no handle of the connection."""
         found = value_at(arguments, path)
         if path.endswith("handle"):
             return self._handle(found).name
-        return next((one.name for one in self.handles.values() if one.made and one.queue == found), str(found))
+        return self._named(str(found))
+
+    def _named(self, queue: str) -> str:
+        """The name whose authority counts for a queue: the model's, if the connection made it from one."""
+        return next((one.name for one in self.handles.values() if one.made and one.queue == queue), queue)
+
+    def _is_here(self, arguments: Arguments) -> bool:
+        """Whether an open is for a queue of this queue manager."""
+        manager = arguments.get("manager") or ""
+        return not manager or manager == self._store.manager().name
 
     def _handle(self, number: int) -> OpenedFor:
         opened = self.handles.get(number)
@@ -128,6 +166,9 @@ class Checker:
                 raise self._refused(identity, "inquire", queue)
         elif asks == "uses":
             self._demand_uses(arguments, queue, identity)
+        elif asks == "seen":
+            if arguments["kind"] != "channel" or self.receiver(arguments["name"]).user != identity.name:
+                self._demand("display", queue, identity)
         else:
             for one in WORDS[asks](arguments) if asks in WORDS else cast(list[Authority], asks.split()):
                 self._demand(one, queue, identity)
@@ -168,10 +209,7 @@ class Checker:
         return False
 
     def _is_model(self, arguments: Arguments) -> bool:
-        here = arguments.get("manager") or ""
-        if here not in ("", self._store.manager().name):
-            return False
-        return self._store.queue(arguments["queue"]).type == "model"
+        return self._is_here(arguments) and self._store.queue(arguments["queue"]).type == "model"
 
     def _check_made(self, arguments: Arguments, identity: Identity) -> bool:
         opened = self._handle(arguments["handle"])
@@ -184,7 +222,7 @@ class Checker:
         uid, opened = request.options.uid, self._handle(request.handle)
         if uid is None or uid.origin != self._store.manager().origin or identity.may("control"):
             return False
-        if not any(uid.number in one for one in self.reserved) and self._view(opened.queue, uid) is None:
+        if uid.number not in self.reserved and self._view(opened.queue, uid) is None:
             why = f"the unique id {uid} is not on the queue, and was not reserved for this connection"
             raise self._refused(identity, "put", opened.name, why)
         return False
@@ -222,7 +260,7 @@ class Checker:
     def _check_new(self, arguments: Arguments, identity: Identity) -> bool:
         del identity
         if self._store.users_of("lease", arguments["name"]):
-            raise UnitExists(f"there is already a lease {arguments['name']!r}", unit=arguments["name"])
+            raise UnitExists("there is already a lease of this name", unit=arguments["name"])
         return False
 
     def _check_claims(self, arguments: Arguments, identity: Identity) -> bool:
@@ -232,6 +270,8 @@ class Checker:
         if application.startswith(CHANNEL):
             return self._control(identity, f"the application {application!r} is a channel")
         handle = arguments.get("handle") if claimer is None else claimer.handle
+        if claimer is not None and not claimer.delivers:
+            self._demand("control", MANAGER, identity, "delivers=False keeps reports from being made")
         if claimer is not None and self._claiming.get((claimer.handle, application)) == claimer.epoch:
             return False  # the user of an epoch does not change
         queue = self._local(arguments["queue"]) if handle is None else self._handle(handle).queue
@@ -272,6 +312,37 @@ class Checker:
             raise self._refused(identity, "administer", MANAGER, why)
         return False
 
+    def _check_receiver(self, arguments: Arguments, identity: Identity) -> bool:
+        sender: Sender = arguments["sender"] if "sender" in arguments else arguments["batch"].sender
+        receiver = self.receiver(sender.channel)
+        if not receiver.user:
+            why = f"no definition of the receiver {sender.channel} names this user and the store {sender.identifier}"
+            self._demand("administer", MANAGER, identity, why)
+        elif (receiver.user, receiver.sender) != (identity.name, sender.identifier):
+            why = f"the receiver {receiver.name} names another user, or another store than {sender.identifier}"
+            raise self._refused(identity, "administer", MANAGER, why)
+        return False
+
+    def receiver(self, name: str) -> ChannelAttributes:
+        """The definition of a channel's receiver; the defaults if there is none."""
+        with contextlib.suppress(UnknownObject):
+            found = channel_of(self._store.object("channel", name).attributes)
+            if found.type == "receiver":
+                return found
+        return ChannelAttributes(name=name, type="receiver")
+
+    def _check_valid(self, arguments: Arguments, identity: Identity) -> bool:
+        """Checks a definition as a client should have: the store would keep any, and be damaged."""
+        del identity
+        kind, given = arguments.get("kind", "queue"), arguments["attributes"]
+        try:
+            found = READERS[kind](as_text(given) if kind == "queue" else given)
+        except StoreDamaged as error:
+            raise bad_argument("attributes", given, f"those of a {kind}") from error
+        if found.name != arguments.get("name", found.name):
+            raise bad_argument("attributes", given, f"those of the {kind} {arguments['name']}")
+        return False
+
     # --- the call itself
 
     def filled(self, verb: str, arguments: Arguments, identity: Identity, *, leases_max: int) -> dict[str, Any]:
@@ -280,26 +351,33 @@ class Checker:
         They say who acts, and a message has the name of the user, unless the user may control the queue manager.
         """
         has_control = identity.may("control")
-        user = None if has_control and verb != "begin_lease" else identity.name
+        user = None if has_control and verb not in ("begin_lease", "receive") else identity.name
         values = {"owner": self._owner, "user": user, "most": leases_max}
         full = {**arguments, **{name: values[name] for name in FILLED_IN.get(verb, ())}}
-        if "context" in VERBS[verb].also.split() and not has_control:
+        also = VERBS[verb].also.split()
+        if "context" in also and not has_control:
             full["request"] = _signed(arguments["request"])
+        if "identity" in also and not has_control:
+            full["message"] = arguments["message"].with_values(**identity.context)
+        if "page" in also:
+            name = "limit" if "limit" in arguments else "most"
+            full[name] = min(arguments[name], PAGE_MESSAGES)
+        if "bytes" in also:
+            full["request"] = full["request"]._replace(most_bytes=GOT_BYTES)
         return full
 
     def note(self, verb: str, arguments: Arguments, answer: Any) -> None:
         """Keeps track of what the connection has, after a call that has succeeded."""
         if verb == "open":
             opened: Opened = answer
-            is_here = arguments.get("manager") in (None, "", self._store.manager().name)
-            name = arguments["queue"] if is_here else opened.queue
+            name = self._named(arguments["queue"]) if self._is_here(arguments) else opened.queue
             self.handles[opened.handle] = OpenedFor(name, opened.queue, made=opened.name != arguments["queue"])
         elif verb == "close":
             del self.handles[arguments["handle"]]
         elif verb == "keep_handles":
             self.handles = {number: one for number, one in self.handles.items() if number in arguments["handles"]}
         elif verb == "reserve_numbers":
-            self.reserved = [*self.reserved[1 - RESERVED_MAX :], answer]
+            self.reserved = range(answer.number, answer.number + arguments["count"])
 
     # --- the answer
 
@@ -312,6 +390,14 @@ class Checker:
         if "holders" in row.also.split() and not identity.may("display", arguments["request"].queue):
             return [_without_holder(one, identity) for one in answer]
         return answer
+
+    def shown_error(self, error: InorderError, identity: Identity) -> InorderError:
+        """The error without names of queues that the user may not see."""
+        near = cast("Sequence[str]", error.data.get("nearest", ())) if type(error) is UnknownQueue else ()
+        if all(any(identity.may(one, queue) for one in USES) for queue in near):
+            return error
+        queue = error.data["queue"]
+        return UnknownQueue(f"there is no queue {written(queue)}", queue=queue, nearest=[])
 
     def _is_shown(self, verb: str, item: Any, authority: Authority, identity: Identity) -> bool:
         if verb in OWN and OWN[verb](item, self._owner, identity):
@@ -356,6 +442,15 @@ CHECKS: Final[Mapping[str, Callable[[Checker, Arguments, Identity], bool]]] = {
     "staging": Checker._check_staging,
     "moves": Checker._check_moves,
     "kind": Checker._check_kind,
+    "receiver": Checker._check_receiver,
+    "valid": Checker._check_valid,
+}
+READERS: Final[Mapping[str, Callable[[str], Definition]]] = {
+    "queue": queue_of,
+    "channel": channel_of,
+    "process": process_of,
+    "connection": checked_connection,
+    "address": checked_address,
 }
 CONFIRMS: Final = (Event.CONFIRM_PUT, Event.CONFIRM_GET)
 IDS: Final[tuple[tuple[UnitKind, str], ...]] = (("confirm", "confirm_id"), ("lock", "lock_id"))

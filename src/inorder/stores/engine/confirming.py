@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from itertools import islice
 
-from ...errors import ConfirmIdMismatch, LockMismatch, NotFound, Reason, WrongState
+from ...errors import ConfirmIdMismatch, LockMismatch, NotFound, Reason, WrongState, bad_argument
 from ...model.message import Got, UniqueId
 from ...rules.grouping import wanted_by
 from ...rules.lifecycle import REFUSALS, Event, Presented, State, StepAnswer, step
@@ -21,6 +21,7 @@ from .queue import LocalQueue
 from .settling import give_number, happen, settle
 
 CONFIRMS = (Event.CONFIRM_PUT, Event.CONFIRM_GET)
+OF_ONE = (*CONFIRMS, Event.UNLOCK, Event.DELETE)
 ERRORS = {Reason.LOCK_MISMATCH: LockMismatch, Reason.NOT_FOUND: NotFound, Reason.WRONG_STATE: WrongState}
 
 
@@ -77,8 +78,10 @@ def browse_and_lock(
 
 def one_message(operation: Operation, queue: LocalQueue, request: OneMessage) -> Reason | None:
     """Applies one event to one message, if table A.3 allows it. Returns the warning NOT_FOUND for a confirm of
-    nothing.
+    nothing. Raises: ArgumentError, for an event that only the queue manager causes.
     """
+    if request.event not in OF_ONE:
+        raise bad_argument("event", request.event.name, f"one of {', '.join(one.name for one in OF_ONE)}")
     row = queue.by_uid(request.uid)
     state = State.ABSENT if row is None else row.state
     lock = Presented.NONE if row is None else _presented(operation, row, request.lock_id)

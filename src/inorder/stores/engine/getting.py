@@ -20,6 +20,7 @@ from . import confirming
 from .bulk import Shortcuts
 from .catalog import get_allowed
 from .incremental_search import NOT_YET, Ahead, rest
+from .objects import find_object
 from .operation import Operation, in_operation
 from .paging import PageReading
 from .process import OpenConnection, OpenStore
@@ -29,6 +30,7 @@ from .waiting import WATCHING, Look, WaitingRoom
 from .waits import Looks, begin_wait, end_wait
 
 Accepts = Callable[[Got], object]
+May = Callable[[Callable[[str, str], str]], object]
 Looked = tuple[GetOutcome, float | None]
 """The result of a look, and when to look again even if nothing has changed."""
 
@@ -66,11 +68,13 @@ class GettingVerbs(OpenStore, ABC):
         assert look.outcome is not None
         return look.outcome
 
-    def wait_apart(self, request: GetRequest, done: Callable[[GetOutcome | BaseException], object]) -> None:
+    def wait_apart(
+        self, request: GetRequest, done: Callable[[GetOutcome | BaseException], object], may: May | None = None
+    ) -> None:
         """See `LocalStore.wait_apart`."""
         self.refuse_wait()
         handle = self.handle(request.handle)
-        look = Looks(functools.partial(self._look, request, waits=True, search=Search()))
+        look = Looks(functools.partial(self._look, request, waits=True, search=Search(), may=may))
 
         def ended(error: BaseException | None) -> None:
             self._end_wait(handle.connection)
@@ -94,7 +98,13 @@ class GettingVerbs(OpenStore, ABC):
         gives=lambda found: found[0].messages,
     )
     def _look(
-        self, request: GetRequest, *, waits: bool, search: Search | None = None, accepts: Accepts | None = None
+        self,
+        request: GetRequest,
+        *,
+        waits: bool,
+        search: Search | None = None,
+        accepts: Accepts | None = None,
+        may: May | None = None,
     ) -> Looked:
         """Looks once. Also returns when to look again even if nothing has changed."""
         is_again = False
@@ -102,11 +112,11 @@ class GettingVerbs(OpenStore, ABC):
             try:
                 if request.options.match.selector is not None:
                     search = search or Search()
-                    found = self._look_far(request, waits, search, accepts)
+                    found = self._look_far(request, waits, search, accepts, may)
                 elif request.options.browse:
-                    found = self._look_or_take(request, waits)
+                    found = self._look_or_take(request, waits, may=may)
                 else:
-                    found = self._take(request, waits, accepts=accepts)
+                    found = self._take(request, waits, accepts=accepts, may=may)
             except (NoMessageUnderCursor, OrderDeadlock):
                 if is_again or not self.end_dead_processes():
                     raise
@@ -180,7 +190,9 @@ class GettingVerbs(OpenStore, ABC):
         again_at = operation.backend.look_again_at(queue, onlooker(operation.now), strict=True)
         return earliest(again_at, lease_end(operation))
 
-    def _look_far(self, request: GetRequest, waits: bool, search: Search, accepts: Accepts | None) -> Looked:
+    def _look_far(
+        self, request: GetRequest, waits: bool, search: Search, accepts: Accepts | None, may: May | None
+    ) -> Looked:
         """Searches with a selector. A long search looks ahead first, and so does a request for many messages."""
         ahead, is_far = search.ahead, request.most > 1 and not request.one_group
         while True:
@@ -194,9 +206,9 @@ class GettingVerbs(OpenStore, ABC):
                 if ahead.passed == before:  # no progress: the search continues alone, without a budget
                     ahead = ahead._replace(asks=math.inf)
             if request.options.browse:
-                found = self._look_or_take(request, waits, ahead)
+                found = self._look_or_take(request, waits, ahead, may)
             else:
-                found = self._take(request, waits, ahead, accepts)
+                found = self._take(request, waits, ahead, accepts, may)
             if not found[0].is_far:
                 search.ahead = ahead if ahead.lasts else NOT_YET
                 return found
@@ -209,12 +221,12 @@ class GettingVerbs(OpenStore, ABC):
         resolved = get_allowed(operation, handle, queue)
         return Reading(operation, handle, queue, request, resolved, operation.manager, ahead=ahead).look_ahead()
 
-    def _look_or_take(self, request: GetRequest, waits: bool, ahead: Ahead = NOT_YET) -> Looked:
+    def _look_or_take(self, request: GetRequest, waits: bool, ahead: Ahead = NOT_YET, may: May | None = None) -> Looked:
         if not waits and self._only_looks(request):
             outcome = self._browse(request, ahead)
             if outcome is not None:
                 return outcome, None
-        return self._take(request, waits, ahead)
+        return self._take(request, waits, ahead, may=may)
 
     @in_operation(writes=False)
     def _browse(self, operation: Operation, request: GetRequest, ahead: Ahead) -> GetOutcome | None:
@@ -243,6 +255,7 @@ class GettingVerbs(OpenStore, ABC):
         waits: bool,
         ahead: Ahead = NOT_YET,
         accepts: Accepts | None = None,
+        may: May | None = None,
     ) -> Looked:
         handle = self.handle(request.handle)
         if handle.connection.is_leased and (request.syncpoint or request.options.syncpoint_if_persistent):
@@ -254,12 +267,16 @@ class GettingVerbs(OpenStore, ABC):
         if self.shortcuts is not None:
             taken = self.shortcuts.get(operation, handle, queue, request, resolved)
             if taken is not None:
+                if may is not None:
+                    may(functools.partial(_attributes, operation))
                 return (taken if accepts is None else _accepted(accepts, taken)), None
         reading = Reading(operation, handle, queue, request, resolved, operation.manager, waits=waits, ahead=ahead)
         outcome = reading.run()
         if accepts is not None:
             _accepted(accepts, outcome)
         if outcome.messages or outcome.is_far or not waits:
+            if may is not None and outcome.messages:
+                may(functools.partial(_attributes, operation))
             return outcome, None
         begin_wait(operation, handle, outcome, reading.in_its_way)
         return outcome, earliest(reading.look_again_at(), lease_end(operation))
@@ -304,6 +321,10 @@ class GettingVerbs(OpenStore, ABC):
         queue = tidied(operation, handle)
         get_allowed(operation, handle, queue)
         return confirming.browse_and_lock(operation, handle, queue, request, ahead)
+
+
+def _attributes(operation: Operation, kind: str, name: str) -> str:
+    return find_object(operation, kind, name).attributes
 
 
 def _accepted(accepts: Accepts, outcome: GetOutcome) -> GetOutcome:

@@ -17,6 +17,7 @@ from ..seam.telemetry import event
 from .operation import Operation, in_operation
 from .process import OpenStore
 from .settling import settle_lease
+from .staging import check_name
 
 
 def find_lease(operation: Operation, name: str, user: str | None) -> tuple[UnitRow, LeaseRow]:
@@ -54,6 +55,7 @@ class LeasingVerbs(OpenStore):
     def begin_lease(
         self, operation: Operation, owner: int, name: str, user: str, seconds: float, most: int | None
     ) -> Leased:
+        check_name("name", name)
         if operation.backend.select(UnitRow, kind="lease", name=name):
             raise UnitExists("there is already a lease of this name", unit=name)
         if most is not None and len(_open(operation, user, most)) >= most:

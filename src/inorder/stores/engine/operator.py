@@ -11,6 +11,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Literal
 
+from ...errors import bad_argument
 from ...rules.gaps import Gaps, gaps, member_of
 from ...rules.puts import Program
 from ..seam.backend import Peer, Share
@@ -167,7 +168,9 @@ class OperatorVerbs(OpenStore, ABC):
     def users_of(self, operation: Operation, kind: UnitKind, name: str, handle: int | None = None) -> frozenset[str]:
         """See `LocalStore.users_of`."""
         if handle is None:
-            return frozenset(one.user for one in operation.backend.select(UnitRow, kind=kind, name=name))
+            select, is_lease = operation.backend.select, kind == "lease"
+            units = select(UnitRow, kind="lease", name=name) if is_lease else select(UnitRow, kind="staging", name=name)
+            return frozenset(one.user for one in units)
         queue = self.handle(handle).queue
         users = {one.user for one in operation.backend.select(UnitRow, queue=queue, kind=kind, name=name)}
         if kind == "confirm":
@@ -226,6 +229,9 @@ class OperatorVerbs(OpenStore, ABC):
     @event("check", "problems", measured=lambda found, _: [len(found[0])])
     def check(self, part: int | None) -> tuple[list[str], int]:
         self.refuse_wait("check outside of it")
+        _, parts = self.host.check(None)
+        if part is not None and not 0 <= part < parts:
+            raise bad_argument("part", part, f"a number from 0 to {parts - 1}")
         return self.host.check(part)
 
 

@@ -36,10 +36,10 @@ class PageReading(Reading):
 
     def outcomes(self, most: int) -> list[GetOutcome]:
         """Returns the outcomes of up to `most` consecutive browses, each with its new state and cursor. Ends before one
-        that would return nothing.
+        that would return nothing, and after a page of bytes.
         """
         found: list[GetOutcome] = []
-        self._left = most
+        self._left, size = most, 0
         while self._left:
             try:
                 outcome = self.run()
@@ -51,8 +51,9 @@ class PageReading(Reading):
                 break
             found.append(outcome)
             self._left -= 1
+            size += len(outcome.messages[0].body)
             following = self.request.options if self.request.options.browse == "next" else None
-            if following is None or outcome.messages[0].warning is not None:
+            if following is None or outcome.messages[0].warning is not None or size >= PAGE_BYTES:
                 break
             self.request = self.request._replace(state=outcome.state, cursor=outcome.cursor)
         return found

@@ -87,6 +87,7 @@ class Reading:
         self.strict = order == "strict" and not request.options.by_cursor
         self.notify = order == "notify" and not request.options.by_cursor
         self.in_its_way: Sequence[frozenset[int]] | None = None
+        self._bytes = 0  # of bodies, if they are limited
         self.reader = self._reader()
 
     def _reader(self) -> Reader:
@@ -187,6 +188,10 @@ class Reading:
     def _is_enough(self, verdict: GetVerdict) -> bool:
         if self.request.one_group:
             return not (verdict.state.group_open or verdict.state.message_open)
+        if self.request.most_bytes is not None:
+            self._bytes += len(verdict.message.body)
+            if self._bytes >= self.request.most_bytes:
+                return True
         return verdict.message.warning is not None
 
     def _with_earlier(self, message: Message, found: Found) -> Got:

@@ -75,6 +75,7 @@ from .reading import release
 from .receiving import ReceivingVerbs
 from .sending import SendingVerbs
 from .settling import tidied
+from .staging import check_name
 from .user_records import PeopleVerbs
 from .waiting import WaitingRoom
 
@@ -418,6 +419,7 @@ class QueueStore(
     @event("prepare", keys="unit name", about=lambda _, __, name: ["prepared", name])
     @in_operation()
     def prepare(self, operation: Operation, owner: int, name: str) -> None:
+        check_name("name", name)
         settling.prepare(operation, self.connection(owner), name)
 
     @event("settle_prepared", keys="unit name outcome", about=lambda _, *given: ["prepared", *given[:2]])

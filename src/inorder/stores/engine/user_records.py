@@ -11,7 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from ...errors import Reason
+from ...model.fields import NUMBER_MAX
 from ...model.message import Message
+from ...model.parameters import Integer
 from ...rules.log_ins import BUCKETS_MAX, Bucket, counted, empty_at, forgiven, limit_of, shared_key, wait
 from ..seam.queued import number_of
 from ..seam.records import Act
@@ -25,6 +28,8 @@ from .reports import report_exception
 
 NOT_GOT = {"priority": 0, "persistent": True}  # values for a message that did not come from a get
 ActOutcome = Literal["done", "failed"]
+NUMBER_LAST = 2**63 - 1
+REASON = Integer(0, NUMBER_MAX, Reason.FEEDBACK_ERROR)
 ACTS_REMOVED_MAX = 1000  # at once, after `acts_kept` was lowered
 
 
@@ -82,7 +87,7 @@ class PeopleVerbs(OpenStore):
     @event("is_own")
     @in_operation(writes=False)
     def is_own(self, operation: Operation, token: bytes) -> bool:
-        return operation.backend.signed(number_of(token)) == [authority.OWN]
+        return _marks(operation, token) == [authority.OWN]
 
     @event("report_exception")
     @in_operation(feeds=True)
@@ -90,7 +95,8 @@ class PeopleVerbs(OpenStore):
         self, operation: Operation, owner: int, message: Message, reason: int, *, in_unit: bool
     ) -> None:
         connection, unit = self.connection(owner), None
-        known = operation.backend.signed(number_of(message.token))
+        REASON.check("reason", reason)
+        known = _marks(operation, message.token)
         if in_unit:
             unit = operation.enlist(connection, 1, operation.manager.max_uncommitted)
         put_by = known[0] if known else authority.of_gone(operation)
@@ -102,6 +108,12 @@ class PeopleVerbs(OpenStore):
         message = message.with_values(**missing)
         report_exception(operation, message, reason, put_by, unit=unit)
         operation.durable = True
+
+
+def _marks(operation: Operation, token: bytes) -> Sequence[str | None]:
+    """The mark of the message with this token, if there is one. The token may come from anybody."""
+    number = number_of(token)
+    return operation.backend.signed(number) if number <= NUMBER_LAST else ()
 
 
 def _kept(operation: Operation, key: str) -> str:

@@ -34,6 +34,13 @@ class Flag(enum.IntFlag):
     HAS_UNIT = 2
 
 
+VALUES_MAX: Final = 2_000_000  # in one payload; about 140 MB if all of them are empty maps
+FEW_BYTES: Final = 65_536  # a payload of this length cannot have too many values
+# The whole length of a value by its first byte; of a text or of bytes: below 0, how many bytes say how much follows.
+SIZES: Final = (
+    *[1] * 0xA0, *range(1, 0x21), *[1] * 4, -1, -2, -4, -11, -12, -14, 5, 9,
+    2, 3, 5, 9, 2, 3, 5, 9, 3, 4, 6, 10, 18, -1, -2, -4, 3, 5, 3, 5, *[1] * 0x20,
+)  # fmt: skip
 KINDS: Final = {int(kind): kind for kind in FrameKind}
 
 
@@ -54,6 +61,22 @@ def pieces(kind: FrameKind, number: int, payload: bytes, flags: int = 0) -> Iter
     for start in range(0, len(payload), PIECE_MAX):
         header = HEADER.pack(kind, flags | Flag.MORE if start < last else flags, 0, number)
         yield header + view[start : start + PIECE_MAX]
+
+
+def check_values(payload: bytes) -> None:
+    """Checks that a payload does not become much larger in memory: a map of one byte takes 64. Raises: WireError."""
+    if len(payload) <= FEW_BYTES:
+        return
+    at, end, count = 0, len(payload), 0
+    while at < end:
+        count += 1
+        size = SIZES[payload[at]]
+        if size < 0:
+            has_type, width = divmod(-size, 10)
+            size = 1 + width + has_type + int.from_bytes(payload[at + 1 : at + 1 + width], "big")
+        at += size
+        if count > VALUES_MAX:
+            raise WireError(f"a payload must have at most {VALUES_MAX:,} values")
 
 
 class FrameAssembler:

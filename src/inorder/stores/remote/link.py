@@ -14,7 +14,6 @@ import socket
 import ssl
 from collections import deque
 from collections.abc import Callable, Mapping
-from http import HTTPStatus
 from itertools import count
 from typing import Final, NamedTuple
 
@@ -33,6 +32,7 @@ from .wire import WireError, decode_error
 
 PATH: Final = "/inorder/v1/store"
 PROTOCOL: Final = 1
+SWITCHING_PROTOCOLS, UNAUTHORIZED, FORBIDDEN, TOO_MANY_REQUESTS, SERVICE_UNAVAILABLE = 101, 401, 403, 429, 503
 READ_BYTES: Final = 262_144
 CONNECT_SECONDS: Final = 20.0
 LOST: Final = (OSError, ssl.SSLError, EOFError)
@@ -141,7 +141,7 @@ class RemoteLink:
         answer = events[0] if events else None
         status = answer.status_code if isinstance(answer, Response) else 0
         body = bytes(answer.body or b"") if isinstance(answer, Response) else b""
-        if status != HTTPStatus.SWITCHING_PROTOCOLS:
+        if status != SWITCHING_PROTOCOLS:
             raise refusal(self.address, status, body)
         self._frames.extend(event for event in events[1:] if isinstance(event, Frame))
         if self._protocol.handshake_exc is not None:
@@ -294,11 +294,11 @@ class RemoteLink:
 def refusal(address: RemoteAddress, status: int, body: bytes) -> InorderError:
     """Returns the error for an answer that refuses the connection."""
     said = _said(body)
-    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+    if status in (UNAUTHORIZED, FORBIDDEN):
         return LogInRefused(f"{address} refused the log-in: {said or 'the token or certificate is not valid'}")
-    if status == HTTPStatus.TOO_MANY_REQUESTS:
+    if status == TOO_MANY_REQUESTS:
         return TooManyLogIns(f"{address} refuses log-ins for a while, after too many failed ones: {said}", seconds=0.0)
-    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+    if status == SERVICE_UNAVAILABLE:
         return StoreError(f"{address} takes no more connections: {said}")
     return StoreError(
         f"{address} answered {status or 'something else than HTTP'}, so it offers no store: a server of inorder of at "

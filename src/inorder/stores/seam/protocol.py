@@ -266,7 +266,8 @@ class Store(BulkStore, Protocol):
     def one_message(self, request: OneMessage) -> Reason | None:
         """Confirms, unlocks or deletes one message (table A.3). Returns the warning NOT_FOUND if it is absent.
 
-        Raises: NotFound, WrongState, LockMismatch, ConfirmIdMismatch; nothing has changed then.
+        Raises: NotFound, WrongState, LockMismatch, ConfirmIdMismatch, ArgumentError for any other event; nothing has
+        changed then.
         """
 
     def undo(self, handle: int, confirm_id: int) -> int:
@@ -310,7 +311,10 @@ class Store(BulkStore, Protocol):
     def prepare(self, owner: int, name: str) -> None:
         """Gives the connection's unit a name. The unit then outlives the connection (R5.10).
 
-        Raises: UnitExists; UnitNotFound, if the connection has no unit of work.
+        Args:
+            name: 1 to 256 characters.
+
+        Raises: ArgumentError; UnitExists; UnitNotFound, if the connection has no unit of work.
         """
 
     def settle_prepared(self, name: str, outcome: Outcome, user: str | None = None) -> None:
@@ -331,9 +335,11 @@ class Store(BulkStore, Protocol):
         """Begins a lease. The store knows only its name. On disk when the call returns.
 
         Args:
+            name: 1 to 256 characters.
             most: how many leases the user may have, including this one; None: any number.
 
-        Raises: UnitExists, if there is a lease of this name; UnitNotAvailable, if the user would have more.
+        Raises: ArgumentError; UnitExists, if there is a lease of this name; UnitNotAvailable, if the user would have
+        more.
         """
 
     def lease(self, name: str, user: str | None) -> Leased:
@@ -372,9 +378,10 @@ class Store(BulkStore, Protocol):
 
         Args:
             message: as it was got.
+            reason: 0 to 999,999,999, the feedback of the report.
             in_unit: the report is put in the connection's unit of work.
 
-        Raises: ConnectionBroken 2009; UnitTooLarge 2024.
+        Raises: ArgumentError 2014, for the reason; ConnectionBroken 2009; UnitTooLarge 2024.
         """
 
     # --- time, and the end
@@ -435,7 +442,7 @@ class Store(BulkStore, Protocol):
         Args:
             part: None: only count the parts.
 
-        Damage that prevents reading is reported as a finding, not raised.
+        Damage that prevents reading is reported as a finding, not raised. Raises: ArgumentError, there is no such part.
         """
 
 
@@ -507,13 +514,22 @@ class LocalStore(Store, Protocol):
 
     @property
     def again(self) -> Callable[[], LocalStore] | None:
-        """Opens another store object on the same store, if each connection needs its own; None: connections share it."""
+        """Opens another store object on the store, if each connection needs its own; None: connections share it."""
 
-    def wait_apart(self, request: GetRequest, done: Callable[[GetOutcome | BaseException], object]) -> None:
+    def wait_apart(
+        self,
+        request: GetRequest,
+        done: Callable[[GetOutcome | BaseException], object],
+        may: Callable[[Callable[[str, str], str]], object] | None = None,
+    ) -> None:
         """As `wait`, but returns soon; the wait costs no thread. For a server.
 
         `done` is called once, with the answer of `wait` or the error that it would raise: perhaps at once, in this
         thread, or later in a thread that serves all waits and must not be held up.
+
+        Args:
+            may: called in the operation that has found messages, with a function that reads the attributes of an object
+                by its kind and name. If it raises, nothing has happened, and the wait ends with this error.
 
         Raises: CallInProgress; ConnectionBroken, the connection of the handle was lost. `done` is not called then.
         """
@@ -574,7 +590,7 @@ class LocalStore(Store, Protocol):
     # --- the medium
 
     def users_of(self, kind: UnitKind, name: str, handle: int | None = None) -> frozenset[str]:
-        """Returns the users who began the unsettled units of this kind and name.
+        """Returns the users who began the unsettled units of this kind and name; without a handle: leases or stagings.
 
         Args:
             handle: of the queue to which a confirm id or lock id belongs. Those who locked messages under the confirm

@@ -68,6 +68,7 @@ class GetRequest(NamedTuple):
         most: the largest number of messages. The answer ends before the first message that cannot be got, and after the
             first that has a warning.
         one_group: whether to end after the message that ends its group.
+        most_bytes: after how many bytes of bodies the answer ends, unless it is one group; None: after any number.
     """
 
     handle: int
@@ -77,6 +78,7 @@ class GetRequest(NamedTuple):
     syncpoint: bool
     most: int = 1
     one_group: bool = False
+    most_bytes: int | None = None
 
 
 class Rest(NamedTuple):

@@ -9,6 +9,7 @@ same answers.
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
@@ -117,12 +118,14 @@ class SqlShortcuts:
         if count < 1:
             return None
         may_be_in_groups = self._backend.noted[queue.id] & GROUPS
-        goes = not (request.syncpoint or may_be_in_groups) and TAKE_AWAY in self._sql
+        is_limited = request.most_bytes is not None and count > 1
+        goes = not (request.syncpoint or may_be_in_groups or is_limited) and TAKE_AWAY in self._sql
         if goes:
             found = self._backend.take_away(queue.id, count)
         else:
             take = self._sql["get available" if may_be_in_groups else "get available singles"]
-            found = self._backend.engine.run(take, (queue.id, count)).fetchall()
+            rows = self._backend.engine.run(take, (queue.id, count))
+            found = list(_up_to(request.most_bytes, rows)) if is_limited else rows.fetchall()
         if not found:
             return None
         messages = self._backend.codec.got(found, operation.now)
@@ -313,3 +316,13 @@ def _are_a_group(members: Iterable[tuple[int, int]]) -> bool:
 def _outcome(request: GetRequest, messages: Sequence[Message], state: GroupState) -> GetOutcome:
     before = request.state if request.syncpoint else None
     return _tuple(GetOutcome, (messages, state, request.cursor, before, None, None, None, False))
+
+
+def _up_to(most_bytes: int | None, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """Yields rows until they have this many bytes."""
+    left = math.inf if most_bytes is None else most_bytes
+    for row in rows:
+        yield row
+        left -= sum(len(one) for one in row if isinstance(one, bytes))
+        if left <= 0:
+            return

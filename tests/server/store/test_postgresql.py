@@ -1,0 +1,80 @@
+"""A database behind the server: many connections of programs elsewhere share a few sessions (W-3)."""
+
+from __future__ import annotations
+
+import os
+import threading
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from tests.stores.postgresql.server import administrating
+from tests.tiers import gate
+
+import inorder
+from inorder import NoMessageAvailable, QueueManager
+from inorder.server.store.places import SESSIONS_MAX
+from inorder.stores.postgresql import drop, parse
+from inorder.testing.remote import the_server
+
+pytestmark = gate
+CLIENTS = 20
+
+
+@pytest.fixture
+def url(postgresql: str) -> Iterator[str]:
+    one = f"{postgresql}?schema=inorder_{uuid.uuid4().hex}"
+    inorder.connect(one).close()
+    yield one
+    drop(parse(one))
+
+
+@pytest.fixture
+def clients(url: str) -> Iterator[list[QueueManager]]:
+    server = the_server(os.getpid())
+    token = server.add(url)
+    made = [inorder.connect(server.url, token=token) for _ in range(CLIENTS)]
+    made[0].create_queue("Q")
+    yield made
+    for one in made:
+        one.internals.abandon()
+    server.remove(token)
+
+
+def test_many_connections_share_a_few_sessions(clients: list[QueueManager], url: str) -> None:
+    with administrating(url) as database:
+        asked = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE %s"
+        ((sessions,),) = database.execute(asked, ("%inorder serve%",)).fetchall()
+    assert 1 <= sessions <= SESSIONS_MAX
+    assert len(clients[0].inspect.connections()) >= CLIENTS
+
+
+def test_each_waits_and_gets_one_message_and_keeps_its_unit(clients: list[QueueManager]) -> None:
+    got: list[bytes] = []
+
+    def waits(qm: QueueManager) -> None:
+        with qm.unit_of_work():
+            got.append(qm.get("Q", wait=60).body)
+
+    threads = [threading.Thread(target=waits, args=(one,)) for one in clients[1:]]
+    for thread in threads:
+        thread.start()
+    for nth in range(1, CLIENTS):
+        clients[0].put("Q", b"%d" % nth)
+    for thread in threads:
+        thread.join()
+    assert sorted(map(int, got)) == list(range(1, CLIENTS))
+    with pytest.raises(NoMessageAvailable):
+        clients[0].get("Q")
+
+
+def test_the_end_of_one_backs_out_its_unit_alone(clients: list[QueueManager]) -> None:
+    first, second, third = clients[:3]
+    for one in (first, second):
+        one.unit_of_work().__enter__()
+        one.put("Q", b"x")
+    first.internals.abandon()
+    second.commit()
+    third.get("Q")
+    with pytest.raises(NoMessageAvailable):
+        third.get("Q")
