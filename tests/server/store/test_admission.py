@@ -38,7 +38,7 @@ def store() -> Iterator[MemoryStore]:
 def limited(store: MemoryStore, **limits: Any) -> tuple[str, str]:
     """Serves the store with these limits. Returns its URL and its token."""
     server = the_server(os.getpid())
-    token = server.add(store)  # type: ignore[arg-type]
+    token = server.add(store)
     context = server._endpoints[token]._context()
     context.settings = replace(context.settings, limits=replace(context.settings.limits, **limits))
     return server.url, token

@@ -59,7 +59,7 @@ def place(caplog: pytest.LogCaptureFixture) -> Iterator[Place]:
     store, server = MemoryStore("QM1"), the_server(os.getpid())
     for name in ("Q", "BYSTANDER"):
         store.create_queue(define_queue(name))
-    token = server.add(store)  # type: ignore[arg-type]
+    token = server.add(store)
     far: Any = RemoteStore(parse(server.url, {"token": token}), "bystander")
     qm = inorder.connect(far)
     far.close_store()
@@ -122,6 +122,18 @@ def test_odd_hellos_are_taken(place: Place) -> None:
 
 HELLO = HEADER.pack(FrameKind.HELLO, 0, 0, 0)
 FULL = bytes(PIECE_MAX)
+
+
+def two_kinds(raw: Raw) -> None:
+    raw.frame(FrameKind.CALL, FULL, flags=Flag.MORE)
+    raw.frame(FrameKind.BYE, b"x")
+
+
+def many_calls(raw: Raw) -> None:
+    for number in range(1, 6):
+        raw.frame(FrameKind.CALL, FULL, number, Flag.MORE)
+
+
 ENDING: dict[str, Callable[[Raw], None]] = {
     "a second hello": lambda raw: raw.hello(),
     "an answer": lambda raw: raw.frame(FrameKind.ANSWER),
@@ -137,13 +149,8 @@ ENDING: dict[str, Callable[[Raw], None]] = {
     "text": lambda raw: raw.text(b"\x02"),
     "a short piece": lambda raw: raw.frame(FrameKind.CALL, b"x", flags=Flag.MORE),
     "too large a frame": lambda raw: raw.frame(FrameKind.CALL, FULL + b"x"),
-    "pieces of two kinds": lambda raw: [
-        raw.frame(FrameKind.CALL, FULL, flags=Flag.MORE),
-        raw.frame(FrameKind.BYE, b"x"),
-    ],  # type: ignore[dict-item, func-returns-value, list-item]
-    "too many calls in pieces": lambda raw: [
-        raw.frame(FrameKind.CALL, FULL, number, Flag.MORE) for number in range(1, 6)
-    ],  # type: ignore[dict-item, func-returns-value]
+    "pieces of two kinds": two_kinds,
+    "too many calls in pieces": many_calls,
     "no frame of a WebSocket": lambda raw: raw.octets(b"\xff" * 64),
     "a frame without its mask": lambda raw: raw.octets(b"\x82\x01x"),
     "a frame of 2**60 bytes": lambda raw: raw.octets(b"\x82\xff" + (2**60).to_bytes(8, "big") + bytes(4)),

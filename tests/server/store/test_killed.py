@@ -227,9 +227,9 @@ class _KilledServer:
         threading.Event().wait(self._draw.random() / 5)
         if self._workers == "2" and self._draw.random() < 0.6:
             with inorder.connect(self._served.store) as qm:
-                found = {one.process for one in qm.inspect.connections() if one.program.name == "inorder serve"}
-            if found:
-                os.kill(self._draw.choice(sorted(found)), signal.SIGKILL)
+                found = [one.process for one in qm.inspect.connections() if one.program.name == "inorder serve"]
+            if found and (process := self._draw.choice(found)) is not None:
+                os.kill(process, signal.SIGKILL)
             return
         self.running.kill()
         port = self.url.rpartition(":")[2]
