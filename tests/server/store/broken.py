@@ -169,12 +169,12 @@ def _got(at: Far) -> None:
     at.me.held = got.uid
 
 
-def _confirm_get(at: Far) -> dict[str, Any]:
+def _confirm_get(at: Far) -> Any:
     return matrix.one(at, Event.CONFIRM_GET, at.me.held, confirm_id=99)
 
 
 def _arrived(at: Far) -> dict[str, Any]:
-    return {"batch": ChannelBatch(matrix.SENDER, 1, 1, b"digest", [(Message(b"x"), "Q")])}
+    return {"batch": ChannelBatch(matrix.SENDER, 1, 1, b"digest", [Message(b"x").replace(transmission=("Q", "QM1"))])}
 
 
 MINE = {"queue": "Q", "application": "me application"}
