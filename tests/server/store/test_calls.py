@@ -12,6 +12,7 @@ import pytest
 
 import inorder
 from inorder import GetOptions, QueueManager
+from inorder.errors import WaitEnded
 from inorder.model.attributes import define_queue
 from inorder.rules.grouping import NOTHING_OPEN
 from inorder.rules.ordering import UNSET
@@ -145,4 +146,4 @@ def test_a_wait_ends_though_its_end_is_sent_right_behind_it(elsewhere: ServedSto
         link.say(FrameKind.END_WAITS)
         kind, number, payload = link._next()
         assert (kind, number) == (FrameKind.ERROR, 1_000)
-        assert isinstance(decode_error(payload), inorder.WaitEnded)
+        assert isinstance(decode_error(payload), WaitEnded)
