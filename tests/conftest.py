@@ -23,7 +23,7 @@ import pytest
 from hypothesis import settings
 from tests.helpers.support import Make, Stores
 from tests.stores.postgresql.server import missing, of_this_process
-from tests.tiers import EVERY, ONCE
+from tests.tiers import ONCE, kinds_of
 
 from inorder import QueueManager, connect
 from inorder.stores.postgresql import drop, parse
@@ -88,7 +88,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     named = {name for mark in metafunc.definition.iter_markers("parametrize") for name in _names(mark.args[0])}
     if "kind" in metafunc.fixturenames and "kind" not in named:
         every = metafunc.definition.get_closest_marker("every_store")
-        metafunc.parametrize("kind", EVERY if every else ONCE, indirect=True)
+        kinds = kinds_of(metafunc.definition.nodeid.partition("[")[0]) if every else ONCE
+        metafunc.parametrize("kind", kinds, indirect=True)
 
 
 def _names(given: str | list[str] | tuple[str, ...]) -> list[str]:

@@ -1,7 +1,7 @@
 """When a test runs, and on which stores.
 
 `make test` runs whatever has no mark, on SQLite. `make gate` adds `gate`: what starts servers and processes, and on
-PostgreSQL and in memory the facts marked `every_store`. `make nightly` runs `nightly`: all else.
+PostgreSQL, in memory and on a store elsewhere the facts marked `every_store`. `make nightly` runs `nightly`: all else.
 
 A test that takes the fixture `kind`, `store` or `qm` is a fact about queues. It is tested once, on SQLite, and each
 night on SQLite without the store's shortcuts. Mark it `every_store` only where the stores' own statements, locks or
@@ -18,6 +18,57 @@ nightly = pytest.mark.nightly
 every_store = pytest.mark.every_store
 
 LONG_WAY = "sqlite-long-way"
+REMOTE = "remote"  # a server on the loopback over SQLite
 ONCE: list[ParameterSet] = [pytest.param("sqlite"), pytest.param(LONG_WAY, marks=nightly)]
-EVERY: list[ParameterSet] = [*ONCE, pytest.param("memory", marks=gate), pytest.param("postgresql", marks=gate)]
+EVERY: list[ParameterSet] = [
+    *ONCE,
+    pytest.param("memory", marks=gate),
+    pytest.param("postgresql", marks=gate),
+    pytest.param(REMOTE, marks=gate),
+]
 ON_BOTH: list[ParameterSet] = [pytest.param("sqlite"), pytest.param("postgresql", marks=gate)]
+
+# Facts marked `every_store` that are not tried on a store elsewhere: files, or tests of a file, and why.
+OBJECT = "it makes calls of two connections on one store object; a store elsewhere has one object for each connection"
+INSIDE = "it reaches into the engine or breaks it; the server's engine is that of SQLite"
+OF_SERVERS = "only servers make these calls, with the store itself"
+RESTART = "it goes on with a connection that a restart of the queue manager has ended"
+USERS = "it creates users, which never travel"
+HOOKS = "hooks are called in the server's process"
+NOT_REMOTE = {
+    "tests/client/test_at_once.py": OF_SERVERS,
+    "tests/client/test_authority.py": OF_SERVERS,
+    "tests/client/test_operator_log.py": OF_SERVERS,
+    "tests/client/test_users.py": OF_SERVERS,
+    "tests/client/test_claims.py": OBJECT,
+    "tests/client/test_clear.py::test_an_interrupted_clear_leaves_the_rest": INSIDE,
+    "tests/client/test_confirmed.py::test_ids_that_the_hook_for_duplicates_has_seen_are_not_given_again": HOOKS,
+    "tests/client/test_dead_letters.py::test_letters_are_chosen_by_reason_queue_and_selector": INSIDE,
+    "tests/client/test_duplicates.py::test_puts_and_housekeeping_forget_keys_in_bounded_steps": INSIDE,
+    "tests/client/test_failing_calls.py": INSIDE,
+    "tests/client/test_leased_units.py::test_a_user_has_at_most_so_many_that_are_not_over": "the server has the limit",
+    "tests/client/test_leased_units.py::test_the_bound_on_leases_holds_for_those_that_begin_at_once": "the same",
+    "tests/client/test_leases.py::test_who_waits_looks_again_when_the_next_lease_ends": INSIDE,
+    "tests/client/test_looking.py::test_who_is_connected_is_listed_with_what_they_have_open": "the server is listed",
+    "tests/client/test_objects.py::test_an_object_is_defined_altered_listed_and_deleted": "its objects are no channels",
+    "tests/client/test_strict.py::test_b28_a_strict_wait_looks_again_when_a_blocker_expires_or_is_due": INSIDE,
+    "tests/stores/test_agreement.py::test_a_hook_has_the_bodies_of_what_was_staged": HOOKS,
+    "tests/stores/test_agreement.py::test_a_hook_is_told_of_several_queues_by_their_names": HOOKS,
+    "tests/stores/test_agreement.py::test_r6_2_the_hook_is_told_first_of_what_expired_first": HOOKS,
+    "tests/stores/test_claims_ahead.py": OBJECT,
+    "tests/stores/test_reserved_ids.py": OBJECT,
+    "tests/stores/test_staging.py::test_a_message_that_is_not_persistent_goes_at_a_restart_once_it_is_put": RESTART,
+    "tests/stores/test_staging_outside.py::test_a_staging_outlives_its_connection_and_a_restart": RESTART,
+    "tests/stores/test_telemetry.py::test_every_event_has_exactly_what_the_table_says": USERS,
+    "tests/stores/test_stored_bounds.py": USERS,
+}
+
+
+def kinds_of(test: str) -> list[ParameterSet]:
+    """The stores of a fact marked `every_store`.
+
+    Args:
+        test: the file and the name of the test, as in `NOT_REMOTE`.
+    """
+    is_left_out = test in NOT_REMOTE or test.partition("::")[0] in NOT_REMOTE
+    return [one for one in EVERY if not (is_left_out and one.values == (REMOTE,))]

@@ -1,7 +1,11 @@
-"""Every command with the URL of a store in PostgreSQL in the place of a path; and no command shows its password."""
+"""Every command with the URL of a store in the place of a path: of one in PostgreSQL, and of one behind a server.
+
+No command shows a password or a token.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 import uuid
 from collections.abc import Iterator
@@ -17,8 +21,21 @@ import inorder
 from inorder import Match
 from inorder.client.bulk import ClaimReader, Stager
 from inorder.stores.postgresql import drop, parse
+from inorder.testing.remote import the_server
 
 PASSWORD = "nobody-may-see-this"
+# What a store elsewhere refuses, by the command, with the machine or the command to use instead.
+REFUSED = {
+    **dict.fromkeys(
+        ("user add", "user alter", "user list", "user password", "user delete", "token create", "token list",
+         "token revoke"),
+        "run 'inorder user' and 'inorder token' on the machine that has the store",
+    ),
+    "acts": "run 'inorder acts' on the machine",
+    "backup": "run 'inorder backup' on the machine",
+    "rename": "run 'inorder rename' on the machine",
+    "upgrade": "run inorder upgrade",
+}  # fmt: skip
 # Of Spark; they are run with a URL in tests/spark/postgresql.
 WITH_SPARK = {"pipeline drain", "pipeline load", "pipeline replay"}
 # It runs until it is stopped: tests/server/test_processes.py.
@@ -90,6 +107,11 @@ STEPS: list[tuple[str, list[str], bytes, int]] = [
     ("mqsc", [], b"DEFINE QLOCAL(R) DESCR('theirs')\nDISPLAY QLOCAL(*)\n", 0),
     ("mqsc", ["--export"], b"", 0),
     ("mqsc", [], b"DEFINE QLOCAL(X) USAGE(XMITQ)\nDEFINE QLOCAL(DEAD)\nALTER QMGR DEADQ(DEAD)\n", 0),
+    ("connection define", ["THERE", "nowhere.db"], b"", 0),
+    ("connection defined", [], b"", 0),
+    ("channel map", ["there(1414)", "THERE"], b"", 0),
+    ("channel unmap", ["there(1414)"], b"", 0),
+    ("connection delete", ["THERE"], b"", 0),
     ("channel create", ["TO.B", "--transmission-queue", "X", "--connection", "nowhere.db"], b"", 0),
     ("channel alter", ["TO.B", "--batch-size", "5"], b"", 0),
     ("channel show", ["TO.B"], b"", 0),
@@ -161,9 +183,48 @@ def test_every_command_takes_a_url_and_shows_no_password(run: Command, url: str,
         assert (qm.depth("Q"), qm.inspect.units(), qm.admin.check()) == (0, [], [])
 
 
+@pytest.mark.usefixtures("works_on_q")
+def test_every_command_takes_the_url_of_a_server_or_says_what_to_do_instead(
+    run: Command, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inorder.connect(store).close()
+    server = the_server(os.getpid())
+    token = server.add(str(store))
+    monkeypatch.setenv("INORDER_TOKEN", token)
+    monkeypatch.setenv("INORDER_STORE", server.url)
+    lock = ""
+    for name, arguments, given, status in STEPS:
+        if name == "held":
+            held(server.url)
+            with inorder.connect(server.url) as qm:
+                lock = str(qm.inspect.locks()[0].lock_id)
+            continue
+        ended = run(*name.split(), *[lock if word == "LOCK" else word for word in arguments], given=given)
+        assert ended.status == (2 if name in REFUSED else status), f"{name}: {ended}"
+        assert REFUSED.get(name, "") in ended.err, f"{name}: {ended}"
+        assert token not in ended.out + ended.err, name
+        assert "Traceback" not in ended.err, name
+    with inorder.connect(store) as qm:
+        assert (qm.depth("Q"), qm.inspect.units(), qm.admin.check()) == (0, [], [])
+
+
 @pytest.mark.parametrize("command", ["move", pytest.param("copy", marks=nightly)])
-def test_a_queue_goes_to_a_server_and_back(run: Command, url: str, tmp_path: Path, command: str) -> None:
-    file, server = str(tmp_path / "file.db"), with_password(url)
+def test_a_queue_goes_to_a_database_and_back(run: Command, url: str, tmp_path: Path, command: str) -> None:
+    there_and_back(run, str(tmp_path / "file.db"), with_password(url), command)
+
+
+@pytest.mark.parametrize("command", ["move", pytest.param("copy", marks=nightly)])
+def test_a_queue_goes_to_a_server_and_back(
+    run: Command, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    inorder.connect(store).close()
+    server = the_server(os.getpid())
+    monkeypatch.setenv("INORDER_CREDENTIALS", str(tmp_path / "credentials"))
+    assert run("login", server.url, given=server.add(str(store)).encode()).status == 0
+    there_and_back(run, str(tmp_path / "file.db"), server.url, command)
+
+
+def there_and_back(run: Command, file: str, server: str, command: str) -> None:
     run("queue", "create", "Q", "--store", file)
     run("put", "Q", "--lines", "--group", "--store", file, given=b"1\n2\n3\n")
     for store, to, queue, target in ((file, server, "Q", "Q"), (server, file, "Q", "BACK")):

@@ -16,7 +16,7 @@ from inorder.model.message import IN_GROUP, LAST_IN_GROUP
 from inorder.mq import channels
 from inorder.mq.channels.sides import Receiver, Sending
 from inorder.stores.seam.records import LedgerKey
-from inorder.stores.seam.telemetry import PREFIX
+from inorder.stores.seam.telemetry import CALL_KEYS, COMMON_KEYS, EVENTS, PREFIX
 from inorder.stores.sqlite import SqliteStore
 from inorder.testing import ManualClock
 
@@ -36,6 +36,16 @@ def heard(qm: QueueManager) -> Heard:
     told = Heard()
     qm.inspect.observe(told.append)
     return told
+
+
+def check(told: StoreEvent) -> None:
+    """The event has the fields that the table says, no more and no fewer."""
+    measurements, keys, is_call = EVENTS[told.name.removeprefix(PREFIX)]
+    assert told.metadata.keys() == {*keys, *COMMON_KEYS, *(CALL_KEYS if is_call else ())}, told
+    if told.metadata.get("completion") == "failed":
+        assert told.measurements.keys() == {"seconds"}, told
+    else:
+        assert told.measurements.keys() == {*measurements, *(("seconds",) if is_call else ())}, told
 
 
 def gives_pages(qm: QueueManager) -> bool:

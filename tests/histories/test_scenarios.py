@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 from inorder_scenarios import Scenario, ScenarioFailure, read_scenarios, run_scenario
-from tests.tiers import EVERY, LONG_WAY, nightly
+from tests.tiers import EVERY, LONG_WAY, REMOTE, gate, nightly
 
 MADE_ID = re.compile(r"\b414d5120[0-9a-f]{40}\b")  # "AMQ "
 TABLES = sorted((Path(__file__).parents[1] / "scenarios").glob("*.txt"))
@@ -19,10 +20,22 @@ def label(scenario: Scenario) -> str:
     return f"{Path(scenario.file).stem}:{scenario.line}"
 
 
-@pytest.mark.parametrize("store", ["memory", *(one for one in EVERY if one.values != ("memory",))])
+@pytest.mark.parametrize("store", ["memory", *(one for one in EVERY if one.values[0] not in ("memory", REMOTE))])
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=label)
 def test_the_table_holds(scenario: Scenario, store: str) -> None:
     failure = run_scenario(scenario, store)
+    assert failure is None, str(failure)
+
+
+def in_gate(number: int) -> ParameterSet:
+    """One of twenty scenarios is in the gate, the others are nightly."""
+    one = SCENARIOS[number]
+    return pytest.param(one, id=label(one), marks=nightly if number % 20 else gate)
+
+
+@pytest.mark.parametrize("scenario", [in_gate(number) for number in range(len(SCENARIOS))])
+def test_the_table_holds_for_a_store_elsewhere(scenario: Scenario) -> None:
+    failure = run_scenario(scenario, REMOTE)
     assert failure is None, str(failure)
 
 

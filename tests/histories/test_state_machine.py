@@ -32,7 +32,8 @@ EXAMPLES_OF_A_SEED = 6
 EXAMPLES_WITH_FAULT = 2_000  # at most: the first that shows the fault is the last
 SHRINKING_SECONDS = 60
 RIGHT: dict[str, MakeStore] = {"other numbers": OtherNumbers}
-RIGHT |= {name: make for name, make in STORES.items() if name != "memory"}
+# On a store elsewhere each connection has an object of its own, and hooks are the server's: the tables run there.
+RIGHT |= {name: make for name, make in STORES.items() if name not in ("memory", "remote")}
 KINDS: tuple[type[History], ...] = (Everything, InBulk, Between)
 SEEDS = [
     *(pytest.param(number, "sqlite", marks=[] if number < len(KINDS) else gate) for number in range(10)),

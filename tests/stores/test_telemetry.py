@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import Any
 
 import pytest
-from tests.helpers.heard import Heard, everything, gives_pages, heard, large_group
+from tests.helpers.heard import Heard, check, everything, gives_pages, heard, large_group
 from tests.helpers.support import Call, bodies, waiting
 from tests.stores.sqlite.programs import Program, child, path
 from tests.stores.sqlite.programs import qm as file_manager
@@ -202,16 +202,6 @@ def recorder(name: str, verb: Callable[..., object], made: dict[str, Callable[[]
         return verb(*given, **named)
 
     return call
-
-
-def check(told: StoreEvent) -> None:
-    """The event has the fields that the table says, no more and no fewer."""
-    measurements, keys, is_call = EVENTS[told.name.removeprefix(PREFIX)]
-    assert told.metadata.keys() == {*keys, *COMMON_KEYS, *(CALL_KEYS if is_call else ())}, told
-    if told.metadata.get("completion") == "failed":
-        assert told.measurements.keys() == {"seconds"}, told
-    else:
-        assert told.measurements.keys() == {*measurements, *(("seconds",) if is_call else ())}, told
 
 
 def test_whether_a_unit_was_there_and_how_it_ended(qm: QueueManager, heard: Heard) -> None:

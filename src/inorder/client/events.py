@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from ..errors import Reason, bad_argument
+from ..errors import CallerError, Reason, bad_argument
 from ..model.message import Message
 from ..stores.seam.changes import Change, Changes, Happened
 
@@ -57,12 +57,19 @@ class Hub:
         self._calls: Calls | None = None
         self._thread: threading.Thread | None = None
 
+        self._changes = changes
         self._subscription = changes.subscribe(self._happened)
 
     def hook(self, name: HookName, called: Hook) -> Registration:
         if not isinstance(name, str) or name not in HOOKS:
             raise bad_argument("hook", name, f"one of: {', '.join(HOOKS)}", Reason.OPTIONS_ERROR)
         check_callable(called)
+        if self._changes.are_elsewhere:
+            raise CallerError(
+                "a hook is called in the process that has the store open, which is a server's: use listen, which "
+                "reports the messages of a queue from any process",
+                reason=Reason.FUNCTION_NOT_SUPPORTED,
+            )
         registration = Registration(name, called, self)
         with self._lock:
             self._registered.append(registration)

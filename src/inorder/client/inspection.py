@@ -220,6 +220,8 @@ class Inspect(Namespace):
         process discards a message, "duplicate" when a put is refused as a duplicate. One separate thread calls all
         hooks, in the order of the events; it logs their exceptions.
 
+        Raises: ArgumentError. CallerError 2298, the store is elsewhere: its server has the events; use `listen`.
+
         Rules: A-36.
         """
         with self._session:
@@ -230,7 +232,8 @@ class Inspect(Namespace):
 
         The observer runs on the thread of the call, after the call and before its return, so it should be quick. Its
         exceptions are logged. Calls that it makes on another connection are not reported. The observation ends with
-        `Observation.cancel`, or with the last connection. docs/reference/events.md lists the events.
+        `Observation.cancel`, or with the last connection. docs/reference/events.md lists the events. Of a store
+        elsewhere it gets the calls of this connection; waits, expiry and dead connections are the server's.
 
         Raises: ArgumentError, `observer` cannot be called.
         """

@@ -104,7 +104,10 @@ OPTIONS: Mapping[Any, st.SearchStrategy[Any]] = {
     dict[str, Any]: st.sampled_from([{}, {"max_depth": 5, "description": "x", "get_allowed": False, "expiry": None}]),
     tuple[Any, ...]: st.sampled_from([(), (3, (5, 0)), (3, 5, 7, (1, 2, 3))]),
 }  # fmt: skip
-OWN_RANGE = {"lease": st.one_of(st.none(), PERIODS), "delay": PERIODS}
+OWN_RANGE = {
+    "lease": st.one_of(st.none(), PERIODS), "delay": PERIODS, "confirm_id": IDS, "lock_id": IDS,
+    "most": st.sampled_from([0, 1, 2**63 - 1]),
+}  # fmt: skip
 STAGED: dict[str, list[Any]] = {
     "body": [b"", b"x"], "properties": [Properties({"b": 2}), {"a": 1}], "transmission": [("Q", "M"), None],
     "expiry": [None, math.inf],
@@ -301,7 +304,10 @@ def test_a_state_that_no_handle_has_is_refused(state: GroupState) -> None:
         ("browse_and_lock", [{"handle": 3, "match": [{}, None], "confirm_id": 0, "lease": math.nan}]),
         ("browse_and_lock", [{"handle": 2**63, "match": [{}, None], "confirm_id": 0}]),
         ("one_message", [{"handle": 3, "event": "confirm put", "uid": ["Q", 2**63]}]),
+        ("browse_and_lock", [{"handle": 3, "match": [{}, None], "confirm_id": -1}]),
+        ("browse_and_lock", [{"handle": 3, "match": [{}, None], "confirm_id": 0, "most": -1}]),
         ("extend_lease", ["n", None, -1.0]),
+        ("extend_lease", ["n", None, 0.0]),
         ("create_queue", [{"name": "no name"}]),
         ("create_queue", [{"name": "Q", "max_depth": -1}]),
         ("create_queue", [{"name": "Q", "type": "alias", "remote_queue": "R"}]),

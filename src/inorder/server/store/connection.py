@@ -14,7 +14,7 @@ import inspect
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence, Set
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -28,11 +28,13 @@ from ...client.operator_log import ERROR_LENGTH_MAX
 from ...errors import ConnectionBroken, InorderError, LogInRefused, NotOpenFor, StoreError
 from ...model.message import Message
 from ...model.options import OpenOptions
+from ...mq.channels.exits import received
 from ...rules.puts import Program
 from ...stores.remote.frames import FEW_BYTES, HEADER, PIECE_MAX, Flag, FrameKind, WireFrame, check_values, pieces
 from ...stores.remote.link import PROTOCOL, Hello
 from ...stores.remote.wire import WireError, decode_call, encode_answer, encode_error
 from ...stores.seam.protocol import LocalStore, Store
+from ...stores.seam.records import ChannelBatch
 from ...support.release import __version__
 from ..identity import Identity, ReadObject
 from ..logs import LOGGER
@@ -109,6 +111,7 @@ class StoreConnection:
         protocol: the WebSocket.
         run: makes a call in a thread of the pool.
         limits: of the server.
+        exits: the modules whose functions the server may call as the exits of receivers.
         resumable: the connections of this worker.
     """
 
@@ -123,9 +126,10 @@ class StoreConnection:
         run: Callable[..., Coroutine[Any, Any, Any]],
         limits: Limits,
         resumable: Resumable,
+        exits: Collection[str] = (),
     ) -> None:
         self.services, self.store, self.identity = place.services, place.services.store, identity
-        self._lane = place.lane
+        self._lane, self._exits = place.lane, exits
         self._present, self._address, self._protocol, self._run = present, address, protocol, run
         self._limits, self._resumable = limits, resumable
         self._busy = threading.Lock()  # of the call that runs and of the end
@@ -422,6 +426,10 @@ class StoreConnection:
         return known, self._checker.check(verb, known, self.identity)
 
     def _filled(self, verb: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        if verb == "receive":
+            batch: ChannelBatch = arguments["batch"]
+            receiver = self._checker.receiver(batch.sender.channel)
+            arguments = {**arguments, "batch": received(batch, receiver, self._exits)}
         return self._checker.filled(verb, arguments, self.identity, leases_max=self._limits.leases)
 
     @contextlib.contextmanager
@@ -487,6 +495,9 @@ class StoreConnection:
         if not isinstance(error, InorderError):
             log.error("an unexpected error in a call of a program elsewhere", exc_info=error)
             error = InorderError("an unexpected error, which the server's log has")
+        if isinstance(hindering := error.data.get("handles"), Set):  # the client can close its own
+            own = {one.number: number for number, one in self._handles.items()}
+            error.data["handles"] = frozenset(own.get(number, -number) for number in hindering)
         shown = self._checker.shown_error(error, self.identity)
         return Answered(FrameKind.ERROR, encode_error(shown), self._has_unit())
 

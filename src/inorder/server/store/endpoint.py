@@ -136,6 +136,7 @@ class StoreEndpoint:
                 run=run,
                 limits=context.settings.limits,
                 resumable=resumable,
+                exits=context.settings.exits,
             )
             try:
                 with contextlib.closing(ArrivingFrames(context)) as frames:

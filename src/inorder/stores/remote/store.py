@@ -14,24 +14,26 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import count
+from itertools import count, repeat
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from ...errors import CallerError, ConnectionBroken, InorderError, OutcomeUnknown, Reason, StagingGone, StoreError
 from ...model.message import Message, UniqueId
 from ...model.options import OpenOptions
 from ...rules.puts import Program
-from ...rules.store_verbs import FILLED_IN, VERBS, lost_of
+from ...rules.store_verbs import FILLED_IN, OBJECT_KINDS, VERBS, lost_of
 from ...support.clock import Clock, SystemClock
 from ...support.release import __version__
 from ..seam.changes import Changes
 from ..seam.gathering import Gathering
 from ..seam.protocol import Store
-from ..seam.records import GetRequest, Leased, LedgerKey, OneMessage, Opened, PutOutcome, PutRequest, Settled, Staged
+from ..seam.records import GetRequest, Leased, LedgerKey, Opened, PutOutcome, PutRequest, Settled, Staged
 from ..seam.telemetry import Telemetry
 from .address import RemoteAddress
 from .frames import FrameKind
 from .link import PROTOCOL, Hello, Lost, LostBefore, RemoteLink
+from .reporting import reporting
 from .wire import decode_answer, decode_error, encode_call
 
 log = logging.getLogger("inorder.stores")
@@ -46,7 +48,7 @@ NO_IDS: Final = range(0)
 class OpenedElsewhere(NamedTuple):
     """How to open a handle again."""
 
-    queue: str
+    queue_name: str
     options: OpenOptions
     manager: str
 
@@ -59,18 +61,21 @@ class RemoteStore:
         program: the name that the server records with the connection until `connect` gives it one.
         reconnects: for how many seconds a call tries to make a lost connection again; 0: a lost connection stays lost.
 
+    Attributes:
+        user: that the server knows this process as.
+
     Raises: StoreError, the server cannot be reached; LogInRefused 2035; TooManyLogIns.
     """
 
     def __init__(self, address: RemoteAddress, program: str = "", *, reconnects: float = 30.0) -> None:
-        self.address, self.path, self.changes = address, str(address), Changes()
+        self.address, self.path, self.changes = address, str(address), Changes(are_elsewhere=True)
         self.clock: Clock = SystemClock()
         self.shared: object | None = None
         self.telemetry = Telemetry(
             self.changes, Gathering(), lambda: {"store": self.path, "manager": self.hello.manager}
         )
         self._program, self._reconnects = program, reconnects
-        self._handles: dict[int, OpenedElsewhere] = {}
+        self.handles: dict[int, OpenedElsewhere] = {}
         self._first_handle = 1
         self._ids = NO_IDS  # reserved on the present link
         self._has_owner = self._lost_unit = self._is_leased = self._waits = self._is_closed = False
@@ -78,7 +83,7 @@ class RemoteStore:
         self._resume = b""
         self._link = RemoteLink(address, self._own_hello())
         self.hello, self._resume = self._link.hello, self._link.hello.resume
-        self.page_messages = self.hello.page_messages
+        self.page_messages, self.user = self.hello.page_messages, self.hello.user
 
     def again(self) -> RemoteStore:
         """See `LocalStore.again`."""
@@ -152,8 +157,11 @@ class RemoteStore:
         Args:
             remade: makes the arguments for each attempt.
         """
+        if "kind" in VERBS[verb].also.split() and arguments[0] not in OBJECT_KINDS:
+            raise self._refused("reading or changing users and tokens", USERS)
         call_kind, self._is_repeat = FrameKind.CALL if on_event is None else FrameKind.WATCH, False
-        for left in reversed(range(AGAIN)):
+        is_long = verb == "wait" or on_event is not None  # such a call may see any number of losses
+        for left in repeat(AGAIN) if is_long else reversed(range(AGAIN)):
             if remade is not None:
                 arguments = remade()
             if self._lost_unit:
@@ -232,15 +240,15 @@ class RemoteStore:
         try:
             if link.hello.store != self.hello.store:
                 raise CallerError(f"{self.path} has another store now", reason=Reason.CONNECTION_BROKEN)
-            for number, one in tuple(self._handles.items()):
-                payload = encode_call("open", (one.queue, one.options), {"manager": one.manager})
+            for number, one in tuple(self.handles.items()):
+                payload = encode_call("open", (one.queue_name, one.options), {"manager": one.manager})
                 kind, answer = link.call(payload, kind=FrameKind.REOPEN, number=number)
                 if kind == FrameKind.ERROR:
                     error = decode_error(answer)
                     if isinstance(error, StoreError):
                         raise error
-                    log.warning("queue %s could not be opened again: %s", one.queue, error)
-                    del self._handles[number]
+                    log.warning("queue %s could not be opened again: %s", one.queue_name, error)
+                    del self.handles[number]
         except BaseException:
             link.drop()
             raise
@@ -312,13 +320,6 @@ class RemoteStore:
             raise self._unknown("settle_staging", ()) from gone
         return settled
 
-    def one_message(self, request: OneMessage) -> Reason | None:
-        """See `Store.one_message`. Raises also: OutcomeUnknown, a repeat does not find the message."""
-        answer: Reason | None = self._call("one_message", (request,), {})
-        if answer is Reason.NOT_FOUND and self._is_repeat:
-            raise self._unknown("one_message", ())
-        return answer
-
     # --- handles, which are opened again after a loss
 
     def open(
@@ -328,14 +329,14 @@ class RemoteStore:
         keywords = {"manager": manager, "dynamic_name": dynamic_name}
         del owner
         opened: Opened = self._call("open", (queue, options), keywords)
-        self._handles[opened.handle] = OpenedElsewhere(opened.name, options, manager)
+        self.handles[opened.handle] = OpenedElsewhere(opened.name, options, manager)
         self._first_handle = max(self._first_handle, opened.handle + 1)
         return opened
 
     def extend(self, handle: int, options: OpenOptions) -> Opened:
         """See `Store.extend`."""
         opened: Opened = self._call("extend", (handle, options), {})
-        self._handles[handle] = self._handles[handle]._replace(options=options)
+        self.handles[handle] = self.handles[handle]._replace(options=options)
         return opened
 
     def close(self, handle: int, *, delete: bool = False, purge: bool = False) -> None:
@@ -343,15 +344,15 @@ class RemoteStore:
         try:
             self._call("close", (handle,), {"delete": delete, "purge": purge})
         except ConnectionBroken:
-            if delete or handle in self._handles:  # else it could not be opened again
+            if delete or handle in self.handles:  # else it could not be opened again
                 raise
-        self._handles.pop(handle, None)
+        self.handles.pop(handle, None)
 
     def keep_handles(self, owner: int, handles: Sequence[int]) -> None:
         """See `Store.keep_handles`."""
         del owner
         self._call("keep_handles", (handles,), {})
-        self._handles = {number: one for number, one in self._handles.items() if number in handles}
+        self.handles = {number: one for number, one in self.handles.items() if number in handles}
 
     # --- waits
 
@@ -389,20 +390,39 @@ class RemoteStore:
         """See `LocalStore.promises`: each call returns after its effect is on the server's disk."""
         return Unpromised()
 
+    def identifier(self) -> str:
+        """See `LocalStore.identifier`."""
+        return self.hello.store
+
     def __getattr__(self, name: str) -> Any:
-        raise (
-            CallerError(
-                f"{name} is not there for a store elsewhere: make the call on the machine of {self.path}",
-                reason=Reason.FUNCTION_NOT_SUPPORTED,
-            )
-            if name in ELSEWHERE_NOT
-            else AttributeError(name)
-        )
+        if name in INSTEAD:
+            raise self._refused(f"the call {name}", INSTEAD[name])
+        raise AttributeError(name)
+
+    def _refused(self, what: str, instead: str) -> CallerError:
+        text = f"{what} is not possible for a store elsewhere ({self.path}): {instead}"
+        return CallerError(text, reason=Reason.FUNCTION_NOT_SUPPORTED)
 
 
-ELSEWHERE_NOT: Final = frozenset(
-    "backup get_if set_user wait_apart begin_act end_act acts try_log_in forgive_log_in rename stop".split()
-)
+OF_A_SERVER: Final = "only a server makes this call, in the process that has the store open"
+INSTEAD: Final[Mapping[str, str]] = MappingProxyType({
+    "backup": "run 'inorder backup' on the machine that has the store",
+    "rename": "stop the server, and run 'inorder rename' on the machine that has the store",
+    "stop": "stop the server itself; it would end every other program's connection",
+    "acts": "run 'inorder acts' on the machine that has the store, or open the log in the console of its server",
+    "get_if": "get the message in a unit of work, and back out if it must stay",
+    "set_user": "the user of a connection is that of its token or certificate",
+    "begin_act": OF_A_SERVER,
+    "end_act": OF_A_SERVER,
+    "try_log_in": OF_A_SERVER,
+    "forgive_log_in": OF_A_SERVER,
+    "wait_apart": OF_A_SERVER,
+    "watch_apart": OF_A_SERVER,
+    "users_of": OF_A_SERVER,
+})  # fmt: skip
+"""What a store elsewhere cannot do, and what to do instead."""
+
+USERS: Final = "run 'inorder user' and 'inorder token' on the machine that has the store"
 
 
 class Unpromised:
@@ -464,5 +484,4 @@ def _made(verb: str) -> Callable[..., Any]:
 
 
 for _verb in VERBS:
-    if _verb not in vars(RemoteStore):
-        setattr(RemoteStore, _verb, _made(_verb))
+    setattr(RemoteStore, _verb, reporting(_verb, vars(RemoteStore).get(_verb) or _made(_verb)))

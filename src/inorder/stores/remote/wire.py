@@ -68,6 +68,7 @@ Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Id = Annotated[int, msgspec.Meta(ge=0)]  # msgpack ends at 2**64 - 1
 Number = Annotated[float, msgspec.Meta(ge=-sys.float_info.max)]  # no NaN
 IDS: Final = frozenset({"confirm_id", "lock_id"})  # the only integers that may have 64 bits without a sign
+NONE_LAST: Final = sys.float_info.min  # leases: some time
 COUNTED: Final = IDS | {"most"}
 ID_MAX: Final = 2**64 - 1
 PERIODS: Final = {"seconds": SECONDS_MAX, "lease": LOCK_SECONDS_MAX, "lasts": WHOLE_MAX, "delay": INT_MAX}
@@ -124,7 +125,8 @@ def _field(name: str, annotation: Any) -> Any:
     if name in IDS and annotation is int:
         return Id
     if name in PERIODS and annotation is float:
-        return Annotated[float, msgspec.Meta(ge=0, le=PERIODS[name])]
+        least = NONE_LAST if name == "seconds" else 0.0
+        return Annotated[float, msgspec.Meta(ge=least, le=PERIODS[name])]
     return _wired(annotation, IN_CALLS)
 
 

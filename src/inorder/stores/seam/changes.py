@@ -90,9 +90,11 @@ class Changes:
         is_watched: whether some listener wants messages now.
         waiting: changes that have not been delivered yet.
         watchers: bells rung when all changes have been delivered.
+        are_elsewhere: whether they happen in another process, and none is ever delivered here.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, are_elsewhere: bool = False) -> None:
+        self.are_elsewhere = are_elsewhere
         self.is_heard = self.is_watched = False
         self.turning = Lock()
         self._subscriptions: list[Subscription] = []

@@ -51,6 +51,8 @@ EVENTS: Final[dict[str, Fields]] = {
     "worker": Fields(("seconds",), ("kind", "task", "schedule", "queue", "error"), is_call=False),
 }
 """Every event, by its name without the prefix. `event` adds those of operations."""
+REPORTERS: Final[dict[str, Callable[[Any], Any]]] = {}
+"""The decorators that `event` has made, by the name of the event: a store elsewhere reports its calls with them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,6 +257,7 @@ def event(
 
         return cast(F, call)
 
+    REPORTERS[name] = decorated
     return decorated
 
 
