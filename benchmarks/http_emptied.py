@@ -1,4 +1,4 @@
-"""Our server without a store: `inorder serve`, whose puts and gets use a dictionary.
+"""Our server without a store: `inorder serve`, whose puts and gets use a dictionary, over HTTP and elsewhere.
 
 It has the routes, the guard, the log-in, the authorities and the log, so it shows their cost. A store in memory made
 the contents of the dictionary. Arguments are those of `inorder`.
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import inorder
+import inorder.server.store.connection as elsewhere
 from inorder import GetOptions, Got, Message, NoMessageAvailable, PutOptions, PutResult, aio
 from inorder_command import main as command
 
@@ -50,6 +51,27 @@ def _through_a_store(body: bytes, persistent: bool | None) -> tuple[PutResult, G
         return qm.put(QUEUE, message), qm.get(QUEUE)
 
 
+class KeptElsewhere:
+    """Makes calls of programs elsewhere, puts and gets with a dictionary but for the first ones."""
+
+    def __init__(self) -> None:
+        self._makes = elsewhere.made
+        self._messages: dict[int, Any] = {}
+        self._keys = itertools.count()
+        self._answers: dict[str, Any] = {}
+
+    def made(self, store: Any, verb: str, arguments: dict[str, Any]) -> Any:
+        if verb == "put":
+            self._messages[next(self._keys)] = arguments["request"].messages
+        elif verb != "get" or not self._messages:
+            return self._makes(store, verb, arguments)
+        else:
+            del self._messages[next(iter(self._messages))]
+        if verb not in self._answers:
+            self._answers[verb] = self._makes(store, verb, arguments)
+        return self._answers[verb]
+
+
 def main() -> None:
     """Serves until it is killed."""
     kept: Any = Kept()
@@ -58,6 +80,7 @@ def main() -> None:
     async def run(self: aio.QueueManager, work: Callable[[Any], T], *, is_brief: bool = False) -> T:
         return work(kept) if is_brief else await ask(self, work)
 
+    elsewhere._made_short = KeptElsewhere().made
     aio.QueueManager.run = run  # type: ignore[method-assign]
     command()
 

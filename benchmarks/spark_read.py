@@ -1,11 +1,14 @@
 """A queue read by Spark into Parquet, beside the bare statement that reads the same file: rows per second, as ratios.
 
-    python -m benchmarks.spark_read [--messages 500000] [--rounds 3] [--json FILE]
+    python -m benchmarks.spark_read [--messages 500000] [--rounds 3] [--json FILE] [--served]
     python -m benchmarks.spark_read --decode [--messages 200000] [--rounds 3]
 
 The bare reader is a data source that sends one statement over the store's tables, with the same columns, cut into as
 many ranges of keys, and hands Arrow batches on: no search, no order of priorities, no limits, no claims. Both are
 written to Parquet by one session, one after the other, in each round; what counts is the median of the ratios.
+
+With --served there are further ways: the same file, and the drain of a second queue in it, through the URL of
+`inorder serve` on the loopback, beside the file itself.
 
 With --decode the same rows become Arrow batches in this process, without Spark: microseconds of processor a message.
 """
@@ -20,6 +23,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -33,9 +37,11 @@ from inorder.arrow.pages import Origin, batches
 from inorder.client.bulk import BulkBrowser, ClaimReader
 from inorder.spark import jobs, register
 
+from .questions.over_http import of_store
 from .spark_bare import PARTITIONS, BareReader, BareSource
 
 SIZE, GROUP = 1024, 10
+SERVED = "served: "  # the beginning of the ways through a server
 GROUPS, ORIGIN = GetOptions(logical=True, all_messages=True), Origin("Q", None, 0)
 
 
@@ -58,8 +64,8 @@ def _member(at: int, number: int, body: bytes) -> Message:
 class Round:
     """One store, read in each way."""
 
-    def __init__(self, spark: SparkSession, folder: Path, count: int) -> None:
-        self._spark, self._folder, self._count = spark, folder, count
+    def __init__(self, spark: SparkSession, folder: Path, count: int, *, served: bool) -> None:
+        self._spark, self._folder, self._count, self._served = spark, folder, count, served
         self.path = folder / "store.db"
 
     def rate(self, work: Callable[[Path], object]) -> float:
@@ -72,18 +78,32 @@ class Round:
         assert found == self._count, (found, self._count)
         return rate
 
-    def _browse(self, order: str) -> DataFrame:
-        options = {"queue": "Q", "order": order, "partitions": str(PARTITIONS)}
-        return self._spark.read.format("inorder").options(**options).load(str(self.path))
+    def _ways(self, store: str, queue: str) -> dict[str, Callable[[Path], object]]:
+        def browse(order: str) -> DataFrame:
+            options = {"queue": "Q", "order": order, "partitions": str(PARTITIONS)}
+            return self._spark.read.format("inorder").options(**options).load(store)
+
+        return {
+            "browse, physical": lambda to: browse("physical").write.parquet(str(to)),
+            "browse, logical": lambda to: browse("logical").write.parquet(str(to)),
+            "drain": lambda to: jobs.drain(self._spark, store, queue, to, partitions=PARTITIONS),
+        }
 
     def run(self) -> dict[str, float]:
         spark = self._spark
-        return {
-            "bare": self.rate(lambda to: spark.read.format("bare").load(str(self.path)).write.parquet(str(to))),
-            "browse, physical": self.rate(lambda to: self._browse("physical").write.parquet(str(to))),
-            "browse, logical": self.rate(lambda to: self._browse("logical").write.parquet(str(to))),
-            "drain": self.rate(lambda to: jobs.drain(spark, self.path, "Q", to, partitions=PARTITIONS)),
-        }
+        rates = {"bare": self.rate(lambda to: spark.read.format("bare").load(str(self.path)).write.parquet(str(to)))}
+        ways = self._ways(str(self.path), "Q")
+        if not self._served:
+            return rates | {name: self.rate(way) for name, way in ways.items()}
+        fill(self.path, "COPY", self._count)
+        with closing(of_store(self._folder)) as server:
+            host, port = server.address
+            file = Path(os.environ["INORDER_CREDENTIALS"])  # which this process and Spark's workers read
+            file.touch(mode=0o600)
+            file.write_text(f"[{host}:{port}]\ntoken = {server.token}\n", encoding="utf-8")
+            for name, way in self._ways(f"http://{host}:{port}", "COPY").items():  # by turns
+                rates |= {name: self.rate(ways[name]), SERVED + name: self.rate(way)}
+        return rates
 
 
 class Decoding:
@@ -136,29 +156,37 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=500_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--served", action="store_true")
     parser.add_argument("--decode", action="store_true")
     given = parser.parse_args()
     if given.decode:
         for way, cost in decode(given.messages, given.rounds).items():
             print(f"{way:20} {cost:6.2f} us of processor a message")
         return
-    with jobs.session("benchmark", driver_memory="2g") as spark:
-        register(spark)
-        spark.dataSource.register(BareSource)
-        rounds = []
-        for number in range(-1, given.rounds):  # the first one warms up
-            with tempfile.TemporaryDirectory(prefix="inorder-bench-") as folder:
-                count = min(given.messages, 20_000) if number < 0 else given.messages
-                one = Round(spark, Path(folder), count)
-                fill(one.path, "Q", count)
-                rates = one.run()
-            if number >= 0:
-                rounds.append(rates)
-                print(f"round {number}: " + ", ".join(f"{name} {rate:,.0f}/s" for name, rate in rates.items()))
+    with tempfile.TemporaryDirectory(prefix="inorder-bench-") as home:
+        os.environ["INORDER_CREDENTIALS"] = f"{home}/credentials"
+        rounds = _rounds(given.messages, given.rounds, served=given.served)
     report = _report(rounds, given.messages)
     print(_table(report))
     if given.json:
         given.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+
+
+def _rounds(messages: int, count: int, *, served: bool) -> list[dict[str, float]]:
+    with jobs.session("benchmark", driver_memory="2g") as spark:
+        register(spark)
+        spark.dataSource.register(BareSource)
+        rounds = []
+        for number in range(-1, count):  # the first one warms up
+            with tempfile.TemporaryDirectory(prefix="inorder-bench-") as folder:
+                some = min(messages, 20_000) if number < 0 else messages
+                one = Round(spark, Path(folder), some, served=served)
+                fill(one.path, "Q", some)
+                rates = one.run()
+            if number >= 0:
+                rounds.append(rates)
+                print(f"round {number}: " + ", ".join(f"{name} {rate:,.0f}/s" for name, rate in rates.items()))
+    return rounds
 
 
 def _report(rounds: Sequence[Mapping[str, float]], messages: int) -> dict[str, Any]:
@@ -167,12 +195,19 @@ def _report(rounds: Sequence[Mapping[str, float]], messages: int) -> dict[str, A
         "messages": messages,
         "rates": {way: statistics.median(one[way] for one in rounds) for way in ways},
         "ratios": {way: statistics.median(one[way] / one["bare"] for one in rounds) for way in ways},
+        "of_file": {
+            way: statistics.median(one[way] / one[way.removeprefix(SERVED)] for one in rounds)
+            for way in ways
+            if way.startswith(SERVED)
+        },
     }
 
 
 def _table(report: Mapping[str, Any]) -> str:
-    lines = ["| into Parquet | messages/s | of the bare read |", "|---|---|---|"]
-    lines += [f"| {way} | {rate:,.0f} | {report['ratios'][way]:.2f} |" for way, rate in report["rates"].items()]
+    lines = ["| into Parquet | messages/s | of the bare read | of the file |", "|---|---|---|---|"]
+    for way, rate in report["rates"].items():
+        of_file = f"{report['of_file'][way]:.2f}" if way in report["of_file"] else ""
+        lines.append(f"| {way} | {rate:,.0f} | {report['ratios'][way]:.2f} | {of_file} |")
     return "\n".join(lines)
 
 

@@ -8,6 +8,7 @@ from benchmarks.questions import (
     connect,
     depth,
     eight_processes,
+    elsewhere,
     get_commit,
     get_group,
     get_many_in_unit,
@@ -62,6 +63,7 @@ QUESTIONS = {
     for question in (
         *tasks.QUESTIONS,
         *over_http.QUESTIONS,
+        *elsewhere.QUESTIONS,
         *on_postgresql.QUESTIONS,
         channel.BETWEEN_SCHEMAS,
         behind_idle.QUESTION,

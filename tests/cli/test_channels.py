@@ -99,3 +99,49 @@ def test_watch_shows_channels_with_their_lag_and_why_one_has_stopped(
     (line,) = [line for line in shown.splitlines() if "TO.B" in line]
     assert "stopped" in line
     assert "does not accept a message of batch 1" in line
+
+
+def test_a_channel_of_an_mqsc_script_goes_by_a_named_connection(
+    places: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = places
+    script = tmp_path / "script"
+    script.write_text(
+        "DEFINE QLOCAL(B) USAGE(XMITQ)\nDEFINE CHANNEL(TO.B) CHLTYPE(SDR) XMITQ(B) CONNAME('b(1414)') MCAUSER(' ')\n"
+        "PING CHANNEL(TO.B)\nDEFINE QLOCAL(AFTER)\n"
+    )
+    assert main(["mqsc", str(script), "--store", a]) == 2
+    assert "TO.B leads to b(1414), an address of MQ, for which there is no connection" in capsys.readouterr().out
+    for step in (
+        ["queue", "show", "AFTER"],
+        ["connection", "define", "THERE", "nowhere.db"],
+        ["connection", "define", "THERE", b, "--replace"],
+        ["channel", "map", "b(1414)", "THERE"],
+        ["channel", "ping", "TO.B"],
+    ):
+        assert main([*step, "--store", a]) == 0, step
+    capsys.readouterr()
+    assert main(["connection", "defined", "--store", a, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"connection": "THERE", "location": b, "user": ""}
+    assert main(["channel", "map", "--store", a, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"address": "b(1414)", "connection": "THERE"}
+    assert main(["channel", "map", "b(1414)", "--store", a]) == 2
+    assert main(["channel", "unmap", "b(1414)", "--store", a]) == 0
+    assert main(["connection", "delete", "THERE", "--store", a]) == 0
+    assert main(["channel", "ping", "TO.B", "--store", a]) == 2
+
+
+def test_a_process_imports_the_exits_that_it_is_started_with(
+    places: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = places
+    link(a, "B", b, message_exit="tests.helpers.channelled:shout")
+    run = ["channel", "run", "TO.B", "--until-empty", "--store", a]
+    with connect(a) as qm:
+        qm.put("Q", b"a", manager="B")
+    assert main(run) == 2
+    assert "--exits tests.helpers.channelled" in capsys.readouterr().err
+    assert main([*run, "--exits", "no.such.module"]) == 2
+    assert main([*run, "--exits", "tests.helpers.channelled"]) == 0
+    with connect(b) as qm:
+        assert bodies(qm) == [b"A"]

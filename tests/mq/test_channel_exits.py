@@ -46,7 +46,7 @@ def test_what_one_side_shrinks_and_hides_the_other_opens(sites: Sites) -> None:
     channels.define_channel(here, "TO.QM2", transmission_queue="QM2", connection="qm2", message_exit=f"{name}pack")
     channels.define_channel(there, "TO.QM2", "receiver", message_exit=f"{name}unpack")
     put = here.put("Q", TEXT, manager="QM2", properties={"colour": "red"}, priority=5)
-    channels.run_channel(here, "TO.QM2", until_empty=True, connects=lambda to: reach(sites, to))
+    channels.run_channel(here, "TO.QM2", until_empty=True, exits=[__name__], connects=lambda to: reach(sites, to))
     (on_its_way,) = SEEN
     assert len(on_its_way.body) < len(TEXT) / 10
     got = there.get("Q")

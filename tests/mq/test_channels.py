@@ -248,17 +248,21 @@ def test_a_sender_that_was_put_back_is_a_sequence_error(world: World, tmp_path: 
 
 @pytest.mark.parametrize("side", ["sender", "receiver"])
 def test_an_exit_changes_vetoes_or_stops(world: World, side: str) -> None:
-    """C-7, on both sides."""
+    """C-7, on both sides, which this process has open."""
     channels.alter_channel(
         world.a if side == "sender" else world.b, "TO.B", message_exit="tests.helpers.channelled:shout"
     )
+
+    def run() -> channels.ChannelNow:
+        return channels.run_channel(world.a, "TO.B", until_empty=True, exits=["tests.helpers.channelled"])
+
     for body in (b"a", b"vetoed", b"b"):
         world.a.put("Q", body, manager="B")
-    world.run()
+    run()
     assert (bodies(world.b), bodies(world.b, "DEAD")) == ([b"A", b"B"], [b"vetoed"])
     world.a.put("Q", b"raises", manager="B")
     with pytest.raises(CallerError) as failed:
-        world.run()
+        run()
     assert failed.value.reason is Reason.EXIT_FAILED
     assert (world.now().status, len(bodies(world.b))) == ("stopped", 2)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -47,7 +48,13 @@ def short_life(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(short_life: None) -> Iterator[SparkSession]:
+def credentials(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The credentials file of the session's workers, which a test writes if it needs one."""
+    return tmp_path_factory.mktemp("home") / "credentials"
+
+
+@pytest.fixture(scope="session")
+def spark(short_life: None, credentials: Path) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -56,6 +63,7 @@ def spark(short_life: None) -> Iterator[SparkSession]:
         .appName("tests of inorder")
         .config("spark.driver.memory", "1g")
         .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.executorEnv.INORDER_CREDENTIALS", str(credentials))
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("OFF")  # what tests plan to go wrong fills pages
@@ -86,6 +94,29 @@ def url(folder: Path) -> str:
     with inorder.connect(path) as qm:
         qm.create_queue("Q")
     return path
+
+
+@pytest.fixture
+def in_postgresql(postgresql: str) -> Iterator[str]:
+    """The URL of a store with a queue Q, in a schema that is gone at the end."""
+    from inorder.stores.postgresql import drop, parse
+
+    at = f"{postgresql}{'&' if '?' in postgresql else '?'}schema=spark_{secrets.token_hex(4)}"
+    with inorder.connect(at) as qm:
+        qm.create_queue("Q")
+    yield at
+    drop(parse(at))
+
+
+@pytest.fixture
+def at_server(credentials: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The URL of a server of a store with a queue Q, where this process and the session's workers may do everything."""
+    from tests.spark.serving import ServedFile
+
+    with ServedFile(tmp_path / "server", "Q", role="admin") as one:
+        monkeypatch.delenv("INORDER_TOKEN", raising=False)
+        monkeypatch.setenv("INORDER_CREDENTIALS", str(one.keep_credentials(credentials)))
+        yield one.url
 
 
 @pytest.fixture

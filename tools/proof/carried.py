@@ -44,8 +44,12 @@ def place(folder: Path, name: str) -> str:
     return url.read_text() if url.exists() else str(folder / f"{name}.db")
 
 
-def create(folder: Path) -> None:
-    """Makes both queue managers."""
+def create(folder: Path, **attributes: Any) -> None:
+    """Makes both queue managers.
+
+    Args:
+        attributes: of the channels.
+    """
     for own, other in ((HERE, THERE), (THERE, HERE)):
         with inorder.connect(place(folder, own), name=own) as qm:
             qm.create_queue(other, usage="transmission", order="put")
@@ -57,7 +61,12 @@ def create(folder: Path) -> None:
                 "Q", order="put", trigger_control=True, trigger_type="every", initiation_queue="INIT"
             )  # fmt: skip
             channels.define_channel(
-                qm, f"TO.{other}", transmission_queue=other, connection=place(folder, other), batch_size=3
+                qm,
+                f"TO.{other}",
+                transmission_queue=other,
+                connection=place(folder, other),
+                batch_size=3,
+                **attributes,
             )
             channels.define_channel(qm, f"TO.{own}", "receiver", message_retry_count=0)
 

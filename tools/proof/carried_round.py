@@ -22,23 +22,31 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from inorder.model.attribute import COUNT_MAX
 from inorder.mq.channels.points import POINTS as CHANNEL_POINTS
 
 from .acts import Finding
 from .carried import DRAIN, FEEDBACKS, HERE, ROLES, THERE, URLS, create, place
+from .carried_served import served
 from .history import Call, read_folder
 from .lives import LIFE_SECONDS_MAX, NTH, RANDOM, Life, Parent, live
 
 STORE_POINTS = ("begun", "written", "committed", "before-sync", "synced", "settled")
-ENDS: Mapping[str, tuple[str, ...]] = {
+Ends = Mapping[str, tuple[str, ...]]
+ENDS: Ends = {
     "putter": (RANDOM, *STORE_POINTS),
     "reader": (RANDOM, *STORE_POINTS),
     "carrier": (RANDOM, *STORE_POINTS, *CHANNEL_POINTS, "delivered"),
 }
+# Where stores are elsewhere, only their servers come to the points of transactions.
+ENDS_ELSEWHERE: Ends = {"putter": (RANDOM,), "reader": (RANDOM,), "carrier": (RANDOM, *CHANNEL_POINTS)}
+ELSEWHERE_SECONDS_MAX = 2.0  # of a life there
 DRAIN_SECONDS_MAX = 120
 
 
-def lives_of(chance: random.Random, round_name: str, workers: int, lives: int) -> Iterator[list[Life]]:
+def lives_of(
+    chance: random.Random, round_name: str, workers: int, lives: int, ends: Ends = ENDS
+) -> Iterator[list[Life]]:
     """The plan of a round: the lives of each worker."""
     for number in range(workers):
         role = ROLES[number % len(ROLES)]
@@ -46,13 +54,33 @@ def lives_of(chance: random.Random, round_name: str, workers: int, lives: int) -
             Life(
                 name=f"r{round_name}-{role}{number}-l{life}",
                 seed=chance.getrandbits(32),
-                end=chance.choice(ENDS[role]),
+                end=chance.choice(ends[role]),
                 nth=chance.choice(NTH),
-                seconds=chance.uniform(0, LIFE_SECONDS_MAX),
+                seconds=chance.uniform(0, ELSEWHERE_SECONDS_MAX if ends is ENDS_ELSEWHERE else LIFE_SECONDS_MAX),
                 role=role,
             )
             for life in range(lives)
         ]
+
+
+def run_served_round(
+    folder: Path, chance: random.Random, parents: list[Parent], lives: int
+) -> tuple[Counter[str], list[Call], list[Finding]]:
+    """As `run_round`, with each store behind a server, which is killed too, and a network that breaks."""
+    with served(folder, chance) as breakers:
+        create(folder, short_retry_interval=0, short_retry_count=COUNT_MAX)
+        for one in breakers:
+            one.start()
+        try:
+            kills, findings = run_lives(folder, chance, parents, lives, ENDS_ELSEWHERE)
+        finally:
+            for one in breakers:
+                one.stop()
+        for one in breakers:
+            kills += one.broken
+        findings += run_drain(folder)
+    calls = read_folder(folder)
+    return kills, calls, findings or list(check(calls))
 
 
 def run_round(
@@ -68,18 +96,32 @@ def run_round(
             schema = f"{folder.parent.name}_{folder.name}_{name}".replace("-", "_").lower()
             (folder / f"{name}{URLS}").write_text(f"{url}?schema={schema}")
     create(folder)
-    plan = list(lives_of(chance, folder.name, len(parents), lives))
-    kills, findings = Counter[str](), list[Finding]()
-    with ThreadPoolExecutor(max_workers=len(parents)) as slots:
-        for ends in slots.map(
-            lambda one, planned: [live(one, folder, folder, life) for life in planned], parents, plan
-        ):
-            for end, found in ends:
-                kills[end] += 1
-                findings += found
+    kills, findings = run_lives(folder, chance, parents, lives)
     findings += run_drain(folder)
     calls = read_folder(folder)
     return kills, calls, findings or list(check(calls))
+
+
+def run_lives(
+    folder: Path, chance: random.Random, parents: list[Parent], lives: int, ends: Ends = ENDS
+) -> tuple[Counter[str], list[Finding]]:
+    """The lives of all workers: what ended them, and what they complained of.
+
+    Args:
+        ends: if these are those of stores elsewhere, a worker may also end because its connection is lost.
+    """
+    plan = list(lives_of(chance, folder.name, len(parents), lives, ends))
+    kills, findings = Counter[str](), list[Finding]()
+
+    def lived(parent: Parent, planned: list[Life]) -> list[tuple[str, list[Finding]]]:
+        return [live(parent, folder, folder, life, may_lose=ends is ENDS_ELSEWHERE) for life in planned]
+
+    with ThreadPoolExecutor(max_workers=len(parents)) as slots:
+        for found in slots.map(lived, parents, plan):
+            for end, complaints in found:
+                kills[end] += 1
+                findings += complaints
+    return kills, findings
 
 
 def run_drain(folder: Path) -> list[Finding]:

@@ -37,6 +37,9 @@ Outcome = Literal["promised", "refused", "unknown"]
 # What a call of a proof may be refused for. Any other error ends its process, and the proof.
 REFUSALS = (NoMessageAvailable, OrderPending, OrderSelfBlocked, OrderDeadlock, NotFound, UnitNotFound)
 
+# What is said of a server with which no connection can be made.
+UNREACHABLE = ("cannot be reached", "broke the connection off", "answered, but not as a server")
+
 
 def nothing(_result: object) -> Told:
     return {}
@@ -85,7 +88,7 @@ class History:
 def is_loss(error: InorderError) -> bool:
     """Whether it says that the connection is lost, or that there is no server for another one."""
     return isinstance(error, ConnectionBroken | OutcomeUnknown) or (
-        type(error) is StoreError and "cannot be reached" in str(error)
+        type(error) is StoreError and any(said in str(error) for said in UNREACHABLE)
     )
 
 

@@ -49,6 +49,7 @@ RARE, NTH_OF_RARE = ("reaping", "checkpoint"), (1, 1, 2)  # points that a worker
 RANDOM = "random moment"
 TERMINATED = "backend terminated"
 CRASHED = "server stopped at once"
+LOST = "connection lost"
 ENDS = (RANDOM, *POINTS)
 ENDS_ON_SERVER = (*(end for end in ENDS if end != "checkpoint"), TERMINATED, TERMINATED)
 
@@ -166,11 +167,13 @@ def live(
     life: Life,
     server: Server | None = None,
     crashes: Callable[[], object] | None = None,
+    may_lose: bool = False,
 ) -> tuple[str, list[Finding]]:
     """Runs one life to its violent end; what ended it, and what it complained of before that.
 
     Args:
         crashes: called when it is at work; it returns when the server has crashed.
+        may_lose: whether it may end before that, because it has lost its connection.
     """
     pid = parent.bear(store, round_folder, life)
     told = parent.told(START_SECONDS_MAX)
@@ -196,6 +199,8 @@ def live(
         end = end if is_lost else RANDOM
     if status == str(worker.LOST_STATUS if is_lost else -signal.SIGKILL):
         return end, []
+    if may_lose and status == str(worker.LOST_STATUS):
+        return LOST, []
     complaint = (round_folder / f"{life.name}.err").read_text()[-2000:]
     return end, [Finding("worker", f"{life.name} ended with status {status}: {complaint}")]
 

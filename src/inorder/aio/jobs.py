@@ -16,6 +16,7 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -100,6 +101,13 @@ class Job(Generic[T]):
         self._then()
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+
+    def when_over(self, then: Callable[[Job[T]], object]) -> None:
+        """Calls a function, which must not raise, when the call is over: at once if it is."""
+        if self.is_over:
+            then(self)
+        else:
+            self._then = partial(then, self)
 
     def _revoke(self) -> bool:
         """Keeps the call from beginning; returns whether it could."""

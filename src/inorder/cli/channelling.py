@@ -20,7 +20,8 @@ from ..mq.channels import ChannelNow, Received
 from .lasting import ends_by_signal, run_all
 from .output import count, shown, table
 from .queues import takes_attributes_of
-from .running import CommandGroup, Run, completions, says_yes, takes_store
+from .running import CommandGroup, Run, completions, says_yes, takes_exits, takes_store
+from .units import connection
 
 COLUMNS = {
     "channel": "channel",
@@ -114,15 +115,17 @@ def delete(run: Run, name: str) -> None:
 def show(run: Run, name: str) -> None:
     """Show a channel's attributes."""
     with run.opened() as qm:
-        found = channels.channel(qm, name)
+        found, identifier = channels.channel(qm, name), channels.identifier(qm)
     values = {one: value for one, value in asdict(found).items() if found.type in CHANNEL_ATTRIBUTES[one].applies_to}
     if run.output.as_json:
-        run.output.line(values)
+        run.output.line({**values, "store": identifier})
         return
     made = table(("attribute", "value", "in MQ"))
     for one, value in values.items():
         made.add_row(one.replace("_", "-"), shown(value), CHANNEL_ATTRIBUTES[one].mqsc)
     run.output.console.print(made)
+    if found.type == "sender":
+        run.output.note(f"the definition of its receiver elsewhere names this store as --sender {identifier}")
 
 
 @channel.command("list", example="inorder channel list --store a.db")
@@ -179,6 +182,90 @@ def _received(one: Received) -> dict[str, Any]:
     }
 
 
+# --- connections
+
+
+CONNECTION_COLUMNS = {"connection": "connection", "location": "to", "user": "user"}
+ADDRESS_COLUMNS = {"address": "address of MQ", "connection": "connection"}
+
+
+def connection_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The named connections of the store, for completion."""
+    del parameter
+    return completions(context, lambda qm: [one.name for one in channels.connections(qm)], incomplete)
+
+
+@connection.command(
+    "define", example="inorder connection define PARIS https://paris.example:9443 --user london --store london.db"
+)
+@click.argument("name")
+@click.argument("location")
+@click.option("--user", default="", help="Stop channels if the server at LOCATION knows this side as another user.")
+@click.option("--replace", is_flag=True, help="Change the connection if it exists.")
+@takes_store
+def define_connection(run: Run, name: str, location: str, user: str, replace: bool) -> None:
+    """Define a connection to another queue manager's store, which channels can name.
+
+    LOCATION is the path or URL of the store. Whoever runs the channel has the credentials: see inorder login.
+    """
+    with run.opened() as qm:
+        made = channels.define_connection(qm, name, location, user=user, replace=replace)
+    run.output.tell({**_connection(made), "done": "defined"}, f"defined connection {name} to {location}")
+
+
+@connection.command("defined", example="inorder connection defined --store london.db")
+@takes_store
+def list_defined(run: Run) -> None:
+    """List the named connections to other stores."""
+    with run.opened() as qm:
+        records = [_connection(one) for one in channels.connections(qm)]
+    run.output.listing(records, CONNECTION_COLUMNS, nothing="no connection is defined")
+
+
+def _connection(one: channels.Connection) -> dict[str, Any]:
+    return {"connection": one.name, "location": one.location, "user": one.user}
+
+
+@connection.command("delete", example="inorder connection delete PARIS --store london.db")
+@click.argument("name", shell_complete=connection_names)
+@takes_store
+def delete_connection(run: Run, name: str) -> None:
+    """Delete a named connection. Channels that name it cannot run until it is defined again."""
+    with run.opened() as qm:
+        channels.delete_connection(qm, name)
+    run.output.tell({"connection": name, "done": "deleted"}, f"deleted connection {name}")
+
+
+@channel.command("map", example="inorder channel map 'paris.example(1414)' PARIS --store london.db")
+@click.argument("address", required=False)
+@click.argument("name", required=False, metavar="[CONNECTION]", shell_complete=connection_names)
+@takes_store
+def map_address(run: Run, address: str | None, name: str | None) -> None:
+    """Let channels with an address of MQ, CONNAME('host(port)'), use a named connection; without arguments, list them.
+
+    An MQSC script can then define its channels as they are.
+    """
+    if address is not None and name is None:
+        raise click.UsageError("Name the connection, too: inorder channel map ADDRESS CONNECTION.")
+    with run.opened() as qm:
+        if address is None or name is None:
+            records = [{"address": key, "connection": value} for key, value in channels.addresses(qm).items()]
+            run.output.listing(records, ADDRESS_COLUMNS, nothing="no address is mapped")
+            return
+        channels.map_address(qm, address, name)
+    run.output.tell({"address": address, "connection": name, "done": "mapped"}, f"{address} is connection {name}")
+
+
+@channel.command("unmap", example="inorder channel unmap 'paris.example(1414)' --store london.db")
+@click.argument("address")
+@takes_store
+def unmap_address(run: Run, address: str) -> None:
+    """Remove an address of MQ from the table."""
+    with run.opened() as qm:
+        channels.unmap_address(qm, address)
+    run.output.tell({"address": address, "done": "removed"}, f"{address} leads nowhere now")
+
+
 # --- running
 
 
@@ -187,9 +274,12 @@ def _received(one: Received) -> dict[str, Any]:
 @click.option(
     "--until-empty", is_flag=True, help="End when nothing is left to send. A channel that is retrying keeps going."
 )
+@takes_exits
 @takes_store
 @click.pass_context
-def run_channels(context: click.Context, run: Run, names: tuple[str, ...], until_empty: bool) -> None:
+def run_channels(
+    context: click.Context, run: Run, names: tuple[str, ...], until_empty: bool, exits: tuple[str, ...]
+) -> None:
     """Run channels until Ctrl-C, which ends each after its current batch.
 
     Several processes may run one channel: one sends, and another takes over when it dies. A stopped channel resumes
@@ -198,7 +288,7 @@ def run_channels(context: click.Context, run: Run, names: tuple[str, ...], until
     with run.opened() as qm, ends_by_signal() as ends, ExitStack() as stack:
         for name in names:
             channels.channel(qm, name)
-        carriers = [_Carrier(run, stack.enter_context(qm.connect()), name, ends, until_empty) for name in names]
+        carriers = [_Carrier(run, stack.enter_context(qm.connect()), name, ends, until_empty, exits) for name in names]
         run_all(carriers)
     failed = [one.error for one in carriers if one.error is not None]
     if failed:
@@ -209,8 +299,11 @@ def run_channels(context: click.Context, run: Run, names: tuple[str, ...], until
 class _Carrier(threading.Thread):
     """Runs one channel again and again until the program ends."""
 
-    def __init__(self, run: Run, qm: QueueManager, name: str, ends: threading.Event, until_empty: bool) -> None:
+    def __init__(
+        self, run: Run, qm: QueueManager, name: str, ends: threading.Event, until_empty: bool, exits: tuple[str, ...]
+    ) -> None:
         super().__init__(name=f"channel {name}")
+        self._exits = exits
         self._run, self._qm, self._channel, self._ends, self._until_empty = run, qm, name, ends, until_empty
         self.error: InorderError | None = None
         self._noted, self._told = "", ""  # the status that the run noted last, and the text that was printed last
@@ -225,7 +318,9 @@ class _Carrier(threading.Thread):
     def _carry(self) -> None:
         while not self._ends.is_set():
             try:
-                now = channels.run_channel(self._qm, self._channel, until_empty=self._until_empty, wait=self._wait)
+                now = channels.run_channel(
+                    self._qm, self._channel, until_empty=self._until_empty, wait=self._wait, exits=self._exits
+                )
                 text = f"{self._channel}: {now.status}, {count(now.messages, 'message')} sent"
             except (ChannelStopped, ObjectInUse) as waits:
                 text = str(waits)

@@ -26,6 +26,7 @@ import click
 from .. import QueueManager
 from ..client.manager import connect_to
 from ..errors import CallerError, InorderError, QueueCondition, Reason, StoreError
+from ..mq.channels import exits as message_exits
 from ..stores.open import Location, OverNetwork, is_of_any_store
 from .output import Output
 from .places import OF_TLS, PlaceType, given_before
@@ -250,6 +251,21 @@ def tells_json(function: F) -> F:
 def says_yes(function: F) -> F:
     """Adds --yes to a command, as the keyword `yes`."""
     return click.option("--yes", "-y", is_flag=True, help="Do not ask.")(function)
+
+
+def takes_exits(function: F) -> F:
+    """Adds --exits to a command, as the keyword `exits`: the modules, which have been imported."""
+
+    def imported(context: click.Context, parameter: click.Parameter, modules: tuple[str, ...]) -> tuple[str, ...]:
+        del context, parameter
+        message_exits.check(modules)
+        return modules
+
+    return click.option(
+        "--exits", multiple=True, metavar="MODULE", callback=imported,
+        help="A module whose functions this process may call as message exits of channels; may be repeated. "
+        "No other module is imported for a definition.",
+    )(function)  # fmt: skip
 
 
 def completions(context: click.Context, names: Callable[[QueueManager], list[str]], incomplete: str) -> list[str]:

@@ -24,7 +24,7 @@ from ..support.advice import how_to_install
 from ..support.sockets import is_loopback
 from .output import Output
 from .places import PlaceType
-from .running import Command, Run, takes_store
+from .running import Command, Run, takes_exits, takes_store
 
 if TYPE_CHECKING:
     from .. import QueueManager
@@ -101,6 +101,7 @@ PEM = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="The CAs that sign client certificates, in PEM. Users can log in with such a certificate; see inorder user.",
 )  # fmt: skip
 @click.option("--client-crl", type=PEM, help="Revocation lists for client certificates, in PEM.")
+@takes_exits
 @takes_store
 def serve(
     run: Run,
@@ -116,6 +117,7 @@ def serve(
     self_signed: bool,
     client_ca: Path | None,
     client_crl: Path | None,
+    exits: tuple[str, ...],
 ) -> int:
     """Serve a store over HTTP: IBM MQ's REST interfaces, our own, and a console, until Ctrl-C.
 
@@ -141,7 +143,7 @@ def serve(
         _keys(sorted(address.hosts), certificate, key, client_ca, client_crl, self_signed) as keys,
         contextlib.closing(_listener(host, port)) as listener,
     ):
-        settings = _settings(run, address, listener, token, workers, is_secure=keys.files is not None)
+        settings = _settings(run, address, listener, token, workers, exits, is_secure=keys.files is not None)
         _announce(run.output, name, settings, address, token_file, keys)
         return _serve(settings, listener, keys)
 
@@ -260,7 +262,14 @@ def _keys(
 
 
 def _settings(
-    run: Run, address: ListenAddress, listener: socket.socket, token: str | None, workers: int, *, is_secure: bool
+    run: Run,
+    address: ListenAddress,
+    listener: socket.socket,
+    token: str | None,
+    workers: int,
+    exits: tuple[str, ...],
+    *,
+    is_secure: bool,
 ) -> Settings:
     from ..server.settings import Settings  # noqa: PLC0415 - it is of the server
 
@@ -272,6 +281,7 @@ def _settings(
         port=listener.getsockname()[1],
         is_secure=is_secure,
         workers=workers,
+        exits=exits,
     )
 
 

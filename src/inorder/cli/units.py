@@ -216,7 +216,7 @@ def _record_of_lock(one: LockView) -> dict[str, Any]:
 
 @click.group("connection", cls=CommandGroup, epilog="Example: inorder connection list --store orders.db")
 def connection() -> None:
-    """Show connected programs and the queues that they have open."""
+    """Show connected programs and their open queues; define connections to other stores, for channels."""
 
 
 @connection.command("list", example="inorder connection list --store orders.db")

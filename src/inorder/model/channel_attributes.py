@@ -1,7 +1,8 @@
 """The attributes of channels, declared and checked like those of queues (C-6).
 
 A sender channel is defined in the sending queue manager. The receiving one may have a channel of the same name, of type
-"receiver", that says how to treat messages that cannot be put, and names an exit; without it the defaults apply.
+"receiver", that says how to treat messages that cannot be put, and names an exit; without it the defaults apply. Where
+the store of the receiver is elsewhere, the definition also names the user and the sending store that may act for it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ ChannelReadOrder = Literal["strict", "relaxed"]
 
 CHANNEL_NAME_LENGTH_MAX: Final = 20
 CONNECTION_LENGTH_MAX: Final = 264
+USER_LENGTH_MAX: Final = 64
+IDENTIFIER_LENGTH_MAX: Final = 64
 BOTH, SENDER, RECEIVER = frozenset(("sender", "receiver")), frozenset(("sender",)), frozenset(("receiver",))
 
 
@@ -46,7 +49,8 @@ class ChannelAttributes:
     transmission_queue: str = field(default="", metadata=_about(
         "name", "XMITQ", "The queue whose messages it sends.", max_length=NAME_LENGTH_MAX))
     connection: str = field(default="", metadata=_about(
-        "text", "CONNAME", "The other queue manager's store: the path of a file, or a URL.",
+        "text", "CONNAME", "The other queue manager's store: the name of a connection, an address of MQ that is "
+        "mapped to one, the path of a file, or a URL.",
         max_length=CONNECTION_LENGTH_MAX))
     batch_size: int = field(default=50, metadata=_count(
         "BATCHSZ", "The most messages in one batch.", 1, 9999))
@@ -77,6 +81,12 @@ class ChannelAttributes:
     message_retry_interval: float | None = field(default=1.0, metadata=_about(
         "seconds", "MRTMR", "Seconds between these tries; None: no time.", RECEIVER,
         maximum=COUNT_MAX / 1000, mqsc_per_second=1000))
+    user: str = field(default="", metadata=_about(
+        "text", "MCAUSER", "The user of the server who alone may act for the channel, and whose authority its messages "
+        "need (W-9); empty: those who may administer.", RECEIVER, max_length=USER_LENGTH_MAX))
+    sender: str = field(default="", metadata=_about(
+        "text", "SENDER", "The identifier of the sending store, for which this user may act.", RECEIVER,
+        max_length=IDENTIFIER_LENGTH_MAX))
 
 
 # fmt: on
@@ -93,9 +103,17 @@ def define(name: str, type: ChannelType = "sender", **given: object) -> ChannelA
         for needed in ("transmission_queue", "connection"):
             if not getattr(made, needed):
                 raise ArgumentError(f"a sender channel needs a {needed}", argument=needed, value="", allowed="a name")
-    return made
+    return _consistent(made)
 
 
 def altered(attributes: ChannelAttributes, **changes: object) -> ChannelAttributes:
     """The attributes after a change. Raises: ArgumentError."""
-    return replace(attributes, **checked(CHANNEL_ATTRIBUTES, attributes.type, "alter", changes))
+    return _consistent(replace(attributes, **checked(CHANNEL_ATTRIBUTES, attributes.type, "alter", changes)))
+
+
+def _consistent(made: ChannelAttributes) -> ChannelAttributes:
+    if bool(made.user) != bool(made.sender):
+        missing = "sender" if made.user else "user"
+        allowed = "given if the other is: the user, and the identifier of the store for which the user may act"
+        raise ArgumentError(f"user and sender must be {allowed}", argument=missing, value="", allowed=allowed)
+    return made

@@ -18,7 +18,7 @@ Lost = Literal["read", "harmless", "unknown"]
 read: the verb changes nothing, so it may be asked again.
 harmless: repeating the verb has no second effect, or its effect has ended with the connection, as that of an open does.
 An open of a model for permanent dynamic queues may leave an empty queue. Runs of channels end with the connection, so
-the repeat of their calls raises `Fenced`. If a repeat does not find the message or the staging, the outcome is unknown.
+the repeat of their calls raises `Fenced`. If a repeat does not find the staging, the outcome is unknown.
 unknown: nobody can tell whether the verb has happened, and repeating it could do it twice: `OutcomeUnknown`.
 """
 
@@ -52,6 +52,7 @@ ASKED: Final[Mapping[str, str]] = MappingProxyType(
         "event": "put to confirm a put, get for everything else",
         "by": "alter or set, as the argument `by` says",
         "any": "one of put, get, browse, inquire and display",
+        "seen": "display; the definition of a receiver is shown to its user, too",
     }
 )
 """Words in place of authorities, where the arguments decide."""
@@ -73,7 +74,8 @@ ALSO: Final[Mapping[str, str]] = MappingProxyType(
         "claims": "claims of an application that another user, of channels, and delivers=False: control",
         "staging": "a staging of another user: control",
         "moves": "moves=True: control",
-        "kind": "of channels and processes; no other kind of object exists for a client",
+        "kind": "of channels, connections, addresses and processes; no other kind of object exists for a client",
+        "receiver": "the receiver's definition names the user and the sending store; without one: administer",
         "valid": "attributes that can be stored, of this name; others are refused with ArgumentError",
         "holders": "the holders of messages: display on the queue, or the user's own",
     }
@@ -103,7 +105,7 @@ _ROWS: Final[Mapping[str, tuple[str, str, str, Lost]]] = {
     "define_object":       ("administer",  "",                       "kind valid", "unknown"),
     "alter_object":        ("administer",  "",                       "kind valid", "unknown"),
     "delete_object":       ("administer",  "",                       "kind",       "unknown"),
-    "object":              ("display",     "",                       "kind",       "read"),
+    "object":              ("seen",        "",                       "kind",       "read"),
     "objects":             ("display",     "",                       "kind",       "read"),
     # --- messages
     "reserve_numbers":     ("",            "",                       "",           "harmless"),
@@ -165,9 +167,9 @@ _ROWS: Final[Mapping[str, tuple[str, str, str, Lost]]] = {
     "reset_channel":       ("control get", "handle",                 "",           "harmless"),
     "channels":            ("display",     "",                       "",           "read"),
     # --- channels at the receiver
-    "receive":             ("administer",  "",                       "",           "harmless"),
-    "bind_channel":        ("administer",  "",                       "",           "harmless"),
-    "reset_received":      ("administer",  "",                       "",           "harmless"),
+    "receive":             ("",            "",                       "receiver",   "harmless"),
+    "bind_channel":        ("",            "",                       "receiver",   "harmless"),
+    "reset_received":      ("",            "",                       "receiver",   "harmless"),
     "received":            ("display",     "",                       "",           "read"),
     # --- marks
     "is_own":              ("display",     "",                       "",           "read"),
@@ -257,11 +259,12 @@ FILLED_IN: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({
     "leave_lease":      ("owner",),
     "end_lease":        ("user",),
     "settle_staging":   ("owner",),
+    "receive":          ("user",),
     "report_exception": ("owner",),
 })
 # fmt: on
 
-OBJECT_KINDS: Final = ("channel", "process")
+OBJECT_KINDS: Final = ("channel", "connection", "address", "process")
 """The kinds of objects that exist for a client; users and tokens are objects, too."""
 
 

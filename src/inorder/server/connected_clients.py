@@ -33,7 +33,13 @@ Shown = tuple[str, str, str, str]  # name, session, token and subject of an iden
 class _Stream:
     may: May
     until: float
+    ended: Callable[[], object]
     over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def end(self) -> None:
+        if not self.over.is_set():
+            self.over.set()
+            self.ended()
 
 
 @dataclass(eq=False, slots=True)
@@ -58,16 +64,22 @@ class ConnectedClients:
 
     @contextmanager
     def watched(
-        self, identity: Identity, may: May = lambda _: True, *, until: float = math.inf
+        self,
+        identity: Identity,
+        may: May = lambda _: True,
+        *,
+        until: float = math.inf,
+        ended: Callable[[], object] = lambda: None,
     ) -> Iterator[asyncio.Event]:
         """An event that is set within some seconds after the user was locked out or lost the authority.
 
         Args:
             may: whether the stream of an identity may continue.
             until: the end of the user's session, in seconds since 1970.
+            ended: called when the event is set.
         """
         shown = (identity.name, identity.session, identity.token, identity.subject)
-        watch, stream = self._watches.setdefault(shown, _Watch()), _Stream(may, until)
+        watch, stream = self._watches.setdefault(shown, _Watch()), _Stream(may, until, ended)
         watch.streams.add(stream)
         if watch.task is None:
             watch.task = asyncio.create_task(self._look(identity, watch.streams))
@@ -84,7 +96,7 @@ class ConnectedClients:
             await pause(EVERY_SECONDS)
             for one in streams:
                 if self._now() >= one.until:
-                    one.over.set()
+                    one.end()
             try:
                 now = await self._again(identity)
             except InorderError as error:  # it may pass; each stream checks before it sends anything
@@ -95,4 +107,4 @@ class ConnectedClients:
                 continue
             for one in streams:
                 if now is None or not one.may(now):
-                    one.over.set()
+                    one.end()

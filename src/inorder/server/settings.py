@@ -68,6 +68,7 @@ class Settings:
         is_secure: whether it uses TLS.
         workers: the number of processes.
         connections: to the store, for each worker.
+        exits: the modules whose functions the server may call as exits of channels' receivers.
     """
 
     store: str = field(repr=False)
@@ -78,6 +79,7 @@ class Settings:
     is_secure: bool = False
     workers: int = 1
     connections: int = 8
+    exits: tuple[str, ...] = ()
     limits: Limits = Limits()
 
     @property

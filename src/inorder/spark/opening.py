@@ -3,6 +3,9 @@
 Every process opens the store itself: the planner beside the driver, and each Python worker of each executor. None uses
 an inherited connection, and a task's connection ends with the task. Connecting to a server takes some 50 ms, longer
 than a small task, so an idle worker keeps that connection for the next task, for some seconds at most.
+
+Work that has begun waits for a server of inorder that restarts, as an open connection does. What checks the options
+does not wait: a wrong address is an error at once.
 """
 
 from __future__ import annotations
@@ -21,12 +24,14 @@ from ..model.attributes import QueueAttributes
 from ..stores.open import locate
 
 PROGRAM = "inorder.spark"
-ELSEWHERE = (
-    ". If the file is on another machine: a store in a file is used on one machine, by all of its processes; run Spark "
-    "there (master local[*], or a cluster on that machine), or have the store in PostgreSQL"
+ON_ONE_MACHINE = (
+    "a store in a file is used on one machine, by all of its processes; run Spark there (master local[*], or a cluster "
+    "on that machine), or start inorder serve there and give its URL, or have the store in PostgreSQL"
 )
 IDLE_SECONDS = 3.0
 LIFE_SECONDS = 60.0  # then it is closed, which tidies the store, and the next task opens another
+RESTART_SECONDS = 30.0  # for a server to listen again, while work waits
+AGAIN_SECONDS = 0.25  # between two attempts
 
 
 def open_store(url: str, application: str = "") -> QueueManager:
@@ -36,7 +41,7 @@ def open_store(url: str, application: str = "") -> QueueManager:
     """
     where = locate(url)
     if not where.is_there(PROGRAM):
-        kind, seen, elsewhere = "path", " on", ELSEWHERE
+        kind, seen, elsewhere = "path", " on", f". If the file is on another machine: {ON_ONE_MACHINE}"
         if where.path is None:
             kind, seen, elsewhere = "URL", ", seen from", ""
         raise StoreError(
@@ -45,6 +50,18 @@ def open_store(url: str, application: str = "") -> QueueManager:
             path=str(where),
         )
     return connect(url, program=f"{PROGRAM} {application}".strip())
+
+
+def open_though_restarting(url: str, application: str) -> QueueManager:
+    """As `open_store`, but waits up to 30 s for a server that refuses connections, because nothing listens there."""
+    until = time.monotonic() + RESTART_SECONDS
+    while True:
+        try:
+            return open_store(url, application)
+        except StoreError as error:
+            if not isinstance(error.__cause__, ConnectionRefusedError) or time.monotonic() >= until:
+                raise
+        time.sleep(AGAIN_SECONDS)
 
 
 class Idle(NamedTuple):
@@ -60,14 +77,19 @@ _idle_lock = threading.Lock()
 
 
 @contextmanager
-def store_for_task(url: str, application: str = "") -> Iterator[QueueManager]:
-    """A connection for one piece of work, which closes everything opened there. Raises as `open_store`."""
+def store_for_task(url: str, application: str = "", *, is_check: bool = False) -> Iterator[QueueManager]:
+    """A connection for one piece of work, which closes everything opened there. Raises as `open_store`.
+
+    Args:
+        is_check: the work checks options before any other begins, so it does not wait for a server that restarts.
+    """
     if locate(url).path is not None:
         with open_store(url, application) as qm:
             yield qm
         return
     key = os.getpid(), url, application
-    qm, opened_at = _taken(key) or (open_store(url, application), time.monotonic())
+    opens = open_store if is_check else open_though_restarting
+    qm, opened_at = _taken(key) or (opens(url, application), time.monotonic())
     try:
         yield qm
     except BaseException:
@@ -139,9 +161,7 @@ def check_same(qm: QueueManager, queue: str, made: int) -> None:
         raise QueueCondition(
             f"on {platform.node()} the store's path or URL leads to another queue {queue} than the one for which this "
             "work was planned: it was deleted and created again meanwhile (plan the work again), or this is another "
-            "machine, with another file or another service of that name. A store in a file is used on one machine, by "
-            "all of its processes: run Spark there (master local[*], or a cluster on that machine), or have the store "
-            "in PostgreSQL",
+            f"machine, with another file or another service of that name. If it is a file: {ON_ONE_MACHINE}",
             reason=Reason.OBJECT_CHANGED,
             queue=queue,
         )

@@ -36,6 +36,8 @@ DEFAULT_SINK_APPLICATION = "spark"
 # "path".
 SPARKS_OWN = frozenset({"path", "checkpointlocation", "queryname"})
 
+CREDENTIALS = frozenset({"token", "certificate", "key", "ca"})  # of a store elsewhere; none of them is an option
+
 Check = Callable[[str, str], Any]
 
 
@@ -341,10 +343,11 @@ def _with_path(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _unknown(key: str, use: Use, known: Collection[str]) -> OptionsError:
-    if key == "token":
+    if key in CREDENTIALS:
         return OptionsError(
-            "a token must not be an option, for Spark shows options in query plans and writes them to its event log: "
-            "leave it to INORDER_TOKEN or to a credentials file, which every process of Spark reads (for executors "
+            f"{key} must not be an option: Spark shows options in query plans and writes them to its event log, and "
+            "each machine has credentials of its own. Every process of Spark finds them by the URL, in the credentials "
+            "file that inorder login writes (for another file: INORDER_CREDENTIALS, and for executors "
             "spark.executorEnv.INORDER_CREDENTIALS)"
         )
     if told := translated(key, known):

@@ -184,7 +184,7 @@ class Writer:
         self._options = options
         self._schema = schema
         check_columns(schema, options)
-        with store_for_task(options.url, options.application) as qm:
+        with store_for_task(options.url, options.application, is_check=True) as qm:
             self._made = made_at(qm, check_queue(qm, options.queue).name)
             if options.bad_rows is not None:
                 check_queue(qm, options.bad_rows)

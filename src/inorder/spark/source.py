@@ -83,7 +83,7 @@ class InorderSource(DataSource):
 
 def check_store(options: SourceOptions) -> None:
     """Raises StoreError, UnknownQueue or WrongQueueType, with the reason, if there is nothing to read."""
-    with store_for_task(options.url, options.application) as qm:
+    with store_for_task(options.url, options.application, is_check=True) as qm:
         check_queue(qm, options.queue)
 
 

@@ -95,6 +95,8 @@ class LoopbackServer:
 
     def _end(self) -> None:
         self._is_over = True
+        for token in list(self._endpoints):
+            self.remove(token)
 
     def _run(self) -> None:
         async def served() -> None:

@@ -92,3 +92,15 @@ def test_an_export_defines_the_same_channels() -> None:
         assert sum("READORDER" in line for line in script) == 1
         assert [one.text for one in run_script(script * 2, other) if one.outcome != "done"] == []
         assert channels.channels(other) == channels.channels(qm)
+
+
+def test_a_receiver_names_its_user_and_sender_and_is_exported_so() -> None:
+    names = "DEFINE CHANNEL(BACK) CHLTYPE(RCVR) MCAUSER('london') SENDER('f00')"
+    with connect() as qm:
+        (half, whole) = run_script(["DEFINE CHANNEL(HALF) CHLTYPE(RCVR) MCAUSER('london')", names], qm)
+        assert (half.outcome, whole.outcome) == ("refused", "done")
+        back = channels.channel(qm, "BACK")
+        assert (back.user, back.sender) == ("london", "f00")
+        assert "MCAUSER('london')" in export_channel(back)
+        channels.define_channel(qm, "PLAIN", "receiver")
+        assert "SENDER" not in export_channel(channels.channel(qm, "PLAIN"))

@@ -233,7 +233,7 @@ def test_an_error_says_where_and_what_and_what_is_allowed(script: str, line: int
     [
         ("DEFINE CHANNEL(A) CHLTYPE(SVR)", "CHLTYPE(SDR) or CHLTYPE(RCVR)"),
         ("DEFINE CHANNEL(A) SSLCIPH(X)", "MQ's attribute SSLCIPH, which is not supported: encryption is"),
-        ("ALTER CHANNEL(A) RCVEXIT('lib(f)')", "RCVEXIT, which is not supported: the process that carries a channel"),
+        ("ALTER CHANNEL(A) RCVEXIT('lib(f)')", "RCVEXIT, which is not supported: no exit changes the bytes"),
         ("DEFINE CHANNEL(A) CHLTYPE(CLUSSDR)", "MQ's channel type CLUSSDR, which is not supported: there are no cl"),
         ("DIS CHANNEL(A) WHERE(BATCHSZ GT MANY)", "BATCHSZ(an integer"),
         ("STOP CHANNEL(A) MODE(SOON)", "MODE(QUIESCE)"),

@@ -44,6 +44,9 @@ from inorder.stores.seam.views import LookRequest
 ALL = OpenOptions(input="shared", output=True, browse=True)
 CHANNEL, PROCESS = as_text(define("C", "receiver")), as_text(define_process("P"))
 SENDER = Sender("S", 1, "TO.QM1", "LONDON")
+MINE, OTHERS = (SENDER._replace(channel=name) for name in ("TO.MINE", "TO.OTHERS"))
+CONNECTION = '{"name": "P", "location": "https://paris.example", "user": "me"}'
+ADDRESS = '{"name": "p(1)", "connection": "P"}'
 TOGETHER = ("get+put", "browse+get")
 
 
@@ -114,6 +117,9 @@ def new_world() -> World:
     store.create_queue(define_queue("Q"))
     store.create_queue(define_queue("OTHER.Q"))
     store.create_queue(define_queue("MODEL", "model"))
+    for name, user in (("TO.MINE", "me"), ("TO.OTHERS", "other")):
+        made = define(name, "receiver", user=user, sender=SENDER.identifier)
+        store.define_object("channel", name, as_text(made))
     return World(store, Side(store, "me", 71), Side(store, "other", 81))
 
 
@@ -213,6 +219,11 @@ MATRIX: list[Case] = [
     ("delete_object", "a channel", of(kind="channel", name="C"), ADMIN),
     ("delete_object", "a token", of(kind="token", name="T"), ""),
     ("object", "a channel", of(kind="channel", name="C"), LOOKING),
+    ("define_object", "a connection", of(kind="connection", name="P", attributes=CONNECTION), ADMIN),
+    ("define_object", "an address", of(kind="address", name="p(1)", attributes=ADDRESS), ADMIN),
+    ("object", "a connection", of(kind="connection", name="P"), LOOKING),
+    ("object", "a receiver for me", of(kind="channel", name="TO.MINE"), EVERYBODY),
+    ("object", "a receiver for another", of(kind="channel", name="TO.OTHERS"), LOOKING),
     ("object", "a user", of(kind="user", name="me"), ""),
     ("objects", "processes", of(kind="process"), LOOKING),
     ("objects", "tokens", of(kind="token"), ""),
@@ -313,6 +324,13 @@ MATRIX: list[Case] = [
     ("receive", "any", of(batch=ChannelBatch(SENDER, 1, 1, b"", [])), ADMIN),
     ("bind_channel", "any", of(sender=SENDER, epoch=1), ADMIN),
     ("reset_received", "any", of(sender=SENDER, epoch=1, number=0), ADMIN),
+    ("receive", "of a receiver for me", of(batch=ChannelBatch(MINE, 1, 1, b"", [])), EVERYBODY),
+    ("receive", "of a receiver for another", of(batch=ChannelBatch(OTHERS, 1, 1, b"", [])), ""),
+    ("bind_channel", "of a receiver for me", of(sender=MINE, epoch=1), EVERYBODY),
+    ("bind_channel", "of a receiver for another", of(sender=OTHERS, epoch=1), ""),
+    ("bind_channel", "from another store", of(sender=MINE._replace(identifier="T"), epoch=1), ""),
+    ("reset_received", "of a receiver for me", of(sender=MINE, epoch=1, number=0), EVERYBODY),
+    ("reset_received", "of a receiver for another", of(sender=OTHERS, epoch=1, number=0), ""),
     ("received", "any", of(), LOOKING),
     ("is_own", "any", of(token=b"1"), LOOKING),
     ("report_exception", "any", of(message=Message(b"x"), reason=2030, in_unit=False), EVERYBODY),

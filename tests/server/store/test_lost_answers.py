@@ -8,13 +8,12 @@ import pytest
 from tests.helpers.proxy import Way
 from tests.server.store.broken import Call, calls, elsewhere, state
 
-from inorder.errors import Fenced, OutcomeUnknown
+from inorder.errors import Fenced, OutcomeUnknown, Reason
 from inorder.rules.store_verbs import VERBS
 from inorder.stores.remote import store
 
 CALLS: Final = calls()
 LOCAL: Final = {"settle", "has_unit", "end_waits"}  # the client answers these itself while there is no unit and no wait
-GONE: Final = {"settle_staging: an own one", "one_message: confirm a get"}
 RUNS: Final = {"note_channel: taken", "reset_channel: there"}  # the run ends with its connection
 
 
@@ -50,8 +49,10 @@ def test_a_call_whose_connection_breaks_happens_once_or_its_outcome_is_unknown(t
 def _check(call: Call, found: Any, way: Way, lost: str, answer: Any) -> None:
     if call.title in RUNS:
         assert found is Fenced
-    elif call.title in GONE and way == "to client":
-        assert found is OutcomeUnknown, "the repeat finds nothing"
+    elif call.title == "settle_staging: an own one" and way == "to client":
+        assert found is OutcomeUnknown, "the staging is gone: the ledger must be asked"
+    elif call.title == "one_message: confirm a get" and way == "to client":
+        assert found is Reason.NOT_FOUND, "a warning: the message is gone"
     elif lost == "unknown":
         assert found is OutcomeUnknown
     elif isinstance(answer, type):

@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,20 +65,26 @@ def _runs(pid: int, what: bytes) -> bool:
 
 
 @contextmanager
-def cluster(folder: Path, workers: int = 2, environment: Mapping[str, str] | None = None) -> Iterator[Cluster]:
+def cluster(
+    folder: Path,
+    workers: int = 2,
+    environment: Mapping[str, str] | None = None,
+    own: Callable[[Path], Mapping[str, str]] = lambda _: {},
+) -> Iterator[Cluster]:
     """A master with workers of one core.
 
     Args:
         environment: of all of them, beside this process's own.
+        own: makes what a worker has in its folder, and returns the environment that leads there.
     """
-    given = os.environ | dict(environment or {})
+    given = dict(os.environ) | dict(environment or {})
     with ExitStack() as stack:
         master, _ = stack.enter_context(daemon(folder / "master", given, "Master", "--host", "127.0.0.1"))
         leaders = []
         for number in range(2, 2 + workers):
             place, host = folder / f"worker-{number}", f"127.0.0.{number}"
             asked = ("--host", host, "--cores", "1", "--memory", "1g", "-d", str(place / "work"), master)
-            leaders.append(stack.enter_context(daemon(place, given, "Worker", *asked))[1])
+            leaders.append(stack.enter_context(daemon(place, given | dict(own(place)), "Worker", *asked))[1])
         yield Cluster(master, leaders)
 
 
@@ -89,7 +95,7 @@ def daemon(place: Path, environment: Mapping[str, str], name: str, *arguments: s
     java = Path(os.environ.get("JAVA_HOME", "/usr"), "bin", "java")
     options = [*SHORT_LIFE.split(), "-Xmx256m", "-cp", str(home / "jars" / "*")]
     command = [str(java), *options, f"org.apache.spark.deploy.{name.lower()}.{name}"]
-    place.mkdir(parents=True)
+    place.mkdir(parents=True, exist_ok=True)
     own = {"SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.13", "SPARK_LOCAL_DIRS": str(place)}
     with subprocess.Popen(
         [*command, "--port", "0", "--webui-port", "0", *arguments],

@@ -36,16 +36,26 @@ class World:
     """A folder with a store, an archive and checkpoints.
 
     Args:
-        url: of a store elsewhere; None: it is a file in the folder.
+        url: of a store elsewhere, as Spark is given it; None: it is a file in the folder.
+        store: the same store as the test opens it; None: by the URL.
     Attributes:
         plan: what was put, as the checker wants it.
     """
 
-    def __init__(self, folder: Path, *, messages: int = MESSAGES, url: str | None = None, **attributes: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        messages: int = MESSAGES,
+        url: str | None = None,
+        store: Path | None = None,
+        **attributes: Any,
+    ) -> None:
         self.folder, self.url = folder, url or str(folder / "store.db")
+        self.store = str(store or self.url)
         self.archive, self.checkpoint = folder / "archive", folder / "checkpoint"
         self.plan: list[list[bytes]] = []
-        with inorder.connect(self.url) as qm:
+        with inorder.connect(self.store) as qm:
             qm.create_queue(SOURCE, **attributes)
             qm.create_queue(TARGET)
             self.put(qm, messages)
@@ -113,7 +123,7 @@ class World:
 
     def let_time_pass(self, seconds: float) -> None:
         """What is to expire in that time expires, and housekeeping comes round."""
-        where = locate(self.url)
+        where = locate(self.store)
         store = where.open(where.default_name, clock=ManualClock(time.time() + seconds))
         with inorder.connect(store) as qm:
             qm.admin.discard_expired()
@@ -129,24 +139,24 @@ class World:
 
     def log(self) -> Log:
         """Where Spark and the queue manager stand."""
-        with inorder.connect(self.url) as qm:
+        with inorder.connect(self.store) as qm:
             claims = [one.open for one in qm.bulk.claims() if one.open is not None]
         opened = (claims[0].number, claims[0].planned) if claims else None
         return Log(newest(self.checkpoint / "offsets"), newest(self.checkpoint / "commits"), opened)
 
     def held(self) -> list[int]:
         """The claims that hold messages, by number."""
-        with inorder.connect(self.url) as qm:
+        with inorder.connect(self.store) as qm:
             return [claim.number for one in qm.bulk.claims() for claim in one.held]
 
     def check_archive(self, **how: Any) -> None:
         """All that was put is in the archive, and nothing is left."""
-        complaints = wrong_at_sink(archived(self.archive), self.plan, **how) + wrong_in_store(self.url, SOURCE)
+        complaints = wrong_at_sink(archived(self.archive), self.plan, **how) + wrong_in_store(self.store, SOURCE)
         assert not complaints, complaints
 
     def check_target(self) -> None:
         """All that was put is on the other queue, and nothing is left."""
-        complaints = wrong_at_sink(on_queue(self.url, TARGET), self.plan) + wrong_in_store(self.url, SOURCE)
+        complaints = wrong_at_sink(on_queue(self.store, TARGET), self.plan) + wrong_in_store(self.store, SOURCE)
         assert not complaints, complaints
 
     def check_so_far(self) -> int:

@@ -9,12 +9,23 @@ from __future__ import annotations
 from ...model.channel_attributes import ChannelAttributes
 from ...stores.seam.records import ChannelNow, Received
 from .carrying import run_channel
+from .connecting import (
+    Connection,
+    addresses,
+    connection,
+    connections,
+    define_connection,
+    delete_connection,
+    map_address,
+    unmap_address,
+)
 from .defining import (
     alter_channel,
     channel,
     channels,
     define_channel,
     delete_channel,
+    identifier,
     ping_channel,
     received,
     reset_channel,
@@ -28,13 +39,21 @@ from .exits import Exit
 __all__ = [
     "ChannelAttributes",
     "ChannelNow",
+    "Connection",
     "Exit",
     "Received",
+    "addresses",
     "alter_channel",
     "channel",
     "channels",
+    "connection",
+    "connections",
     "define_channel",
+    "define_connection",
     "delete_channel",
+    "delete_connection",
+    "identifier",
+    "map_address",
     "ping_channel",
     "received",
     "reset_channel",
@@ -43,4 +62,5 @@ __all__ = [
     "start_channel",
     "status",
     "stop_channel",
+    "unmap_address",
 ]

@@ -4,7 +4,8 @@
 
     take the channel, bind the receiver      earlier runs are fenced on both sides; both agree on the next batch
     claim a batch, confirm the one before    one transaction here
-    read it, pass it through the exits       nothing changes
+    read it, pass it through this exit       nothing changes
+    pass it through the receiver's exit      where the receiver's store is open: here, or in its server
     receive                                  one transaction there, which advances its record by one
     ... and so on; the last batch that was received is confirmed with the next claim
 
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from ...client.manager import QueueManager
@@ -46,8 +47,8 @@ from ...rules.channels import check_agreement
 from ...stores.seam.records import Carrying, ChannelBatch, ChannelNow, Claim, Receipt
 from . import points
 from .defining import channel, status
-from .exits import load, passed
-from .sides import Connect, Receiver, Sending, aged, bound, digest, open_receiver
+from .exits import load, passed, received
+from .sides import Connect, Receiver, Sending, aged, bound, digest, open_receiver, reach
 
 LOOK_SECONDS = 1.0  # how soon an idle run notices that it was stopped
 BUSY_SECONDS = 0.1  # between checks for messages that cannot be claimed yet
@@ -87,6 +88,7 @@ def run_channel(
     *,
     until_empty: bool = False,
     wait: Wait | None = None,
+    exits: Collection[str] = (),
     connects: Connect = open_receiver,
 ) -> ChannelNow:
     """Runs a channel until it is stopped, or its `disconnect_interval` is over.
@@ -95,20 +97,24 @@ def run_channel(
         until_empty: end when nothing more can be claimed.
         wait: called to wait; returns True if the run is to end after its batch. Default: sleeps, and never ends the
             run.
+        exits: the modules whose functions this process may call as exits; no other module is imported.
         connects: connects to the other side; default: `inorder.connect` to a store that must exist.
 
     Returns: the status of the channel.
 
-    Raises ChannelStopped if an operator has stopped it: start it; ObjectInUse 2042 if another program runs it; Fenced
-    if another one has taken over; UnknownObject 2085. SequenceError 9030, Undeliverable, exceptions of exits,
+    Raises ArgumentError if the channel's exit is not among `exits`; nothing has changed then. Raises ChannelStopped
+    if an operator has stopped it: start it; ObjectInUse 2042 if another program runs it; Fenced if another one has
+    taken over; UnknownObject 2085, also if its connection is not there. SequenceError 9030, Undeliverable,
+    NotAuthorized 2035 of the server at the other side, exceptions of exits,
     StoreDamaged, StoreForeign and StoreNewer have stopped the channel. StoreError with `must_reopen` if a store was
     replaced or could not be synced: this process must end, or close it; another one can continue.
     """
     definition = channel(qm, name)
     if definition.type != "sender":
         raise bad_argument("name", name, "a sender channel: a receiver is run from its sender's side")
+    load(definition, exits)
     with qm.connect() as own:
-        _Run(own, definition, wait or _never_ends, connects, until_empty=until_empty).run()
+        _Run(own, definition, wait or _never_ends, exits, connects, until_empty=until_empty).run()
     return next(one for one in status(qm) if one.name == name)
 
 
@@ -121,11 +127,19 @@ class _Run:
     """One call of `run_channel`."""
 
     def __init__(
-        self, own: QueueManager, definition: ChannelAttributes, wait: Wait, connects: Connect, *, until_empty: bool
+        self,
+        own: QueueManager,
+        definition: ChannelAttributes,
+        wait: Wait,
+        exits: Collection[str],
+        connects: Connect,
+        *,
+        until_empty: bool,
     ) -> None:
-        self._definition, self._wait, self._connects = definition, wait, connects
+        self._definition, self._wait, self._exits, self._connects = definition, wait, exits, connects
         self._until_empty = until_empty
         self._sending = Sending(own, definition)
+        self._carrying: Carrying | None = None
         self._retries = Retries()
         self._idle = 0.0  # seconds since the last message
 
@@ -135,6 +149,9 @@ class _Run:
                 try:
                     self._carry()
                     return
+                except Fenced:
+                    if self._stop() or not self._is_latest():
+                        raise
                 except TROUBLE as error:
                     if _lasts(error):
                         raise
@@ -151,6 +168,16 @@ class _Run:
             self._ends("inactive" if error.data.get("must_reopen") else "stopped", error)
             raise
 
+    def _is_latest(self) -> bool:
+        """Whether no other run has begun since: then the store is elsewhere, and the connection was made again."""
+        if self._carrying is None:
+            return False
+        try:
+            self._sending.check(self._carrying)
+        except Fenced:
+            return False
+        return True
+
     def _stop(self) -> str:
         """How an operator has stopped it; "" if none has."""
         name = self._definition.name
@@ -164,9 +191,9 @@ class _Run:
 
     def _carry(self) -> None:
         """Runs from the take to the end. Raises Stopping, and the errors that `run` handles."""
-        carrying = self._sending.take()
+        self._carrying = carrying = self._sending.take()
         _at("taken")
-        with contextlib.closing(self._connects(self._definition.connection)) as receiver:
+        with contextlib.closing(reach(self._sending.manager, self._definition, self._connects)) as receiver:
             last = bound(self._sending, carrying, receiver)
             _at("bound")
             check_agreement(last, carrying.number, is_open=carrying.is_open, channel=self._definition.name)
@@ -195,7 +222,8 @@ class _Run:
                 continue
             _at("claimed")
             read_at = sending.now()
-            self._deliver(self._batch(carrying, claim, number + 1, there), receiver, there, read_at)
+            batch = self._batch(carrying, claim, number + 1, there, is_open_here=receiver.user is None)
+            self._deliver(batch, receiver, there, read_at)
             _at("received")
             done, number, self._idle, was_there = claim.number, number + 1, 0.0, False
             if self._wait(0.0):
@@ -206,14 +234,18 @@ class _Run:
         if stop:
             raise Stopping(stop)
 
-    def _batch(self, carrying: Carrying, claim: Claim, number: int, there: ChannelAttributes) -> ChannelBatch:
-        """The batch to send for a claim: through the exits of both sides, which this process calls."""
+    def _batch(
+        self, carrying: Carrying, claim: Claim, number: int, there: ChannelAttributes, *, is_open_here: bool
+    ) -> ChannelBatch:
+        """The batch to send for a claim, through the exits that this process calls."""
         messages = self._sending.read(carrying, claim)
         mark = digest(messages)
-        gone, vetoed = passed(messages, frozenset(), load(self._definition.message_exit), self._definition)
-        gone, vetoed = passed(gone, vetoed, load(there.message_exit), there)
+        gone, vetoed = passed(messages, frozenset(), load(self._definition, self._exits), self._definition)
+        batch = ChannelBatch(carrying.sender, number, carrying.epoch, mark, gone, vetoed)
+        if is_open_here:
+            batch = received(batch, there, self._exits)
         _at("sending")
-        return ChannelBatch(carrying.sender, number, carrying.epoch, mark, gone, vetoed)
+        return batch
 
     def _deliver(self, batch: ChannelBatch, receiver: Receiver, there: ChannelAttributes, read_at: float) -> Receipt:
         """Sends a batch, as often as the receiver's definition says (C-5), and returns the receipt.

@@ -9,12 +9,14 @@ from typing import Any, Literal
 from ...client.manager import QueueManager
 from ...errors import (
     ArgumentError,
+    NotAuthorized,
     NotFound,
     ObjectInUse,
     QueueCondition,
     Reason,
     SequenceError,
     StoreError,
+    UnknownObject,
     bad_argument,
 )
 from ...model.channel_attributes import ChannelAttributes, ChannelType, altered, define
@@ -22,7 +24,7 @@ from ...model.options import check_whole
 from ...model.parameters import one_of
 from ...stores.seam.definitions import as_text, channel_of
 from ...stores.seam.records import Carrying, ChannelNow, Received
-from .sides import Connect, Receiver, Sending, bound, digest, open_receiver
+from .sides import Connect, Receiver, Sending, bound, digest, open_receiver, reach
 
 KIND = "channel"
 StopMode = Literal["quiesce", "force", "terminate"]
@@ -94,6 +96,12 @@ def received(qm: QueueManager) -> list[Received]:
         return qm._store.received()
 
 
+def identifier(qm: QueueManager) -> str:
+    """Returns the identifier of this store, which the definition of a receiver elsewhere gives as its `sender`."""
+    with qm._session:
+        return qm._session.services.store.identifier()
+
+
 def start_channel(qm: QueueManager, name: str) -> None:
     """Lets a stopped channel run again: a program that waits to run it then does. Raises UnknownObject 2085."""
     _sender(qm, name)
@@ -119,7 +127,7 @@ def stop_channel(qm: QueueManager, name: str, mode: StopMode = "quiesce") -> Non
 
 def ping_channel(qm: QueueManager, name: str, connects: Connect = open_receiver) -> str:
     """Asks the other side of a channel for its name. Raises StoreError and its subclasses if it cannot be reached."""
-    with contextlib.closing(connects(_sender(qm, name).connection)) as receiver:
+    with contextlib.closing(reach(qm, _sender(qm, name), connects)) as receiver:
         return receiver.manager
 
 
@@ -130,7 +138,10 @@ def reset_channel(qm: QueueManager, name: str, number: int = 1, connects: Connec
     StoreError if the other side cannot be reached.
     """
     check_whole("number", number, 1)
-    with _operating(qm, name) as (sending, carrying), contextlib.closing(connects(sending.definition.connection)) as to:
+    with (
+        _operating(qm, name) as (sending, carrying),
+        contextlib.closing(reach(qm, sending.definition, connects)) as to,
+    ):
         if carrying.is_open:
             raise QueueCondition(
                 f"channel {name} has a batch in doubt: resolve it before its number is set",
@@ -164,9 +175,9 @@ def resolve_channel(
         if not carrying.is_open:
             raise NotFound(f"channel {name} has no batch in doubt", channel=name)
         try:
-            with contextlib.closing(connects(sending.definition.connection)) as receiver:
+            with contextlib.closing(reach(qm, sending.definition, connects)) as receiver:
                 said = _asked(sending, carrying, receiver)
-        except (StoreError, SequenceError):
+        except (StoreError, SequenceError, UnknownObject, NotAuthorized):
             if not force or action is None:
                 raise
             said = action
@@ -228,6 +239,7 @@ __all__ = [
     "channels",
     "define_channel",
     "delete_channel",
+    "identifier",
     "ping_channel",
     "received",
     "reset_channel",

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from ...client.manager import QueueManager, connect_to
 from ...client.store_transfer import EXPIRY_SECONDS_MIN
-from ...errors import Fenced, SequenceError, StoreError, UnknownObject
+from ...errors import Fenced, NotAuthorized, SequenceError, StoreError, UnknownObject
 from ...model.channel_attributes import ChannelAttributes
 from ...model.fields import NONE
 from ...model.message import Message, UniqueId
@@ -23,6 +23,7 @@ from ...stores.seam.bulk_page import BulkPage
 from ...stores.seam.definitions import channel_of
 from ...stores.seam.protocol import Store
 from ...stores.seam.records import BULK_COLUMNS, Carrying, Claim, Claimer, ClaimRequest, NextBatch, Slice
+from .connecting import connection_of
 
 T = TypeVar("T")
 KILOBYTE = 1000
@@ -162,6 +163,11 @@ class Receiver:
         """Asks for the name of that queue manager."""
         return self.call(lambda store: store.manager().name)
 
+    @property
+    def user(self) -> str | None:
+        """The user that the server of that store knows this process as; None: this process opens the store itself."""
+        return getattr(self._manager._store, "user", None)
+
     def definition(self, name: str) -> ChannelAttributes:
         """The channel's attributes in its definition there; the defaults if it has none."""
         try:
@@ -196,14 +202,34 @@ def bound(sending: Sending, carrying: Carrying, receiver: Receiver) -> Last:
 
 
 Connect = Callable[[str], Receiver]
+"""Connects to the store at a path or URL."""
 
 
-def open_receiver(connection: str) -> Receiver:
+def open_receiver(location: str) -> Receiver:
     """Connects to the other side's store, which must exist. Raises StoreError and its subclasses."""
-    where = locate(connection, named_by_program=False)
+    where = locate(location, named_by_program=False)
     if not where.is_there("channel"):
         raise StoreError(f"there is no store at {where}", path=str(where))
     return Receiver(connect_to(where, program="channel"))
 
 
-__all__ = ["Connect", "Receiver", "Sending", "aged", "messages_of", "open_receiver"]
+def reach(qm: QueueManager, definition: ChannelAttributes, connects: Connect) -> Receiver:
+    """Connects to the other side of a channel, by its connection.
+
+    Raises UnknownObject 2085, there is no connection; NotAuthorized 2035, the server knows this side as another user
+    than the connection says; StoreError and its subclasses.
+    """
+    connection = connection_of(qm, definition)
+    receiver = connects(connection.location)
+    known = receiver.user
+    if connection.user and known != connection.user:
+        receiver.close()
+        raise NotAuthorized(
+            f"connection {connection.name} is for user {connection.user}, but {connection.location} knows this side as "
+            f"{known}: put the credentials of {connection.user} into the credentials file (inorder login)",
+            user=known,
+        )
+    return receiver
+
+
+__all__ = ["Connect", "Receiver", "Sending", "aged", "messages_of", "open_receiver", "reach"]

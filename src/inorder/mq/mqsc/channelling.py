@@ -176,6 +176,8 @@ def _define(qm: QueueManager, command: ObjectCommand) -> str:
         there = channels.channel(qm, name) if command.replace else None
     except UnknownObject:
         there = None
+    if kind == "sender" and not given.get("user"):
+        given.pop("user", None)  # MQ's dumps write MCAUSER(' ')
     if there is None or there.type != kind:
         channels.define_channel(qm, name, kind, **given)
         return f"Channel {name} defined."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 from ...model.attribute import Attribute
 from ...model.attributes import ManagerAttributes, QueueAttributes
@@ -77,11 +78,18 @@ def export_process(process: ProcessAttributes) -> str:
     return _define(process_row(process))
 
 
+OUR_OWN: Final = ("read_order", "sender")  # MQ does not have these attributes of channels
+
+
 def export_channel(channel: ChannelAttributes) -> str:
-    """Writes the command that defines this channel, with REPLACE. Our own READORDER is included if it is RELAXED."""
+    """Writes the command that defines this channel, with REPLACE. Our own READORDER and SENDER are left out if they are
+    the defaults.
+    """
     row = channel_row(channel)
-    if channel.read_order == CHANNEL_ATTRIBUTES["read_order"].default:
-        row.pop("READORDER", None)
+    for name in OUR_OWN:
+        attribute = CHANNEL_ATTRIBUTES[name]
+        if getattr(channel, name) == attribute.default:
+            row.pop(attribute.mqsc, None)
     return _define(row)
 
 

@@ -137,20 +137,21 @@ UNSUPPORTED_IN_CHANNELS: Final[Mapping[str, UnsupportedName]] = MappingProxyType
             "NORMAL",
         ),
         **_unsupported(
-            "the process that carries a channel has both stores open, so there are no bytes on a line for an exit to "
-            "change; MSGEXIT sees each message, and may encrypt or compress its body",
+            "no exit changes the bytes on a line; MSGEXIT sees each message, and may encrypt or compress its body",
             "SENDEXIT SENDDATA RCVEXIT RCVDATA",
             "",
         ),
         **_unsupported("a message exit gets the channel's definition", "MSGDATA", ""),
         **_unsupported(
-            "any program that can open both stores may run a channel", "SCYEXIT SCYDATA MCAUSER USERID PASSWORD", ""
+            "the process that runs a channel logs in with the credentials of its account",
+            "SCYEXIT SCYDATA USERID PASSWORD",
+            "",
         ),
         **_unsupported("only MRRTY and MRTMR control retries of messages", "MREXIT MRDATA", ""),
         **_unsupported("how the other store is reached says CONNAME", "TRPTYPE", any_value=True),
         **_unsupported("how the other store is reached says CONNAME", "LOCLADDR MODENAME TPNAME KAINT", "", "AUTO"),
-        **_unsupported("encryption is that of the connection to PostgreSQL", "SSLCIPH SSLPEER CERTLABL", ""),
-        **_unsupported("encryption is that of the connection to PostgreSQL", "SSLCAUTH", any_value=True),
+        **_unsupported("encryption is that of the connection to the server", "SSLCIPH SSLPEER CERTLABL", ""),
+        **_unsupported("encryption is that of the connection to the server", "SSLCAUTH", any_value=True),
         **_unsupported("messages are compressed by a message exit", "COMPMSG COMPHDR", "NONE", ""),
         **_unsupported("contents are not converted", "CONVERT", "NO"),
         **_unsupported("the limits of the queues apply", "MAXMSGL", "0", "4194304"),

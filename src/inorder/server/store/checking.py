@@ -11,6 +11,7 @@ The identity is an argument of each of them, because rights may change between t
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
@@ -21,6 +22,7 @@ from ...errors import (
     NotAuthorized,
     StoreDamaged,
     UnitExists,
+    UnknownObject,
     UnknownQueue,
     bad_argument,
     written,
@@ -30,6 +32,7 @@ from ...model.channel_attributes import ChannelAttributes
 from ...model.message import UniqueId
 from ...model.options import GetOptions, Match, OpenOptions
 from ...model.process_attributes import ProcessAttributes
+from ...mq.channels.connecting import Connection, MappedAddress, checked_address, checked_connection
 from ...rules.authorities import MANAGER, Authority
 from ...rules.channels import CHANNEL
 from ...rules.lifecycle import Event
@@ -37,13 +40,14 @@ from ...rules.naming import Names
 from ...rules.store_verbs import ACTS, EACH, FILLED_IN, OBJECT_KINDS, OTHERS, VERBS, value_at
 from ...stores.seam.definitions import as_text, channel_of, process_of, queue_of
 from ...stores.seam.protocol import LocalStore
-from ...stores.seam.records import Claimer, OneMessage, Opened, PutRequest, StageRequest
+from ...stores.seam.records import Claimer, OneMessage, Opened, PutRequest, Sender, StageRequest
 from ...stores.seam.tables import UnitKind
 from ...stores.seam.views import LookRequest, MessageView, Unit
 from ..calls import DONE_TO
 from ..identity import Identity
 
 Arguments = Mapping[str, Any]
+Definition = QueueAttributes | ChannelAttributes | ProcessAttributes | Connection | MappedAddress
 
 GENERATED: Final = "AMQ."  # the beginning of the names that the queue manager makes up
 USES: Final[tuple[Authority, ...]] = ("put", "get", "browse", "inquire", "display")
@@ -162,6 +166,9 @@ class Checker:
                 raise self._refused(identity, "inquire", queue)
         elif asks == "uses":
             self._demand_uses(arguments, queue, identity)
+        elif asks == "seen":
+            if arguments["kind"] != "channel" or self.receiver(arguments["name"]).user != identity.name:
+                self._demand("display", queue, identity)
         else:
             for one in WORDS[asks](arguments) if asks in WORDS else cast(list[Authority], asks.split()):
                 self._demand(one, queue, identity)
@@ -305,6 +312,25 @@ class Checker:
             raise self._refused(identity, "administer", MANAGER, why)
         return False
 
+    def _check_receiver(self, arguments: Arguments, identity: Identity) -> bool:
+        sender: Sender = arguments["sender"] if "sender" in arguments else arguments["batch"].sender
+        receiver = self.receiver(sender.channel)
+        if not receiver.user:
+            why = f"no definition of the receiver {sender.channel} names this user and the store {sender.identifier}"
+            self._demand("administer", MANAGER, identity, why)
+        elif (receiver.user, receiver.sender) != (identity.name, sender.identifier):
+            why = f"the receiver {receiver.name} names another user, or another store than {sender.identifier}"
+            raise self._refused(identity, "administer", MANAGER, why)
+        return False
+
+    def receiver(self, name: str) -> ChannelAttributes:
+        """The definition of a channel's receiver; the defaults if there is none."""
+        with contextlib.suppress(UnknownObject):
+            found = channel_of(self._store.object("channel", name).attributes)
+            if found.type == "receiver":
+                return found
+        return ChannelAttributes(name=name, type="receiver")
+
     def _check_valid(self, arguments: Arguments, identity: Identity) -> bool:
         """Checks a definition as a client should have: the store would keep any, and be damaged."""
         del identity
@@ -325,7 +351,7 @@ class Checker:
         They say who acts, and a message has the name of the user, unless the user may control the queue manager.
         """
         has_control = identity.may("control")
-        user = None if has_control and verb != "begin_lease" else identity.name
+        user = None if has_control and verb not in ("begin_lease", "receive") else identity.name
         values = {"owner": self._owner, "user": user, "most": leases_max}
         full = {**arguments, **{name: values[name] for name in FILLED_IN.get(verb, ())}}
         also = VERBS[verb].also.split()
@@ -367,8 +393,8 @@ class Checker:
 
     def shown_error(self, error: InorderError, identity: Identity) -> InorderError:
         """The error without names of queues that the user may not see."""
-        near = error.data.get("nearest") if type(error) is UnknownQueue else None
-        if not near or all(any(identity.may(one, queue) for one in USES) for queue in near):
+        near = cast("Sequence[str]", error.data.get("nearest", ())) if type(error) is UnknownQueue else ()
+        if all(any(identity.may(one, queue) for one in USES) for queue in near):
             return error
         queue = error.data["queue"]
         return UnknownQueue(f"there is no queue {written(queue)}", queue=queue, nearest=[])
@@ -416,12 +442,15 @@ CHECKS: Final[Mapping[str, Callable[[Checker, Arguments, Identity], bool]]] = {
     "staging": Checker._check_staging,
     "moves": Checker._check_moves,
     "kind": Checker._check_kind,
+    "receiver": Checker._check_receiver,
     "valid": Checker._check_valid,
 }
-READERS: Final[Mapping[str, Callable[[str], QueueAttributes | ChannelAttributes | ProcessAttributes]]] = {
+READERS: Final[Mapping[str, Callable[[str], Definition]]] = {
     "queue": queue_of,
     "channel": channel_of,
     "process": process_of,
+    "connection": checked_connection,
+    "address": checked_address,
 }
 CONFIRMS: Final = (Event.CONFIRM_PUT, Event.CONFIRM_GET)
 IDS: Final[tuple[tuple[UnitKind, str], ...]] = (("confirm", "confirm_id"), ("lock", "lock_id"))

@@ -13,27 +13,36 @@ import functools
 import inspect
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Sequence, Set
+from collections import deque
+from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence, Set
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from uvicorn.protocols.utils import ClientDisconnected
 
+from ...aio.jobs import Job, tell
 from ...client.operator_log import ERROR_LENGTH_MAX
-from ...client.services import Services
 from ...errors import ConnectionBroken, InorderError, LogInRefused, NotOpenFor, StoreError
 from ...model.message import Message
 from ...model.options import OpenOptions
+from ...mq.channels.exits import received
 from ...rules.puts import Program
-from ...stores.remote.frames import FEW_BYTES, Flag, FrameKind, WireFrame, check_values, pieces
+from ...stores.remote.frames import FEW_BYTES, HEADER, PIECE_MAX, Flag, FrameKind, WireFrame, check_values, pieces
 from ...stores.remote.link import PROTOCOL, Hello
 from ...stores.remote.wire import WireError, decode_call, encode_answer, encode_error
-from ...stores.seam.protocol import Store
+from ...stores.seam.protocol import LocalStore, Store
+from ...stores.seam.records import ChannelBatch
 from ...support.release import __version__
 from ..identity import Identity, ReadObject
 from ..logs import LOGGER
+from ..settings import Limits
+from .brief import NotBrief, get_short, is_brief, messages_of
 from .checking import PAGE_MESSAGES, ActToLog, Checker
+from .places import Place
+from .protocol import StoreProtocol
 from .resuming import Resumable
 
 log = logging.getLogger(LOGGER)
@@ -43,7 +52,8 @@ PAUSES: Final = (0.01, 0.03, 0.1, 0.3, *[0.5] * 8)  # seconds between looks at a
 SPECIAL: Final = {FrameKind.REOPEN: "open", FrameKind.WATCH: "check_handle"}
 TAKEN: Final = frozenset({FrameKind.CALL, FrameKind.BYE, FrameKind.REOPEN, FrameKind.WATCH})
 
-Send = Callable[[bytes], Awaitable[None]]
+Call = tuple[str, dict[str, Any]]
+Makes = Callable[[LocalStore, str, dict[str, Any]], Any]
 
 
 class Handle(NamedTuple):
@@ -62,45 +72,80 @@ class Answered:
     has_unit: bool = False
 
 
+@functools.cache
+def _places(verb: str) -> Sequence[str]:
+    """The names of the arguments of a verb that go by position."""
+    parameters = inspect.signature(getattr(Store, verb)).parameters.values()
+    return [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD][1:]
+
+
+def made(store: LocalStore, verb: str, arguments: dict[str, Any]) -> Any:
+    """Makes a call of the store and returns its answer."""
+    by_place = [arguments.pop(name) for name in _places(verb)]
+    return getattr(store, verb)(*by_place, **arguments)
+
+
+def _made_short(store: LocalStore, verb: str, arguments: dict[str, Any]) -> Any:
+    return get_short(store, arguments["request"]) if verb == "get" else made(store, verb, arguments)
+
+
+def _read_call(payload: bytes) -> tuple[str, dict[str, Any]]:
+    check_values(payload)
+    return decode_call(payload)
+
+
 class StoreConnection:
     """A connection; `begin` it with its hello, give it frames, and `end` it.
 
+    Each call goes one of three ways:
+
+        a wait or a watch    a task waits for it, without a thread
+        a brief call         the lane makes it: in the loop's own thread, if that need not wait for anybody
+        any other call       a task waits for a thread of the pool, which makes it
+
     Args:
-        services: the store object that serves it.
+        place: the store object that serves it.
         identity: its user.
         present: looks its user up again, as `Authenticator.now`.
         address: of the client, for the log of acts.
-        send: sends a frame, and waits while the client reads too slowly.
-        run: makes a call in a thread.
-        leases: how many the user may have.
+        protocol: the WebSocket.
+        run: makes a call in a thread of the pool.
+        limits: of the server.
+        exits: the modules whose functions the server may call as the exits of receivers.
         resumable: the connections of this worker.
-
-    Attributes:
-        replaced: an event that is set when the client has connected again.
     """
 
     def __init__(
         self,
-        services: Services,
+        place: Place,
         identity: Identity,
         *,
         present: Callable[[Identity, ReadObject], Identity | None],
         address: str,
-        send: Send,
-        run: Callable[..., Any],
-        leases: int,
+        protocol: StoreProtocol,
+        run: Callable[..., Coroutine[Any, Any, Any]],
+        limits: Limits,
         resumable: Resumable,
+        exits: Collection[str] = (),
     ) -> None:
-        self.services, self.store, self.identity = services, services.store, identity
-        self._present, self._address, self._send, self._run, self._leases = present, address, send, run, leases
-        self._resumable = resumable
+        self.services, self.store, self.identity = place.services, place.services.store, identity
+        self._lane, self._exits = place.lane, exits
+        self._present, self._address, self._protocol, self._run = present, address, protocol, run
+        self._limits, self._resumable = limits, resumable
         self._busy = threading.Lock()  # of the call that runs and of the end
-        self._loop, self.replaced = asyncio.get_running_loop(), asyncio.Event()
+        self._loop = asyncio.get_running_loop()
         self.owner = 0
         self._checker = Checker(self.store, 0)
         self._handles: dict[int, Handle] = {}
         self._next_handle = 1
-        self._calls: asyncio.Queue[WireFrame | None] = asyncio.Queue()
+        self._unit = 0  # messages that the unit of work may have
+        self._calls: deque[WireFrame] = deque()  # that have not begun
+        self._bytes = 0  # of their payloads
+        self._is_busy = False  # a call was begun and is not answered, or was answered in this turn of the loop
+        self._is_over = False
+        self._wait: Waiting | None = None  # of the call that a task makes
+        self._leaving: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
 
     # --- the loop's side
 
@@ -162,101 +207,185 @@ class StoreConnection:
         )
 
     async def send(self, kind: FrameKind, number: int, payload: bytes, *, has_unit: bool = False) -> None:
-        """Sends a payload, in pieces if it is long."""
+        """Sends a payload, in pieces if it is long. Raises: ClientDisconnected."""
         for piece in pieces(kind, number, payload, Flag.HAS_UNIT if has_unit else 0):
-            await self._send(piece)
+            if not self._protocol.send_at_once(piece):
+                await self._protocol.send({"type": "websocket.send", "bytes": piece})
 
-    async def take(self, frame: WireFrame) -> None:
+    def take(self, frame: WireFrame) -> None:
         """Takes a frame that has arrived. Raises: WireError, the client must not send it."""
         if frame.kind is FrameKind.END_WAITS:
-            await self._run(self._end_waits)
+            if self._wait is not None and self._wait.ends():
+                self._spawn(self._end_waits())
             return
         if frame.kind not in TAKEN:
             raise WireError(f"a client must not send a frame of kind {frame.kind.name}")
-        if self._calls.qsize() >= CALLS_MAX:
-            raise WireError(f"at most {CALLS_MAX} calls may be unanswered at once")
-        if frame.kind is FrameKind.BYE:
-            await self._run(self.end)
-        self._calls.put_nowait(frame)
-
-    async def serve(self) -> None:
-        """Answers the calls, one after another, until it is cancelled."""
-        while True:
-            frame = await self._calls.get()
-            if frame is None:
-                return
-            if frame.kind is FrameKind.BYE:
-                await self.send(FrameKind.ANSWER, frame.number, b"")
-                continue
-            answer = await self._answer(frame)
-            await self.send(answer.kind, frame.number, answer.payload, has_unit=answer.has_unit)
-
-    async def _answer(self, frame: WireFrame) -> Answered:
-        try:
-            read = (
-                _read_call(frame.payload) if len(frame.payload) <= FEW_BYTES else self._run(_read_call, frame.payload)
+        self._bytes += len(frame.payload)
+        if len(self._calls) >= CALLS_MAX or self._bytes > self._limits.body + self._limits.json:
+            raise WireError(
+                f"at most {CALLS_MAX} calls with {self._limits.body + self._limits.json:,} bytes may be unanswered"
             )
-            verb, arguments = read if isinstance(read, tuple) else await read
-            if frame.kind in SPECIAL and verb != SPECIAL[frame.kind]:
-                raise WireError(f"a frame of kind {frame.kind.name} must call {SPECIAL[frame.kind]}, not {verb}")
-            if verb == "wait" or frame.kind is FrameKind.WATCH:
-                return await self._wait(frame, verb, arguments)
-            reopens = frame.number if frame.kind is FrameKind.REOPEN else None
-            answer: Answered = await self._run(self._make, verb, arguments, reopens)
-            return answer
-        except InorderError as error:
-            return self._failed(error)
-        except Exception:
-            log.exception("an unexpected error in a call of a program elsewhere")
-            return self._failed(InorderError("an unexpected error, which the server's log has"))
+        self._calls.append(frame)
+        if frame.kind is FrameKind.BYE and self._leaving is None:
+            self._leaving = self._spawn(self._end_apart())  # the owner ends also while it waits
+        if not self._is_busy:
+            self._next()
 
-    async def _wait(self, frame: WireFrame, verb: str, arguments: dict[str, Any]) -> Answered:
-        """Waits without a thread: the store calls back, for a watch also at each change."""
-        loop, happened = asyncio.get_running_loop(), asyncio.Event()
-        ended: list[Any] = []
-
-        def tell(*outcome: Any) -> None:
-            ended.extend(outcome)
-            with contextlib.suppress(RuntimeError):  # the loop is over
-                loop.call_soon_threadsafe(happened.set)
-
-        if frame.kind is FrameKind.WATCH:
-            await self._run(self._begin_watch, arguments, tell)
+    def _next(self) -> None:
+        """Begins the next call, if there is one."""
+        self._is_busy = bool(self._calls) and not self._is_over
+        if not self._is_busy:
+            return
+        frame = self._calls.popleft()
+        self._bytes -= len(frame.payload)
+        lane = self._lane
+        if lane is None or lane.is_held_up or frame.kind is not FrameKind.CALL or len(frame.payload) > FEW_BYTES:
+            self._begin_slowly(frame)
+            return
+        try:
+            call = _read_call(frame.payload)
+            job = lane.submit(partial(self._made_briefly, *call)) if is_brief(*call, self._unit) else None
+        except Exception as error:  # noqa: BLE001 - answered
+            self._reply(frame, self._failed(error))
+            return
+        if job is None:
+            self._begin_slowly(frame, call)
         else:
-            await self._run(self._begin_wait, arguments, tell)
-        while not ended:
-            await happened.wait()
-            happened.clear()
-            if not ended:
-                await self.send(FrameKind.EVENT, frame.number, b"")
-        if isinstance(ended[0], InorderError):
-            return self._failed(ended[0])
-        if isinstance(ended[0], BaseException):
-            raise ended[0]
-        answer: Answered = await self._run(self._answered, verb, ended[0])
+            job.when_over(partial(self._is_made, frame, call))
+
+    def _is_made(self, frame: WireFrame, call: Call, job: Job[Answered | None]) -> None:
+        """After a brief call."""
+        if self._is_over:
+            return
+        try:
+            answer = job.answer()
+        except Exception as error:  # noqa: BLE001 - answered
+            answer = self._failed(error)
+        if answer is None:
+            self._begin_slowly(frame, call)
+        else:
+            self._reply(frame, answer)
+
+    def _reply(self, frame: WireFrame, answer: Answered) -> None:
+        """Answers a call, and begins the next one in the next turn of the loop, so that others have theirs."""
+        size, flags = len(answer.payload), Flag.HAS_UNIT if answer.has_unit else 0
+        if size <= PIECE_MAX and self._protocol.send_at_once(
+            HEADER.pack(answer.kind, flags, 0, frame.number) + answer.payload
+        ):
+            self._loop.call_soon(self._next)
+        else:
+            self._spawn(self._answer(frame, answer))
+
+    async def _answer(self, frame: WireFrame, answer: Answered) -> None:
+        with contextlib.suppress(ClientDisconnected):
+            await self.send(answer.kind, frame.number, answer.payload, has_unit=answer.has_unit)
+        self._next()
+
+    def _begin_slowly(self, frame: WireFrame, call: Call | None = None) -> None:
+        self._wait = Waiting(self._loop)
+        self._spawn(self._serve(frame, call, self._wait))
+
+    async def _serve(self, frame: WireFrame, call: Call | None, waiting: Waiting) -> None:
+        """Makes a call that is not brief, and answers it."""
+        try:
+            answer = await self._made_slowly(frame, call, waiting)
+        except ClientDisconnected:
+            return
+        except Exception as error:  # noqa: BLE001 - answered
+            answer = self._failed(error)
+        self._wait = None
+        await self._answer(frame, answer)
+
+    async def _made_slowly(self, frame: WireFrame, call: Call | None, waiting: Waiting) -> Answered:
+        if self._leaving is not None and frame.kind is FrameKind.BYE:
+            await asyncio.shield(self._leaving)
+            return Answered(FrameKind.ANSWER, b"")
+        if call is None:
+            is_short = len(frame.payload) <= FEW_BYTES
+            call = _read_call(frame.payload) if is_short else await self._run(_read_call, frame.payload)
+        verb, arguments = call
+        if frame.kind in SPECIAL and verb != SPECIAL[frame.kind]:
+            raise WireError(f"a frame of kind {frame.kind.name} must call {SPECIAL[frame.kind]}, not {verb}")
+        if verb == "wait" or frame.kind is FrameKind.WATCH:
+            return await self._waited(frame, verb, arguments, waiting)
+        reopens = frame.number if frame.kind is FrameKind.REOPEN else None
+        answer: Answered = await self._run(self._make, verb, arguments, reopens)
         return answer
 
-    # --- the threads' side
+    async def _waited(self, frame: WireFrame, verb: str, arguments: dict[str, Any], waiting: Waiting) -> Answered:
+        """Waits without a thread: the store calls back, for a watch also at each change."""
+        if frame.kind is FrameKind.WATCH:
+            await self._run(self._begin_watch, arguments, waiting.tell)
+        else:
+            await self._run(self._begin_wait, arguments, waiting.tell)
+        if waiting.begins():
+            await self._end_waits()
+        while not await waiting.is_over():
+            await self.send(FrameKind.EVENT, frame.number, b"")
+        found = waiting.outcome[0]
+        if isinstance(found, BaseException):
+            raise found
+        if sum(len(one.body) for one in found.messages) <= FEW_BYTES:
+            return self._answered(verb, arguments, found)
+        answer: Answered = await self._run(self._answered, verb, arguments, found)
+        return answer
+
+    async def _end_waits(self) -> None:
+        with contextlib.suppress(InorderError):  # the connection has ended
+            await self._run(self.store.end_waits, self.owner)
+
+    async def _end_apart(self) -> None:
+        await self._run(self.end)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def stop(self) -> None:
+        """Answers no more calls."""
+        self._is_over = True
+        tasks = [*self._tasks]
+        for one in tasks:
+            one.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # --- in a thread, or in the loop's
+
+    def _made_briefly(self, verb: str, arguments: dict[str, Any], _: object) -> Answered | None:
+        """Makes a brief call. None: nothing has happened, because a message is too long."""
+        try:
+            with self._in_call(waits=False):  # whoever ends the connection may be waiting for the store, which is held
+                return self._made(verb, arguments, None, _made_short)
+        except NotBrief:
+            return None
+        except Exception as error:  # noqa: BLE001 - answered; the lane itself has lost nothing
+            return self._failed(error)
 
     @contextlib.contextmanager
-    def _in_call(self) -> Iterator[None]:
-        """Holds up the end of the connection. Raises: ConnectionBroken, it has ended."""
-        with self._busy:
+    def _in_call(self, *, waits: bool = True) -> Iterator[None]:
+        """Holds up the end of the connection. Raises: ConnectionBroken, it has ended; NotBrief, it is just ending."""
+        if not self._busy.acquire(blocking=waits):
+            raise NotBrief
+        try:
             if not self.owner:
                 raise ConnectionBroken("the connection has ended: connect again")
             yield
+        finally:
+            self._busy.release()
 
     def _make(self, verb: str, arguments: dict[str, Any], reopens: int | None) -> Answered:
         with self._in_call():
             return self._made(verb, arguments, reopens)
 
-    def _made(self, verb: str, arguments: dict[str, Any], reopens: int | None) -> Answered:
+    def _made(self, verb: str, arguments: dict[str, Any], reopens: int | None, makes: Makes = made) -> Answered:
         if reopens is not None and (not 0 < reopens < self._next_handle or reopens in self._handles):
             raise WireError("only a handle of an earlier connection can be opened again")
         self._look_up()
         arguments, act = self._checked(verb, arguments)
         with nullcontext() if act is None else self._logged(act):
-            answer = made(self.store, verb, self._filled(verb, arguments))
+            answer = makes(self.store, verb, self._filled(verb, arguments))
         self._checker.note(verb, arguments, answer)
         if verb == "open":
             number = self._next_handle if reopens is None else reopens
@@ -271,7 +400,7 @@ class StoreConnection:
             self._handles = {
                 number: one for number, one in self._handles.items() if one.number in self._checker.handles
             }
-        return self._answered(verb, self._checker.shown(verb, arguments, answer, self.identity))
+        return self._answered(verb, arguments, self._checker.shown(verb, arguments, answer, self.identity))
 
     def _look_up(self, read: ReadObject | None = None) -> None:
         """Looks the user up again. Raises: LogInRefused, the user or the credential is no longer valid."""
@@ -297,7 +426,11 @@ class StoreConnection:
         return known, self._checker.check(verb, known, self.identity)
 
     def _filled(self, verb: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        return self._checker.filled(verb, arguments, self.identity, leases_max=self._leases)
+        if verb == "receive":
+            batch: ChannelBatch = arguments["batch"]
+            receiver = self._checker.receiver(batch.sender.channel)
+            arguments = {**arguments, "batch": received(batch, receiver, self._exits)}
+        return self._checker.filled(verb, arguments, self.identity, leases_max=self._limits.leases)
 
     @contextlib.contextmanager
     def _logged(self, act: ActToLog) -> Iterator[None]:
@@ -353,20 +486,20 @@ class StoreConnection:
 
             self.store.watch_apart(handle.number, changed, tell)
 
-    def _end_waits(self) -> None:
-        with contextlib.suppress(InorderError):  # the connection has ended
-            self.store.end_waits(self.owner)
+    def _answered(self, verb: str, arguments: dict[str, Any], value: Any) -> Answered:
+        has_unit = self._has_unit()
+        self._unit = self._unit + messages_of(verb, arguments) if has_unit else 0
+        return Answered(FrameKind.ANSWER, encode_answer(verb, value), has_unit)
 
-    def _answered(self, verb: str, value: Any) -> Answered:
-        return Answered(FrameKind.ANSWER, encode_answer(verb, value), self._has_unit())
-
-    def _failed(self, error: InorderError) -> Answered:
+    def _failed(self, error: Exception) -> Answered:
+        if not isinstance(error, InorderError):
+            log.error("an unexpected error in a call of a program elsewhere", exc_info=error)
+            error = InorderError("an unexpected error, which the server's log has")
         if isinstance(hindering := error.data.get("handles"), Set):  # the client can close its own
             own = {one.number: number for number, one in self._handles.items()}
             error.data["handles"] = frozenset(own.get(number, -number) for number in hindering)
-        return Answered(
-            FrameKind.ERROR, encode_error(self._checker.shown_error(error, self.identity)), self._has_unit()
-        )
+        shown = self._checker.shown_error(error, self.identity)
+        return Answered(FrameKind.ERROR, encode_error(shown), self._has_unit())
 
     def _has_unit(self) -> bool:
         try:
@@ -375,7 +508,7 @@ class StoreConnection:
             return False
 
     def _replace(self) -> None:
-        self._loop.call_soon_threadsafe(self.replaced.set)
+        tell(self._loop, self._protocol.wake)
         self.end()
 
     def end(self) -> None:
@@ -395,19 +528,36 @@ class StoreConnection:
             self._resumable.ends.pop(owner, None)
 
 
-def _read_call(payload: bytes) -> tuple[str, dict[str, Any]]:
-    check_values(payload)
-    return decode_call(payload)
+class Waiting:
+    """The wait of a call, if it waits.
 
+    Attributes:
+        outcome: what has ended it: one value, or none yet.
+    """
 
-@functools.cache
-def _places(verb: str) -> Sequence[str]:
-    """The names of the arguments of a verb that go by position."""
-    parameters = inspect.signature(getattr(Store, verb)).parameters.values()
-    return [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD][1:]
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop, self._happened = loop, asyncio.Event()
+        self.outcome: list[Any] = []
+        self._has_begun = self._ends = False
 
+    def tell(self, *outcome: Any) -> None:
+        """From any thread: something has changed, or, with an outcome, this is the end."""
+        self.outcome.extend(outcome)
+        tell(self._loop, self._happened.set)
 
-def made(store: Store, verb: str, arguments: dict[str, Any]) -> Any:
-    """Makes a call of the store and returns its answer."""
-    by_place = [arguments.pop(name) for name in _places(verb)]
-    return getattr(store, verb)(*by_place, **arguments)
+    def begins(self) -> bool:
+        """Notes that the store knows it. Returns whether it is to end now."""
+        self._has_begun = True
+        return self._ends
+
+    def ends(self) -> bool:
+        """Notes that it is to end. Returns whether the store is to end it now."""
+        is_first, self._ends = not self._ends, True
+        return is_first and self._has_begun
+
+    async def is_over(self) -> bool:
+        """Waits until something happens. Returns whether it is the end."""
+        if not self.outcome:
+            await self._happened.wait()
+            self._happened.clear()
+        return bool(self.outcome)

@@ -26,6 +26,7 @@ from ..logs import LOGGER, log_request
 from ..problems import Problem, problem
 from .connection import StoreConnection
 from .places import USER_THREADS_MAX, Places
+from .protocol import PROTOCOL, StoreProtocol
 from .resuming import Resumable
 
 log = logging.getLogger(LOGGER)
@@ -47,6 +48,7 @@ class StoreEndpoint:
         self._resumable: Resumable | None = None
         self._users: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_over = False
         self._turns: dict[str, asyncio.Semaphore] = {}
 
     def _ready(self) -> tuple[Places, Resumable]:
@@ -57,12 +59,12 @@ class StoreEndpoint:
 
     async def close(self) -> None:
         """Ends the connections, and then the store objects."""
-        tasks = list(self._tasks)
+        self._is_over, tasks = True, list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         if self._places is not None:
-            await asyncio.to_thread(self._places.close)
+            await self._places.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         task = asyncio.current_task()
@@ -70,6 +72,9 @@ class StoreEndpoint:
         self._tasks.add(task)
         try:
             await self._answer(scope, receive, send)
+        except asyncio.CancelledError:
+            if not self._is_over:
+                raise
         finally:
             self._tasks.discard(task)
 
@@ -82,7 +87,7 @@ class StoreEndpoint:
             with self._one_more(identity.name, context):
                 log_request(log, "WEBSOCKET", scope["path"], 101, 0.0, identity.name, _address(scope))
                 await send({"type": "websocket.accept"})
-                await self._connection(context, identity, _address(scope) or "", receive, send)
+                await self._connection(context, identity, scope, receive, send)
                 log_request(
                     log, "WEBSOCKET", scope["path"], 200, time.monotonic() - began, identity.name, _address(scope)
                 )
@@ -106,10 +111,11 @@ class StoreEndpoint:
                 self._turns.pop(user, None)
 
     async def _connection(
-        self, context: Context, identity: Identity, address: str, receive: Receive, send: Send
+        self, context: Context, identity: Identity, scope: Scope, receive: Receive, send: Send
     ) -> None:
         """Serves a connection until one side ends it."""
         places, resumable = self._ready()
+        protocol: StoreProtocol = scope["state"][PROTOCOL]
         in_thread = partial(asyncio.get_running_loop().run_in_executor, places.threads)
         turn = self._turns.setdefault(identity.name, asyncio.Semaphore(USER_THREADS_MAX))
 
@@ -117,94 +123,111 @@ class StoreEndpoint:
             async with turn:
                 return await in_thread(call, *given)
 
-        async def out(frame: bytes) -> None:
-            await send({"type": "websocket.send", "bytes": frame})
-
-        frames, reason = ArrivingFrames(receive, context), ""
+        reason = ""
         try:
-            services = await run(places.take)
+            place = await run(places.take)
+            place.begin()
             one = StoreConnection(
-                services,
+                place,
                 identity,
                 present=context.authenticator.now,
-                address=address,
-                send=out,
+                address=_address(scope) or "",
+                protocol=protocol,
                 run=run,
-                leases=context.settings.limits.leases,
+                limits=context.settings.limits,
                 resumable=resumable,
+                exits=context.settings.exits,
             )
             try:
-                await self._serve(context, one, frames)
+                with contextlib.closing(ArrivingFrames(context)) as frames:
+                    await self._serve(context, one, frames, protocol, receive)
             finally:
-                await asyncio.shield(in_thread(one.end))
+                try:
+                    await one.stop()
+                finally:
+                    await asyncio.shield(in_thread(one.end))
         except asyncio.TimeoutError:
             reason = "no hello came in time"
         except InorderError as error:
             reason = str(error)
             with contextlib.suppress(ClientDisconnected):
                 for piece in pieces(FrameKind.ERROR, 0, encode_error(error)):
-                    await out(piece)
+                    await send({"type": "websocket.send", "bytes": piece})
         except ClientDisconnected:
             pass
         with contextlib.suppress(ClientDisconnected):
             await send({"type": "websocket.close", "code": WRONG if reason else DONE, "reason": reason[:REASON_MAX]})
 
-    async def _serve(self, context: Context, one: StoreConnection, frames: ArrivingFrames) -> None:
-        """Takes and answers frames until the client has gone or must go. Raises: InorderError, why it must go."""
-        first = await asyncio.wait_for(frames.next(), context.settings.limits.head_seconds)
+    async def _serve(
+        self, context: Context, one: StoreConnection, frames: ArrivingFrames, protocol: StoreProtocol, receive: Receive
+    ) -> None:
+        """Takes frames until the client has gone or must go. Raises: InorderError, why it must go."""
+        first = await asyncio.wait_for(_first(frames, receive), context.settings.limits.head_seconds)
         if first is None:
             return
         if first.kind is not FrameKind.HELLO:
             raise WireError("a connection must begin with a hello")
         await one.begin(first.payload)
-        with context.connected_clients.watched(one.identity) as over:
-            tasks = [
-                asyncio.create_task(each)
-                for each in (one.serve(), self._read(frames, one), over.wait(), one.replaced.wait())
-            ]
+        failures: list[InorderError] = []
+
+        def take(message: bytes | None) -> None:
             try:
-                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for task in tasks:
-                    task.cancel()
-                ends = await asyncio.gather(*tasks, return_exceptions=True)
-            for end in ends:
-                if isinstance(end, Exception):
-                    raise end
+                frame = None if failures else frames.add(message)
+                if frame is not None:
+                    one.take(frame)
+            except InorderError as error:
+                failures.append(error)
+                protocol.wake()
+
+        with context.connected_clients.watched(one.identity, ended=protocol.wake) as over:
+            while not failures and not over.is_set():
+                protocol.takes_directly(take)  # from now on, or after those messages that have already come
+                event = await receive()
+                if event["type"] != "websocket.receive":
+                    break
+                take(event.get("bytes"))
+            if failures:
+                raise failures[0]
             if over.is_set():
                 raise LogInRefused("the user or the credential of this connection is no longer valid")
 
-    async def _read(self, frames: ArrivingFrames, one: StoreConnection) -> None:
-        while (frame := await frames.next()) is not None:
-            await one.take(frame)
+
+async def _first(frames: ArrivingFrames, receive: Receive) -> WireFrame | None:
+    """The first whole frame; None: the connection has ended."""
+    while (event := await receive())["type"] == "websocket.receive":
+        frame = frames.add(event.get("bytes"))
+        if frame is not None:
+            return frame
+    return None
 
 
 class ArrivingFrames:
     """The frames of a connection, with their pieces joined, within the worker's limit of bytes in transit."""
 
-    def __init__(self, receive: Receive, context: Context) -> None:
+    def __init__(self, context: Context) -> None:
         limits = context.settings.limits
-        self._receive, self._bodies = receive, context.bodies
+        self._bodies, self._held = context.bodies, contextlib.ExitStack()
         self._assembler = FrameAssembler(limits.body + limits.json, CALLS_IN_PIECES_MAX)
 
-    async def next(self) -> WireFrame | None:
-        """Returns the next whole frame; None: the connection has ended. Raises: WireError; StoreError."""
-        with contextlib.ExitStack() as held:
-            while True:
-                event = await self._receive()
-                if event["type"] != "websocket.receive":
-                    return None
-                data = event.get("bytes")
-                if data is None:
-                    raise WireError("frames must be binary")
-                before = self._assembler.held
-                frame = self._assembler.add(data)
-                if frame is not None:
-                    return frame
-                try:
-                    held.enter_context(self._bodies.taken(self._assembler.held - before))
-                except Problem:
-                    raise StoreError("too many bytes of messages arrive at this server at once: try again") from None
+    def add(self, message: bytes | None) -> WireFrame | None:
+        """Takes a message, and returns the frame that it completes, if it does. Raises: WireError; StoreError."""
+        if message is None:
+            raise WireError("frames must be binary")
+        before = self._assembler.held
+        frame = self._assembler.add(message)
+        more = self._assembler.held - before
+        if more > 0:
+            try:
+                self._held.enter_context(self._bodies.taken(more))
+            except Problem:
+                raise StoreError("too many bytes of messages arrive at this server at once: try again") from None
+        elif not self._assembler.held:
+            self.close()
+        return frame
+
+    def close(self) -> None:
+        """Gives back its part of the limit."""
+        self._held.close()
 
 
 async def refuse(response: Response, send: Send) -> None:

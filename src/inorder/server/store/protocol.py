@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any, Final
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
@@ -13,14 +14,53 @@ SHOWN: Final = "certificate_shown"
 quiet = logging.Logger("inorder.server.websockets", logging.ERROR)  # of its own, so that no configuration resets it
 
 
+PROTOCOL: Final = "store_protocol"  # in the state of the request to connect: this object
+
+
 class StoreProtocol(WebSocketsSansIOProtocol):
-    """A connection after its upgrade."""
+    """A connection after its upgrade.
+
+    Attributes:
+        take: gets each message as it arrives, None in place of a text; without it messages wait for `receive`.
+    """
 
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
         self.logger = self.conn.logger = quiet
+        self.take: Callable[[bytes | None], object] | None = None
+
+    def send_receive_event_to_app(self) -> None:
+        if self.take is None:
+            super().send_receive_event_to_app()
+            return
+        parts, self.frames = self.frames, []
+        if not self.close_sent:
+            self.take(b"".join(parts) if self.curr_msg_data_type == "bytes" else None)
+
+    def takes_directly(self, take: Callable[[bytes | None], object]) -> bool:
+        """From now on gives each message to `take`, unless some are waiting for `receive`. Returns whether it does."""
+        if self.queue.empty():
+            self.take = take
+        return self.take is not None
+
+    def send_at_once(self, message: bytes) -> bool:
+        """Sends a message, unless it must wait for a slow reader; to a client that has gone it sends nothing.
+
+        Returns: False: it must wait.
+        """
+        if not self.writable.is_set():
+            return False
+        if not (self.disconnected or self.close_sent):
+            self.conn.send_binary(message)
+            self.transport.write(b"".join(self.conn.data_to_send()))
+        return True
+
+    def wake(self) -> None:
+        """Makes `receive` return, as at the end of the connection."""
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": 1005})
 
     async def run_asgi(self) -> None:
+        self.scope["state"][PROTOCOL] = self
         subject = self.app_state.get(SUBJECT)
         if subject is not None:
             self.scope["extensions"]["tls"] = {"client_cert_name": subject}

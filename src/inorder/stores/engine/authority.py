@@ -5,6 +5,9 @@ destination of the report, both at the put and when the report is made. A progra
 mark and is not checked. A trigger message has the mark of the queue manager, and a trigger monitor starts programs only
 for such messages. A report does not have that mark, because its body comes from others.
 
+What a channel brings to a server has the mark of the channel's user. Nobody could answer its putter, so such a message
+is not refused if the user may not put its report: the report becomes a dead letter when it is made.
+
 Marks are in a separate column, `put_by`. They are not part of the message: no caller, dump or channel can set them, and
 no get or export shows them. A message that is put again gets the mark of its new user.
 """
@@ -73,6 +76,11 @@ def of_gone(operation: Operation) -> str | None:
 def mark_asked(operation: Operation, user: str, rows: Iterable[Row]) -> str | None:
     """Returns the mark for rows put on behalf of a user; None: none of them asks for reports. Raises: as `check`."""
     return check(operation, user, ((row[REPORT], row[REPLY_TO], row[REPLY_TO_MANAGER]) for row in rows))
+
+
+def asks_for_reports(row: Row) -> bool:
+    """Whether the queue manager may have to put a report about this message."""
+    return bool(row[REPORT] & ANY_REPORT)
 
 
 def check(operation: Operation, user: str, asked: Iterable[tuple[int, str, str]]) -> str | None:

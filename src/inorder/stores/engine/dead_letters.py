@@ -23,6 +23,7 @@ def move_to_dead_letters(
     program: str = "",
     attempts: int = 0,
     error: str = "",
+    put_by: str | None = None,
 ) -> Buried:
     """Makes an undeliverable message a dead letter, or discards it if it says so; sends an exception report if
     requested.
@@ -35,6 +36,7 @@ def move_to_dead_letters(
         program: the program that sets it aside; empty: the queue manager.
         attempts: how often delivery was tried.
         error: what went wrong, in words.
+        put_by: its mark (`authority`), on whose authority it is reported on.
 
     Raises: Undeliverable, if the target requires the order (B-24), or no dead letter can be put. Nothing has changed
     then; the caller stops delivering, and shows why.
@@ -49,14 +51,14 @@ def move_to_dead_letters(
         )
     if not message.report & Report.DISCARD_MESSAGE:
         why = WhyDead(int(reason), target, manager, operation.now, program or operation.manager.name, attempts, error)
-        fault = set_aside(operation, message, why)
+        fault = set_aside(operation, message, why, put_by=put_by)
         if fault is not None:
             name = operation.manager.dead_letter_queue
             lack = f"the dead-letter queue {name} does not accept it ({_text(fault)})" if name else _NONE
             raise Undeliverable(
                 f"{target} does not accept the message ({_text(reason)}), and {lack}", reason=reason, queue=target
             )
-    report_exception(operation, message, reason, None, cause)
+    report_exception(operation, message, reason, put_by, cause)
     return "discarded" if message.report & Report.DISCARD_MESSAGE else "buried"
 
 

@@ -93,15 +93,20 @@ def deliver(
     return fault
 
 
-def set_aside(operation: Operation, message: Message, why: WhyDead, unit: UnitRow | None = None) -> Reason | None:
+def set_aside(
+    operation: Operation, message: Message, why: WhyDead, unit: UnitRow | None = None, put_by: str | None = None
+) -> Reason | None:
     """Puts a message on the dead-letter queue. Returns None, or the reason why it cannot: there is none, or it
     refuses.
+
+    Args:
+        put_by: its mark (`authority`).
     """
     name = operation.manager.dead_letter_queue
     if not name:
         return Reason.UNKNOWN_OBJECT_NAME
     dead = buried(message, why)
-    return dead if isinstance(dead, Reason) else deliver(operation, dead, name, is_new=False, unit=unit)
+    return dead if isinstance(dead, Reason) else deliver(operation, dead, name, is_new=False, unit=unit, put_by=put_by)
 
 
 def send(

@@ -11,9 +11,21 @@ from collections.abc import Callable
 from itertools import chain
 from typing import NamedTuple
 
-from ...errors import CallerError, InorderError, QueueFull, Reason, StoreError, Undeliverable, bad_argument
+from ...errors import (
+    CallerError,
+    InorderError,
+    NotAuthorized,
+    QueueFull,
+    Reason,
+    StoreError,
+    Undeliverable,
+    bad_argument,
+)
+from ...model.attribute import is_name
+from ...model.channel_attributes import IDENTIFIER_LENGTH_MAX
 from ...model.message import Message, Row, Transmission
 from ...model.options import PutOptions
+from ...model.parameters import is_storable
 from ...model.properties import Properties
 from ...rules import channels as rules
 from ...rules.channels import Last
@@ -23,7 +35,7 @@ from ...rules.puts import Program, PutCircumstances, PutPlan
 from ..seam.records import ChannelBatch, Receipt, Received, Sender
 from ..seam.tables import ReceivedRow
 from ..seam.telemetry import event
-from . import points
+from . import authority, points
 from .catalog import Catalog
 from .dead_letters import move_to_dead_letters
 from .operation import Operation, in_operation
@@ -32,6 +44,7 @@ from .queue import LocalQueue
 from .reports import report_arrivals
 from .settling import discard
 
+DIGEST_LENGTH_MAX = 64
 AS_IT_IS = PutOptions(context="set_all")
 
 
@@ -51,12 +64,12 @@ def _shown(row: ReceivedRow) -> Received:
     return Received(Sender(*row[:4]), *row[4:])
 
 
-def receive(operation: Operation, batch: ChannelBatch) -> Receipt:
+def receive(operation: Operation, batch: ChannelBatch, user: str | None) -> Receipt:
     """Puts a batch: `Store.receive`."""
     row, channel = _row(operation, batch.sender), batch.sender.channel
     if rules.was_done(_last(row), batch.number, batch.epoch, batch.digest, channel):
         return Receipt(True)
-    receipt = _Delivery(operation, batch).run()
+    receipt = _Delivery(operation, batch, user).run()
     if points.reached:
         points.reached("delivered")
     operation.backend.save(
@@ -125,8 +138,9 @@ def _numbers(operation: Operation, count: int) -> Callable[[], int]:
 class _Delivery:
     """The delivery of one batch, in one operation."""
 
-    def __init__(self, operation: Operation, batch: ChannelBatch) -> None:
+    def __init__(self, operation: Operation, batch: ChannelBatch, user: str | None) -> None:
         self._operation, self._batch, self._catalog = operation, batch, Catalog(operation)
+        self._user, self._mark = user, authority.mark_of(operation, user)
         self._at = PutCircumstances(False, False, operation.now, _numbers(operation, len(batch.messages)))
         self._buried = self._discarded = 0
 
@@ -148,8 +162,9 @@ class _Delivery:
             except InorderError as error:
                 self._refuse(message, going, error)
         for queue, rows in arriving:
-            if rows and self._operation.arrive(queue, rows, None):
-                report_arrivals(self._operation, queue, rows, None)
+            put_by = self._mark if self._mark and any(map(authority.asks_for_reports, rows)) else None
+            if rows and self._operation.arrive(queue, rows, None, put_by):
+                report_arrivals(self._operation, queue, rows, put_by)
         put = len(self._batch.messages) - self._buried - self._discarded
         return Receipt(False, put, self._buried, self._discarded)
 
@@ -162,6 +177,7 @@ class _Delivery:
             assert going is not None
             try:
                 route = names.route(going.queue, going.manager)
+                self._demand_put(going)
                 routes[going] = self._catalog.number(route.queue.name), route
             except InorderError as error:
                 found[going] = error
@@ -184,6 +200,12 @@ class _Delivery:
             except InorderError as error:
                 found[going] = error
         return found, list(queues.values())
+
+    def _demand_put(self, going: Transmission) -> None:
+        """Raises: NotAuthorized 2035, the channel's user may not put there."""
+        if not authority.may_put(self._operation, self._mark, going.queue, going.manager):
+            text = f"the channel's user {self._user} may not put there"
+            raise NotAuthorized(text, user=self._user, authority="put", queue=going.queue)
 
     def _come_to(self, number: int) -> LocalQueue:
         queue = self._operation.queue(number)
@@ -212,6 +234,7 @@ class _Delivery:
             program=batch.sender.channel,
             attempts=batch.attempts + 1,
             error=str(error.args[0]),
+            put_by=self._mark if authority.asks_for_reports(message.row) else None,
         )
         self._buried += done == "buried"
         self._discarded += done == "discarded"
@@ -232,20 +255,21 @@ class ReceivingVerbs(OpenStore):
         "receive",
         "messages",
         "channel already",
-        measured=lambda receipt, _: [receipt.put],
-        about=lambda receipt, batch: [batch.sender.channel, receipt is not None and receipt.already],
+        measured=lambda receipt, *_, **__: [receipt.put],
+        about=lambda receipt, batch, **_: [batch.sender.channel, receipt is not None and receipt.already],
     )
-    def receive(self, batch: ChannelBatch) -> Receipt:
+    def receive(self, batch: ChannelBatch, *, user: str | None = None) -> Receipt:
         check_batch(batch)
-        return self._receive(batch)
+        return self._receive(batch, user)
 
     @in_operation(feeds=True, unless_dead=(Undeliverable,))
-    def _receive(self, operation: Operation, batch: ChannelBatch) -> Receipt:
-        return receive(operation, batch)
+    def _receive(self, operation: Operation, batch: ChannelBatch, user: str | None) -> Receipt:
+        return receive(operation, batch, user)
 
     @event("bind_channel", keys="channel", about=lambda _, sender, __: [sender.channel])
     @in_operation()
     def bind_channel(self, operation: Operation, sender: Sender, epoch: int) -> Received:
+        check_sender(sender)
         row = _row(operation, sender)
         rules.check_epoch(_last(row), epoch, sender.channel)
         row = row._replace(epoch=epoch, manager=sender.manager)
@@ -256,6 +280,7 @@ class ReceivingVerbs(OpenStore):
     @event("reset_received", keys="channel", about=lambda _, sender, *__: [sender.channel])
     @in_operation()
     def reset_received(self, operation: Operation, sender: Sender, epoch: int, number: int) -> None:
+        check_sender(sender)
         row = _row(operation, sender)
         operation.backend.save(
             row._replace(number=number, epoch=epoch, messages=0, digest=b"", received_at=operation.now)
@@ -268,8 +293,20 @@ class ReceivingVerbs(OpenStore):
         return [_shown(row) for row in operation.backend.select(ReceivedRow)]
 
 
+def check_sender(sender: Sender) -> None:
+    """Raises: ArgumentError."""
+    is_identifier = is_storable(sender.identifier) and 0 < len(sender.identifier) <= IDENTIFIER_LENGTH_MAX
+    if not (is_identifier and is_name(sender.channel) and is_name(sender.manager)):
+        raise bad_argument(
+            "sender", sender, "the identifier of a store, and the names of a channel and a queue manager"
+        )
+
+
 def check_batch(batch: ChannelBatch) -> None:
     """Raises: ArgumentError."""
+    check_sender(batch.sender)
+    if len(batch.digest) > DIGEST_LENGTH_MAX:
+        raise bad_argument("batch", len(batch.digest), f"a digest of at most {DIGEST_LENGTH_MAX} bytes")
     if batch.number < 1 or batch.epoch < 1:
         raise bad_argument("batch", (batch.number, batch.epoch), "a batch with a number and an epoch from 1")
     if not batch.messages or any(one.transmission is None for one in batch.messages):

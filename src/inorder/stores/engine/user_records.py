@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from ...model.fields import GIVEN
+from ...errors import Reason
+from ...model.fields import NUMBER_MAX
 from ...model.message import Message
+from ...model.parameters import Integer
 from ...rules.log_ins import BUCKETS_MAX, Bucket, counted, empty_at, forgiven, limit_of, shared_key, wait
 from ..seam.queued import number_of
 from ..seam.records import Act
@@ -27,6 +29,7 @@ from .reports import report_exception
 NOT_GOT = {"priority": 0, "persistent": True}  # values for a message that did not come from a get
 ActOutcome = Literal["done", "failed"]
 NUMBER_LAST = 2**63 - 1
+REASON = Integer(0, NUMBER_MAX, Reason.FEEDBACK_ERROR)
 ACTS_REMOVED_MAX = 1000  # at once, after `acts_kept` was lowered
 
 
@@ -92,7 +95,7 @@ class PeopleVerbs(OpenStore):
         self, operation: Operation, owner: int, message: Message, reason: int, *, in_unit: bool
     ) -> None:
         connection, unit = self.connection(owner), None
-        GIVEN["feedback"].check("reason", reason)
+        REASON.check("reason", reason)
         known = _marks(operation, message.token)
         if in_unit:
             unit = operation.enlist(connection, 1, operation.manager.max_uncommitted)

@@ -14,7 +14,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import count
+from itertools import count, repeat
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -28,7 +28,7 @@ from ...support.release import __version__
 from ..seam.changes import Changes
 from ..seam.gathering import Gathering
 from ..seam.protocol import Store
-from ..seam.records import GetRequest, Leased, LedgerKey, OneMessage, Opened, PutOutcome, PutRequest, Settled, Staged
+from ..seam.records import GetRequest, Leased, LedgerKey, Opened, PutOutcome, PutRequest, Settled, Staged
 from ..seam.telemetry import Telemetry
 from .address import RemoteAddress
 from .frames import FrameKind
@@ -61,6 +61,9 @@ class RemoteStore:
         program: the name that the server records with the connection until `connect` gives it one.
         reconnects: for how many seconds a call tries to make a lost connection again; 0: a lost connection stays lost.
 
+    Attributes:
+        user: that the server knows this process as.
+
     Raises: StoreError, the server cannot be reached; LogInRefused 2035; TooManyLogIns.
     """
 
@@ -80,7 +83,7 @@ class RemoteStore:
         self._resume = b""
         self._link = RemoteLink(address, self._own_hello())
         self.hello, self._resume = self._link.hello, self._link.hello.resume
-        self.page_messages = self.hello.page_messages
+        self.page_messages, self.user = self.hello.page_messages, self.hello.user
 
     def again(self) -> RemoteStore:
         """See `LocalStore.again`."""
@@ -157,7 +160,8 @@ class RemoteStore:
         if "kind" in VERBS[verb].also.split() and named(verb, arguments, keywords)["kind"] not in OBJECT_KINDS:
             raise self._refused("reading or changing users and tokens", USERS)
         call_kind, self._is_repeat = FrameKind.CALL if on_event is None else FrameKind.WATCH, False
-        for left in reversed(range(AGAIN)):
+        is_long = verb == "wait" or on_event is not None  # such a call may see any number of losses
+        for left in repeat(AGAIN) if is_long else reversed(range(AGAIN)):
             if remade is not None:
                 arguments = remade()
             if self._lost_unit:
@@ -315,13 +319,6 @@ class RemoteStore:
                 raise
             raise self._unknown("settle_staging", ()) from gone
         return settled
-
-    def one_message(self, request: OneMessage) -> Reason | None:
-        """See `Store.one_message`. Raises also: OutcomeUnknown, a repeat does not find the message."""
-        answer: Reason | None = self._call("one_message", (request,), {})
-        if answer is Reason.NOT_FOUND and self._is_repeat:
-            raise self._unknown("one_message", ())
-        return answer
 
     # --- handles, which are opened again after a loss
 

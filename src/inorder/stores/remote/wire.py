@@ -68,6 +68,7 @@ Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Id = Annotated[int, msgspec.Meta(ge=0)]  # msgpack ends at 2**64 - 1
 Number = Annotated[float, msgspec.Meta(ge=-sys.float_info.max)]  # no NaN
 IDS: Final = frozenset({"confirm_id", "lock_id"})  # the only integers that may have 64 bits without a sign
+NONE_LAST: Final = sys.float_info.min  # leases: some time
 COUNTED: Final = IDS | {"most"}
 ID_MAX: Final = 2**64 - 1
 PERIODS: Final = {"seconds": SECONDS_MAX, "lease": LOCK_SECONDS_MAX, "lasts": WHOLE_MAX, "delay": INT_MAX}
@@ -124,7 +125,8 @@ def _field(name: str, annotation: Any) -> Any:
     if name in IDS and annotation is int:
         return Id
     if name in PERIODS and annotation is float:
-        return Annotated[float, msgspec.Meta(ge=0, le=PERIODS[name])]
+        least = NONE_LAST if name == "seconds" else 0.0
+        return Annotated[float, msgspec.Meta(ge=least, le=PERIODS[name])]
     return _wired(annotation, IN_CALLS)
 
 
@@ -162,6 +164,7 @@ def _defined(sent: QueueAttributes) -> QueueAttributes:
 
 BLANK: Final[Row] = (*Message().row[: Message.properties.index], None, *Message().row[Message.properties.index + 1 :])
 WIDTH: Final = len(BLANK)
+LEAST: Final = Message.warning.index  # every release has these
 PROPERTIES: Final = Message.properties.index
 BODY, LENGTH, UID, PLACE = Message.body.index, Message.length.index, Message.uid.index, Message.place.index
 
@@ -199,6 +202,8 @@ def _named(fault: object, names: Sequence[str]) -> str:
 def _row_of(plain: Any) -> list[Any]:
     if type(plain) is not list:
         raise ValueError(f"a message must be a list, not {type(plain).__name__}")
+    if len(plain) < LEAST:  # a short one would take hundreds of times its length
+        raise ValueError(f"a message must have at least {LEAST} fields, not {len(plain)}")
     if len(plain) != WIDTH:
         plain = [*plain[:WIDTH], *BLANK[len(plain) :]]
     try:

@@ -173,9 +173,13 @@ class BulkStore(Protocol):
 
     # --- channels: at the receiver
 
-    def receive(self, batch: ChannelBatch) -> Receipt:
+    def receive(self, batch: ChannelBatch, *, user: str | None = None) -> Receipt:
         """Puts a batch once, and updates the record of the channel in the same transaction (C-1). A repeat changes
         nothing.
+
+        Args:
+            user: of the server, who needs `put` on the target of each message; without it the message cannot be put
+                (2035). None: nobody is asked.
 
         Raises: SequenceError 9030; Fenced; Undeliverable, with the reason why a message cannot be put. Nothing has
         changed then.

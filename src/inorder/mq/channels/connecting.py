@@ -1,0 +1,221 @@
+"""Named connections to other stores, and the table that gives MQ's addresses one (W-9).
+
+A channel's `connection` is the name of a connection, an address of MQ like `host(1414)`, or else the path or URL of a
+store. An address of MQ never names a file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Final, NamedTuple
+
+from ...client.manager import QueueManager
+from ...client.users import NAME_LENGTH_MAX as USER_LENGTH_MAX
+from ...errors import ObjectExists, UnknownObject, bad_argument
+from ...model.attribute import NAME_LENGTH_MAX, NAMES_ALLOWED, is_name
+from ...model.channel_attributes import CONNECTION_LENGTH_MAX, ChannelAttributes
+from ...model.parameters import is_storable
+from ...stores.open import REMOTE_URL, URL_LIKE, locate
+from ...stores.seam.damage import decodes
+
+CONNECTION, ADDRESS = "connection", "address"  # kinds of objects
+_ONE_ADDRESS: Final = r"[^()/,\s]+\([0-9]{1,5}\)"
+MQ_ADDRESS: Final = re.compile(rf"{_ONE_ADDRESS}(?:,\s*{_ONE_ADDRESS})*")
+
+
+class Connection(NamedTuple):
+    """How the store at the other end of channels is reached.
+
+    Args:
+        name: 1 to 48 characters out of A-Z a-z 0-9 . / _ %
+        location: the path or URL of the store. It has no password: others can read it.
+        user: that the server of the store must know this side as; empty: any.
+    """
+
+    name: str
+    location: str
+    user: str = ""
+
+
+class MappedAddress(NamedTuple):
+    """The connection that stands for an address of MQ.
+
+    Args:
+        name: the address, `host(port)` or several with commas between them.
+        connection: the name of the connection.
+    """
+
+    name: str
+    connection: str
+
+
+@decodes("a connection")
+def _read(text: str) -> Connection:
+    return Connection(*(str(json.loads(text)[name]) for name in Connection._fields))
+
+
+@decodes("an address of MQ")
+def _mapped(text: str) -> MappedAddress:
+    return MappedAddress(*(str(json.loads(text)[name]) for name in MappedAddress._fields))
+
+
+def checked_connection(text: str) -> Connection:
+    """Reads a connection that a client gives. Raises ArgumentError; StoreDamaged, it is none."""
+    made = _read(text)
+    _check(made)
+    return made
+
+
+def checked_address(text: str) -> MappedAddress:
+    """Reads an entry of the table that a client gives. Raises ArgumentError; StoreDamaged, it is none."""
+    made = _mapped(text)
+    _check_address(made)
+    return made
+
+
+def define_connection(
+    qm: QueueManager, name: str, location: str, *, user: str = "", replace: bool = False
+) -> Connection:
+    """Defines a connection, which channels can name.
+
+    The process that runs a channel finds credentials for a URL of a server in its credentials file, and those for a
+    database in libpq's. `INORDER_TOKEN` is not used.
+
+    Args:
+        user: only for a URL of a server: a channel stops if the server knows this side as somebody else.
+        replace: whether an existing connection of this name is changed.
+
+    Raises ArgumentError; ObjectExists 2100.
+    """
+    made = Connection(name, location, user)
+    _check(made)
+    text = json.dumps(made._asdict())
+    with qm._session:
+        try:
+            qm._store.define_object(CONNECTION, name, text)
+        except ObjectExists:
+            if not replace:
+                raise
+            before = qm._store.object(CONNECTION, name).attributes
+            qm._store.alter_object(CONNECTION, name, before, text)
+    return made
+
+
+def _check(one: Connection) -> None:
+    if not is_name(one.name):
+        raise bad_argument("name", one.name, NAMES_ALLOWED.format(NAME_LENGTH_MAX))
+    allowed = f"the path of a file or {URL_LIKE}, without a password, of at most {CONNECTION_LENGTH_MAX} characters"
+    if not isinstance(one.location, str) or not is_storable(one.location) or MQ_ADDRESS.fullmatch(one.location):
+        raise bad_argument("location", one.location, allowed)
+    where = locate(one.location, named_by_program=False)
+    if where.is_in_memory or where.secret or len(one.location) > CONNECTION_LENGTH_MAX:
+        raise bad_argument("location", str(where), allowed)
+    if not isinstance(one.user, str) or not is_storable(one.user) or len(one.user) > USER_LENGTH_MAX:
+        raise bad_argument("user", one.user, f"a text of at most {USER_LENGTH_MAX} characters")
+    if one.user and not REMOTE_URL.match(one.location):
+        raise bad_argument(
+            "user", one.user, "left out unless the location is a URL of a server, like https://host:9443"
+        )
+
+
+def delete_connection(qm: QueueManager, name: str) -> None:
+    """Deletes a connection. Channels that name it cannot run any more. Raises UnknownObject 2085."""
+    with qm._session:
+        qm._store.delete_object(CONNECTION, name)
+
+
+def connection(qm: QueueManager, name: str) -> Connection:
+    """Returns one connection. Raises UnknownObject 2085 with the most similar names."""
+    with qm._session:
+        return _read(qm._store.object(CONNECTION, name).attributes)
+
+
+def connections(qm: QueueManager) -> list[Connection]:
+    """Returns all connections, by name."""
+    with qm._session:
+        return sorted(_read(row.attributes) for row in qm._store.objects(CONNECTION))
+
+
+def map_address(qm: QueueManager, address: str, connection: str) -> None:
+    """Lets channels whose `connection` is an address of MQ use a named connection.
+
+    Args:
+        address: as in CONNAME: `host(port)`, or several with commas between them. An entry of this address is replaced.
+
+    Raises ArgumentError; UnknownObject 2085, there is no such connection.
+    """
+    made = MappedAddress(address, connection)
+    _check_address(made)
+    text = json.dumps(made._asdict())
+    with qm._session:
+        qm._store.object(CONNECTION, connection)
+        try:
+            qm._store.define_object(ADDRESS, address, text)
+        except ObjectExists:
+            qm._store.alter_object(ADDRESS, address, qm._store.object(ADDRESS, address).attributes, text)
+
+
+def _check_address(one: MappedAddress) -> None:
+    allowed = f"an address of MQ, host(port), of at most {CONNECTION_LENGTH_MAX} characters"
+    if not isinstance(one.name, str) or not is_storable(one.name) or len(one.name) > CONNECTION_LENGTH_MAX:
+        raise bad_argument("address", one.name, allowed)
+    if MQ_ADDRESS.fullmatch(one.name) is None:
+        raise bad_argument("address", one.name, allowed)
+    if not is_name(one.connection):
+        raise bad_argument("connection", one.connection, NAMES_ALLOWED.format(NAME_LENGTH_MAX))
+
+
+def unmap_address(qm: QueueManager, address: str) -> None:
+    """Removes an address of MQ from the table. Raises UnknownObject 2085."""
+    with qm._session:
+        qm._store.delete_object(ADDRESS, address)
+
+
+def addresses(qm: QueueManager) -> dict[str, str]:
+    """Returns the table of MQ's addresses, with the name of the connection of each."""
+    with qm._session:
+        return {row.name: _mapped(row.attributes).connection for row in qm._store.objects(ADDRESS)}
+
+
+def connection_of(qm: QueueManager, channel: ChannelAttributes) -> Connection:
+    """Returns the connection of a channel; its name is empty if the channel names a path or URL itself.
+
+    Raises UnknownObject 2085: the channel has an address of MQ, which is not in the table or leads to a connection
+    that is gone.
+    """
+    text = channel.connection
+    if MQ_ADDRESS.fullmatch(text):
+        try:
+            with qm._session:
+                found = _mapped(qm._store.object(ADDRESS, text).attributes)
+            return connection(qm, found.connection)
+        except UnknownObject as error:
+            raise UnknownObject(
+                f"channel {channel.name} leads to {text}, an address of MQ, for which there is no connection: define "
+                f"one with inorder connection define, and run inorder channel map '{text}' CONNECTION",
+                kind=error.data["kind"],
+                object=error.data["object"],
+            ) from error
+    if is_name(text):
+        try:
+            return connection(qm, text)
+        except UnknownObject:
+            pass  # a path
+    return Connection("", text)
+
+
+__all__ = [
+    "MQ_ADDRESS",
+    "Connection",
+    "addresses",
+    "checked_address",
+    "checked_connection",
+    "connection",
+    "connection_of",
+    "connections",
+    "define_connection",
+    "delete_connection",
+    "map_address",
+    "unmap_address",
+]

@@ -1,0 +1,67 @@
+"""Which calls take about as long as a put or a get, so that the loop's own thread may make them (see `aio.brief`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ...model.message import Got
+from ...model.options import GetOptions
+from ...stores.seam.protocol import LocalStore
+from ...stores.seam.records import GetOutcome, GetRequest, PutRequest
+from ..disconnects import BRIEF_MAX
+
+MESSAGES_MAX: Final = 16
+BY_INDEX: Final = frozenset(
+    {"uid", "message_id", "correlation_id", "group_id"}
+)  # fields by which a store finds quickly
+
+ALWAYS: Final = frozenset(
+    "check_handle extend in_ledger keep_handles last_settled leave_group manager open queue reserve_numbers "
+    "unlock".split()
+)
+
+
+class NotBrief(Exception):
+    """Nothing has happened: the call may take longer than the loop's own thread has time."""
+
+
+def is_brief(verb: str, arguments: Mapping[str, Any], unit: int) -> bool:
+    """Whether a call of at most `BRIEF_MAX` bytes is brief.
+
+    Args:
+        unit: how many messages the connection's unit of work has.
+    """
+    if verb == "put":
+        request: PutRequest = arguments["request"]
+        return len(request.messages) <= MESSAGES_MAX
+    if verb == "get":
+        wanted: GetRequest = arguments["request"]
+        return wanted.most == 1 and _is_found_quickly(wanted.options)
+    if verb == "settle":
+        return unit <= MESSAGES_MAX
+    return verb in ALWAYS or (verb == "close" and not arguments.get("delete"))
+
+
+def messages_of(verb: str, arguments: Mapping[str, Any]) -> int:
+    """How many messages a call may add to the unit of work; many, if nobody knows."""
+    if verb == "put":
+        return len(arguments["request"].messages)
+    if verb in ("get", "wait"):
+        return int(arguments["request"].most)
+    return 0 if verb in ALWAYS else MESSAGES_MAX + 1
+
+
+def _is_found_quickly(options: GetOptions) -> bool:
+    match = options.match
+    return options.browse is None and match.selector is None and match.fields.keys() <= BY_INDEX
+
+
+def get_short(store: LocalStore, request: GetRequest) -> GetOutcome:
+    """Gets as `get`. Raises: as that; NotBrief, and nothing has happened."""
+    return store.get_if(request, _check_length)
+
+
+def _check_length(message: Got) -> None:
+    if len(message.body) > BRIEF_MAX:
+        raise NotBrief

@@ -1,0 +1,119 @@
+"""Kills and a broken network between two stores elsewhere: each message arrives once, in order (between C-1, W-9)."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.helpers import forked
+from tests.helpers.proxy import Way
+from tools.proof import carried_round
+from tools.proof.carried import HERE, THERE, create, place
+from tools.proof.carried_served import BREAKS, Breaker, served
+from tools.proof.lives import Parent
+
+import inorder
+from inorder.model.attribute import COUNT_MAX
+from inorder.mq import channels
+from inorder.mq.channels.points import POINTS
+from inorder.stores.remote.credentials import FILE_VARIABLE
+
+SEED = int(os.environ.get("INORDER_CRASH_SEED", random.SystemRandom().getrandbits(32)))
+CARRY = "from tests.helpers.channelled import carry\ncarry(*arguments)"
+ROUNDS = 10
+
+
+class Sites:
+    """Both stores, with what breaks the way to each, and the numbers of the messages that have been put."""
+
+    def __init__(self, folder: Path, here: Breaker, there: Breaker) -> None:
+        self.folder, self.here, self.there = folder, here, there
+        self._put = 0
+
+    def put(self) -> list[bytes]:
+        bodies = [b"%d" % number for number in range(self._put, self._put + 10)]
+        self._put += len(bodies)
+        with inorder.connect(place(self.folder, HERE)) as qm:
+            qm.put_many("Q", bodies, manager=THERE)
+        return bodies
+
+    def carry(self) -> None:
+        with inorder.connect(place(self.folder, HERE)) as qm:
+            channels.run_channel(qm, "TO.THERE", until_empty=True)
+
+    def arrived(self) -> list[bytes]:
+        with inorder.connect(place(self.folder, THERE)) as qm:
+            return [message.body for message in qm.get_many("Q", 100, read_order="strict")]
+
+
+@pytest.fixture(scope="module")
+def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
+    folder = tmp_path_factory.mktemp("sites")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv(FILE_VARIABLE, str(folder / "credentials"))
+        with served(folder, random.Random(SEED)) as (here, there):
+            create(folder, short_retry_interval=0, short_retry_count=COUNT_MAX)
+            yield Sites(folder, here, there)
+
+
+@pytest.mark.gate
+def test_a_carrier_dies_at_each_point(sites: Sites) -> None:
+    bodies = sites.put()
+    for point in POINTS:
+        if point != "confirmed":
+            assert forked.run(CARRY, place(sites.folder, HERE), "TO.THERE", kill_at=f"{point}:1") != 0
+    sites.carry()
+    assert sites.arrived() == bodies
+
+
+@pytest.mark.gate
+@pytest.mark.parametrize("point", ["delivered:1", "committed:2", "synced:3"])
+def test_the_receiver_s_server_dies(sites: Sites, point: str) -> None:
+    bodies = sites.put()
+    sites.there.served.again(point)
+    sites.carry()
+    assert sites.arrived() == bodies
+
+
+@pytest.mark.gate
+@pytest.mark.parametrize("point", ["written:2", "committed:4", "settled:3"])
+def test_the_sender_s_server_dies(sites: Sites, point: str) -> None:
+    bodies = sites.put()
+    sites.here.served.again(point)
+    sites.carry()
+    assert sites.arrived() == bodies
+
+
+@pytest.mark.gate
+@pytest.mark.parametrize("way", ["to server", "to client"])
+def test_the_network_breaks_amid_a_frame(sites: Sites, way: Way) -> None:
+    """In the handshake, in the first calls, and among batches."""
+    bodies = sites.put()
+    for count in (50, 600, 1500):
+        sites.there.proxy.cut_after(way, count)
+        sites.carry()
+        bodies += sites.put()
+    sites.there.proxy.cut()  # and forget a cut that is still to come
+    sites.carry()
+    assert sites.arrived() == bodies
+
+
+@pytest.mark.nightly
+def test_rounds_of_breaks_break_no_promise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(FILE_VARIABLE, str(tmp_path / "credentials"))
+    parents, chance, kills = [Parent() for _ in range(4)], random.Random(SEED), Counter[str]()
+    try:
+        for number in range(ROUNDS):
+            folder = tmp_path / f"{number}"
+            folder.mkdir()
+            found, _, findings = carried_round.run_served_round(folder, chance, parents, lives=6)
+            assert not findings, f"INORDER_CRASH_SEED={SEED} tries the same plan\n{findings}"
+            kills += found
+    finally:
+        for parent in parents:
+            parent.close()
+    assert set(BREAKS) < set(kills)

@@ -1,0 +1,421 @@
+"""Attacks on the server of a store elsewhere, by users with few rights and clients that send whatever they like."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from tests.helpers.support import Call
+
+import inorder
+from inorder.errors import (
+    ArgumentError,
+    ConfirmIdMismatch,
+    ConnectionBroken,
+    InorderError,
+    LogInRefused,
+    NoMessageUnderCursor,
+    NotAuthorized,
+    NotOpenFor,
+    UnknownQueue,
+)
+from inorder.model.attributes import define_queue
+from inorder.model.kinds import Report
+from inorder.model.message import Message, Place, UniqueId
+from inorder.model.options import EVERYTHING, GetOptions, Match, OpenOptions, PutOptions
+from inorder.rules.grouping import NOTHING_OPEN
+from inorder.rules.lifecycle import Event
+from inorder.rules.ordering import UNSET
+from inorder.server import connected_clients
+from inorder.server.store import checking, endpoint, places
+from inorder.stores.engine.store import QueueStore
+from inorder.stores.remote import frames
+from inorder.stores.remote.address import parse
+from inorder.stores.remote.frames import VALUES_MAX, FrameKind
+from inorder.stores.remote.store import RemoteStore
+from inorder.stores.remote.wire import WireError, decode_error
+from inorder.stores.seam.records import (
+    Claimer,
+    ClaimRequest,
+    GetRequest,
+    LockRequest,
+    OneMessage,
+    PutRequest,
+    Stretch,
+)
+from inorder.stores.seam.views import LookRequest
+from inorder.testing.remote import the_server
+
+ANY = OpenOptions(input="shared", output=True, browse=True)
+FULL = int(Report.EXCEPTION_WITH_FULL_DATA)
+
+
+class Attacker(RemoteStore):
+    """A client of a user, with a handle of the queue A."""
+
+    def __init__(self, url: str, user: str, token: str, how: OpenOptions | None) -> None:
+        super().__init__(parse(url, {"token": token}), "attack", reconnects=0.0)
+        self.user, self.token = user, token
+        self.handle = 0 if how is None else self.open(0, "A", how).handle
+
+    def puts(self, message: Message | bytes = b"x", *, in_unit: bool = False, **options: Any) -> UniqueId:
+        return self.put(PutRequest(self.handle, [message], PutOptions(**options), NOTHING_OPEN, in_unit)).results[0].uid
+
+    def request(self, *, syncpoint: bool = False, most: int = 1, **options: Any) -> GetRequest:
+        return GetRequest(self.handle, GetOptions(**options), NOTHING_OPEN, UNSET, syncpoint, most)
+
+    def one(self, event: Event, uid: UniqueId, **ids: int) -> Any:
+        return self.one_message(OneMessage(handle=self.handle, event=event, uid=uid, **ids))
+
+    def raw(self, kind: FrameKind, payload: bytes, number: int | None = None) -> InorderError:
+        """The error that the server answers to a payload."""
+        found, answer = self._link.call(payload, kind=kind, number=number)
+        assert found == FrameKind.ERROR
+        return decode_error(answer)
+
+
+class Served:
+    """A store in a file, its server, and clients of users of it."""
+
+    def __init__(self, path: Path) -> None:
+        self.qm = inorder.connect(path)
+        self.store: QueueStore = self.qm._services.store  # type: ignore[assignment]
+        for name in ("A", "SECRET"):
+            self.qm.create_queue(name)
+        self.qm.create_queue("TO.PARIS", usage="transmission")
+        for given in (
+            define_queue("MODEL", "model"),
+            define_queue("BACK", "remote", remote_manager=self.store.manager().name),
+        ):
+            self.store.create_queue(given)
+        self.secret = self.qm.put("SECRET", b"the secret")
+        self.server = the_server(os.getpid())
+        self.administrators = self.server.add(self.store, self.qm)
+        self.clients: list[Attacker] = []
+
+    def user(self, name: str, grants: str = "", *, role: str = "", how: OpenOptions | None = None) -> Attacker:
+        """A client of a new user with a role, or with these grants on A."""
+        queues = {} if role else {"A": grants.split()} if grants else {"NONE": ["put"]}
+        self.qm.accounts.create_user(name, roles=[role or "application"], queues=queues)
+        return self.client(name, how)
+
+    def client(self, name: str, how: OpenOptions | None = None) -> Attacker:
+        """A client of a user."""
+        token = self.qm.accounts.create_token(name, "test")
+        self.server.admit(token, self.administrators)
+        self.clients.append(Attacker(self.server.url, name, token, how))
+        return self.clients[-1]
+
+    def until_it_waits(self, client: Attacker) -> None:
+        """Returns when a call of this client waits."""
+        owner, room = client.hello.connection, self.store.waiting
+        Call(lambda: room.watch_until(lambda: room.is_asleep(owner))).result()
+
+    def bodies(self, queue: str = "A") -> list[bytes]:
+        return [one.body for one in self.qm.browse(queue)]
+
+    def close(self) -> None:
+        for one in self.clients:
+            one.close_store()
+        self.server.remove(self.administrators)
+        self.qm.close()
+
+
+@pytest.fixture
+def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    monkeypatch.setattr(connected_clients, "pause", lambda _: asyncio.Event().wait())  # each call asks by itself
+    served = Served(tmp_path / "a.db")
+    yield served
+    served.close()
+
+
+# --- attacks that the table and the store refuse
+
+Attack = Callable[[Served, Attacker], Any]
+
+
+def opens(queue: str, **how: Any) -> Attack:
+    rest = {name: how.pop(name) for name in ("manager", "dynamic_name") if name in how}
+    return lambda _, client: client.open(0, queue, OpenOptions(**how), **rest)
+
+
+def call(verb: str, *arguments: Any) -> bytes:
+    return msgspec.msgpack.encode([verb, arguments])
+
+
+def raises(error: InorderError) -> None:
+    raise error
+
+
+# fmt: off
+REFUSED: list[tuple[str, Attack, type[InorderError]]] = [
+    ("read a queue by its name", opens("SECRET", browse=True), NotAuthorized),
+    ("put through an alias of the queue manager", opens("SECRET", output=True, manager="BACK"), NotAuthorized),
+    ("make a queue through an alias of the queue manager",
+        opens("MODEL", input="shared", manager="BACK", dynamic_name="SECRET.2"), NotAuthorized),
+    ("put to another queue manager", opens("PAYROLL", output=True, manager="TO.PARIS"), NotAuthorized),
+    ("look at a queue", lambda _, client: client.look(
+        LookRequest(queue="SECRET", order="physical", after=None, most=9, preview=9)), NotAuthorized),
+    ("put a cursor on a message of another queue", lambda at, client: client.get(client.request(
+        browse="cursor")._replace(cursor=UNSET._replace(place=Place(0, 1, 0), number=at.secret.uid.number))),
+        NoMessageUnderCursor),
+    ("read a user", lambda _, client: client.object("user", "victim"), NotAuthorized),
+    ("ask for a report where one may not put", lambda _, client: client.puts(
+        Message(b"x", report=int(Report.COA), reply_to_queue="SECRET")), NotAuthorized),
+    ("take a message under the unique id of the future", lambda at, client: client.puts(
+        uid=UniqueId(at.secret.uid.origin, 10**12)), NotAuthorized),
+    ("confirm under a made-up id", lambda at, client: client.one(
+        Event.CONFIRM_PUT, at.clients[0].puts(confirm_id=5), confirm_id=2**63), ConfirmIdMismatch),
+    ("watch with a handle for puts", lambda _, client: raises(client.raw(FrameKind.WATCH, call(
+        "check_handle", client.open(0, "A", OpenOptions(output=True)).handle))), NotOpenFor),
+    ("wait for what is no watch", lambda _, client: raises(client.raw(FrameKind.WATCH, call("manager"))), WireError),
+    ("open a handle of another number", lambda _, client: raises(
+        client.raw(FrameKind.REOPEN, call("manager"), 1)), WireError),
+    ("become another user", lambda _, client: raises(
+        client.raw(FrameKind.CALL, call("set_user", 1, "root"))), WireError),
+    ("settle the unit of another connection", lambda _, client: raises(
+        client.raw(FrameKind.CALL, call("settle", 1, "commit", None))), ArgumentError),
+    ("nest values deeply", lambda _, client: raises(
+        client.raw(FrameKind.CALL, b"\x92\xaakeep_handles\x91" + b"\x91" * 60_000)), WireError),
+    ("a lease without an end", lambda _, client: client.begin_lease(0, "l", "", 1e300, None), ArgumentError),
+    ("a lease of no time", lambda _, client: client.begin_lease(0, "l", "", 0.0, None), ArgumentError),
+    ("lock a negative number", lambda _, client: client.browse_and_lock(
+        LockRequest(handle=client.handle, match=EVERYTHING, confirm_id=7, most=-1)), ArgumentError),
+    ("lock under a negative id", lambda _, client: client.browse_and_lock(
+        LockRequest(handle=client.handle, match=EVERYTHING, confirm_id=-1)), ArgumentError),
+    ("a selector that is too long", lambda _, client: client.get(
+        client.request(match=Match(selector="NOT " * 9_000 + "x=1"))), InorderError),
+    ("a long name of a prepared unit", lambda _, client: (
+        client.puts(in_unit=True), client.prepare(0, "n" * 257)), ArgumentError),
+    ("a long name of a lease", lambda _, client: client.begin_lease(0, "n" * 257, "", 60.0, None), ArgumentError),
+]
+# fmt: on
+
+
+def test_attacks_that_are_refused(at: Served) -> None:
+    at.user("victim", "put get browse", how=ANY)
+    attacker = at.user("attacker", "put get browse", how=ANY)
+    for title, attack, error in REFUSED:
+        try:
+            done = attack(at, attacker)
+        except error:
+            continue
+        pytest.fail(f"it succeeded: {title}: {done}")
+    assert at.bodies("SECRET") == [b"the secret"]
+    assert attacker.read_stretch(attacker.handle, Stretch(False, 0, (0, 0), (2**62, 0), 9))[0].messages == 0
+    assert not attacker.get(attacker.request(match=Match(token=at.qm.browse("SECRET").__next__().token))).messages
+
+
+# --- attacks that once succeeded
+
+
+def test_a_client_causes_no_event_of_the_queue_manager_s(at: Served) -> None:
+    victim = at.user("victim", "put", how=OpenOptions(output=True))
+    attacker = at.user("attacker", "get put browse", how=ANY)
+    held = victim.puts(b"held", confirm_id=5)
+    for event in set(Event) - {Event.CONFIRM_PUT, Event.CONFIRM_GET, Event.UNLOCK, Event.DELETE}:
+        with pytest.raises(ArgumentError, match="event must be one of"):
+            attacker.one(event, held)
+    victim.one(Event.CONFIRM_PUT, held)
+    assert at.bodies() == [b"held"]
+
+
+def test_a_made_up_report_shows_its_maker_and_leaves_the_queue_readable(at: Served) -> None:
+    attacker = at.user("attacker", "put browse", how=OpenOptions(output=True, browse=True))
+    attacker.puts(b"mine")
+    token = next(at.qm.browse("A")).token
+    made_up = Message(b"lies", report=FULL, reply_to_queue="A", user_identifier="root").with_values(token=token)
+    for reason in (-1, 2**40):
+        with pytest.raises(ArgumentError, match="reason must be"):
+            attacker.report_exception(0, made_up, reason, in_unit=False)
+    attacker.report_exception(0, made_up.with_values(token=b"\xff" * 40), 2030, in_unit=False)
+    assert at.bodies() == [b"mine"]  # nobody put a message with such a token
+    attacker.report_exception(0, made_up, 2030, in_unit=False)
+    report = list(at.qm.browse("A"))[1]
+    assert (report.body, report.user_identifier, report.feedback) == (b"lies", "attacker", 2030)
+    assert not at.user("reader", role="reader").is_own(b"\xff" * 40)
+
+
+def test_only_control_keeps_reports_of_what_claims_delivered_from_being_made(at: Served) -> None:
+    client = at.user("attacker", "get", how=OpenOptions(input="shared"))
+    at.qm.put("A", b"x")
+    epoch = client.begin_claims(client.handle, "app").epoch
+    claimer = Claimer(client.handle, "app", epoch)
+    client.claim(ClaimRequest(claimer, 0, GetOptions(), 1, 1_000))
+    with pytest.raises(NotAuthorized, match="reports"):
+        client.settle_claims(claimer._replace(delivers=False), 1)
+    assert client.settle_claims(claimer, 1) == 1
+
+
+def test_an_error_names_no_queue_that_the_user_may_not_see(at: Served) -> None:
+    at.qm.accounts.create_user("attacker", roles=["application"], queues={"SEC*": ["put"], "A*": ["put"]})
+    at.qm.create_queue("AB")
+    client = at.client("attacker")
+    with pytest.raises(UnknownQueue, match="did you mean SECRET"):
+        client.open(0, "SECRE", OpenOptions(output=True))
+    at.qm.accounts.alter_user("attacker", queues={"SECRE": ["put"]})
+    with pytest.raises(UnknownQueue) as refused:
+        client.open(0, "SECRE", OpenOptions(output=True))
+    assert "SECRET" not in str(refused.value)
+    assert refused.value.data["nearest"] == []
+
+
+def test_the_log_of_acts_has_what_was_done(at: Served) -> None:
+    operator = at.user("operator", role="operator")
+    operator.stop_channel("A", "TO.PARIS on queue", "force")
+    (act,) = at.qm.accounts.acts()
+    assert (act.act, act.queue, act.outcome) == ("stop channel TO.PARIS on queue", "", "done")
+
+
+def test_a_part_of_the_check_that_is_not_there_is_refused(at: Served) -> None:
+    operator = at.user("operator", role="operator")
+    _, parts = operator.check(None)
+    for part in (-1, parts):
+        with pytest.raises(ArgumentError, match="part must be"):
+            operator.check(part)
+
+
+# --- rights that change
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (lambda at, _: at.qm.accounts.alter_user("me", queues={"A": ["put"]}), NotAuthorized),
+        (lambda at, _: at.qm.accounts.alter_user("me", enabled=False), LogInRefused),
+        (lambda at, _: at.qm.accounts.delete_user("me"), LogInRefused),
+        (lambda at, client: at.qm.accounts.revoke_token(client.token), LogInRefused),
+    ],
+    ids=["no get", "disabled", "deleted", "revoked"],
+)
+@pytest.mark.parametrize("browse", [None, "first"])
+def test_a_wait_gives_nothing_to_a_user_who_is_out(
+    at: Served, change: Callable[[Served, Attacker], Any], error: type[InorderError], browse: Any
+) -> None:
+    client = at.user("me", "get browse", how=OpenOptions(input="shared", browse=True))
+    waiting = Call(lambda: client.wait(client.request(wait=600.0, browse=browse)))
+    at.until_it_waits(client)
+    change(at, client)
+    at.qm.put("A", b"x")
+    with pytest.raises(error):
+        waiting.result()
+    assert at.bodies() == [b"x"]
+    with pytest.raises(error):
+        client.get(client.request(browse=browse))
+
+
+def test_a_revoked_token_ends_a_wait(at: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connected_clients, "pause", lambda _: asyncio.sleep(0.01))
+    client = at.user("me", "get", how=OpenOptions(input="shared"))
+    waiting = Call(lambda: client.wait(client.request(wait=600.0, syncpoint=True)))
+    at.until_it_waits(client)
+    at.qm.accounts.revoke_token(client.token)
+    with pytest.raises(ConnectionBroken):
+        waiting.result()
+
+
+def test_a_role_counts_from_the_next_call_on(at: Served) -> None:
+    client = at.user("me", "put")
+    with pytest.raises(NotAuthorized):
+        client.clear_queue("A")
+    at.qm.accounts.alter_user("me", roles=["operator"], queues={})
+    client.clear_queue("A")
+    at.qm.accounts.alter_user("me", roles=["reader"])
+    with pytest.raises(NotAuthorized):
+        client.clear_queue("A")
+    at.qm.accounts.delete_user("me")
+    at.qm.accounts.create_user("me", roles=["admin"])
+    with pytest.raises(LogInRefused):  # the new user of the name is another one
+        client.clear_queue("A")
+
+
+def test_a_watch_tells_nothing_to_a_user_who_is_out(at: Served) -> None:
+    client, told = at.user("me", "get", how=OpenOptions(input="shared")), list[None]()
+    first = threading.Event()
+
+    def changed() -> None:
+        told.append(None)
+        first.set()
+
+    watching = Call(lambda: client.watch(client.handle, changed))
+    first.wait()
+    at.qm.accounts.alter_user("me", queues={"A": ["put"]})
+    seen = len(told)
+    at.qm.put("A", b"x")
+    with pytest.raises(NotAuthorized):
+        watching.result()
+    assert len(told) == seen
+
+
+# --- load
+
+
+def test_an_answer_is_not_without_limit(at: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking, "GOT_BYTES", 3_000)
+    client = at.user("me", "get browse", how=OpenOptions(input="shared", browse=True))
+    at.qm.put_many("A", [b"x" * 1_000] * 300)
+    first = client.get(client.request(browse="first"))
+    following = client.request(browse="next")._replace(state=first.state, cursor=first.cursor)
+    assert len(client.browse_page(following, 2**62)) == checking.PAGE_MESSAGES
+    for match in (EVERYTHING, Match(selector="x IS NULL")):
+        assert len(client.get(client.request(most=2**62, match=match)).messages) == 3
+    at.qm.put_many("A", [b"y" * 1_000_000] * 3)
+    assert len(client.get(client.request(most=1)).messages) == 1
+
+
+def test_a_payload_does_not_become_many_times_larger(at: Served) -> None:
+    client, count = at.user("me"), VALUES_MAX + 1
+    bomb = b"\x92\xaakeep_handles\x91\xdd" + struct.pack(">I", count) + b"\x80" * count
+    error = client.raw(FrameKind.CALL, bomb)
+    assert isinstance(error, WireError)
+    assert f"at most {VALUES_MAX:,} values" in str(error)
+
+
+VALUES: list[Any] = [
+    *(None, True, 1, -1, 200, -100, 60_000, -30_000, 2**31, -(2**31), 2**62, -(2**62), 1.5),
+    *("x" * length for length in (0, 1, 40, 300, 70_000)),
+    *(b"x" * length for length in (0, 1, 300, 70_000)),
+    *(msgspec.msgpack.Ext(1, b"x" * length) for length in (1, 2, 3, 4, 8, 16, 300, 70_000)),
+    *([1] * length for length in (0, 20, 70_000)),
+    *({str(n): n for n in range(length)} for length in (0, 1, 20, 70_000)),
+]
+
+
+def test_values_are_counted_as_they_stand_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "FEW_BYTES", 0)
+    for value in [*VALUES, VALUES]:
+        count = counted(value)
+        monkeypatch.setattr(frames, "VALUES_MAX", count)
+        frames.check_values(msgspec.msgpack.encode(value))
+        monkeypatch.setattr(frames, "VALUES_MAX", count - 1)
+        with pytest.raises(WireError):
+            frames.check_values(msgspec.msgpack.encode(value))
+
+
+def counted(value: Any) -> int:
+    if isinstance(value, dict):
+        return 1 + sum(1 + counted(one) for one in value.values())
+    return 1 + sum(map(counted, value)) if isinstance(value, list) else 1
+
+
+def test_slow_calls_of_one_user_do_not_hold_up_another(at: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "THREADS", 2)
+    monkeypatch.setattr(endpoint, "USER_THREADS_MAX", 1)
+    goes_on, slow = threading.Event(), at.store.gaps
+    monkeypatch.setattr(at.store, "gaps", lambda *given: (goes_on.wait(), slow(*given))[1])
+    other = at.user("other")
+    attackers = [at.user("attacker", "browse"), at.client("attacker"), at.client("attacker")]
+    calls = [Call(partial(one.gaps, "A", b"g")) for one in attackers]
+    assert other.manager().name == at.store.manager().name
+    assert not any(one.done for one in calls)
+    goes_on.set()
+    for one in calls:
+        one.result()

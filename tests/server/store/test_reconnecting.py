@@ -1,0 +1,391 @@
+"""A program elsewhere whose connection breaks: its unit of work, its lease, its handles and its waits (W-3, W-4)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.helpers.proxy import Way
+from tests.helpers.support import until
+from tests.server.store.broken import Far, elsewhere
+from tests.tiers import gate, nightly
+
+import inorder
+from inorder import QueueManager
+from inorder.errors import ConnectionBroken, OutcomeUnknown
+from inorder.server.store.resuming import Resumable
+from inorder.stores.remote import store
+
+WAYS: list[Way] = ["to server", "to client"]
+
+
+class Wire:
+    """A program elsewhere, the wire to its server, and another program at the server.
+
+    Attributes:
+        qm: of the program elsewhere.
+        near: of the program at the server.
+    """
+
+    def __init__(self, at: Far) -> None:
+        self.at, self.proxy, self.far = at, at.proxy, at.far
+        self.near = inorder.connect(at.store)
+        self.qm = inorder.connect(at.far)
+        self.store: Any = self.qm._store
+        self.near.create_queue("A")
+        self._units = {one.name for one in self.near.inspect.units()}
+
+    def units(self) -> list[str]:
+        """The names of the units that the program elsewhere has begun."""
+        return [one.name for one in self.near.inspect.units() if one.name not in self._units]
+
+    def bodies(self) -> list[bytes]:
+        return [one.body for one in self.near.browse("A")]
+
+
+@pytest.fixture
+def wire(monkeypatch: pytest.MonkeyPatch) -> Iterator[Wire]:
+    monkeypatch.setattr(store, "PAUSES", (0.001, 0.01))
+    with elsewhere() as at:
+        one = Wire(at)
+        yield one
+        one.store.close_store()
+        one.near.close()
+
+
+# --- units of work
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda qm: qm.put("A", b"2"),
+        lambda qm: qm.get("A"),
+        lambda qm: qm.depth("A"),
+        lambda qm: list(qm.browse("A")),
+    ],
+)
+def test_a_unit_of_work_is_lost_with_its_connection_until_it_is_backed_out(
+    wire: Wire, way: Way, act: Callable[[QueueManager], object]
+) -> None:
+    wire.near.put("A", b"0")
+    block = wire.qm.unit_of_work()
+    block.__enter__()
+    wire.qm.put("A", b"1")
+    wire.proxy.cut_after(way, 0)
+    for _ in range(2):
+        with pytest.raises(ConnectionBroken, match="its unit of work was backed out: back out, too"):
+            act(wire.qm)
+    block.back_out()
+    with wire.qm.unit_of_work():
+        assert wire.qm.get("A").body == b"0"
+        wire.qm.put("A", b"3")
+    assert wire.bodies() == [b"3"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_commit_whose_answer_is_lost_has_an_unknown_outcome(wire: Wire, way: Way) -> None:
+    block = wire.qm.unit_of_work()
+    block.__enter__()
+    wire.qm.put("A", b"1")
+    wire.proxy.cut_after(way, 0)
+    with pytest.raises(OutcomeUnknown):
+        block.__exit__(None, None, None)
+    wire.qm.put("A", b"2")
+    assert wire.bodies() == ([b"2"] if way == "to server" else [b"1", b"2"])
+    assert wire.units() == []
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_unit_that_could_not_be_prepared_for_sure(wire: Wire, way: Way) -> None:
+    wire.qm.put("A", b"1", syncpoint=True)
+    wire.proxy.cut_after(way, 0)
+    with pytest.raises(OutcomeUnknown):
+        wire.qm.prepare("named")
+    assert wire.qm.depth("A") == (0 if way == "to server" else 1)
+    assert wire.units() == ([] if way == "to server" else ["named"])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_back_out_is_done_by_the_loss(wire: Wire, way: Way) -> None:
+    wire.qm.put("A", b"1", syncpoint=True)
+    wire.proxy.cut_after(way, 0)
+    wire.qm.back_out()
+    wire.qm.put("A", b"2")
+    assert wire.bodies() == [b"2"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_put_outside_of_the_unit_of_work_may_have_happened(wire: Wire, way: Way) -> None:
+    wire.qm.put("A", b"0")
+    wire.qm.put("A", b"in", syncpoint=True)
+    wire.proxy.cut_after(way, 0)
+    with pytest.raises(OutcomeUnknown):
+        wire.qm.put("A", b"outside", syncpoint=False)
+    with pytest.raises(ConnectionBroken):
+        wire.qm.put("A", b"in", syncpoint=True)
+    wire.qm.back_out()
+    wire.qm.put("A", b"then")
+    assert wire.bodies() == ([b"0", b"then"] if way == "to server" else [b"0", b"outside", b"then"])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_first_call_of_a_unit_begins_it_again(wire: Wire, way: Way) -> None:
+    wire.proxy.cut_after(way, 0)
+    with wire.qm.unit_of_work():
+        wire.qm.put("A", b"1")
+        wire.qm.put("A", b"2")
+    assert wire.bodies() == [b"1", b"2"]
+
+
+# --- leases
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_lease_outlives_the_connection_that_uses_it(wire: Wire, way: Way) -> None:
+    lease = wire.qm.lease()
+    with lease:
+        wire.qm.put("A", b"1")
+        wire.proxy.cut_after(way, 0)
+        with pytest.raises(OutcomeUnknown):
+            wire.qm.put("A", b"2")
+        with pytest.raises(ConnectionBroken, match="leaves the lease as it is"):
+            wire.qm.put("A", b"never")
+    with wire.qm.resume_lease(lease.token):
+        wire.proxy.cut_after(way, 0)
+        with pytest.raises(ConnectionBroken, match="leaves the lease as it is"):
+            wire.qm.depth("A")
+    with wire.qm.resume_lease(lease.token) as again:
+        wire.qm.put("A", b"3")
+        again.commit()
+    assert wire.bodies() == ([b"1", b"3"] if way == "to server" else [b"1", b"2", b"3"])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_entering_a_lease_is_repeated(wire: Wire, way: Way) -> None:
+    lease = wire.qm.lease()
+    wire.proxy.cut_after(way, 0, quietly=True)
+    with lease:
+        wire.qm.put("A", b"1")
+        wire.proxy.cut_after(way, 0)
+        with pytest.raises(OutcomeUnknown):
+            lease.commit()
+    wire.qm.queues()
+    assert wire.bodies() == ([] if way == "to server" else [b"1"])
+
+
+# --- the previous connection ends before the new one begins
+
+
+def test_a_get_that_is_repeated_does_not_overtake_the_first_message(wire: Wire) -> None:
+    """The server has not noticed that the connection is lost which has got the message."""
+    for body in (b"1", b"2", b"3"):
+        wire.near.put("A", body)
+    for order in ("relaxed", "strict"):
+        with wire.qm.unit_of_work() as unit:
+            wire.proxy.cut_after("to client", 0, quietly=True)
+            assert [wire.qm.get("A", read_order=order).body for _ in range(3)] == [b"1", b"2", b"3"]
+            unit.back_out()
+    assert wire.bodies() == [b"1", b"2", b"3"]
+
+
+def test_an_exclusive_open_is_not_in_the_way_of_its_repeat(wire: Wire) -> None:
+    wire.proxy.cut_after("to client", 0, quietly=True)
+    with wire.qm.open("A", input="exclusive") as handle:
+        wire.proxy.abandon()
+        wire.near.put("A", b"1")
+        assert handle.get().body == b"1"
+
+
+def test_a_program_has_one_connection_at_its_server_at_a_time(wire: Wire) -> None:
+    before = len(wire.near.inspect.connections())
+    for _ in range(3):
+        wire.proxy.abandon()
+        wire.qm.queues()
+        assert len(wire.near.inspect.connections()) == before
+
+
+def test_a_secret_names_a_connection_of_its_user_alone() -> None:
+    one, ended = Resumable(bytes(32)), list[int]()
+    for number in (7, 8):
+        one.ends[number] = lambda number=number: ended.append(number)  # type: ignore[misc]
+    secret = one.secret(7, "anna")
+    found = one.end_of(secret, "anna")
+    assert found is not None
+    found()
+    assert ended == [7]
+    assert one.number_of(secret) == 7
+    assert one.end_of(secret, "bob") is None
+    assert one.end_of(one.secret(8, "bob")[:8] + secret[8:], "anna") is None
+    assert one.end_of(Resumable(b"1" * 32).secret(7, "anna"), "anna") is None
+    for wrong in (b"", b"x", secret + b"x"):
+        assert one.number_of(wrong) == 0
+        assert one.end_of(wrong, "anna") is None
+
+
+# --- waits, and calls on a connection that has ended meanwhile
+
+
+def test_a_wait_goes_on_after_a_loss_and_loses_nothing(wire: Wire) -> None:
+    got: list[bytes] = []
+
+    def wait() -> None:
+        with wire.qm.unit_of_work():
+            got.append(wire.qm.get("A", wait=600).body)
+
+    def waits_anew() -> bool:
+        found = {one.connection for one in wire.near.inspect.waits()} - seen
+        seen.update(found)
+        return bool(found)
+
+    seen, thread = set[int](), threading.Thread(target=wait)
+    thread.start()
+    for _ in range(5):
+        until(waits_anew, "it waits on a new connection")
+        wire.proxy.cut()
+    until(waits_anew, "it waits on a new connection")
+    wire.near.put("A", b"1")
+    thread.join()
+    assert got == [b"1"]
+    assert wire.bodies() == []
+
+
+def test_a_wait_that_is_repeated_waits_no_longer_than_it_was_asked_to(
+    wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[float] = []
+    now = [100.0]
+    monkeypatch.setattr(store, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=lambda _: None))
+    encode = store.encode_call
+
+    def encoded(verb: str, arguments: Any, keywords: Any) -> bytes:
+        if verb == "wait":
+            asked.append(arguments[0].options.wait)
+            now[0] += 40
+            if len(asked) < 2:
+                wire.proxy.cut_after("to server", 0)
+            else:
+                wire.near.put("A", b"1")
+        return encode(verb, arguments, keywords)
+
+    monkeypatch.setattr(store, "encode_call", encoded)
+    with wire.qm.unit_of_work():
+        assert wire.qm.get("A", wait=60).body == b"1"
+    assert asked == [60, 20]
+
+
+def test_a_call_after_the_end_of_the_connection_is_simply_made(wire: Wire) -> None:
+    wire.qm.put("A", b"0")
+    wire.proxy.cut()
+    until(wire.store._link._has_come, "the end has come")
+    assert wire.qm.put("A", b"1").uid is not None
+    wire.qm.put("A", b"2", syncpoint=True)
+    wire.proxy.cut()
+    until(wire.store._link._has_come, "the end has come")
+    with pytest.raises(ConnectionBroken):  # certainly not committed
+        wire.qm.commit()
+    wire.qm.back_out()
+    assert wire.bodies() == [b"0", b"1"]
+
+
+def test_reconnecting_can_be_switched_off(wire: Wire) -> None:
+    wire.store._reconnects = 0
+    wire.proxy.cut_after("to client", 0)
+    for _ in range(2):
+        with pytest.raises(ConnectionBroken):
+            wire.qm.depth("A")
+
+
+# --- bytes
+
+
+def size_of(wire: Wire, way: Way, act: Callable[[], object]) -> int:
+    before = wire.proxy.passed[way]
+    act()
+    return wire.proxy.passed[way] - before
+
+
+@gate
+@pytest.mark.parametrize("way", WAYS)
+def test_a_put_is_cut_at_each_byte(wire: Wire, way: Way) -> None:
+    wire.qm.put("A", b"first")
+    size = size_of(wire, way, lambda: wire.qm.put("A", b"first"))
+    assert size > 50
+    for count in range(size + 1):
+        wire.qm.put("A", b"before")
+        there = wire.near.depth("A")
+        wire.proxy.cut_after(way, count)
+        with pytest.raises(OutcomeUnknown) as unknown:
+            wire.qm.put("A", b"cut")
+        wire.qm.queues()
+        has_happened = wire.near.depth("A") > there
+        if way == "to client" or count < size:  # else the server may have got the whole call
+            assert has_happened == (way == "to client")
+        found = [one.uid for one in wire.near.browse("A") if one.body == b"cut" and one.uid in unknown.value.uids]
+        assert len(unknown.value.uids) == 1
+        assert len(found) == has_happened
+
+
+@gate
+@pytest.mark.parametrize("way", WAYS)
+def test_a_get_is_cut_at_each_byte(wire: Wire, way: Way) -> None:
+    for _ in range(3):
+        wire.near.put("A", b"body")
+    wire.qm.get("A")
+    size = size_of(wire, way, lambda: wire.qm.get("A"))
+    assert size > 50
+    for count in range(size + 1):
+        wire.near.put("A", b"body")
+        there = wire.near.depth("A")
+        wire.proxy.cut_after(way, count)
+        with pytest.raises(OutcomeUnknown):
+            wire.qm.get("A")
+        wire.qm.queues()
+        if way == "to client" or count < size:
+            assert there - wire.near.depth("A") == (way == "to client")
+
+
+@gate
+@pytest.mark.parametrize("way", WAYS)
+def test_a_get_in_a_unit_is_cut_at_each_byte(wire: Wire, way: Way) -> None:
+    for body in (b"1", b"2"):
+        wire.near.put("A", body)
+
+    def get() -> None:
+        with wire.qm.unit_of_work() as unit:
+            assert wire.qm.get("A", read_order="strict").body == b"1"
+            unit.back_out()
+
+    get()
+    with wire.qm.unit_of_work() as unit:
+        size = size_of(wire, way, lambda: wire.qm.get("A"))
+        unit.back_out()
+    for count in range(size + 1):
+        wire.proxy.cut_after(way, count, quietly=count % 2 == 0)
+        get()
+    assert wire.bodies() == [b"1", b"2"]
+
+
+@pytest.mark.parametrize("step", [pytest.param(41, marks=gate), pytest.param(1, marks=nightly)])
+@pytest.mark.parametrize("way", WAYS)
+def test_connecting_again_and_opening_handles_again_is_cut_at_each_byte(wire: Wire, way: Way, step: int) -> None:
+    with wire.qm.open("A", input="exclusive", browse=True) as one, wire.qm.open("A", output=True) as two:
+
+        def again() -> None:
+            wire.proxy.cut()
+            two.put(b"x", deduplicate="the same")
+
+        again()
+        size = size_of(wire, way, again)
+        assert size > 500
+        connections = len(wire.near.inspect.connections())
+        for count in range(0, size, step):
+            wire.proxy.cut()
+            wire.proxy.cut_after(way, count, quietly=count % 2 == 0)
+            two.put(b"x", deduplicate="the same")
+            assert [each.body for each in one.browse()] == [b"x"]
+        assert len(wire.near.inspect.connections()) == connections
