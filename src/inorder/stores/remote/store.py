@@ -419,6 +419,7 @@ INSTEAD: Final[Mapping[str, str]] = MappingProxyType({
     "wait_apart": OF_A_SERVER,
     "watch_apart": OF_A_SERVER,
     "users_of": OF_A_SERVER,
+    "end_dead_processes": OF_A_SERVER,
 })  # fmt: skip
 """What a store elsewhere cannot do, and what to do instead."""
 
