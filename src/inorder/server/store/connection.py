@@ -41,7 +41,7 @@ from ..logs import LOGGER
 from ..settings import Limits
 from .brief import NotBrief, get_short, is_brief, messages_of
 from .checking import PAGE_MESSAGES, ActToLog, Checker
-from .places import Place
+from .places import SharedStore
 from .protocol import StoreProtocol
 from .resuming import Resumable
 
@@ -117,7 +117,7 @@ class StoreConnection:
 
     def __init__(
         self,
-        place: Place,
+        place: SharedStore,
         identity: Identity,
         *,
         present: Callable[[Identity, ReadObject], Identity | None],

@@ -129,7 +129,7 @@ class RemoteStore:
     def end_waits(self, owner: int) -> bool:
         """See `Store.end_waits`."""
         del owner
-        waits = self._waits
+        waits = self._waits and self._link.has_asked  # otherwise it would arrive before the wait
         if waits:
             try:
                 self._link.say(FrameKind.END_WAITS)
