@@ -23,6 +23,7 @@ from inorder.model.attributes import define_queue
 from inorder.model.options import GetOptions, OpenOptions, PutOptions
 from inorder.rules.grouping import NOTHING_OPEN
 from inorder.rules.ordering import UNSET
+from inorder.server.store import connection
 from inorder.server.store.connection import CALLS_MAX
 from inorder.stores.memory import MemoryStore
 from inorder.stores.remote.address import parse
@@ -264,6 +265,24 @@ def test_what_comes_after_a_goodbye_finds_no_connection(place: Place) -> None:
             raw.call(verb, number=9)
         assert raw.answer() == (FrameKind.ANSWER, 8, b"")
         assert raw.answer()[:2] == (0, 1000)
+
+
+def test_a_made_up_secret_ends_no_connection(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be of a server that has begun again: so the new connection waits for the old one, and is refused."""
+    monkeypatch.setattr(connection, "PAUSES", (0.001, 0.001))
+    with place.raw() as one:
+        old = one.begin()
+        made_up = old.resume[:8] + bytes(16)
+        with place.raw() as two:
+            two.hello(resume=made_up)
+            assert two.ends() == ["StoreError"]
+        one.call("manager")
+        assert one.answer()[0] == FrameKind.ANSWER
+        with place.raw() as two:
+            assert two.begin(resume=old.resume).connection > old.connection
+        assert one.ends() == []
+    with place.raw() as three:
+        assert three.begin(resume=made_up).manager == "QM1"
 
 
 # --- floods

@@ -184,8 +184,8 @@ class Story:
     [
         pytest.param("1", 3, marks=gate),
         pytest.param("2", 3, marks=gate),
-        pytest.param("1", 60, marks=nightly),
-        pytest.param("2", 60, marks=nightly),
+        pytest.param("1", 25, marks=nightly),
+        pytest.param("2", 25, marks=nightly),
     ],
 )
 def test_servers_and_workers_are_killed(served: Served, workers: str, kills: int) -> None:
