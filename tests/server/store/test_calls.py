@@ -135,7 +135,7 @@ def test_a_client_that_sends_too_many_calls_is_refused(elsewhere: ServedStore) -
 
 
 def a_wait(elsewhere: ServedStore) -> GetRequest:
-    handle = next(iter(elsewhere._handles))
+    handle = next(iter(elsewhere.handles))
     return GetRequest(handle, GetOptions(wait=SECONDS), NOTHING_OPEN, UNSET, syncpoint=False)
 
 
