@@ -279,6 +279,9 @@ class StoreConnection:
     async def _answer(self, frame: WireFrame, answer: Answered) -> None:
         with contextlib.suppress(ClientDisconnected):
             await self.send(answer.kind, frame.number, answer.payload, has_unit=answer.has_unit)
+        if frame.kind is FrameKind.BYE:
+            self._is_over = True
+            self._protocol.wake()
         self._next()
 
     def _begin_slowly(self, frame: WireFrame, call: Call | None = None) -> None:
