@@ -17,6 +17,7 @@ from ..formats.json_lines import when
 from ..model.channel_attributes import CHANNEL_ATTRIBUTES, ChannelAttributes
 from ..mq import channels
 from ..mq.channels import ChannelNow, Received
+from ..mq.channels.exits import check as check_exits
 from .lasting import ends_by_signal, run_all
 from .output import count, shown, table
 from .queues import takes_attributes_of
@@ -285,6 +286,7 @@ def run_channels(
     Several processes may run one channel: one sends, and another takes over when it dies. A stopped channel resumes
     when it is started. When a channel retries, standard error gives the reason.
     """
+    check_exits(exits)
     with run.opened() as qm, ends_by_signal() as ends, ExitStack() as stack:
         for name in names:
             channels.channel(qm, name)

@@ -26,7 +26,6 @@ import click
 from .. import QueueManager
 from ..client.manager import connect_to
 from ..errors import CallerError, InorderError, QueueCondition, Reason, StoreError
-from ..mq.channels import exits as message_exits
 from ..stores.open import Location, OverNetwork, is_of_any_store
 from .output import Output
 from .places import OF_TLS, PlaceType, given_before
@@ -254,15 +253,9 @@ def says_yes(function: F) -> F:
 
 
 def takes_exits(function: F) -> F:
-    """Adds --exits to a command, as the keyword `exits`: the modules, which have been imported."""
-
-    def imported(context: click.Context, parameter: click.Parameter, modules: tuple[str, ...]) -> tuple[str, ...]:
-        del context, parameter
-        message_exits.check(modules)
-        return modules
-
+    """Adds --exits to a command, as the keyword `exits`: the names of modules."""
     return click.option(
-        "--exits", multiple=True, metavar="MODULE", callback=imported,
+        "--exits", multiple=True, metavar="MODULE",
         help="A module whose functions this process may call as message exits of channels; may be repeated. "
         "No other module is imported for a definition.",
     )(function)  # fmt: skip

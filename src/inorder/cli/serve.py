@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from ..mq.channels.exits import check as check_exits
 from ..stores.open import Location, OverNetwork
 from ..support.advice import how_to_install
 from ..support.sockets import is_loopback
@@ -129,6 +130,7 @@ def serve(
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         raise click.ClickException(f"The server needs {' and '.join(missing)}: {how_to_install('server')}.")
+    check_exits(exits)
     run = _run(run, place)
     _check_tls(certificate, key, client_ca, client_crl, self_signed=self_signed)
     if isinstance(run.store, OverNetwork):
