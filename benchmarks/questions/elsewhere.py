@@ -210,7 +210,8 @@ def wait(pipe: Connection, folder: Path, address: tuple[str, str] | None) -> Non
     """A process that waits for a message, and answers how long ago it was put."""
     with open_queue(folder) if address is None else inorder.connect(address[0], token=address[1]) as qm:
         for _ in orders(pipe):
-            pipe.send((time.monotonic_ns() - int(qm.get(QUEUE, wait=WAIT_SECONDS).body)) / 1e9)
+            put_at = int(qm.get(QUEUE, wait=WAIT_SECONDS).body)
+            pipe.send((time.monotonic_ns() - put_at) / 1e9)
 
 
 @contextmanager

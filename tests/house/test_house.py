@@ -34,11 +34,11 @@ print(*set(sys.modules) - before)
 """
 
 
-# Imported inside functions: what loads a library that most programs do without.
+# Imported inside functions: what loads a library, or much of the package, that most programs do without.
 LOADED_WHEN_NEEDED = """
     arrow.streams integrations.prometheus integrations.prometheus_server server.certificates server.renewing
-    server.running server.settings spark.jobs.charts stores.remote support.secrets testing.remote testing.schemas
-    work.worker
+    server.running server.settings spark.jobs.charts stores.engine.store stores.remote support.secrets testing.remote
+    testing.schemas work.worker
 """.split()
 OPENS_STORES = "inorder/stores/open.py"  # it imports a kind of store when a call needs one
 PURE = [f"stores/seam/{name}.py" for name in "tables queued records bulk_page views surveying looking".split()]

@@ -58,14 +58,15 @@ def spark(short_life: None, credentials: Path) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = (
+    builder = (
         SparkSession.builder.master("local[2]")
         .appName("tests of inorder")
         .config("spark.driver.memory", "1g")
         .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.executorEnv.INORDER_CREDENTIALS", str(credentials))
-        .getOrCreate()
     )
+    with pytest.MonkeyPatch.context() as environment:  # of the JVM, from which its workers have theirs
+        environment.setenv("INORDER_CREDENTIALS", str(credentials))
+        session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")  # what tests plan to go wrong fills pages
     yield session
     session.stop()

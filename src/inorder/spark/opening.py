@@ -21,7 +21,7 @@ from typing import NamedTuple
 from ..client.manager import QueueManager, connect
 from ..errors import InorderError, QueueCondition, Reason, StoreError, WrongQueueType
 from ..model.attributes import QueueAttributes
-from ..stores.open import locate
+from ..stores.open import OverNetwork, locate
 
 PROGRAM = "inorder.spark"
 ON_ONE_MACHINE = (
@@ -53,13 +53,13 @@ def open_store(url: str, application: str = "") -> QueueManager:
 
 
 def open_though_restarting(url: str, application: str) -> QueueManager:
-    """As `open_store`, but waits up to 30 s for a server that refuses connections, because nothing listens there."""
+    """As `open_store`, but waits up to 30 s for a server of inorder that cannot be reached."""
     until = time.monotonic() + RESTART_SECONDS
     while True:
         try:
             return open_store(url, application)
-        except StoreError as error:
-            if not isinstance(error.__cause__, ConnectionRefusedError) or time.monotonic() >= until:
+        except StoreError:
+            if not OverNetwork.is_named_by(url) or time.monotonic() >= until:
                 raise
         time.sleep(AGAIN_SECONDS)
 
@@ -167,4 +167,4 @@ def check_same(qm: QueueManager, queue: str, made: int) -> None:
         )
 
 
-__all__ = ["check_queue", "check_same", "made_at", "open_store", "store_for_task"]
+__all__ = ["check_queue", "check_same", "made_at", "open_store", "open_though_restarting", "store_for_task"]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ..client.manager import QueueManager
 from ..client.queue import Queue
 from ..errors import OptionsError
-from .opening import check_queue, open_store
+from .opening import check_queue, open_though_restarting
 from .options import NO_LIMIT, SourceOptions
 from .versions import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows
 
@@ -88,7 +88,7 @@ class Planner:
     def manager(self) -> QueueManager:
         """The connection."""
         if self._qm is None:
-            self._qm = open_store(self._options.url, self._options.application)
+            self._qm = open_though_restarting(self._options.url, self._options.application)
         return self._qm
 
     def queue(self, opening: Callable[[QueueManager, str], Queue]) -> Queue:

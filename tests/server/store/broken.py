@@ -74,7 +74,7 @@ def elsewhere() -> Iterator[Far]:
     for one in (define_queue("Q"), define_queue("OTHER.Q"), define_queue("MODEL", "model")):
         inner.create_queue(one)
     server = the_server(os.getpid())
-    token = server.add(inner)  # type: ignore[arg-type]
+    token = server.add(inner)
     with Proxy(int(server.url.rpartition(":")[2])) as proxy:
         far: Any = RemoteStore(parse(f"http://127.0.0.1:{proxy.port}", {"token": token}), "test")
         try:
@@ -169,12 +169,12 @@ def _got(at: Far) -> None:
     at.me.held = got.uid
 
 
-def _confirm_get(at: Far) -> dict[str, Any]:
+def _confirm_get(at: Far) -> Any:
     return matrix.one(at, Event.CONFIRM_GET, at.me.held, confirm_id=99)
 
 
 def _arrived(at: Far) -> dict[str, Any]:
-    return {"batch": ChannelBatch(matrix.SENDER, 1, 1, b"digest", [(Message(b"x"), "Q")])}
+    return {"batch": ChannelBatch(matrix.SENDER, 1, 1, b"digest", [Message(b"x").replace(transmission=("Q", "QM1"))])}
 
 
 MINE = {"queue": "Q", "application": "me application"}

@@ -41,7 +41,7 @@ from inorder.stores.remote import frames
 from inorder.stores.remote.address import parse
 from inorder.stores.remote.frames import VALUES_MAX, FrameKind
 from inorder.stores.remote.store import RemoteStore
-from inorder.stores.remote.wire import WireError, decode_error
+from inorder.stores.remote.wire import WireError, decode_error, encode_call
 from inorder.stores.seam.records import (
     Claimer,
     ClaimRequest,
@@ -74,6 +74,10 @@ class Attacker(RemoteStore):
 
     def one(self, event: Event, uid: UniqueId, **ids: int) -> Any:
         return self.one_message(OneMessage(handle=self.handle, event=event, uid=uid, **ids))
+
+    def asks(self, verb: str, *given: Any) -> None:
+        """Makes a call that a client refuses itself. Raises: the error of the server."""
+        raise self.raw(FrameKind.CALL, encode_call(verb, given, {}))
 
     def raw(self, kind: FrameKind, payload: bytes, number: int | None = None) -> InorderError:
         """The error that the server answers to a payload."""
@@ -167,7 +171,7 @@ REFUSED: list[tuple[str, Attack, type[InorderError]]] = [
     ("put a cursor on a message of another queue", lambda at, client: client.get(client.request(
         browse="cursor")._replace(cursor=UNSET._replace(place=Place(0, 1, 0), number=at.secret.uid.number))),
         NoMessageUnderCursor),
-    ("read a user", lambda _, client: client.object("user", "victim"), NotAuthorized),
+    ("read a user", lambda _, client: client.asks("object", "user", "victim"), NotAuthorized),
     ("ask for a report where one may not put", lambda _, client: client.puts(
         Message(b"x", report=int(Report.COA), reply_to_queue="SECRET")), NotAuthorized),
     ("take a message under the unique id of the future", lambda at, client: client.puts(

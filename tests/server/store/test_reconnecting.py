@@ -18,6 +18,7 @@ from inorder import QueueManager
 from inorder.errors import ConnectionBroken, OutcomeUnknown
 from inorder.server.store.resuming import Resumable
 from inorder.stores.remote import store
+from inorder.stores.remote import wire as wire_format
 
 WAYS: list[Way] = ["to server", "to client"]
 
@@ -260,7 +261,7 @@ def test_a_wait_that_is_repeated_waits_no_longer_than_it_was_asked_to(
     asked: list[float] = []
     now = [100.0]
     monkeypatch.setattr(store, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=lambda _: None))
-    encode = store.encode_call
+    encode = wire_format.encode_call
 
     def encoded(verb: str, arguments: Any, keywords: Any) -> bytes:
         if verb == "wait":

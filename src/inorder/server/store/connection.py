@@ -41,7 +41,7 @@ from ..logs import LOGGER
 from ..settings import Limits
 from .brief import NotBrief, get_short, is_brief, messages_of
 from .checking import PAGE_MESSAGES, ActToLog, Checker
-from .places import Place
+from .places import SharedStore
 from .protocol import StoreProtocol
 from .resuming import Resumable
 
@@ -117,7 +117,7 @@ class StoreConnection:
 
     def __init__(
         self,
-        place: Place,
+        place: SharedStore,
         identity: Identity,
         *,
         present: Callable[[Identity, ReadObject], Identity | None],
@@ -279,6 +279,9 @@ class StoreConnection:
     async def _answer(self, frame: WireFrame, answer: Answered) -> None:
         with contextlib.suppress(ClientDisconnected):
             await self.send(answer.kind, frame.number, answer.payload, has_unit=answer.has_unit)
+        if frame.kind is FrameKind.BYE:
+            self._is_over = True
+            self._protocol.wake()
         self._next()
 
     def _begin_slowly(self, frame: WireFrame, call: Call | None = None) -> None:

@@ -45,7 +45,7 @@ class ForLane:
         """Does nothing: the store is closed after its lane has ended."""
 
 
-class Place:
+class SharedStore:
     """A store object.
 
     Args:
@@ -79,10 +79,10 @@ class Places:
 
     def __init__(self, store: str) -> None:
         self._store, self._lock = store, threading.Lock()
-        self._all: list[Place] = []
+        self._all: list[SharedStore] = []
         self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="inorder store")
 
-    def take(self) -> Place:
+    def take(self) -> SharedStore:
         """Returns the store object with the fewest connections. Blocks; raises: as `connect`."""
         with self._lock:
             found = [one.services for one in self._all]
@@ -91,7 +91,7 @@ class Places:
                 and len(found) < SESSIONS_MAX
                 and all(one.connections > 1 for one in found)  # the first is that of the base
             ):
-                self._all.append(Place(connect(self._store, program=PROGRAM)))
+                self._all.append(SharedStore(connect(self._store, program=PROGRAM)))
                 return self._all[-1]
             return min(self._all, key=lambda one: one.services.connections)
 

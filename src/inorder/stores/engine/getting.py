@@ -13,6 +13,7 @@ from time import perf_counter
 from ...errors import ConnectionBroken, LeaseOver, NoMessageUnderCursor, OrderDeadlock, OutcomeUnknown, WaitEnded
 from ...model.message import Got
 from ...support.locks import AtEnd
+from ..seam.protocol import May
 from ..seam.queued import NotedMessage, onlooker
 from ..seam.records import GetOutcome, GetRequest, Locked, LockRequest, Rest
 from ..seam.telemetry import event, first, length, of_request, unit_of
@@ -30,7 +31,6 @@ from .waiting import WATCHING, Look, WaitingRoom
 from .waits import Looks, begin_wait, end_wait
 
 Accepts = Callable[[Got], object]
-May = Callable[[Callable[[str, str], str]], object]
 Looked = tuple[GetOutcome, float | None]
 """The result of a look, and when to look again even if nothing has changed."""
 

@@ -87,10 +87,13 @@ class RemoteLink:
         hello: what the server said first.
         has_unit: whether the connection has a unit of work, as the last answer said.
         is_lost: whether it can be used no more.
+        has_asked: whether a call has been sent and not been answered.
     """
 
     def __init__(self, address: RemoteAddress, hello: Hello) -> None:
         self.address, self.is_lost, self.has_unit = address, False, False
+        self.has_asked = False
+        self._asked = 0  # the number of the request that `ask` has sent
         self._calling, self._sending = Lock(), Lock()
         self._numbers = count(1)
         self._frames: deque[Frame] = deque()
@@ -172,17 +175,21 @@ class RemoteLink:
             try:
                 self._notice_end()
                 self._send(kind, number, payload)
+                self.has_asked = True
                 return self._answer(number, on_event)
             except BaseException:
                 self.drop()
                 raise
+            finally:
+                self.has_asked = False
 
     def ask(self, kind: FrameKind) -> None:
         """Sends a request of a special kind, also while a call waits, and returns after its answer. Raises: Lost."""
-        number = next(self._numbers)
+        self._asked = number = next(self._numbers)
         self._send(kind, number, b"")
         with self._calling:
-            self._answer(number)
+            if self._asked:  # else the call that was in progress has read the answer
+                self._answer(number)
 
     def say(self, kind: FrameKind) -> None:
         """Sends something that needs no answer, also while a call waits. Raises: Lost."""
@@ -198,6 +205,8 @@ class RemoteLink:
                     on_event()
             elif answered == number:
                 return kind, payload
+            elif answered == self._asked:
+                self._asked = 0
 
     # --- frames
 

@@ -129,7 +129,7 @@ class RemoteStore:
     def end_waits(self, owner: int) -> bool:
         """See `Store.end_waits`."""
         del owner
-        waits = self._waits
+        waits = self._waits and self._link.has_asked  # otherwise it would arrive before the wait
         if waits:
             try:
                 self._link.say(FrameKind.END_WAITS)
@@ -157,7 +157,7 @@ class RemoteStore:
         Args:
             remade: makes the arguments for each attempt.
         """
-        if "kind" in VERBS[verb].also.split() and arguments[0] not in OBJECT_KINDS:
+        if "kind" in VERBS[verb].also.split() and named(verb, arguments, keywords)["kind"] not in OBJECT_KINDS:
             raise self._refused("reading or changing users and tokens", USERS)
         call_kind, self._is_repeat = FrameKind.CALL if on_event is None else FrameKind.WATCH, False
         is_long = verb == "wait" or on_event is not None  # such a call may see any number of losses
@@ -419,6 +419,7 @@ INSTEAD: Final[Mapping[str, str]] = MappingProxyType({
     "wait_apart": OF_A_SERVER,
     "watch_apart": OF_A_SERVER,
     "users_of": OF_A_SERVER,
+    "end_dead_processes": OF_A_SERVER,
 })  # fmt: skip
 """What a store elsewhere cannot do, and what to do instead."""
 

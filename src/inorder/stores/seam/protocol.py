@@ -48,6 +48,8 @@ from .telemetry import Telemetry
 from .views import ConnectionView, Dropped, LockView, LookRequest, MessageView, OrderView, QueueView, Unit, Wait
 
 T = TypeVar("T")
+May = Callable[[Callable[[str, str], str]], object]
+"""Raises, if a user has lost a right; it gets a function that reads the attributes of an object by kind and name."""
 
 
 class Store(BulkStore, Protocol):
@@ -163,10 +165,7 @@ class Store(BulkStore, Protocol):
         """
 
     def alter_object(self, kind: str, name: str, before: str, attributes: str) -> None:
-        """Replaces the attributes of an object.
-
-        Raises: UnknownObject 2085; QueueCondition 2041, if its attributes are no longer `before`.
-        """
+        """Replaces attributes. Raises: UnknownObject 2085; QueueCondition 2041, if they are no longer `before`."""
 
     def delete_object(self, kind: str, name: str) -> None:
         """Deletes an object. Raises: UnknownObject 2085."""
@@ -311,10 +310,7 @@ class Store(BulkStore, Protocol):
     def prepare(self, owner: int, name: str) -> None:
         """Gives the connection's unit a name. The unit then outlives the connection (R5.10).
 
-        Args:
-            name: 1 to 256 characters.
-
-        Raises: ArgumentError; UnitExists; UnitNotFound, if the connection has no unit of work.
+        Raises: ArgumentError, unless the name has 1 to 256 characters; UnitExists; UnitNotFound, there is no unit.
         """
 
     def settle_prepared(self, name: str, outcome: Outcome, user: str | None = None) -> None:
@@ -338,14 +334,11 @@ class Store(BulkStore, Protocol):
             name: 1 to 256 characters.
             most: how many leases the user may have, including this one; None: any number.
 
-        Raises: ArgumentError; UnitExists, if there is a lease of this name; UnitNotAvailable, if the user would have
-        more.
+        Raises: ArgumentError; UnitExists, there is a lease of this name; UnitNotAvailable, the user would have more.
         """
 
     def lease(self, name: str, user: str | None) -> Leased:
-        """Returns a lease. Raises: LeaseOver, if there is none of this name, or it belongs to another user than
-        `user`.
-        """
+        """Returns a lease. Raises: LeaseOver, if there is none of this name, or it belongs to another than `user`."""
 
     def extend_lease(self, name: str, user: str | None, seconds: float) -> Leased:
         """Moves the deadline to `seconds` from now. On disk when the call returns. Raises: LeaseOver."""
@@ -432,9 +425,7 @@ class Store(BulkStore, Protocol):
         """
 
     def dropped(self) -> list[Dropped]:
-        """Returns how many messages had to be dropped because no queue took them, by the queue that they concerned
-        (C-5).
-        """
+        """Returns how many messages were dropped because no queue took them, by the queue that they concerned (C-5)."""
 
     def check(self, part: int | None) -> tuple[list[str], int]:
         """Checks one part of the store, counted from 0. Returns the findings in words, and the number of parts.
@@ -442,7 +433,7 @@ class Store(BulkStore, Protocol):
         Args:
             part: None: only count the parts.
 
-        Damage that prevents reading is reported as a finding, not raised. Raises: ArgumentError, there is no such part.
+        Damage that prevents reading is a finding, not raised. Raises: ArgumentError, there is no such part.
         """
 
 
@@ -517,10 +508,7 @@ class LocalStore(Store, Protocol):
         """Opens another store object on the store, if each connection needs its own; None: connections share it."""
 
     def wait_apart(
-        self,
-        request: GetRequest,
-        done: Callable[[GetOutcome | BaseException], object],
-        may: Callable[[Callable[[str, str], str]], object] | None = None,
+        self, request: GetRequest, done: Callable[[GetOutcome | BaseException], object], may: May | None = None
     ) -> None:
         """As `wait`, but returns soon; the wait costs no thread. For a server.
 
@@ -528,8 +516,7 @@ class LocalStore(Store, Protocol):
         thread, or later in a thread that serves all waits and must not be held up.
 
         Args:
-            may: called in the operation that has found messages, with a function that reads the attributes of an object
-                by its kind and name. If it raises, nothing has happened, and the wait ends with this error.
+            may: called in the operation that has found messages. If it raises, nothing has happened, and the wait ends.
 
         Raises: CallInProgress; ConnectionBroken, the connection of the handle was lost. `done` is not called then.
         """
@@ -548,10 +535,7 @@ class LocalStore(Store, Protocol):
         """As `watch`, but returns soon, as `wait_apart`; `done` is called with the error that ends the watch."""
 
     def end_dead_processes(self) -> bool:
-        """Ends the connections of processes that have died, and backs out leases that are over.
-
-        Returns: whether there were any.
-        """
+        """Ends the connections of dead processes and backs out leases that are over. Returns whether there were any."""
 
     def set_user(self, owner: int, user: str | None) -> str | None:
         """Sets the user on whose authority a connection puts, as far as reports are concerned. Returns the previous

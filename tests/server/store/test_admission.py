@@ -1,0 +1,166 @@
+"""Who may connect to a store elsewhere, how often, and for how long (W-5, W-6)."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.helpers.support import until
+from tests.server.conftest import Running, Served, Start
+from tests.server.store.raw import Raw
+from tests.tiers import gate
+
+import inorder
+from inorder.errors import ConnectionBroken, LogInRefused, StoreError, TooManyHandles, TooManyLogIns
+from inorder.model.attributes import define_queue
+from inorder.rules.puts import Program
+from inorder.stores.memory import MemoryStore
+from inorder.stores.remote.address import parse
+from inorder.stores.remote.frames import HEADER, FrameKind
+from inorder.stores.remote.store import RemoteStore
+from inorder.testing.remote import the_server
+
+# --- limits
+
+
+@pytest.fixture
+def store() -> Iterator[MemoryStore]:
+    one = MemoryStore("QM1")
+    one.create_queue(define_queue("Q"))
+    yield one
+    one.stop()
+
+
+def limited(store: MemoryStore, **limits: Any) -> tuple[str, str]:
+    """Serves the store with these limits. Returns its URL and its token."""
+    server = the_server(os.getpid())
+    token = server.add(store)
+    context = server._endpoints[token]._context()
+    context.settings = replace(context.settings, limits=replace(context.settings.limits, **limits))
+    return server.url, token
+
+
+def test_a_user_has_so_many_connections(store: MemoryStore) -> None:
+    url, token = limited(store, user_connections=2)
+    address = parse(url, {"token": token})
+    one, two = RemoteStore(address), RemoteStore(address)
+    with pytest.raises(StoreError, match=r"takes no more connections: .*connections of a user.* 2"):
+        RemoteStore(address)
+    one.close_store()
+    made: list[RemoteStore] = []
+
+    def connects() -> bool:
+        try:
+            made.append(RemoteStore(address))
+        except StoreError:  # the server has not counted the end yet
+            return False
+        return True
+
+    until(connects, "there is room again")
+    assert two.manager().name == "QM1"
+    for each in (two, *made):
+        each.close_store()
+
+
+def test_a_connection_has_so_many_handles(store: MemoryStore) -> None:
+    url, token = limited(store)
+    with inorder.connect(url, token=token) as qm:
+        qm.admin.alter_manager(max_handles=2)
+        with qm.open("Q", output=True), qm.open("Q", output=True), pytest.raises(TooManyHandles):
+            qm.open("Q", output=True)
+
+
+def test_a_call_has_so_many_bytes_and_a_hello_so_much_time(store: MemoryStore) -> None:
+    url, token = limited(store, body=2**21, json=0, head_seconds=0.01)
+    port = int(url.rpartition(":")[2])
+    with Raw(port, token) as raw:
+        assert raw.answer() == (0, 1008, b"no hello came in time")
+    url, token = limited(store, body=2**21, json=0)
+    with Raw(port, token) as raw:
+        raw.begin()
+        for _ in range(3):
+            raw.binary(HEADER.pack(FrameKind.CALL, 1, 0, 1) + bytes(2**20))
+        assert raw.ends() == ["WireError"]
+
+
+def test_what_arrives_at_once_is_limited(store: MemoryStore) -> None:
+    url, token = limited(store)
+    context = the_server(os.getpid())._endpoints[token]._context()
+    with context.bodies.taken(context.settings.limits.bodies - 2**20), Raw(int(url.rpartition(":")[2]), token) as raw:
+        raw.begin()
+        for number in (1, 2):
+            raw.binary(HEADER.pack(FrameKind.CALL, 1, 0, number) + bytes(2**20))
+        assert raw.ends() == ["StoreError"]
+
+
+# --- of a real server
+
+
+def connected(running: Running, token: str, **more: Any) -> RemoteStore:
+    return RemoteStore(parse(running.record["url"].rstrip("/"), {"token": token}), "test", **more)
+
+
+@gate
+def test_a_revoked_token_or_a_disabled_user_ends_its_connections(start: Start, served: Served) -> None:
+    running = start()
+    with inorder.connect(served.store) as qm:
+        qm.accounts.create_user("anna", roles=("operator",))
+        qm.accounts.create_user("bert", roles=("operator",))
+        tokens = [qm.accounts.create_token(name, name) for name in ("anna", "bert", "bert")]
+        stores = [connected(running, token, reconnects=0) for token in tokens]
+        owners = [one.connect(Program("x", "test")) for one in stores]
+
+        def has_gone(nth: int) -> bool:
+            return owners[nth] not in {one.connection for one in qm.inspect.connections()}
+
+        qm.accounts.revoke_token(tokens[1])
+        until(lambda: has_gone(1), "the connection of the token has ended")
+        with pytest.raises(ConnectionBroken):
+            stores[1].manager()
+        assert stores[2].manager().name == "QM1"
+        qm.accounts.alter_user("anna", enabled=False)
+        until(lambda: has_gone(0), "the connection of the user has ended")
+        with pytest.raises(LogInRefused):
+            connected(running, tokens[0])
+        assert not has_gone(2)
+        for one in stores:
+            one.close_store()
+
+
+@gate
+def test_who_has_no_token_is_refused_and_after_many_tries_for_a_while(start: Start) -> None:
+    running = start()
+    port, token = int(running.record["url"].rstrip("/").rpartition(":")[2]), running.token
+    basic = base64.b64encode(f"anybody:{token}".encode()).decode()
+    with running.client(auth=None) as client:
+        path = "/ibmmq/rest/v2/login"
+        assert client.post(path, json={"username": "anybody", "password": token}).status_code == 204
+        cookie = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
+    assert cookie
+    refused: list[tuple[dict[str, str], int]] = [
+        ({}, 401),
+        ({"Authorization": f"Basic {basic}"}, 401),
+        ({"Cookie": cookie}, 401),
+        ({"Authorization": f"Bearer {token}", "Origin": "https://elsewhere.example"}, 403),
+        ({"Authorization": f"Bearer {token}", "Host": f"elsewhere.example:{port}"}, 421),
+    ]
+    for headers, status in refused:
+        with Raw(port, None, **headers) as raw:
+            assert raw.response.status_code == status, headers
+    with Raw(port, token, path="/inorder/v1/other") as raw:
+        assert raw.response.status_code == 404
+    with Raw(port, token, Origin=f"http://127.0.0.1:{port}") as raw:
+        assert raw.response.status_code == 101
+    errors = set[type[Exception]]()
+    while TooManyLogIns not in errors:
+        with pytest.raises((LogInRefused, TooManyLogIns)) as found:
+            connected(running, "wrong")
+        errors.add(found.type)
+        assert len(errors) <= 2
+    said = running.log.read_text()
+    assert token not in said
+    assert "Traceback" not in said
