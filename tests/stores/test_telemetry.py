@@ -47,6 +47,7 @@ SILENT = {
     "has_unit": "it looks at this process's memory only",
     "identifier": "it never changes",
     "reserve_numbers": "it draws numbers, and changes no queue",
+    "end_dead_processes": "it backs out what the dead have left, of which it tells with `inorder.dead_connection`",
     "get_if": "it is a get, and has an `inorder.get`",
     "wait": "it has events of its own when it begins and ends, and an `inorder.get` for each look",
     "end_waits": "it looks at this process's memory only; the wait that it ends says that it ended",

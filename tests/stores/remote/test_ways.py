@@ -110,7 +110,7 @@ def test_it_is_upgraded_where_it_is() -> None:
 def test_spark_takes_the_url_and_no_token() -> None:
     assert source_options({"path": f"{URL}/", "queue": "Q"}, "batch read").url == URL
     for given in ({"token": SECRET}, {"Token": SECRET}):
-        with pytest.raises(OptionsError, match="leave it to INORDER_TOKEN or to a credentials file") as refused:
+        with pytest.raises(OptionsError, match="in the credentials file") as refused:
             source_options({"url": URL, "queue": "Q", **given}, "batch read")
         assert SECRET not in f"{refused.value!r} {refused.value.data}"
     with pytest.raises(ArgumentError, match="store must be a URL") as wrong:

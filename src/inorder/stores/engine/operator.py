@@ -168,8 +168,13 @@ class OperatorVerbs(OpenStore, ABC):
     def users_of(self, operation: Operation, kind: UnitKind, name: str, handle: int | None = None) -> frozenset[str]:
         """See `LocalStore.users_of`."""
         if handle is None:
-            select, is_lease = operation.backend.select, kind == "lease"
-            units = select(UnitRow, kind="lease", name=name) if is_lease else select(UnitRow, kind="staging", name=name)
+            select = operation.backend.select
+            if kind == "lease":
+                units = select(UnitRow, kind="lease", name=name)
+            elif kind == "prepared":
+                units = select(UnitRow, kind="prepared", name=name)
+            else:
+                units = select(UnitRow, kind="staging", name=name)
             return frozenset(one.user for one in units)
         queue = self.handle(handle).queue
         users = {one.user for one in operation.backend.select(UnitRow, queue=queue, kind=kind, name=name)}

@@ -15,6 +15,7 @@ import ssl
 from collections import deque
 from collections.abc import Callable, Mapping
 from itertools import count
+from select import select as which_are_ready
 from typing import Final, NamedTuple
 
 import msgspec
@@ -241,7 +242,7 @@ class RemoteLink:
     def _has_come(self) -> bool:
         """Whether the socket has something to read, or has ended."""
         if not hasattr(select, "poll"):
-            return bool(select.select([self._socket], [], [], 0)[0])
+            return bool(which_are_ready([self._socket], [], [], 0)[0])
         found = select.poll()
         found.register(self._socket, select.POLLIN)
         return bool(found.poll(0))
