@@ -55,6 +55,7 @@ def test_the_examples_run_one_after_the_other(page: Path, tmp_path: Path, monkey
 # Steps at a prompt that no test runs, and why.
 NOT_RUN = {
     "CONTRIBUTING.md": "make, in a clone",
+    "docs/how-to/channels.md": "two machines: tests/mq/test_channels_elsewhere.py. All other steps are run",
     "docs/how-to/console.md": "a browser",
     "docs/how-to/exactly-once-spark.md": "Spark's jobs: the reference runs them in Python",
     "docs/how-to/files.md": "Spark's jobs, as above",
