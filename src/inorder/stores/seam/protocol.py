@@ -574,7 +574,7 @@ class LocalStore(Store, Protocol):
     # --- the medium
 
     def users_of(self, kind: UnitKind, name: str, handle: int | None = None) -> frozenset[str]:
-        """Returns the users who began the unsettled units of this kind and name; without a handle: prepared ones, leases and stagings.
+        """Returns the users who began the unsettled units of this kind and name: prepared ones, leases, stagings.
 
         Args:
             handle: of the queue to which a confirm id or lock id belongs. Those who locked messages under the confirm
