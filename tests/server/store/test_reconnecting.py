@@ -19,6 +19,8 @@ from inorder.errors import ConnectionBroken, OutcomeUnknown
 from inorder.server.store.resuming import Resumable
 from inorder.stores.remote import store
 from inorder.stores.remote import wire as wire_format
+from inorder.testing import ManualClock
+from inorder.testing.stores import make_store
 
 WAYS: list[Way] = ["to server", "to client"]
 
@@ -390,3 +392,20 @@ def test_connecting_again_and_opening_handles_again_is_cut_at_each_byte(wire: Wi
             two.put(b"x", deduplicate="the same")
             assert [each.body for each in one.browse()] == [b"x"]
         assert len(wire.near.inspect.connections()) == connections
+
+
+def test_a_client_whose_connection_the_store_has_lost_connects_again() -> None:
+    far: Any = make_store("remote", ManualClock())
+    with inorder.connect(far, program="test") as qm:
+        qm.create_queue("Q")
+        qm.put("Q", b"kept")
+        unit = qm.unit_of_work().__enter__()
+        qm.put("Q", b"lost")
+        far.restart()
+        with pytest.raises(ConnectionBroken):
+            qm.put("Q", b"lost too")
+        with pytest.raises(ConnectionBroken, match="back out"):
+            qm.put("Q", b"lost as well")
+        unit.back_out()
+        assert [qm.get("Q").body, qm.depth("Q")] == [b"kept", 0]
+    far.inner.close_store()

@@ -142,7 +142,7 @@ class StoreConnection:
         self._calls: deque[WireFrame] = deque()  # that have not begun
         self._bytes = 0  # of their payloads
         self._is_busy = False  # a call was begun and is not answered, or was answered in this turn of the loop
-        self._is_over = False
+        self._is_over = self._is_gone = False
         self._wait: Waiting | None = None  # of the call that a task makes
         self._leaving: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -272,14 +272,19 @@ class StoreConnection:
         if size <= PIECE_MAX and self._protocol.send_at_once(
             HEADER.pack(answer.kind, flags, 0, frame.number) + answer.payload
         ):
-            self._loop.call_soon(self._next)
+            self._loop.call_soon(self._go_on)
         else:
             self._spawn(self._answer(frame, answer))
 
     async def _answer(self, frame: WireFrame, answer: Answered) -> None:
         with contextlib.suppress(ClientDisconnected):
             await self.send(answer.kind, frame.number, answer.payload, has_unit=answer.has_unit)
-        if frame.kind is FrameKind.BYE:
+        self._is_gone |= frame.kind is FrameKind.BYE
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """After an answer: begins the next call, or ends a connection whose owner is gone. Its client connects again."""
+        if self._is_gone:
             self._is_over = True
             self._protocol.wake()
         self._next()
@@ -508,6 +513,7 @@ class StoreConnection:
         try:
             return self.store.has_unit(self.owner)
         except ConnectionBroken:
+            self._is_gone |= bool(self.owner)  # the store has lost it
             return False
 
     def _replace(self) -> None:

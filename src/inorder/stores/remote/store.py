@@ -185,7 +185,9 @@ class RemoteStore:
                 self._lost_unit = had_unit and verb not in UNIT_ENDS
                 raise
             if kind == FrameKind.ERROR:
-                raise decode_error(answer)
+                error = decode_error(answer)
+                self._lost_unit = had_unit and isinstance(error, ConnectionBroken) and not link.has_unit
+                raise error
             return decode_answer(verb, answer)
         raise AssertionError("the last attempt returns or raises")
 
