@@ -41,12 +41,13 @@ def connect(
     ca: str | os.PathLike[str] | None = None,
     certificate: str | os.PathLike[str] | None = None,
     key: str | os.PathLike[str] | None = None,
+    reconnect: float | None = None,
     connections: int = CONNECTIONS,
 ) -> Entered[QueueManager]:
     """Connects to a queue manager: `async with connect(...) as qm`, or `qm = await connect(...)`.
 
     Args:
-        store, program, name, token, ca, certificate, key: as in `inorder.connect`.
+        store, program, name, token, ca, certificate, key, reconnect: as in `inorder.connect`.
         connections: the largest number of connections that the tasks share, from 1; each has a thread. They are made
             when needed.
 
@@ -55,7 +56,16 @@ def connect(
     check_whole("connections", connections, 1)
 
     def connected() -> Connection:
-        return manager.connect(store, program=program, name=name, token=token, ca=ca, certificate=certificate, key=key)
+        return manager.connect(
+            store,
+            program=program,
+            name=name,
+            token=token,
+            ca=ca,
+            certificate=certificate,
+            key=key,
+            reconnect=reconnect,
+        )
 
     another = connected().connect if store == IN_MEMORY else connected
     return Entered(lambda: _connected(another, connections))

@@ -64,6 +64,7 @@ def connect(
     ca: str | os.PathLike[str] | None = None,
     certificate: str | os.PathLike[str] | None = None,
     key: str | os.PathLike[str] | None = None,
+    reconnect: float | None = None,
 ) -> QueueManager:
     """Connects to a queue manager.
 
@@ -84,6 +85,8 @@ def connect(
         certificate: for https://, the file of a client certificate, in PEM, instead of a token or with one. Default:
             INORDER_CERTIFICATE or the credentials file, unless there is a token.
         key: the file of the certificate's key, in PEM, without a password. Default: it is in the same file.
+        reconnect: for https://, for how many seconds a call tries to make a lost connection again, 0 to 86,400. 0: a
+            lost connection stays lost, and each call raises ConnectionBroken 2009. Default: 30.
 
     Returns: a connection. Use it as a context manager: the normal end of the block commits and closes, an
     exception backs out and closes. Another thread or asyncio task needs its own connection: call this one's
@@ -93,7 +96,7 @@ def connect(
     StoreForeign, StoreNewer: the file belongs to another program or a newer release, and was
     not changed. StoreError: the store cannot be opened or created; the text says why.
     """
-    credentials = {"token": token, "ca": ca, "certificate": certificate, "key": key}
+    credentials = {"token": token, "ca": ca, "certificate": certificate, "key": key, "reconnect": reconnect}
     if isinstance(store, str | os.PathLike):
         return connect_to(locate(store, credentials=credentials), program=program, name=name)
     if not hasattr(store, "begin_claims"):

@@ -36,6 +36,8 @@ NO_CREDENTIALS: Final[Mapping[str, Any]] = MappingProxyType({})
 URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 SERVER_URL: Final = re.compile(r"postgres(?:ql)?:", re.IGNORECASE)
 REMOTE_URL: Final = re.compile(r"https?:/", re.IGNORECASE)  # a Path has one slash
+RECONNECT_SECONDS: Final = 30.0
+RECONNECT_SECONDS_MAX: Final = 86_400
 REMOTE_LIBRARIES: Final = ("msgspec", "websockets")
 SECRETS: Final = ("password", "sslpassword")  # of libpq's parameters
 
@@ -257,7 +259,9 @@ class OverNetwork(Location):
     ) -> None:
         from .remote.address import parse
 
-        self._address = parse(str(given), credentials, named_by_program=named_by_program)
+        known = {name: value for name, value in credentials.items() if name != "reconnect"}
+        self._address = parse(str(given), known, named_by_program=named_by_program)
+        self._reconnect = _seconds(credentials.get("reconnect"))
         self.given = str(self._address)
 
     @staticmethod
@@ -272,7 +276,7 @@ class OverNetwork(Location):
             raise not_installed("a store elsewhere needs its client", "remote", missing) from missing
         from .remote.store import RemoteStore
 
-        return RemoteStore(self._address, program)
+        return RemoteStore(self._address, program, reconnects=self._reconnect)
 
     def is_there(self, program: str) -> bool:
         return True  # its server has it; `open` finds out whether that can be reached
@@ -283,6 +287,15 @@ class OverNetwork(Location):
     def upgrade(self, program: str, backup: Backup, progress: Progress | None) -> Upgraded:
         text = f"the store of {self} is upgraded on the machine that has it: stop the server, then run inorder upgrade"
         raise CallerError(text, reason=Reason.FUNCTION_NOT_SUPPORTED)
+
+
+def _seconds(reconnect: object) -> float:
+    """For how long a lost connection is made again. Raises: ArgumentError."""
+    if reconnect is None:
+        return RECONNECT_SECONDS
+    if isinstance(reconnect, int | float) and type(reconnect) is not bool and 0 <= reconnect <= RECONNECT_SECONDS_MAX:
+        return reconnect
+    raise bad_argument("reconnect", reconnect, f"seconds from 0 to {RECONNECT_SECONDS_MAX:,}")
 
 
 KINDS: Final[tuple[type[Location], ...]] = (InMemory, OnServer, OverNetwork, InFile)  # the first match wins
@@ -304,7 +317,7 @@ def locate(
 
     Args:
         allowed: the values that an error text lists.
-        credentials: token, ca, certificate and key of a store elsewhere; None: left out.
+        credentials: token, ca, certificate, key and reconnect of a store elsewhere; None: left out.
         named_by_program: whether the program or command itself names the store, not a definition or a table. Only then
             INORDER_TOKEN and the like count for a store elsewhere.
 

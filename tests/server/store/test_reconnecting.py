@@ -394,6 +394,27 @@ def test_connecting_again_and_opening_handles_again_is_cut_at_each_byte(wire: Wi
         assert len(wire.near.inspect.connections()) == connections
 
 
+def test_a_program_says_for_how_long_a_lost_connection_is_made_again() -> None:
+    far: Any = make_store("remote", ManualClock())
+    where, token = far.path, far._token
+    with pytest.raises(inorder.ArgumentError, match="reconnect must be seconds from 0 to 86,400, not -1"):
+        inorder.connect(where, token=token, reconnect=-1)
+    with pytest.raises(inorder.ArgumentError, match="reconnect must be left out"):
+        inorder.connect(reconnect=1)
+    qm = inorder.connect(where, token=token, reconnect=0)
+    qm.create_queue("Q")
+    store: Any = qm._services.store
+    store._link.drop()
+    for _ in range(2):
+        with pytest.raises(ConnectionBroken):
+            qm.put("Q", b"")
+    qm.internals.abandon()
+    with inorder.connect(where, token=token) as other:
+        other._services.store._link.drop()  # type: ignore[attr-defined]
+        other.put("Q", b"")
+    far.inner.close_store()
+
+
 def test_a_client_whose_connection_the_store_has_lost_connects_again() -> None:
     far: Any = make_store("remote", ManualClock())
     with inorder.connect(far, program="test") as qm:

@@ -283,7 +283,7 @@ class StoreConnection:
         self._go_on()
 
     def _go_on(self) -> None:
-        """After an answer: begins the next call, or ends a connection whose owner is gone. Its client connects again."""
+        """After an answer: begins the next call, or ends a connection whose owner is gone; its client makes another."""
         if self._is_gone:
             self._is_over = True
             self._protocol.wake()
