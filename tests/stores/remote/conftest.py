@@ -35,7 +35,8 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> Tried:
     found = Tried()
 
     class RemoteStore:
-        def __init__(self, address: RemoteAddress, program: str) -> None:
+        def __init__(self, address: RemoteAddress, program: str, *, reconnects: float) -> None:
+            del reconnects
             found.append((address.url, address.credentials()))
             raise Reached(f"{address} is not there")
 
