@@ -40,21 +40,39 @@ class ServedStore(RemoteStore):
         inner: the store that the server opens.
     """
 
-    def __init__(self, inner: QueueStore, token: str = "") -> None:
+    def __init__(self, inner: QueueStore, served: ServedToken | None = None) -> None:
         server = the_server(os.getpid())
-        self.inner, self._token = inner, token or server.add(inner)
-        super().__init__(parse(server.url, {"token": self._token}), "test")
+        self.inner, self.served, self._is_first = inner, served or ServedToken(server, inner), served is None
+        super().__init__(parse(server.url, {"token": self.served.token}), "test")
         self.clock, self.waiting = inner.clock, inner.waiting
         weakref.finalize(self, self._link.drop)  # many tests drop the store that they have made
 
     def again(self) -> ServedStore:
-        return ServedStore(self.inner, self._token)
+        return ServedStore(self.inner, self.served)
+
+    def close_store(self) -> None:
+        super().close_store()
+        if self._is_first:  # a test closes the store that it has made
+            self.served.end()
+            self.inner.close_store()
 
     def restart(self) -> None:
         self.inner.restart()
 
     def stop(self) -> None:
         self.inner.stop()
+
+
+class ServedToken:
+    """A store that the server has for as long as this object exists."""
+
+    def __init__(self, server: LoopbackServer, store: QueueStore) -> None:
+        self.token, self._server = server.add(store), server
+        weakref.finalize(self, server.forget, self.token).atexit = False
+
+    def end(self) -> None:
+        """Serves the store no more. Harmless when repeated."""
+        self._server.remove(self.token)
 
 
 class AsideUsers:
@@ -138,8 +156,16 @@ class LoopbackServer:
         return token
 
     def remove(self, token: str) -> None:
-        """Serves a store no more, and closes it."""
-        asyncio.run_coroutine_threadsafe(self._endpoints.pop(token).close(), self._loop).result()
+        """Serves a store no more: ends its connections. Harmless when repeated."""
+        endpoint = self._endpoints.pop(token, None)
+        if endpoint is not None:
+            asyncio.run_coroutine_threadsafe(endpoint.close(), self._loop).result()
+
+    def forget(self, token: str) -> None:
+        """As `remove`, but without waiting: a garbage collection calls it, in any thread."""
+        endpoint = self._endpoints.pop(token, None)
+        if endpoint is not None and not self._is_over:
+            asyncio.run_coroutine_threadsafe(endpoint.close(), self._loop)
 
     def admit(self, token: str, administrators: str) -> None:
         """Lets a token of a user lead to the same store as that of its administrator."""

@@ -396,7 +396,7 @@ def test_connecting_again_and_opening_handles_again_is_cut_at_each_byte(wire: Wi
 
 def test_a_program_says_for_how_long_a_lost_connection_is_made_again() -> None:
     far: Any = make_store("remote", ManualClock())
-    where, token = far.path, far._token
+    where, token = far.path, far.served.token
     with pytest.raises(inorder.ArgumentError, match="reconnect must be seconds from 0 to 86,400, not -1"):
         inorder.connect(where, token=token, reconnect=-1)
     with pytest.raises(inorder.ArgumentError, match="reconnect must be left out"):

@@ -112,9 +112,13 @@ class RemoteStore:
     def disconnect(self, owner: int) -> None:
         """See `Store.disconnect`."""
         del owner
-        self.close_store()
+        self._leave()
 
     def close_store(self) -> None:
+        """See `LocalStore.close_store`."""
+        self._leave()
+
+    def _leave(self) -> None:
         """Ends the connection. Harmless when repeated."""
         if self._is_closed:
             return
