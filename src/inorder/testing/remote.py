@@ -90,7 +90,7 @@ class LoopbackServer:
 
     def __init__(self) -> None:
         self._endpoints: dict[str, StoreEndpoint] = {}
-        self._is_over = False
+        self._is_over, self._process = False, os.getpid()
         threading._register_atexit(self._end)  # type: ignore[attr-defined]  # before that of the pools of threads
         config = Config(
             self._app,
@@ -112,6 +112,8 @@ class LoopbackServer:
         self.url = f"http://127.0.0.1:{port}"
 
     def _end(self) -> None:
+        if os.getpid() != self._process:  # a child made by fork has no thread to end anything
+            return
         self._is_over = True
         for token in list(self._endpoints):
             self.remove(token)
