@@ -23,7 +23,7 @@ from typing import Final
 import inorder
 from benchmarks.children import child, orders
 from benchmarks.harness import Bar, Cannot, Contestant, Figures, Question, Ready
-from benchmarks.questions.over_http import IDLE, IDLE_TIMES, MEMORY, Server, _settings, of_store
+from benchmarks.questions.over_http import IDLE, MEMORY, Server, _settings, idling, of_store
 from benchmarks.systems import BLOCK, BODY
 from benchmarks.systems.ours import OURS, QUEUE, open_queue, settings_of
 from inorder import GetOptions, OpenOptions
@@ -275,18 +275,7 @@ def idle(folder: Path) -> Iterator[Ready]:
             one = stack.enter_context(contextlib.closing(IdleConnection(server)))
             if number < WAITING:
                 one.begin_to_wait()
-        rest, last = server.seconds(), -1.0
-        while rest - last > 0.01:  # until all of them wait
-            time.sleep(0.5)
-            last, rest = rest, server.seconds()
-
-        def measure(seconds: float) -> Figures:
-            used, began = server.seconds(), time.monotonic()
-            time.sleep(IDLE_TIMES * seconds)
-            share = (server.seconds() - used) / (time.monotonic() - began)
-            return {IDLE: share * 100, MEMORY: server.memory_mb() - before}
-
-        yield Ready(measure=measure, settings=_settings(folder))
+        yield Ready(measure=idling(server, before), settings=_settings(folder))
 
 
 def _both(opened: Callable[..., contextlib.AbstractContextManager[Ready]]) -> list[Contestant]:

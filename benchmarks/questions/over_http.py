@@ -336,6 +336,22 @@ IDLE, MEMORY = "idle % of a core", "memory MB"
 IDLE_TIMES: Final = 10
 
 
+def idling(server: Server, before: float) -> Callable[[float], Figures]:
+    """Waits until all clients of a server wait. Returns what measures its cost since it had so many MB."""
+    rest, last = server.seconds(), -1.0
+    while rest - last > 0.01:  # until all of them wait
+        time.sleep(0.5)
+        last, rest = rest, server.seconds()
+
+    def measure(seconds: float) -> Figures:
+        used, began = server.seconds(), time.monotonic()
+        time.sleep(IDLE_TIMES * seconds)
+        share = (server.seconds() - used) / (time.monotonic() - began)
+        return {IDLE: share * 100, MEMORY: server.memory_mb() - before}
+
+    return measure
+
+
 @contextmanager
 def polled(folder: Path) -> Iterator[Ready]:
     """So many requests that wait for a message on one queue."""
@@ -347,18 +363,7 @@ def polled(folder: Path) -> Iterator[Ready]:
         for _ in range(POLLS):
             client = stack.enter_context(contextlib.closing(Client(server)))
             client.send(request)
-        rest, last = server.seconds(), -1.0
-        while rest - last > 0.01:  # until all of them wait
-            time.sleep(0.5)
-            last, rest = rest, server.seconds()
-
-        def measure(seconds: float) -> Figures:
-            used, began = server.seconds(), time.monotonic()
-            time.sleep(IDLE_TIMES * seconds)
-            share = (server.seconds() - used) / (time.monotonic() - began)
-            return {IDLE: share * 100, MEMORY: server.memory_mb() - before}
-
-        yield Ready(measure=measure, settings=_settings(folder))
+        yield Ready(measure=idling(server, before), settings=_settings(folder))
 
 
 QUESTIONS = (

@@ -37,7 +37,7 @@ class StoreVerb(NamedTuple):
 
     asks: str
     of: str
-    also: str
+    also: tuple[str, ...]
     lost: Lost
 
 
@@ -187,7 +187,9 @@ _ROWS: Final[Mapping[str, tuple[str, str, str, Lost]]] = {
     "discard_expired":     ("",            "",                       "page",       "harmless"),
     "check":               ("control",     "",                       "",           "read"),
 }
-VERBS: Final[Mapping[str, StoreVerb]] = MappingProxyType({name: StoreVerb(*row) for name, row in _ROWS.items()})
+VERBS: Final[Mapping[str, StoreVerb]] = MappingProxyType(
+    {name: StoreVerb(asks, of, tuple(also.split()), lost) for name, (asks, of, also, lost) in _ROWS.items()}
+)
 
 # What is lost in these cases instead: the first that fits. The path leads to this value; True stands for every value
 # that counts as true. A unit of work ends with its connection, so nothing that was done in one is left; a lease does

@@ -21,7 +21,6 @@ from uvicorn.supervisors import Multiprocess
 from uvicorn.supervisors.multiprocess import Process
 
 from ..errors import ArgumentError
-from ..stores.remote.frames import HEADER, PIECE_MAX
 from ..work.processes import ProcessPlace
 from .app import Factory
 from .listener import SURPLUS, LimitedListener, within_descriptors
@@ -29,7 +28,7 @@ from .logs import CONFIGURATION, LOGGER
 from .protocol import Protocol
 from .renewing import Files, Renewing
 from .settings import Settings
-from .store.protocol import StoreProtocol
+from .store.protocol import SETTINGS as WEBSOCKETS
 
 log = logging.getLogger(LOGGER)
 
@@ -92,10 +91,7 @@ def serve(
         factory=True,
         loop="asyncio",
         http=Protocol,
-        ws=StoreProtocol,
-        ws_max_size=HEADER.size + PIECE_MAX,
-        ws_ping_interval=None,
-        ws_per_message_deflate=False,
+        **WEBSOCKETS,
         lifespan="on",
         interface="asgi3",
         workers=settings.workers,

@@ -1,8 +1,9 @@
-"""TCP sockets: whether an address is this machine's own, and how soon a vanished peer is noticed."""
+"""TCP sockets: whether an address is this machine's own, what can be read, how soon a vanished peer is noticed."""
 
 from __future__ import annotations
 
 import ipaddress
+import select
 import socket
 from typing import Final
 
@@ -30,6 +31,15 @@ def watch_peer(one: socket.socket) -> None:
     ):
         if hasattr(socket, name):  # not on all systems
             one.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def has_come(one: socket.socket) -> bool:
+    """Whether a socket has something to read, or has ended."""
+    if not hasattr(select, "poll"):  # which takes descriptors of any number
+        return bool(select.select([one], [], [], 0)[0])
+    found = select.poll()
+    found.register(one, select.POLLIN)
+    return bool(found.poll(0))
 
 
 def is_loopback(host: str) -> bool:

@@ -23,11 +23,10 @@ from ..server.identity import LaunchToken
 from ..server.sessions import Sessions
 from ..server.settings import Settings
 from ..server.store import StoreEndpoint
-from ..server.store.protocol import StoreProtocol
+from ..server.store.protocol import SETTINGS as WEBSOCKETS
 from ..server.users import Users
 from ..stores.engine.store import QueueStore
 from ..stores.remote.address import parse
-from ..stores.remote.frames import HEADER, PIECE_MAX
 from ..stores.remote.store import RemoteStore
 
 START_SECONDS: Final = 60.0
@@ -96,10 +95,7 @@ class LoopbackServer:
             self._app,
             host="127.0.0.1",
             port=0,
-            ws=StoreProtocol,
-            ws_max_size=HEADER.size + PIECE_MAX,
-            ws_ping_interval=None,
-            ws_per_message_deflate=False,
+            **WEBSOCKETS,
             lifespan="off",
             interface="asgi3",
             log_config=None,

@@ -19,6 +19,7 @@ from inorder.errors import ConnectionBroken, OutcomeUnknown
 from inorder.server.store.resuming import Resumable
 from inorder.stores.remote import store
 from inorder.stores.remote import wire as wire_format
+from inorder.support.sockets import has_come
 from inorder.testing import ManualClock
 from inorder.testing.stores import make_store
 
@@ -284,11 +285,11 @@ def test_a_wait_that_is_repeated_waits_no_longer_than_it_was_asked_to(
 def test_a_call_after_the_end_of_the_connection_is_simply_made(wire: Wire) -> None:
     wire.qm.put("A", b"0")
     wire.proxy.cut()
-    until(wire.store._link._has_come, "the end has come")
+    until(lambda: has_come(wire.store._link._socket), "the end has come")
     assert wire.qm.put("A", b"1").uid is not None
     wire.qm.put("A", b"2", syncpoint=True)
     wire.proxy.cut()
-    until(wire.store._link._has_come, "the end has come")
+    until(lambda: has_come(wire.store._link._socket), "the end has come")
     with pytest.raises(ConnectionBroken):  # certainly not committed
         wire.qm.commit()
     wire.qm.back_out()

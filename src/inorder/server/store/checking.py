@@ -117,10 +117,10 @@ class Checker:
         row = VERBS[verb]
         self.demand(verb, arguments, identity)
         is_of_others = False
-        for word in row.also.split():
+        for word in row.also:
             if word in CHECKS:
                 is_of_others |= CHECKS[word](self, arguments, identity)
-        if verb not in ACTS or (not is_of_others and not OTHERS.isdisjoint(row.also.split())):
+        if verb not in ACTS or (not is_of_others and not OTHERS.isdisjoint(row.also)):
             return None
         act, _, on = ACTS[verb].partition(" on ")
         return ActToLog(act.format(**arguments)[:ACT_LENGTH_MAX], self._queue(arguments, on) if on else MANAGER)
@@ -354,7 +354,7 @@ class Checker:
         user = None if has_control and verb not in ("begin_lease", "receive") else identity.name
         values = {"owner": self._owner, "user": user, "most": leases_max}
         full = {**arguments, **{name: values[name] for name in FILLED_IN.get(verb, ())}}
-        also = VERBS[verb].also.split()
+        also = VERBS[verb].also
         if "context" in also and not has_control:
             full["request"] = _signed(arguments["request"])
         if "identity" in also and not has_control:
@@ -387,7 +387,7 @@ class Checker:
         if row.of == EACH:
             authority = cast(Authority, row.asks)
             return [one for one in answer if self._is_shown(verb, one, authority, identity)]
-        if "holders" in row.also.split() and not identity.may("display", arguments["request"].queue):
+        if "holders" in row.also and not identity.may("display", arguments["request"].queue):
             return [_without_holder(one, identity) for one in answer]
         return answer
 

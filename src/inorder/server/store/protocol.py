@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from ...stores.remote.frames import HEADER, PIECE_MAX
+
 SUBJECT: Final = "certificate_subject"  # in the state of a connection that has a client certificate
 SHOWN: Final = "certificate_shown"
 
@@ -71,3 +73,12 @@ class StoreProtocol(WebSocketsSansIOProtocol):
         if shown is not None:
             shown.close()
         super().connection_lost(exc)
+
+
+SETTINGS: Final[dict[str, Any]] = {
+    "ws": StoreProtocol,
+    "ws_max_size": HEADER.size + PIECE_MAX,
+    "ws_ping_interval": None,
+    "ws_per_message_deflate": False,
+}
+"""How uvicorn is to serve WebSockets: no compression, and no pings of its own (W-2)."""

@@ -156,7 +156,6 @@ class GettingVerbs(OpenStore, ABC):
     def watch(self, handle: int, changed: Callable[[], object]) -> None:
         self.refuse_wait()
         one = self.handle(handle)
-
         self.waiting.watch(one.connection.id, one.queue_name, self._look_for(handle, changed))
 
     def watch_apart(self, handle: int, changed: Callable[[], object], done: Callable[[BaseException], object]) -> None:

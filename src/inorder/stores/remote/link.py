@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import select
 import socket
 import ssl
 from collections import deque
 from collections.abc import Callable, Mapping
 from itertools import count
-from select import select as which_are_ready
 from typing import Final, NamedTuple
 
 import msgspec
@@ -27,6 +25,7 @@ from websockets.uri import parse_uri
 
 from ...errors import CallInProgress, InorderError, LogInRefused, StoreError, TooManyLogIns
 from ...support.locks import Lock
+from ...support.sockets import has_come
 from .address import RemoteAddress, connected
 from .frames import HEADER, PIECE_MAX, Flag, FrameKind, pieces
 from .wire import WireError, decode_error
@@ -225,7 +224,7 @@ class RemoteLink:
 
     def _notice_end(self) -> None:
         """Reads what has come since the last answer. Raises: LostBefore, the server has ended the connection."""
-        if self.is_lost or not self._has_come():
+        if self.is_lost or not has_come(self._socket):
             return
         self._socket.settimeout(0)
         try:
@@ -238,14 +237,6 @@ class RemoteLink:
         self._take_events()
         if any(frame.opcode is Opcode.CLOSE for frame in self._frames):
             raise LostBefore
-
-    def _has_come(self) -> bool:
-        """Whether the socket has something to read, or has ended."""
-        if not hasattr(select, "poll"):
-            return bool(which_are_ready([self._socket], [], [], 0)[0])
-        found = select.poll()
-        found.register(self._socket, select.POLLIN)
-        return bool(found.poll(0))
 
     def _take_events(self) -> None:
         self._frames.extend(one for one in self._protocol.events_received() if isinstance(one, Frame))

@@ -161,7 +161,7 @@ class RemoteStore:
         Args:
             remade: makes the arguments for each attempt.
         """
-        if "kind" in VERBS[verb].also.split() and named(verb, arguments, keywords)["kind"] not in OBJECT_KINDS:
+        if "kind" in VERBS[verb].also and named(verb, arguments, keywords)["kind"] not in OBJECT_KINDS:
             raise self._refused("reading or changing users and tokens", USERS)
         call_kind, self._is_repeat = FrameKind.CALL if on_event is None else FrameKind.WATCH, False
         is_long = verb == "wait" or on_event is not None  # such a call may see any number of losses
