@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Literal
 
 import pytest
-from benchmarks.servers import LOOPBACK
 from tests.helpers.proxy import Proxy, Way
 from tests.helpers.support import until
-from tests.stores.postgresql.server import sessions
+from tests.stores.postgresql.server import port_of, sessions
 from tests.tiers import nightly
 
 import inorder
@@ -26,26 +25,11 @@ CUTS = 12  # of each exchange and way, where not all are tried
 Outcome = Literal["done", "broken", "unknown"]
 
 
-@pytest.fixture
-def proxy(url: str) -> Iterator[Proxy]:
-    port = int(url.partition(f"{LOOPBACK}:")[2].partition("/")[0])
-    with Proxy(port) as one:
-        yield one
-
-
-@pytest.fixture
-def qm(url: str) -> Iterator[QueueManager]:
-    with inorder.connect(url, program="witness") as one:
-        one.create_queue("Q")
-        yield one
-
-
 POSSIBLE: dict[Outcome, list[list[bytes]]] = {"done": [[b"put"]], "broken": [[]], "unknown": [[], [b"put"]]}
 
 
 def through(url: str, proxy: Proxy) -> QueueManager:
-    before, _, after = url.partition(f"{LOOPBACK}:")
-    return inorder.connect(f"{before}{LOOPBACK}:{proxy.port}/{after.partition('/')[2]}", program="cut")
+    return inorder.connect(url.replace(f":{port_of(url)}/", f":{proxy.port}/"), program="cut")
 
 
 def outcome_of(call: Callable[[], object]) -> Outcome:

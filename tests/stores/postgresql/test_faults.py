@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-import inorder
 from inorder import QueueManager
 from inorder.errors import ArgumentError
 
@@ -22,13 +21,11 @@ CALLS: dict[str, Callable[[QueueManager], object]] = {
 }
 
 
-def test_a_text_that_the_server_cannot_keep_is_the_callers_mistake(url: str) -> None:
-    with inorder.connect(url) as qm:
-        qm.create_queue("Q")
-        for call in CALLS.values():
-            with qm.unit_of_work():
-                qm.put("Q", b"1")
-                with pytest.raises(ArgumentError, match="NUL"):
-                    call(qm)
-        assert [one.body for one in qm.browse("Q")] == [b"1"] * len(CALLS)
-        assert qm.admin.check() == []
+def test_a_text_that_the_server_cannot_keep_is_the_callers_mistake(qm: QueueManager) -> None:
+    for call in CALLS.values():
+        with qm.unit_of_work():
+            qm.put("Q", b"1")
+            with pytest.raises(ArgumentError, match="NUL"):
+                call(qm)
+    assert [one.body for one in qm.browse("Q")] == [b"1"] * len(CALLS)
+    assert qm.admin.check() == []

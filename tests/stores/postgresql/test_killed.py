@@ -11,7 +11,7 @@ import os
 import random
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -124,12 +124,6 @@ def live(url: str, queue: str, act: str, at: str) -> None:
     link.commit = stepping(link.commit, behind=True)
     prepared()
     sys.exit(passed)
-
-
-@pytest.fixture
-def qm(url: str) -> Iterator[QueueManager]:
-    with inorder.connect(url, program="test") as one:
-        yield one
 
 
 def fill(qm: QueueManager, queue: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from tests.helpers.support import Call, until
-from tests.stores.postgresql.server import ROOT, administrating, sessions
+from tests.stores.postgresql.server import ROOT, administrating, end_session, sessions
 from tests.tiers import nightly
 
 import inorder
@@ -49,11 +49,6 @@ def holder(url: str, qm: QueueManager) -> Iterator[subprocess.Popen[str]]:
             yield process
         finally:
             process.kill()
-
-
-def terminate(url: str, program: str) -> None:
-    assert sessions(url, program, "pg_terminate_backend(pid)") == 1
-    until(lambda: not sessions(url, program), "the server has ended the session")
 
 
 def by_getting(qm: QueueManager, _: str) -> bytes:
@@ -97,7 +92,7 @@ def test_a_session_that_the_server_has_ended_cannot_go_on(qm: QueueManager, url:
     with lost.unit_of_work() as unit:
         lost.put("A", b"never seen")
         assert lost.get("B").body == GOT
-        terminate(url, "lost")
+        end_session(url, "lost")
         for call in (unit.commit, lambda: lost.put("A", b"nor this"), unit.commit, lambda: lost.get("B")):
             with pytest.raises(ConnectionBroken):
                 call()

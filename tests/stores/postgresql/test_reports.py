@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.stores.postgresql.conftest import Connect
 
 from inorder import Message, QueueManager
 from inorder.model.kinds import Report
-
-
-@pytest.fixture
-def qm(connect: Connect) -> QueueManager:
-    one = connect("test")
-    one.create_queue("Q")
-    return one
 
 
 def asking(count: int, reply_to: str) -> list[Message]:

@@ -53,12 +53,6 @@ def store(url: str) -> str:
     return url
 
 
-@pytest.fixture
-def admin(postgresql: str) -> Iterator[Connection]:
-    with psycopg.connect(postgresql, autocommit=True) as connection:
-        yield connection
-
-
 @pytest.fixture(autouse=True)
 def again_of_this_release(url: str, admin: Connection) -> Iterator[None]:
     yield

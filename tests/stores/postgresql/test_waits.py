@@ -39,14 +39,6 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def qm(url: str) -> Iterator[QueueManager]:
-    with inorder.connect(url, program="test") as one:
-        one.create_queue("Q")
-        yield one
-        one.internals.abandon()
-
-
-@pytest.fixture
 def child(qm: QueueManager, url: str) -> Iterator[Program]:
     with programs(url, 1) as [one]:
         yield one
