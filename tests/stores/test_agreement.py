@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 from tests.helpers.support import told
 
 from inorder import Flags, GetOptions, QueueManager
 from inorder.client.bulk import BulkBrowser, LedgerKey, Stager
 from inorder.errors import QueueDeleted
-from inorder.stores.seam.changes import Changes, Subscription
 from inorder.testing import ManualClock
 
 pytestmark = pytest.mark.every_store
@@ -134,22 +131,3 @@ def test_the_rest_of_a_large_group_is_what_was_got_of_it(qm: QueueManager) -> No
         got += [message.body for message in messages]
         unit.back_out()
     assert got == bodies
-
-
-def test_who_begins_to_listen_is_heard_whoever_ends_meanwhile() -> None:
-    """Of two subscriptions that turn at once none is forgotten."""
-    changes = Changes()
-    subscriptions = [changes.subscribe(lambda _: None) for _ in range(8)]
-
-    def turn(one: Subscription) -> None:
-        for _ in range(300):
-            one.turn(heeds=True)
-            one.turn(heeds=False)
-        one.turn(heeds=one is subscriptions[0])
-
-    threads = [threading.Thread(target=turn, args=(one,)) for one in subscriptions]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert changes.is_heard

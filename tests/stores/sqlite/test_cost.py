@@ -165,21 +165,27 @@ CASES: dict[str, tuple[Prepare, Callable[[QueueManager], object]]] = {
 
 
 def steps(folder: Path, number: int, prepare: Callable[[QueueManager, int], Any], call: Callable[..., object]) -> int:
-    """What a call costs after that has been prepared with so many messages; it is given what the preparation brings."""
+    """What a call costs, which is given what the preparation brings; `number`: of what there may be few or many."""
     store = SqliteStore(folder / f"{number}.db")
     with inorder.connect(store) as qm:
         qm.create_queue("Q")
         held = prepare(qm, number)
         with counted(store) as found:
             call(qm, *held)
-        qm.back_out()
     store.close_store()
     return sum(found)
 
 
-def check_costs(folder: Path, prepare: Callable[[QueueManager, int], Any], call: Callable[..., object]) -> None:
-    few, many = (steps(folder, number, prepare, call) for number in (FEW, MANY))
-    assert many <= RATIO_MAX * few, f"{few:,} steps with {FEW}, {many:,} with {MANY:,}: see the query plans"
+def check_costs(
+    folder: Path,
+    prepare: Callable[[QueueManager, int], Any],
+    call: Callable[..., object],
+    *,
+    few: int = FEW,
+    many: int = MANY,
+) -> None:
+    cheap, dear = (steps(folder, number, prepare, call) for number in (few, many))
+    assert dear <= RATIO_MAX * cheap, f"{cheap:,} steps with {few}, {dear:,} with {many:,}: see the query plans"
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -467,3 +473,78 @@ def cost_of(counts: Counts) -> Cost:
     pages, rest = divmod(counts.log_bytes, LOG_PAGE_BYTES)
     assert not rest, f"{counts.log_bytes:,} bytes of log are not whole pages"
     return Cost(len(counts.statements), counts.calls.total(), pages, counts.syncs)
+
+
+# ---- among many queues
+
+FEW_QUEUES, MANY_QUEUES = 5, 200
+Plain = Callable[[QueueManager], object]
+
+
+def after_another_was_altered(call: Plain) -> Plain:
+    def both(qm: QueueManager) -> None:
+        qm.alter_queue("Q1", max_depth=7)
+        call(qm)
+
+    return both
+
+
+AMONG_QUEUES: dict[str, Plain] = {
+    "create": lambda qm: qm.create_queue("NEW"),
+    "alter": lambda qm: qm.alter_queue("Q1", description="another"),
+    "delete": lambda qm: qm.delete_queue("Q1"),
+    "an open after another queue was altered": after_another_was_altered(lambda qm: qm.open("Q2", output=True)),
+    "one queue at one moment": lambda qm: qm.inspect.overview("Q1"),
+    "stop": lambda qm: qm.admin.stop(),
+}
+
+
+def many_queues(qm: QueueManager, queues: int) -> tuple[()]:
+    for number in range(queues):
+        qm.create_queue(f"Q{number}")
+    qm.put("Q", b"1")
+    return ()
+
+
+@pytest.mark.parametrize("name", AMONG_QUEUES)
+def test_a_call_costs_the_same_among_many_queues(name: str, tmp_path: Path) -> None:
+    check_costs(tmp_path, many_queues, AMONG_QUEUES[name], few=FEW_QUEUES, many=MANY_QUEUES)
+
+
+def test_a_store_of_many_queues_is_opened_and_closed_with_as_many_statements(tmp_path: Path) -> None:
+    def statements(queues: int) -> int:
+        path = tmp_path / f"{queues}.db"
+        with inorder.connect(path) as qm:
+            for number in range(queues):
+                qm.create_queue(f"Q{number}")
+            qm.put("Q0", b"lost with the last process", persistent=False)
+        found: list[str] = []
+
+        def note(_: object, text: str, __: object) -> bool:
+            found.append(text)
+            return True
+
+        apsw.connection_hooks.append(lambda made: made.set_exec_trace(note))
+        try:
+            with inorder.connect(path) as qm:
+                assert qm.depth("Q0") == 0
+        finally:
+            apsw.connection_hooks.pop()
+        return len(found)
+
+    assert statements(MANY_QUEUES) == statements(FEW_QUEUES)
+
+
+def test_the_overview_asks_nothing_of_empty_queues(tmp_path: Path) -> None:
+    def statements(queues: int) -> int:
+        store = SqliteStore(tmp_path / f"{queues}.db", clock=ManualClock())
+        with inorder.connect(store) as qm:
+            for number in range(queues):
+                qm.create_queue(f"Q{number}")
+            qm.put("Q0", b"1")
+            with counted(store) as found:
+                assert len(qm.inspect.overview()) == queues
+        store.close_store()
+        return len(found)
+
+    assert statements(MANY_QUEUES) == statements(FEW_QUEUES)
