@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from tests.helpers.proxy import Proxy
 from tests.stores.postgresql.server import Server, missing, port_of
+from tests.stores.sqlite.programs import Program, programs
 
 import inorder
 from inorder import QueueManager
@@ -43,6 +44,13 @@ def qm(url: str) -> Iterator[QueueManager]:
         one.create_queue("Q")
         yield one
         one.internals.abandon()
+
+
+@pytest.fixture
+def child(qm: QueueManager, url: str) -> Iterator[Program]:
+    """A process that is connected, too, as program "child 0"."""
+    with programs(url, 1) as [one]:
+        yield one
 
 
 @pytest.fixture

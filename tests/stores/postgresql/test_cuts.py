@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import Literal
 
 import pytest
+from tests.helpers.interrupted import PORTIONS, disturbs_nobody, leaves_nothing_held
+from tests.helpers.interrupting import IS_KNOWN
 from tests.helpers.proxy import Proxy, Way
 from tests.helpers.support import until
 from tests.stores.postgresql.server import port_of, sessions
@@ -105,3 +107,23 @@ def test_what_is_told_after_a_cut_is_true(url: str, qm: QueueManager, proxy: Pro
         assert "broken" in told
     assert "unknown" in told
     assert list(qm.admin.check()) == []
+
+
+# ---- an exception from outside, at any place of any call: nothing stays held
+
+IS_LONG = bool(os.environ.get("INORDER_LONG"))
+PLACES = 10**9 if IS_LONG else 12
+RANDOM_PLACES = 100
+
+
+@pytest.mark.skipif(not IS_KNOWN, reason="where exceptions come is written down for CPython 3.11")
+@pytest.mark.parametrize("portion", [0, *(pytest.param(one, marks=nightly) for one in range(1, PORTIONS))])
+def test_an_exception_at_any_place_leaves_nothing_held(url: str, portion: int) -> None:
+    leaves_nothing_held(url, PLACES, portion)
+
+
+@nightly
+@pytest.mark.skipif(not IS_LONG, reason="it makes many connections: INORDER_LONG=1")
+@pytest.mark.parametrize("how", ["signals", "threads"])
+def test_exceptions_at_random_times_and_in_bursts(url: str, how: str) -> None:
+    disturbs_nobody(url, how, RANDOM_PLACES)

@@ -287,3 +287,23 @@ def test_nothing_that_misses_a_store_shows_the_password(url: str) -> None:
         with pytest.raises(inorder.StoreError) as missed:
             call()
         assert "secret" not in f"{missed.value} {missed.value.data}"
+
+
+# ---- it is renamed while nobody is connected
+
+
+def test_it_is_renamed_while_nobody_is_connected_and_ids_stay(url: str) -> None:
+    with pytest.raises(inorder.StoreError, match="there is no store at"):
+        inorder.rename(url, "LYON")
+    with inorder.connect(url, program="worker.py", name="PARIS") as qm:
+        qm.create_queue("Q")
+        before = qm.put("Q", b"before")
+        with pytest.raises(inorder.errors.ObjectInUse, match=r"worker\.py"):
+            inorder.rename(url, "LYON")
+    assert inorder.rename(url, "LYON") == "PARIS"
+    with inorder.connect(url) as qm:
+        assert qm.admin.manager_attributes().name == "LYON"
+        after = qm.put("Q", b"after")
+        found = list(qm.browse("Q"))
+        assert [(one.message_id, one.uid) for one in found] == [(one.message_id, one.uid) for one in (before, after)]
+        assert {one.uid and one.uid.origin for one in found} == {"PARIS"}

@@ -39,12 +39,6 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def child(qm: QueueManager, url: str) -> Iterator[Program]:
-    with programs(url, 1) as [one]:
-        yield one
-
-
-@pytest.fixture
 def database(url: str) -> Iterator[psycopg.Connection[Any]]:
     """An administrator's connection to the store's schema."""
     with administrating(url) as one:
