@@ -84,12 +84,6 @@ def test_every_verb_of_the_store_has_an_event_of_its_name_or_a_reason_for_none()
     assert OTHERS.keys() == {"wait_began", "wait_ended", "expired", "dead_connection", "attempt", "worker"}
 
 
-def test_no_two_verbs_report_under_one_name() -> None:
-    texts = [path.read_text(encoding="utf-8") for path in SOURCES.glob("engine/*.py")]
-    told = [name for text in texts for name in re.findall(r'^ +@event\(\s*"(\w+)"', text, re.MULTILINE)]
-    assert sorted(told) == sorted(CALLS)
-
-
 def rows_of(heading: str) -> dict[str, list[set[str]]]:
     """A table of the page: the words in code quotes of each further cell, by that of the first."""
     section = PAGE.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
