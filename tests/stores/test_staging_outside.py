@@ -8,14 +8,12 @@ from typing import Any
 
 import pytest
 from tests.helpers.staged import IN, KEY, LAST, LASTS, Writer, joined, key, letters, shape
-from tests.helpers.support import bodies, drained, snapshot, told, waiting
+from tests.helpers.support import drained, snapshot, told, waiting
 
 from inorder import (
     ArgumentError,
     CallerError,
     Flags,
-    NoMessageAvailable,
-    QueueFull,
     QueueManager,
     Reason,
     UnknownQueue,
@@ -27,7 +25,6 @@ from inorder.errors import (
     InconsistentCall,
     NotFound,
     NotOpenFor,
-    PutInhibited,
     QueueDeleted,
     StagingGone,
     UnitExists,
@@ -44,25 +41,6 @@ def writer(store: RestartableStore, qm: QueueManager) -> Writer:
 
 
 # ---- outside the queue
-
-
-@pytest.mark.every_store
-def test_what_is_staged_is_in_nobodys_way(writer: Writer, clock: ManualClock) -> None:
-    qm = writer.qm
-    before = snapshot(qm)[:3]
-    writer.store.open(qm.internals.owner, "Q", OpenOptions(output=True))
-    writer.stage("one", letters("ab"), group_key=[1, 1])
-    assert snapshot(qm)[2] == before[2]
-    assert (qm.depth("Q"), qm.inspect.status("Q").uncommitted, bodies(qm)) == (0, 0, [])
-    with pytest.raises(NoMessageAvailable):
-        qm.get("Q", read_order="strict")
-    assert qm.inspect.order_view("Q").unresolved_puts == 0
-    qm.alter_queue("Q", order="commit")
-    qm.put("Q", b"c")
-    assert bodies(qm, read_order="strict") == [b"c"]
-    clock.advance(1.0)
-    writer.settle("one")
-    assert bodies(qm) == letters("cab")
 
 
 def test_a_unique_id_of_a_staged_row_is_nowhere(writer: Writer) -> None:
@@ -97,6 +75,8 @@ def test_an_operator_sees_a_staging_as_a_unit(writer: Writer, clock: ManualClock
     (unit,) = writer.qm.inspect.units()
     assert (unit.kind, unit.name, unit.queue, unit.program.name) == ("staging", "one", "Q", "test")
     assert (unit.started_at, unit.puts, unit.gets, unit.locks) == (clock.now(), 2, 0, 0)
+    inspect = writer.qm.inspect
+    assert (inspect.status("Q").uncommitted, inspect.order_view("Q").unresolved_puts) == (0, 0), "in nobody's way"
 
 
 @pytest.mark.every_store
@@ -121,37 +101,6 @@ def refused(writer: Writer, error: type[Exception], *names: str) -> None:
     with pytest.raises(error):
         writer.settle(*names)
     assert snapshot(writer.qm) == before
-
-
-@pytest.mark.every_store
-def test_a_full_queue_takes_none_of_it(writer: Writer) -> None:
-    writer.qm.create_queue("R")
-    writer.qm.alter_queue("Q", max_depth=2)
-    writer.qm.put("Q", b"1")
-    writer.stage("r", letters("ab"), queue="R")
-    writer.stage("q", letters("ab"))
-    refused(writer, QueueFull, "r", "q")
-    writer.qm.get("Q")
-    assert writer.settle("r", "q").messages == 4
-
-
-def test_an_inhibited_queue_takes_none_of_it(writer: Writer) -> None:
-    writer.qm.alter_queue("Q", put_allowed=False)
-    writer.stage("one", letters("ab"))
-    refused(writer, PutInhibited, "one")
-    writer.qm.alter_queue("Q", put_allowed=True)
-    writer.settle("one")
-    assert joined(writer) == "ab"
-
-
-def test_an_alias_brings_its_defaults_and_its_inhibition(writer: Writer) -> None:
-    writer.qm.create_queue("A", type="alias", base_queue="Q", default_priority=7)
-    writer.put(letters("a"), queue="A")
-    assert [one.priority for one in writer.browsed()] == [7]
-    assert writer.store.in_ledger("A", KEY) == writer.store.in_ledger("Q", KEY) is not None
-    writer.qm.alter_queue("A", put_allowed=False)
-    with pytest.raises(PutInhibited):
-        writer.stage("more", letters("b"), queue="A")
 
 
 @pytest.mark.every_store
@@ -241,16 +190,6 @@ def test_each_request_says_anew_how_long_a_staging_lasts_and_one_after_its_time_
     assert joined(writer) == "aab"
 
 
-def test_an_undo_may_come_twice(writer: Writer) -> None:
-    writer.stage("one", letters("ab"))
-    writer.stage("two", letters("c"))
-    assert writer.store.undo_staging(["one", "never"]) == 1
-    assert writer.store.undo_staging(["one", "never"]) == 0
-    assert writer.store.undo_staging([]) == 0
-    assert [unit.name for unit in writer.qm.inspect.units()] == ["two"]
-    refused(writer, StagingGone, "one", "two")
-
-
 # ---- the ledger
 
 
@@ -279,16 +218,6 @@ def test_another_key_is_another_batch(writer: Writer) -> None:
     for other in (LedgerKey("app", "query", "1"), LedgerKey("app", "other", "0"), LedgerKey("b", "query", "0")):
         assert writer.put(letters("b"), key=other).messages == 1
     assert joined(writer) == "abbb"
-
-
-@pytest.mark.every_store
-def test_the_ledger_is_kept_by_queue(writer: Writer) -> None:
-    writer.qm.create_queue("R")
-    writer.put(letters("ab"))
-    writer.stage("q", letters("ab"))
-    writer.stage("r", letters("cd"), queue="R")
-    assert writer.settle("q", "r") == Settled(already=False, messages=2)
-    assert (joined(writer), bodies(writer.qm, "R")) == ("ab", letters("cd"))
 
 
 def test_an_empty_batch_is_not_noted(writer: Writer) -> None:
