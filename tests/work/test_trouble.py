@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.helpers.support import LIMIT_SECONDS, bodies, until
-from tests.helpers.working import Heard, at_work
+from tests.helpers.working import Heard, at_work, worked
 
 from inorder import Got, QueueFull, QueueManager, UnitOfWork
 from inorder.errors import PutInhibited, StoreFull
@@ -143,8 +143,7 @@ def test_a_task_may_say_that_it_is_an_attempt(
         raise error
 
     qm.put("Q", b"1")
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(1)
+    heard = worked(qm, tasks)
     assert (heard.outcomes, heard.events) == ([DEAD], [])
 
 
@@ -154,8 +153,7 @@ def test_a_queue_that_does_not_exist_is_an_attempt(qm: QueueManager, tasks: Task
         own.put(message.body.decode(), b"")
 
     qm.put("Q", b"NOWHERE")
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(2)
+    heard = worked(qm, tasks, 2)
     assert (heard.outcomes, heard.events) == ([RETRIED, DEAD], [])
 
 
@@ -181,8 +179,7 @@ def test_a_full_disk_uses_up_no_attempt_however_long_it_lasts(
 
     monkeypatch.setattr(UnitOfWork, "commit", committed)
     qm.put("Q", b"1")
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(1)
+    heard = worked(qm, tasks)
     assert (heard.outcomes, calls, qm.depth("Q")) == ([DONE], [0, 0, 0, 0], 0)
     assert heard.told[0].kind == "trouble"
     assert "the disk is full" in heard.told[0].text
@@ -197,8 +194,7 @@ def test_a_function_that_backs_its_unit_out_has_used_up_an_attempt_on_a_full_dis
         raise StoreFull("the disk is full")
 
     qm.put("Q", b"1")
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(3)
+    heard = worked(qm, tasks, 3)
     assert (heard.outcomes, heard.events) == ([RETRIED, RETRIED, DEAD], [])
 
 
