@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
 from tests.tiers import gate
 
-import inorder
 from inorder import Flags, Message, QueueManager
 from inorder.cli import main
 from inorder.errors import ArgumentError, CheckpointLost, OptionsError, QueueCondition
@@ -21,12 +19,6 @@ from inorder.formats import put_file
 from inorder.spark import jobs
 
 GROUPS, MEMBERS = 30, 5
-
-
-@pytest.fixture
-def qm(url: str) -> Iterator[QueueManager]:
-    with inorder.connect(url) as manager:
-        yield manager
 
 
 def members(first: int = 0) -> list[Message]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -17,19 +16,12 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from tests.tiers import gate
 
-import inorder
 from inorder import QueueManager
 from inorder.errors import QueueCondition
 from inorder.spark import jobs
 from inorder.spark.jobs import Progress, sessions
 from inorder.spark.jobs.progress import look_until
 from inorder.spark.tally import FOLDER, Tally, added_up
-
-
-@pytest.fixture
-def qm(url: str) -> Iterator[QueueManager]:
-    with inorder.connect(url) as manager:
-        yield manager
 
 
 @pytest.fixture

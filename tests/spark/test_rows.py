@@ -80,6 +80,9 @@ def test_columns_that_fit_are_taken(given: StructType) -> None:
         (properties(NUMBERS), {}, "make it a map of texts"),
         (properties(schema(colour="string")), {}, "make it a map of texts"),
         (schema(body="binary", persistent="integer"), {}, "cast it to boolean"),
+        (schema(body="string", value="string"), {}, "it must be body, "),  # of Kafka, as the next two
+        (schema(body="string", key="string"), {}, "it must be group_id, "),
+        (schema(body="string", topic="string"), {}, "it must be left out"),
         (schema(body="binary", day="date"), {"order_by": "days"}, "orderBy names a column 'days'.*did you mean day"),
         (schema(body="binary"), {"group_by": "customer"}, "groupBy names a column 'customer'.*there are body"),
         (schema(body="binary", o=NUMBERS), {"order_by": "o"}, "'o' is array<int>, which cannot order or group"),
@@ -223,16 +226,6 @@ def test_chunks_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("inorder.arrow.columns.CHUNK_BYTES", 1)
     assert [chunk.num_rows for chunk in chunks(given)] == [1] * 10
     assert not list(chunks(given.slice(0, 0)))
-
-
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [("value", "it must be body, "), ("key", "it must be group_id, "), ("topic", "it must be left out")],
-)
-def test_columns_of_kafka_are_refused_with_ours(name: str, told: str) -> None:
-    columns = StructType().add("body", StringType()).add(name, StringType())
-    with pytest.raises(OptionsError, match=told):
-        check_columns(columns, SinkOptions(url="a.db", queue="Q"))
 
 
 def test_a_schema_with_kafkas_columns_is_refused_with_ours() -> None:

@@ -141,7 +141,9 @@ def test_a_failure_since_then_takes_its_place(qm: QueueManager, tasks: Tasks) ->
 # --- where the order is required
 
 
-def test_where_the_order_is_required_a_worker_that_begins_later_tries_once_more(qm: QueueManager, tasks: Tasks) -> None:
+def test_where_the_order_is_required_a_worker_that_begins_later_tries_once_more(
+    qm: QueueManager, tasks: Tasks, clock: ManualClock
+) -> None:
     """Nothing is set aside there, by Dead neither: the task had stopped, and the function was corrected (B-24)."""
     calls = list[bytes]()
     tasks.task("Q", name="pack")(lambda message: calls.append(message.body))
@@ -153,8 +155,6 @@ def test_where_the_order_is_required_a_worker_that_begins_later_tries_once_more(
         assert worker.wait(LIMIT_SECONDS)
     assert "no such article" in worker.stopped["pack"]
     assert (calls, qm.depth("Q"), qm.depth("DEAD")) == ([], 1, 0)
-    clock = qm.internals.clock
-    assert isinstance(clock, ManualClock)
     clock.advance(1)
     heard = worked(qm, tasks)
     assert (heard.outcomes, qm.depth("Q"), qm.depth("DEAD")) == ([DONE], 0, 0)

@@ -1,4 +1,4 @@
-"""The supervisor of worker processes, with processes that end when the test says so."""
+"""The supervisor of worker processes, with processes that end when the test says so; the status of a worker process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ import subprocess
 import sys
 from typing import Any, cast
 
-from inorder.work.processes import Happened, Supervisor
+import pytest
+from tests.helpers.support import LIMIT_SECONDS
+
+from inorder import QueueManager
+from inorder.work import Tasks, Worker
+from inorder.work.processes import CANNOT_GO_ON, HAD_STOPPED, Happened, Supervisor, serve
 
 
 class Stubborn:
@@ -52,3 +57,14 @@ def test_a_process_that_the_system_cannot_start_is_tried_again() -> None:
     assert (failed.event, failed.process, failed.pid) == ("failed", 1, None)
     assert failed.error == os.strerror(errno.ENOTDIR), "the reason of the system, in its words"
     assert (started.event, started.process) == ("started", 1)
+
+
+@pytest.mark.parametrize(("others", "status"), [(False, CANNOT_GO_ON), (True, HAD_STOPPED)])
+def test_the_status_of_a_process_says_that_a_task_has_stopped(qm: QueueManager, others: bool, status: int) -> None:
+    tasks = Tasks()
+    tasks.task("NOWHERE", name="lost")(lambda message: None)
+    if others:
+        tasks.task("Q", name="see")(lambda message: signal.raise_signal(signal.SIGTERM))
+    worker = Worker(qm, tasks, log=lambda event: qm.put("Q", b"1") if event.kind == "stopped" and others else None)
+    assert serve(worker, LIMIT_SECONDS) == status
+    assert list(worker.stopped) == ["lost"]

@@ -16,7 +16,7 @@ from inorder.testing import ManualClock
 from inorder.work import Backoff, Dead, Discard, Outcome, Retry, Tasks, failure_of
 
 from ..helpers.support import LIMIT_SECONDS, Call, bodies
-from ..helpers.working import at_work, dead_letter_queue
+from ..helpers.working import at_work, dead_letter_queue, worked
 
 AT_ONCE = Backoff(first=0, most=0, jitter=0)
 DONE, RETRIED, DISCARDED, DEAD, OVERDUE, RETURNED = (
@@ -146,10 +146,7 @@ def test_attempts_that_ended_without_a_word_count(
     assert (letter.why.attempts, letter.why.error) == (2, expected)
 
 
-def test_a_retry_waits_as_long_as_it_says(qm: QueueManager, tasks: Tasks) -> None:
-    clock = qm.internals.clock
-    assert isinstance(clock, ManualClock)
-
+def test_a_retry_waits_as_long_as_it_says(qm: QueueManager, tasks: Tasks, clock: ManualClock) -> None:
     @tasks.task("Q")
     def pack(message: Got) -> None:
         if not message.backout_count:
@@ -202,7 +199,9 @@ def test_strict_order_holds_whatever_fails(qm: QueueManager, tasks: Tasks) -> No
     assert heard.outcomes.count(RETRIED) == 14
 
 
-def test_a_required_order_stops_the_task_and_a_new_worker_tries_once_more(qm: QueueManager, tasks: Tasks) -> None:
+def test_a_required_order_stops_the_task_and_a_new_worker_tries_once_more(
+    qm: QueueManager, tasks: Tasks, clock: ManualClock
+) -> None:
     qm.create_queue("S", read_order="required")
     calls = list[bytes]()
     is_mended = False
@@ -214,8 +213,6 @@ def test_a_required_order_stops_the_task_and_a_new_worker_tries_once_more(qm: Qu
             raise OSError("no")
 
     qm.put_many("S", [b"1", b"bad", b"3"])
-    clock = qm.internals.clock
-    assert isinstance(clock, ManualClock)
     for first, expected in ((True, [b"1", b"bad", b"bad"]), (False, [b"bad"])):
         calls.clear()
         clock.advance(1)
@@ -384,17 +381,6 @@ def test_a_queue_that_inhibits_gets_is_tried_again(
         heard.attempts(1)
     assert heard.events == ["trouble"]
     assert heard.outcomes == [DONE]
-
-
-def test_a_queue_that_is_not_there_stops_its_task_alone(qm: QueueManager, tasks: Tasks) -> None:
-    tasks.task("NOWHERE", name="lost")(lambda message: None)
-    tasks.task("Q", name="see")(lambda message: None)
-    qm.put("Q", b"1")
-    with at_work(qm, tasks) as (worker, heard):
-        heard.until(lambda heard: "stopped" in heard.events)
-        heard.attempts(1)
-        assert worker.is_busy
-    assert list(worker.stopped) == ["lost"]
 
 
 def test_observers_hear_of_attempts(qm: QueueManager, tasks: Tasks) -> None:
