@@ -15,9 +15,8 @@ from tests.tiers import every_store
 
 from inorder import Message, QueueManager, connect
 from inorder.client.bulk import LedgerKey, Stager
-from inorder.errors import ArgumentError, QueueManagerStopping, StoreDamaged, UnknownQueue
+from inorder.errors import ArgumentError, StoreDamaged, UnknownQueue
 from inorder.testing import ManualClock
-from inorder.testing.stores import RestartableStore
 from inorder.work.due import Missed
 from inorder.work.periodic import (
     APPLICATION,
@@ -213,13 +212,6 @@ def test_nothing_is_left_staged(qm: QueueManager, clock: ManualClock) -> None:
     assert qm.inspect.units() == []
     with pytest.raises(UnknownQueue):
         Periodic(qm, [Schedule(name="s", cron="* * * * *", queue="NONE")]).put_due()
-
-
-def test_trouble_with_the_queue_manager_ends_the_loop(qm: QueueManager, store: RestartableStore) -> None:
-    with connect(store, program="operator") as operator:
-        operator.admin.stop()
-    with pytest.raises(QueueManagerStopping):
-        Periodic(qm, [HOURLY]).look()
 
 
 def test_a_line_of_the_ledger_that_is_not_an_instant_is_damage(qm: QueueManager) -> None:

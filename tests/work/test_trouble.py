@@ -12,7 +12,7 @@ from tests.helpers.support import LIMIT_SECONDS, bodies, until
 from tests.helpers.working import Heard, at_work, worked
 
 from inorder import Got, QueueFull, QueueManager, UnitOfWork
-from inorder.errors import PutInhibited, StoreFull
+from inorder.errors import PutInhibited, StoreFull, UnknownQueue
 from inorder.work import Backoff, Dead, Outcome, Tasks, failure_of, lane
 
 DONE, RETRIED, DEAD = Outcome.DONE, Outcome.RETRIED, Outcome.DEAD
@@ -130,6 +130,7 @@ def test_troubles_that_alternate_are_each_said_once(qm: QueueManager, tasks: Tas
         (QueueFull("NEXT is full"), {"trouble_for": 0}),
         (PutInhibited("NEXT takes nothing"), {"dead_on": PutInhibited}),
         (StoreFull("no room"), {"dead_on": StoreFull}),
+        (UnknownQueue("NOWHERE is no queue"), {}),
     ],
 )
 def test_a_task_may_say_that_it_is_an_attempt(
@@ -142,16 +143,6 @@ def test_a_task_may_say_that_it_is_an_attempt(
     qm.put("Q", b"1")
     heard = worked(qm, tasks)
     assert (heard.outcomes, heard.events) == ([DEAD], [])
-
-
-def test_a_queue_that_does_not_exist_is_an_attempt(qm: QueueManager, tasks: Tasks) -> None:
-    @tasks.task("Q", attempts=2, backoff=AT_ONCE)
-    def carry(message: Got, own: QueueManager) -> None:
-        own.put(message.body.decode(), b"")
-
-    qm.put("Q", b"NOWHERE")
-    heard = worked(qm, tasks, 2)
-    assert (heard.outcomes, heard.events) == ([RETRIED, DEAD], [])
 
 
 @pytest.mark.parametrize("fails", ["the function", "the commit"])
