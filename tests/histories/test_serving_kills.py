@@ -150,22 +150,13 @@ def test_a_unit_that_is_left_is_a_finding(tmp_path: Path, monkeypatch: pytest.Mo
     assert report.findings[0].startswith("a unit of work is left: ")
 
 
-class Answering(httpx.BaseTransport):
-    """A server that always answers the same."""
-
-    def __init__(self, *answers: httpx.Response) -> None:
-        self.answers = [*answers]
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-
-
 def findings_of(kind: type[Client], *answers: httpx.Response) -> str:
-    """What a client finds of a server that answers so."""
+    """What a client finds of a server that answers so, the last answer over and over."""
+    left = [*answers]
     servers = Servers("token")
     servers.add(0, "http://localhost")
     client = kind(4, SEED, servers, Event())
-    client.http = httpx.Client(transport=Answering(*answers))
+    client.http = httpx.Client(transport=httpx.MockTransport(lambda _: left.pop(0) if len(left) > 1 else left[0]))
     client.run()
     return "\n".join(client.done.findings)
 

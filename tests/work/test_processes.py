@@ -5,9 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import signal
-import subprocess
 import sys
-from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 from tests.helpers.support import LIMIT_SECONDS
@@ -17,29 +16,18 @@ from inorder.work import Tasks, Worker
 from inorder.work.processes import CANNOT_GO_ON, HAD_STOPPED, Happened, Supervisor, serve
 
 
-class Stubborn:
-    """A process that takes its time, even to be killed: its memory is large, say, or it waits for a disk."""
-
-    pid, kills = 4711, 0
-
-    def poll(self) -> None:
-        """It runs."""
-
-    def kill(self) -> None:
-        self.kills += 1
-
-
 def test_a_process_that_is_killed_for_being_late_is_killed_and_reported_once() -> None:
-    said, process = list[Happened](), Stubborn()
+    """It takes its time, even to be killed: its memory is large, say, or it waits for a disk."""
+    said, process = list[Happened](), Mock(pid=4711, poll=Mock(return_value=None))
     supervisor = Supervisor(lambda *_: [], environment={}, count=1, grace=0, log=said.append)
     (child,) = supervisor._children
-    child.process, child.starts_at = cast("subprocess.Popen[Any]", process), None
+    child.process, child.starts_at = process, None
     supervisor._ends_at = 0.0
     assert supervisor._time_left() == 0
     supervisor._kill_late()
     assert supervisor._time_left() is None, "it must wait for the end of the process, and not ask over and over"
     supervisor._kill_late()
-    assert (process.kills, [one.event for one in said]) == (1, ["killed"])
+    assert (process.kill.call_count, [one.event for one in said]) == (1, ["killed"])
 
 
 def test_a_process_that_the_system_cannot_start_is_tried_again() -> None:
