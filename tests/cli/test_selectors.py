@@ -20,23 +20,16 @@ def previews(run: Command, queue: str, *given: str) -> list[str]:
     return [one["preview"] for one in run("browse", queue, "--json", *given).records]
 
 
-def test_a_browse_shows_what_fits(run: Command, fruit: str) -> None:
+def test_browse_copy_move_and_get_take_what_fits(run: Command, fruit: str) -> None:
     assert previews(run, fruit, "--selector", RED) == ["one", "three"]
     assert previews(run, fruit, "--selector", "colour LIKE 'b%'", "--order", "logical") == ["two"]
     assert "matches" in run("browse", fruit, "--selector", "colour = 'green'").err
-
-
-def test_a_get_takes_what_fits(run: Command, fruit: str) -> None:
-    assert run("get", fruit, "--all", "--selector", RED).out == "one\nthree\n"
-    assert run("get", fruit, "--selector", RED).status == 1
-    assert previews(run, fruit) == ["two"]
-
-
-def test_a_move_and_a_copy_take_what_fits(run: Command, fruit: str) -> None:
     assert run("copy", fruit, "RED", "--selector", "colour = 'blue'").out == f"copied 1 message from {fruit} to RED\n"
     assert run("move", fruit, "RED", "--selector", RED).out == f"moved 2 messages from {fruit} to RED\n"
-    assert previews(run, "RED") == ["two", "one", "three"]
-    assert previews(run, fruit) == ["two"]
+    assert (previews(run, "RED"), previews(run, fruit)) == (["two", "one", "three"], ["two"])
+    assert run("get", fruit, "--selector", RED).status == 1
+    assert run("get", "RED", "--all", "--selector", RED).out == "one\nthree\n"
+    assert previews(run, "RED") == ["two"]
 
 
 @pytest.mark.parametrize("command", [["browse"], ["move", "RED"]])

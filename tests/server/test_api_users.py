@@ -31,7 +31,6 @@ OUT: list[tuple[str, How, tuple[int, str, int]]] = [
     ("revoked", lambda qm: qm.accounts.revoke_token(qm.accounts.tokens("anna")[0].name), (401, "MQWB0104E", 0)),
     ("no authority", lambda qm: qm.accounts.alter_user("anna", queues={}), (403, "MQWB0103E", 2035)),
 ]
-IS_OUT = pytest.mark.parametrize(("how", "expected"), [one[1:] for one in OUT], ids=[one[0] for one in OUT])
 
 
 async def asked(client: httpx.AsyncClient, ask: str) -> httpx.Response:
@@ -134,45 +133,33 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "pause", lambda seconds: asyncio.sleep(600))
 
 
-@pytest.mark.parametrize("beats", [0.02, 600.0], ids=["a sign of life", "a message"])
-@IS_OUT
-async def test_a_stream_of_messages_ends_with_its_user(
+@pytest.mark.parametrize("beats", [0.02, 600.0], ids=["a sign of life", "a change"])
+@pytest.mark.parametrize(
+    ("path", "out"),
+    [(f"{Q}/events", one) for one in OUT] + [("/inorder/v1/events", one) for one in OUT[:3]],
+    ids=[*(f"messages {one[0]}" for one in OUT), *(f"queues {one[0]}" for one in OUT[:3])],
+)
+async def test_a_stream_ends_with_its_user(
     served: Served,
-    how: How,
-    expected: tuple[int, str, int],
+    path: str,
+    out: tuple[str, How, tuple[int, str, int]],
     beats: float,
     monkeypatch: pytest.MonkeyPatch,
     client: httpx.AsyncClient,
     qm: QueueManager,
 ) -> None:
+    """Nothing more is shown."""
+    _, how, expected = out
     add(served, "anna", **GRANTED)
-    monkeypatch.setattr(events, "HEARTBEAT_SECONDS", beats)
-
-    async with listened(client, qm, f"{Q}/events") as listener:
+    faster(monkeypatch, beats)
+    async with listened(client, qm, path) as listener:
+        if not path.startswith(Q):
+            assert [one["name"] for one in (await listener.event()).data["queues"]] == ["Q1"]
         how(qm)
         if beats > 1:
             qm.put("Q1", b"secret")
         found = await listener.event()
         assert (found.kind, found.data["message"][:9], found.data["reasonCode"]) == ("failed", *expected[1:])
-        assert await listener.next() is None
-        assert listener.is_over
-
-
-@pytest.mark.parametrize("beats", [0.02, 600.0], ids=["a sign of life", "a change"])
-@pytest.mark.parametrize("how", [one[1] for one in OUT[:3]], ids=[one[0] for one in OUT[:3]])
-async def test_a_stream_of_queues_ends_with_its_user(
-    served: Served, how: How, beats: float, monkeypatch: pytest.MonkeyPatch, client: httpx.AsyncClient, qm: QueueManager
-) -> None:
-    add(served, "anna", **GRANTED)
-    faster(monkeypatch, beats)
-
-    async with listened(client, qm, "/inorder/v1/events") as listener:
-        assert [one["name"] for one in (await listener.event()).data["queues"]] == ["Q1"]
-        how(qm)
-        if beats > 1:
-            qm.put("Q1", b"x")
-        found = await listener.event()
-        assert (found.kind, found.data["message"][:9]) == ("failed", "MQWB0104E"), "nothing more is shown"
         assert await listener.next() is None
         assert listener.is_over
 

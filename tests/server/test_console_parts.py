@@ -160,25 +160,13 @@ def test_what_is_not_a_cursor_is_refused(text: str) -> None:
 # --- words and bodies
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(None, ""), (-3, "now"), (0.9, "now"), (1, "1 s"), (61, "1 min 1 s"), (3600, "1 h"), (90_061, "1 d 1 h")],
-)
-def test_spans(seconds: float | None, text: str) -> None:
-    assert labels.span(seconds) == text
+SPANS = {None: "", -3: "now", 0.9: "now", 1: "1 s", 61: "1 min 1 s", 3600: "1 h", 90_061: "1 d 1 h"}
+SIZES = {1_023: "1023 B", 1_536: "1.5 KiB", 104_857_600: "100 MiB", 3 * 2**40: "3,072 GiB"}
 
 
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [
-        (1_023, "1023 B"),
-        (1_536, "1.5 KiB"),
-        (104_857_600, "100 MiB"),
-        (3 * 2**40, "3,072 GiB"),
-    ],
-)
-def test_sizes(count: int, text: str) -> None:
-    assert labels.size(count) == text
+def test_spans_and_sizes() -> None:
+    assert {seconds: labels.span(seconds) for seconds in SPANS} == SPANS
+    assert {count: labels.size(count) for count in SIZES} == SIZES
 
 
 @pytest.mark.parametrize(
