@@ -1,4 +1,4 @@
-"""Bulk and events over HTTP with servers in processes of their own: kills and cut connections in the middle."""
+"""Bulk over HTTP with servers in processes of their own: kills and cut connections in the middle."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from tests.server.arrows import batch_of, keyed, stream_of
 pytestmark = pytest.mark.nightly
 
 Q = "/inorder/v1/queues/Q1"
-R = f"{Q}/readers/copy"
 BODIES = [b"%d" % number + bytes(1024) for number in range(20_000)]
 STREAM = stream_of(*(batch_of(BODIES[at : at + 1000]) for at in range(0, len(BODIES), 1000)))
 HALF = len(STREAM) // 2
