@@ -30,7 +30,7 @@ from ...model.message import Message
 from ...model.options import OpenOptions
 from ...mq.channels.exits import received
 from ...rules.puts import Program
-from ...stores.remote.frames import FEW_BYTES, HEADER, PIECE_MAX, Flag, FrameKind, WireFrame, check_values, pieces
+from ...stores.remote.frames import HEADER, PIECE_MAX, Flag, FrameKind, WireFrame, check_values, pieces
 from ...stores.remote.link import PROTOCOL, Hello
 from ...stores.remote.wire import WireError, decode_call, encode_answer, encode_error
 from ...stores.seam.protocol import LocalStore, Store
@@ -47,6 +47,7 @@ from .resuming import Resumable
 
 log = logging.getLogger(LOGGER)
 
+FEW_BYTES: Final = 65_536  # of a call or an answer, which the loop itself reads or writes
 CALLS_MAX: Final = 64  # of one connection, that have arrived and are not answered
 PAUSES: Final = (0.01, 0.03, 0.1, 0.3, *[0.5] * 8)  # seconds between looks at a previous connection, about 5 together
 SPECIAL: Final = {FrameKind.REOPEN: "open", FrameKind.WATCH: "check_handle"}
