@@ -16,8 +16,7 @@ from inorder.errors import WaitEnded
 from inorder.model.attributes import define_queue
 from inorder.rules.grouping import NOTHING_OPEN
 from inorder.rules.ordering import UNSET
-from inorder.server.disconnects import BRIEF_MAX
-from inorder.server.store.brief import MESSAGES_MAX
+from inorder.server.store.brief import BYTES_MAX, MESSAGES_MAX
 from inorder.server.store.connection import CALLS_MAX
 from inorder.stores.memory import MemoryStore
 from inorder.stores.remote.frames import FrameKind
@@ -89,7 +88,7 @@ def test_long_calls_are_made_in_a_thread_of_the_pool(qm: QueueManager, threads: 
 
 
 def test_a_long_message_is_got_in_a_thread_of_the_pool(qm: QueueManager, threads: list[tuple[str, str]]) -> None:
-    long = bytes(BRIEF_MAX + 1)
+    long = bytes(BYTES_MAX + 1)
     qm.put("Q", long)
     assert qm.get("Q").body == long
     assert threads == [("put", POOL), ("get_if", LOOP), ("get", POOL)]

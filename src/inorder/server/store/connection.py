@@ -39,7 +39,7 @@ from ...support.release import __version__
 from ..identity import Identity, ReadObject
 from ..logs import LOGGER
 from ..settings import Limits
-from .brief import NotBrief, get_short, is_brief, messages_of
+from .brief import BYTES_MAX, NotBrief, get_short, is_brief, messages_of
 from .checking import PAGE_MESSAGES, ActToLog, Checker
 from .places import SharedStore
 from .protocol import StoreProtocol
@@ -47,7 +47,6 @@ from .resuming import Resumable
 
 log = logging.getLogger(LOGGER)
 
-FEW_BYTES: Final = 65_536  # of a call or an answer, which the loop itself reads or writes
 CALLS_MAX: Final = 64  # of one connection, that have arrived and are not answered
 PAUSES: Final = (0.01, 0.03, 0.1, 0.3, *[0.5] * 8)  # seconds between looks at a previous connection, about 5 together
 SPECIAL: Final = {FrameKind.REOPEN: "open", FrameKind.WATCH: "check_handle"}
@@ -240,7 +239,7 @@ class StoreConnection:
         frame = self._calls.popleft()
         self._bytes -= len(frame.payload)
         lane = self._lane
-        if lane is None or lane.is_held_up or frame.kind is not FrameKind.CALL or len(frame.payload) > FEW_BYTES:
+        if lane is None or lane.is_held_up or frame.kind is not FrameKind.CALL or len(frame.payload) > BYTES_MAX:
             self._begin_slowly(frame)
             return
         try:
@@ -310,7 +309,7 @@ class StoreConnection:
             await asyncio.shield(self._leaving)
             return Answered(FrameKind.ANSWER, b"")
         if call is None:
-            is_short = len(frame.payload) <= FEW_BYTES
+            is_short = len(frame.payload) <= BYTES_MAX
             call = _read_call(frame.payload) if is_short else await self._run(_read_call, frame.payload)
         verb, arguments = call
         if frame.kind in SPECIAL and verb != SPECIAL[frame.kind]:
@@ -334,7 +333,7 @@ class StoreConnection:
         found = waiting.outcome[0]
         if isinstance(found, BaseException):
             raise found
-        if sum(len(one.body) for one in found.messages) <= FEW_BYTES:
+        if sum(len(one.body) for one in found.messages) <= BYTES_MAX:
             return self._answered(verb, arguments, found)
         answer: Answered = await self._run(self._answered, verb, arguments, found)
         return answer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import chain, repeat
+from itertools import chain
 from typing import NamedTuple
 
 from ...errors import DuplicateMessage, OptionsError, QueueFull, WrongState, bad_argument
@@ -81,6 +81,7 @@ def _reserved(
     `PutOptions.uid` meanwhile, because it took this put for lost.
     """
     first, count, reserved = request.uid_number, len(request.messages), connection.reserved
+    origin = operation.manager.origin
     if request.options.uid is not None:
         raise bad_argument("uid_number", first, "0 with the option uid")
     if not reserved:
@@ -89,7 +90,7 @@ def _reserved(
         last = reserved.stop - 1
         raise bad_argument("uid_number", first, f"the first of {count:,} ids in the rest of this connection's block, "
                            f"{reserved.start} to {last}")  # fmt: skip
-    uids = list(map(UniqueId, repeat(operation.manager.origin, count), range(first, first + count)))
+    uids = [_tuple(UniqueId, (origin, number)) for number in range(first, first + count)]
     for row in operation.backend.rows(1, queue=queue.id, uids=uids):
         uid = row.message.uid
         raise DuplicateMessage(f"{uid} is already on {queue.attributes.name}", uid=uid)
