@@ -96,6 +96,17 @@ def test_a_long_message_is_got_in_a_thread_of_the_pool(qm: QueueManager, threads
         qm.get("Q")
 
 
+def test_messages_that_are_long_together_are_got_in_a_thread_of_the_pool(
+    qm: QueueManager, threads: list[tuple[str, str]]
+) -> None:
+    bodies = [bytes(BYTES_MAX // 2) + end for end in (b"1", b"2", b"3")]
+    for body in bodies:
+        qm.put("Q", body)
+    threads.clear()
+    assert [one.body for one in qm.get_many("Q", 3)] == bodies
+    assert threads == [("get_if", LOOP), ("get", POOL)]
+
+
 def test_the_loop_does_not_wait_for_another_thread_that_writes(qm: QueueManager, store: MemoryStore) -> None:
     loop = the_server(os.getpid())._loop
     with store.lock:

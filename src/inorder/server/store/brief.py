@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ...model.message import Got
-from ...model.options import GetOptions
 from ...stores.seam.protocol import LocalStore
 from ...stores.seam.records import GetOutcome, GetRequest, PutRequest
 
@@ -37,7 +36,7 @@ def is_brief(verb: str, arguments: Mapping[str, Any], unit: int) -> bool:
         return len(request.messages) <= MESSAGES_MAX
     if verb == "get":
         wanted: GetRequest = arguments["request"]
-        return wanted.most <= MESSAGES_MAX and _is_found_quickly(wanted.options)
+        return wanted.most <= MESSAGES_MAX and _is_found_quickly(wanted)
     if verb == "settle":
         return unit <= MESSAGES_MAX
     return verb in ALWAYS or (verb == "close" and not arguments.get("delete"))
@@ -52,9 +51,13 @@ def messages_of(verb: str, arguments: Mapping[str, Any]) -> int:
     return 0 if verb in ALWAYS else MESSAGES_MAX + 1
 
 
-def _is_found_quickly(options: GetOptions) -> bool:
-    match = options.match
-    return options.browse is None and match.selector is None and match.fields.keys() <= BY_INDEX
+def _is_found_quickly(wanted: GetRequest) -> bool:
+    options, match = wanted.options, wanted.options.match
+    if options.browse is not None or match.selector is not None:
+        return False
+    if wanted.most > 1:  # one statement takes them all
+        return not (match.fields or options.logical or wanted.one_group)
+    return match.fields.keys() <= BY_INDEX
 
 
 def get_short(store: LocalStore, request: GetRequest) -> GetOutcome:

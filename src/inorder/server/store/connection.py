@@ -362,7 +362,7 @@ class StoreConnection:
     # --- in a thread, or in the loop's
 
     def _made_briefly(self, verb: str, arguments: dict[str, Any], _: object) -> Answered | None:
-        """Makes a brief call. None: nothing has happened, because a message is too long."""
+        """Makes a brief call. None: nothing has happened, because the answer is too long."""
         try:
             with self._in_call(waits=False):  # whoever ends the connection may be waiting for the store, which is held
                 return self._made(verb, arguments, None, _made_short)
