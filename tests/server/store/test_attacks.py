@@ -394,7 +394,6 @@ VALUES: list[Any] = [
 
 
 def test_values_are_counted_as_they_stand_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames, "FEW_BYTES", 0)
     for value in [*VALUES, VALUES]:
         count = counted(value)
         monkeypatch.setattr(frames, "VALUES_MAX", count)

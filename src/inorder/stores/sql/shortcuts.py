@@ -10,6 +10,7 @@ same answers.
 from __future__ import annotations
 
 import math
+import operator
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
@@ -28,6 +29,7 @@ from ..seam.queued import QueuedMessage
 from ..seam.records import GetOutcome, GetRequest, Rest
 from .attention import GROUPS
 from .bulk import NO_END, Levels, SqlBulk
+from .codec import GOT_BODY
 from .engine import MANY, TAKE_AWAY
 from .search import START, StrictSearch, is_own
 from .selection import EVERYTHING, Heads
@@ -37,7 +39,7 @@ PAGE_BYTES: Final = 1 << 20
 PLAIN_GROUP = GetOptions(logical=True, complete=True, all_messages=True)
 # Options that do not affect how a message is found or taken.
 HARMLESS = frozenset({"wait", "syncpoint", "read_order"})
-COMPARED = tuple(name for name in GetOptions.__slots__ if name not in HARMLESS)
+compared = operator.attrgetter(*(name for name in GetOptions.__slots__ if name not in HARMLESS))
 _tuple = tuple.__new__  # makes a named tuple without an extra call: each get makes one
 _, AFTER_HELD_GET = step(State.UNLOCKED, Event.GET_HELD)
 FLAGS, PERSISTENT, GROUP, SEQUENCE, LENGTH = (
@@ -298,7 +300,7 @@ class SqlShortcuts:
 
 
 def _is(options: GetOptions, plain: GetOptions) -> bool:
-    return options is plain or all(getattr(options, name) == getattr(plain, name) for name in COMPARED)
+    return options is plain or compared(options) == compared(plain)
 
 
 def _are_a_group(members: Iterable[tuple[int, int]]) -> bool:
@@ -319,10 +321,10 @@ def _outcome(request: GetRequest, messages: Sequence[Message], state: GroupState
 
 
 def _up_to(most_bytes: int | None, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-    """Yields rows until they have this many bytes."""
+    """Yields rows until their bodies have this many bytes."""
     left = math.inf if most_bytes is None else most_bytes
     for row in rows:
         yield row
-        left -= sum(len(one) for one in row if isinstance(one, bytes))
+        left -= len(row[GOT_BODY])
         if left <= 0:
             return
