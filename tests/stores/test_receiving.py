@@ -139,7 +139,13 @@ def test_a_message_that_cannot_be_put(
 
 
 def test_a_batch_that_is_none_is_refused(store: RestartableStore, qm: QueueManager) -> None:
-    for wrong in (batch(0), batch(1, epoch=0), batch(1)._replace(messages=()), batch(1, Message(b"x"))):
+    for wrong in (
+        batch(-1),
+        batch(0, epoch=0),
+        batch(1, epoch=0),
+        batch(1)._replace(messages=()),
+        batch(1, Message(b"x")),
+    ):
         with pytest.raises(InorderError) as refused:
             store.receive(wrong)
         assert refused.value.reason is Reason.ARGUMENT_ERROR
@@ -175,3 +181,18 @@ def test_what_goes_on_from_here_counts_its_hops_and_ends_in_a_circle(store: Rest
     arriving = there.with_values(transmission=Transmission("Q", "TEST"))
     store.receive(batch(HOPS_MAX + 2, arriving))
     assert HOPS not in qm.get("Q").properties
+
+
+def test_what_comes_outside_the_batches_leaves_no_record(store: RestartableStore, qm: QueueManager) -> None:
+    """C-4: number 0. The run must be the latest; what cannot be put is discarded and counted."""
+    store.receive(batch(1))
+    before = store.received()
+    qm.create_queue("FULL", max_depth=1)
+    assert store.receive(batch(0, to("Q", b"fast"), to("FULL", b"1"))) == Receipt(False, 2)
+    with pytest.raises(Undeliverable):
+        store.receive(batch(0, to("Q", b"not alone"), to("FULL", b"2")))
+    assert store.receive(batch(0, to("FULL", b"2"), to_dead_letters=True)) == Receipt(False, 0, 0, 1)
+    with pytest.raises(Fenced):
+        store.receive(batch(0, to("Q", b"late"), epoch=1))
+    assert (bodies(qm), bodies(qm, "FULL"), store.received()) == ([b"1", b"fast"], [b"1"], before)
+    assert [(one.messages, one.reason) for one in qm.inspect.dropped()] == [(1, Reason.Q_FULL)]

@@ -206,6 +206,7 @@ LOST_IF: Final[Mapping[str, tuple[tuple[str, Any, Lost], ...]]] = MappingProxyTy
     "one_message":      (("request.event.name",         "CONFIRM_PUT", "harmless"),
                          ("request.event.name",         "CONFIRM_GET", "harmless")),
     "settle":           (("outcome",                    "back_out",  "harmless"),),
+    "receive":          (("batch.number",               0,           "unknown"),),
     "settle_staging":   (("key.batch",                  True,        "harmless"),),
     "report_exception": (("in_unit",                    True,        "harmless"),),
 })

@@ -28,7 +28,7 @@ from ...client.operator_log import ERROR_LENGTH_MAX
 from ...errors import ConnectionBroken, InorderError, LogInRefused, NotOpenFor, StoreError
 from ...model.message import Message
 from ...model.options import OpenOptions
-from ...mq.channels.exits import received
+from ...mq.channels.exits import passed
 from ...rules.puts import Program
 from ...stores.remote.frames import FEW_BYTES, HEADER, PIECE_MAX, Flag, FrameKind, WireFrame, check_values, pieces
 from ...stores.remote.link import PROTOCOL, Hello
@@ -437,7 +437,7 @@ class StoreConnection:
         if verb == "receive":
             batch: ChannelBatch = arguments["batch"]
             receiver = self._checker.receiver(batch.sender.channel)
-            arguments = {**arguments, "batch": received(batch, receiver, self._exits)}
+            arguments = {**arguments, "batch": passed(batch, receiver, self._exits)}
         return self._checker.filled(verb, arguments, self.identity, leases_max=self._limits.leases)
 
     @contextlib.contextmanager

@@ -38,10 +38,11 @@ from ..seam.telemetry import event
 from . import authority, points
 from .catalog import Catalog
 from .dead_letters import move_to_dead_letters
+from .delivering import count_dropped
 from .operation import Operation, in_operation
 from .process import OpenStore
 from .queue import LocalQueue
-from .reports import report_arrivals
+from .reports import report_arrivals, report_exception
 from .settling import discard
 
 DIGEST_LENGTH_MAX = 64
@@ -67,6 +68,9 @@ def _shown(row: ReceivedRow) -> Received:
 def receive(operation: Operation, batch: ChannelBatch, user: str | None) -> Receipt:
     """Puts a batch: `Store.receive`."""
     row, channel = _row(operation, batch.sender), batch.sender.channel
+    if not batch.number:
+        rules.check_epoch(_last(row), batch.epoch, channel)
+        return _Delivery(operation, batch, user).run()
     if rules.was_done(_last(row), batch.number, batch.epoch, batch.digest, channel):
         return Receipt(True)
     receipt = _Delivery(operation, batch, user).run()
@@ -218,24 +222,33 @@ class _Delivery:
         Undeliverable.
         """
         batch = self._batch
-        if not batch.to_dead_letters or self._is_required(going):
+        if not batch.to_dead_letters or (batch.number and self._is_required(going)):
             raise Undeliverable(
                 f"channel {batch.sender.channel}: {going.queue} does not accept a message of batch {batch.number}: "
                 f"{error.args[0]}",
                 reason=error.reason,
                 queue=going.queue,
             )
-        done = move_to_dead_letters(
-            self._operation,
-            message.with_values(transmission=None),
-            reason=error.reason,
-            target=going.queue,
-            manager=going.manager,
-            program=batch.sender.channel,
-            attempts=batch.attempts + 1,
-            error=str(error.args[0]),
-            put_by=self._mark if authority.asks_for_reports(message.row) else None,
-        )
+        dead = message.with_values(transmission=None)
+        put_by = self._mark if authority.asks_for_reports(message.row) else None
+        try:
+            done = move_to_dead_letters(
+                self._operation,
+                dead,
+                reason=error.reason,
+                target=going.queue,
+                manager=going.manager,
+                program=batch.sender.channel,
+                attempts=batch.attempts + 1,
+                error=str(error.args[0]),
+                put_by=put_by,
+            )
+        except Undeliverable:
+            if batch.number:
+                raise
+            report_exception(self._operation, dead, error.reason, put_by)  # the sender no longer has the message
+            count_dropped(self._operation, 0, error.reason)
+            done = "discarded"
         self._buried += done == "buried"
         self._discarded += done == "discarded"
 
@@ -307,7 +320,7 @@ def check_batch(batch: ChannelBatch) -> None:
     check_sender(batch.sender)
     if len(batch.digest) > DIGEST_LENGTH_MAX:
         raise bad_argument("batch", len(batch.digest), f"a digest of at most {DIGEST_LENGTH_MAX} bytes")
-    if batch.number < 1 or batch.epoch < 1:
-        raise bad_argument("batch", (batch.number, batch.epoch), "a batch with a number and an epoch from 1")
+    if batch.number < 0 or batch.epoch < 1:
+        raise bad_argument("batch", (batch.number, batch.epoch), "a batch with a number from 0 and an epoch from 1")
     if not batch.messages or any(one.transmission is None for one in batch.messages):
         raise bad_argument("batch", len(batch.messages), "messages that name their destination")

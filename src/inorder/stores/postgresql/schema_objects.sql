@@ -19,7 +19,8 @@ CREATE TABLE channel (
     long_retries bigint NOT NULL CHECK (long_retries >= 0),
     reason bigint NOT NULL,
     error text COLLATE "C" NOT NULL,
-    changed_at double precision NOT NULL
+    changed_at double precision NOT NULL,
+    fast bigint NOT NULL DEFAULT 0 CHECK (fast IN (0, 1))
 ) WITH (fillfactor = 50);
 
 CREATE TABLE sent (

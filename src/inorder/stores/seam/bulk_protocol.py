@@ -143,9 +143,13 @@ class BulkStore(Protocol):
         Raises: Fenced, if another connection runs it.
         """
 
-    def next_batch(self, request: ClaimRequest, channel: str) -> NextBatch:
+    def next_batch(self, request: ClaimRequest, channel: str, *, fast: bool = False) -> NextBatch:
         """As `claim`; the confirmed claim was the channel's next batch and is counted as sent in the same
         transaction.
+
+        Args:
+            fast: a new claim holds persistent messages only. The others among those that it takes are removed and
+                returned, and counted as sent. A repeat does not return them again.
         """
 
     def confirm_batch(self, request: ClaimRequest, channel: str) -> int:

@@ -59,16 +59,20 @@ class Ladder:
 SQLITE: Final[Sequence[MigrationStep]] = (
     MigrationStep(
         version=11,
-        why="messages say whose authority counts for their reports, keys of puts when they lay in the future",
-        statements="ALTER TABLE message ADD COLUMN put_by TEXT; ALTER TABLE putkey ADD COLUMN met_at REAL;",
+        why="messages say whose authority counts for their reports, keys of puts when they lay in the future, channels "
+        "whether they are fast",
+        statements="ALTER TABLE message ADD COLUMN put_by TEXT; ALTER TABLE putkey ADD COLUMN met_at REAL; "
+        "ALTER TABLE channel ADD COLUMN fast INTEGER NOT NULL DEFAULT 0 CHECK (fast IN (0, 1));",
     ),
 )
 POSTGRESQL: Final[Sequence[MigrationStep]] = (
     MigrationStep(
         version=4,
-        why="messages say whose authority counts for their reports, keys of puts when they lay in the future",
+        why="messages say whose authority counts for their reports, keys of puts when they lay in the future, channels "
+        "whether they are fast",
         statements='ALTER TABLE message ADD COLUMN put_by text COLLATE "C"; '
         "ALTER TABLE putkey ADD COLUMN met_at double precision; "
+        "ALTER TABLE channel ADD COLUMN fast bigint NOT NULL DEFAULT 0 CHECK (fast IN (0, 1)); "
         "DROP FUNCTION is_other(bigint);",
     ),
 )

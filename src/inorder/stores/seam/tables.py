@@ -322,6 +322,7 @@ class ChannelRow(NamedTuple):
         stop: how an operator stopped it; empty: nobody did.
         short_retries, long_retries: failed attempts of the run since it last sent something.
         reason, error: why it does not run; 0 and empty: there is no trouble.
+        fast: whether its last run sent non-persistent messages outside the batches.
     """
 
     name: str
@@ -334,6 +335,7 @@ class ChannelRow(NamedTuple):
     reason: int
     error: str
     changed_at: float
+    fast: int = 0
 
 
 class SentRow(NamedTuple):
@@ -341,7 +343,7 @@ class SentRow(NamedTuple):
 
     Args:
         number: of the last confirmed batch. The open claim of the channel is the next one.
-        messages, size: of all confirmed batches.
+        messages, size: of all confirmed batches, and of what was sent outside of them.
     """
 
     queue: int
@@ -374,7 +376,7 @@ class ReceivedRow(NamedTuple):
 
 
 class DroppedRow(NamedTuple):
-    """Reports and other messages that the queue manager made and had to drop (C-5).
+    """Messages that the queue manager had to drop: those that it made, and what came outside of batches (C-4, C-5).
 
     Args:
         queue: the queue whose messages they concerned; 0: none that is here.

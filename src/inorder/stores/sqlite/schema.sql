@@ -235,7 +235,8 @@ CREATE TABLE channel (
     long_retries INTEGER NOT NULL CHECK (long_retries >= 0),
     reason INTEGER NOT NULL,
     error TEXT NOT NULL,
-    changed_at REAL NOT NULL
+    changed_at REAL NOT NULL,
+    fast INTEGER NOT NULL DEFAULT 0 CHECK (fast IN (0, 1))   -- whether it sends non-persistent messages outside batches
 ) STRICT, WITHOUT ROWID;
 
 -- The progress of a channel on a transmission queue: its confirmed batches.
