@@ -62,7 +62,7 @@ class Sites:
 
     def arrived(self) -> list[bytes]:
         with inorder.connect(place(self.folder, THERE)) as qm:
-            return [message.body for message in qm.get_many("Q", 100, read_order="strict")]
+            return [message.body for message in qm.get_many("Q", 1_000, read_order="strict")]
 
 
 @pytest.fixture(scope="module")

@@ -32,10 +32,11 @@ from ...rules.channels import Last
 from ...rules.grouping import NOTHING_OPEN
 from ...rules.naming import Route
 from ...rules.puts import Program, PutCircumstances, PutPlan
+from ..seam.body_pieces import BodyPiece
 from ..seam.records import ChannelBatch, Receipt, Received, Sender
 from ..seam.tables import ReceivedRow
 from ..seam.telemetry import event
-from . import authority, points
+from . import arriving_bodies, authority, points
 from .catalog import Catalog
 from .dead_letters import move_to_dead_letters
 from .delivering import count_dropped
@@ -273,11 +274,45 @@ class ReceivingVerbs(OpenStore):
     )
     def receive(self, batch: ChannelBatch, *, user: str | None = None) -> Receipt:
         check_batch(batch)
-        return self._receive(batch, user)
+        return self._receive(self.with_bodies(batch), user)
 
     @in_operation(feeds=True, unless_dead=(Undeliverable,))
     def _receive(self, operation: Operation, batch: ChannelBatch, user: str | None) -> Receipt:
-        return receive(operation, batch, user)
+        receipt = receive(operation, batch, user)
+        if batch.held:
+            arriving_bodies.forget(operation, batch.sender)
+        return receipt
+
+    def with_bodies(self, batch: ChannelBatch) -> ChannelBatch:
+        """See `Store.with_bodies`."""
+        if any(not batch.messages[position].body for position in batch.held):
+            return self._with_bodies(batch)
+        return batch
+
+    @in_operation(writes=False)
+    def _with_bodies(self, operation: Operation, batch: ChannelBatch) -> ChannelBatch:
+        if rules.was_done(
+            _last(_row(operation, batch.sender)), batch.number, batch.epoch, batch.digest, batch.sender.channel
+        ):
+            return batch
+        return arriving_bodies.filled(operation, batch)
+
+    @event(
+        "receive_piece",
+        "bytes",
+        "channel",
+        measured=lambda _, __, ___, piece: [len(piece.data)],
+        about=lambda _, sender, *__: [sender.channel],
+    )
+    def receive_piece(self, sender: Sender, epoch: int, piece: BodyPiece) -> int:
+        check_sender(sender)
+        arriving_bodies.check_piece(piece)
+        return self._receive_piece(sender, epoch, piece)
+
+    @in_operation()
+    def _receive_piece(self, operation: Operation, sender: Sender, epoch: int, piece: BodyPiece) -> int:
+        rules.check_epoch(_last(_row(operation, sender)), epoch, sender.channel)
+        return arriving_bodies.keep(operation, sender, piece)
 
     @event("bind_channel", keys="channel", about=lambda _, sender, __: [sender.channel])
     @in_operation()
@@ -298,6 +333,7 @@ class ReceivingVerbs(OpenStore):
         operation.backend.save(
             row._replace(number=number, epoch=epoch, messages=0, digest=b"", received_at=operation.now)
         )
+        arriving_bodies.forget(operation, sender)
         operation.durable = True
 
     @event("received")
@@ -322,5 +358,7 @@ def check_batch(batch: ChannelBatch) -> None:
         raise bad_argument("batch", len(batch.digest), f"a digest of at most {DIGEST_LENGTH_MAX} bytes")
     if batch.number < 0 or batch.epoch < 1:
         raise bad_argument("batch", (batch.number, batch.epoch), "a batch with a number from 0 and an epoch from 1")
+    if any(not 0 <= position < len(batch.messages) for position in batch.held):
+        raise bad_argument("batch", len(batch.held), "bodies held for positions of its messages")
     if not batch.messages or any(one.transmission is None for one in batch.messages):
         raise bad_argument("batch", len(batch.messages), "messages that name their destination")

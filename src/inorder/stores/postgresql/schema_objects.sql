@@ -45,3 +45,25 @@ CREATE TABLE received (
     received_at double precision NOT NULL,
     PRIMARY KEY (identifier, incarnation, channel)
 ) WITH (fillfactor = 50);
+
+CREATE TABLE body (
+    identifier text COLLATE "C" NOT NULL,
+    incarnation bigint NOT NULL,
+    channel text COLLATE "C" NOT NULL,
+    position bigint NOT NULL CHECK (position >= 0),
+    batch bytea NOT NULL,
+    digest bytea NOT NULL,
+    size bigint NOT NULL CHECK (size > 0),
+    held bigint NOT NULL CHECK (held BETWEEN 0 AND size),
+    PRIMARY KEY (identifier, incarnation, channel, position)
+);
+
+CREATE TABLE piece (
+    identifier text COLLATE "C" NOT NULL,
+    incarnation bigint NOT NULL,
+    channel text COLLATE "C" NOT NULL,
+    position bigint NOT NULL,
+    first bigint NOT NULL CHECK (first >= 0),
+    data bytea NOT NULL,
+    PRIMARY KEY (identifier, incarnation, channel, position, first)
+);

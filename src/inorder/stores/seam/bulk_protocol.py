@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from .body_pieces import BodyPiece
 from .bulk_page import BulkPage
 from .records import (
     Carrying,
@@ -187,6 +188,20 @@ class BulkStore(Protocol):
 
         Raises: SequenceError 9030; Fenced; Undeliverable, with the reason why a message cannot be put. Nothing has
         changed then.
+        """
+
+    def receive_piece(self, sender: Sender, epoch: int, piece: BodyPiece) -> int:
+        """Keeps a piece of a body of the channel's next batch, if it continues what is there. Returns how many bytes
+        of the body are there; 0 also if the whole body did not fit its digest, and was dropped. A repeat changes
+        nothing.
+
+        Raises: Fenced; ArgumentError.
+        """
+
+    def with_bodies(self, batch: ChannelBatch) -> ChannelBatch:
+        """Returns a batch with the bodies that have arrived before it in pieces, for the exit of a receiver.
+
+        Raises: StoreError, if one of them is not there whole; SequenceError, Fenced.
         """
 
     def bind_channel(self, sender: Sender, epoch: int) -> Received:

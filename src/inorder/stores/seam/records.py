@@ -493,6 +493,7 @@ class ChannelBatch(NamedTuple):
         vetoed: the positions of messages that an exit rejects.
         attempts: how often it was tried before and failed because a message could not be put.
         to_dead_letters: whether a message that cannot be put becomes a dead letter; if false, the whole batch fails.
+        held: the positions of messages whose bodies have arrived before, piece by piece.
     """
 
     sender: Sender
@@ -503,6 +504,7 @@ class ChannelBatch(NamedTuple):
     vetoed: frozenset[int] = frozenset()
     attempts: int = 0
     to_dead_letters: bool = False
+    held: frozenset[int] = frozenset()
 
 
 class Receipt(NamedTuple):

@@ -375,6 +375,38 @@ class ReceivedRow(NamedTuple):
     received_at: float
 
 
+class BodyRow(NamedTuple):
+    """A long body of the next batch of a channel that delivers here, as far as it has arrived (`PieceRow`).
+
+    Args:
+        position: of its message in the batch.
+        batch: the digest of the batch.
+        digest: SHA-256 of the whole body.
+        size: bytes of the whole body.
+        held: bytes that have arrived.
+    """
+
+    identifier: str
+    incarnation: int
+    channel: str
+    position: int
+    batch: bytes
+    digest: bytes
+    size: int
+    held: int
+
+
+class PieceRow(NamedTuple):
+    """A piece of such a body. `first`: how many bytes come before it."""
+
+    identifier: str
+    incarnation: int
+    channel: str
+    position: int
+    first: int
+    data: bytes
+
+
 class DroppedRow(NamedTuple):
     """Messages that the queue manager had to drop: those that it made, and what came outside of batches (C-4, C-5).
 
@@ -413,6 +445,8 @@ KEY_LENGTHS: Final[Mapping[type[Any], int]] = {
     ChannelRow: 1,
     SentRow: 2,
     ReceivedRow: 3,
+    BodyRow: 4,
+    PieceRow: 5,
     DroppedRow: 1,
 }
 

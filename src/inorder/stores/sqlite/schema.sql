@@ -264,6 +264,29 @@ CREATE TABLE received (
     PRIMARY KEY (identifier, incarnation, channel)
 ) STRICT, WITHOUT ROWID;
 
+-- Long bodies of the next batch of each sender, as far as they have arrived.
+CREATE TABLE body (
+    identifier TEXT NOT NULL,
+    incarnation INTEGER NOT NULL,
+    channel TEXT NOT NULL,
+    position INTEGER NOT NULL CHECK (position >= 0),               -- of the message in the batch
+    batch BLOB NOT NULL,                                           -- the digest of the batch
+    digest BLOB NOT NULL,                                          -- of the whole body
+    size INTEGER NOT NULL CHECK (size > 0),
+    held INTEGER NOT NULL CHECK (held BETWEEN 0 AND size),
+    PRIMARY KEY (identifier, incarnation, channel, position)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE piece (
+    identifier TEXT NOT NULL,
+    incarnation INTEGER NOT NULL,
+    channel TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    first INTEGER NOT NULL CHECK (first >= 0),
+    data BLOB NOT NULL,
+    PRIMARY KEY (identifier, incarnation, channel, position, first)
+) STRICT;
+
 -- Contents whose messages are gone. They are removed in steps after the transaction that settled a large unit.
 CREATE TABLE leftover (
     id INTEGER PRIMARY KEY
