@@ -14,6 +14,7 @@ from tests.helpers.channelled import Died, bodies
 from tests.helpers.elsewhere import USER, Elsewhere, elsewhere_in, log_in
 from tests.helpers.proxy import Proxy
 
+from inorder.errors import StoreError
 from inorder.mq import channels
 from inorder.stores.remote.store import RemoteStore
 from inorder.stores.seam.body_pieces import BODY_PIECE_MAX
@@ -48,11 +49,14 @@ def between(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Elsewher
         folder = tmp_path_factory.mktemp("resumed")
         with elsewhere_in(folder, patched, "--exits", EXITS) as made:
             host, _, port = made.at.partition(":")
-            with Cutting(int(port)) as proxy:
+            proxy = Cutting(int(port))
+            with proxy:
                 url = made.url.replace(f":{port}", f":{proxy.port}")
                 token = made.b.accounts.create_token(USER, "by the proxy")
                 log_in(made.credentials, {f"{host}:{proxy.port}": token})
                 channels.define_connection(made.a, "THERE", url, user=USER, replace=True)
+                made.a.alter_queue("B", max_length=2 * len(LONG))
+                made.b.alter_queue("Q", max_length=2 * len(LONG))
                 yield made, proxy
 
 
@@ -100,6 +104,30 @@ def test_another_run_goes_on_where_one_died(
     proxy.passed["to server"] = 0
     made.run()
     assert proxy.passed["to server"] < len(LONG) - 3 * BODY_PIECE_MAX + OVERHEAD
+    assert _arrived(made) == [LONG]
+
+
+def test_after_a_lost_answer_the_body_is_not_sent_again(
+    between: tuple[Elsewhere, Cutting], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, proxy = between
+    made.put(LONG)
+    answers, call = [], RemoteStore._call
+
+    def losing(store: RemoteStore, verb: str, *given: Any, **more: Any) -> Any:
+        answer = call(store, verb, *given, **more)
+        if verb == "receive":
+            answers.append(answer)
+            if len(answers) == 1:
+                raise StoreError("the answer was lost")
+        return answer
+
+    proxy.passed["to server"] = 0
+    with monkeypatch.context() as patched:
+        patched.setattr(RemoteStore, "_call", losing)
+        made.run(wait=lambda _: False)
+    assert [one.already for one in answers] == [False, True]
+    assert proxy.passed["to server"] < len(LONG) + OVERHEAD
     assert _arrived(made) == [LONG]
 
 

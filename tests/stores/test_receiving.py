@@ -185,6 +185,7 @@ def test_what_goes_on_from_here_counts_its_hops_and_ends_in_a_circle(store: Rest
     assert HOPS not in qm.get("Q").properties
 
 
+@pytest.mark.every_store
 def test_what_comes_outside_the_batches_leaves_no_record(store: RestartableStore, qm: QueueManager) -> None:
     """C-4: number 0. The run must be the latest; what cannot be put is discarded and counted."""
     store.receive(batch(1))
@@ -213,6 +214,7 @@ def held() -> ChannelBatch:
     return batch(1)._replace(messages=(to("Q", b""),), held=frozenset({0}))
 
 
+@pytest.mark.every_store
 def test_a_body_comes_in_pieces_and_is_put_once(store: RestartableStore, qm: QueueManager) -> None:
     """Pieces of the same run and of later ones; a repeat, a piece too early and a question change nothing."""
     steps = [(0, b"", 0, 2), (0, b"0123", 4, 2), (0, b"0123", 4, 2), (6, b"67", 4, 3), (4, b"45", 6, 3), (6, b"", 6, 3)]
@@ -224,7 +226,8 @@ def test_a_body_comes_in_pieces_and_is_put_once(store: RestartableStore, qm: Que
     assert store.receive(held()) == Receipt(False, 1)
     assert store.receive(held()).already
     assert [(one.body, one.length) for one in qm.browse("Q")] == [(WHOLE, len(WHOLE))]
-    assert store.receive_piece(SENDER, 3, piece(0, b"")) == 0, "nothing is left of it"
+    assert store.receive_piece(SENDER, 3, piece(0, b"")) == len(WHOLE), "nobody needs to send it again"
+    assert store.receive_piece(SENDER, 3, piece(0, b"", batch=b"next")) == 0
 
 
 def test_a_body_that_does_not_fit_its_digest_is_dropped(store: RestartableStore, qm: QueueManager) -> None:

@@ -435,9 +435,10 @@ class StoreConnection:
 
     def _filled(self, verb: str, arguments: dict[str, Any]) -> dict[str, Any]:
         if verb == "receive":
-            batch: ChannelBatch = self.store.with_bodies(arguments["batch"])
-            receiver = self._checker.receiver(batch.sender.channel)
-            arguments = {**arguments, "batch": passed(batch, receiver, self._exits)}
+            batch: ChannelBatch | None = self.store.with_bodies(arguments["batch"])
+            if batch is not None:
+                receiver = self._checker.receiver(batch.sender.channel)
+                arguments = {**arguments, "batch": passed(batch, receiver, self._exits)}
         return self._checker.filled(verb, arguments, self.identity, leases_max=self._limits.leases)
 
     @contextlib.contextmanager

@@ -273,8 +273,7 @@ class ReceivingVerbs(OpenStore):
         about=lambda receipt, batch, **_: [batch.sender.channel, receipt is not None and receipt.already],
     )
     def receive(self, batch: ChannelBatch, *, user: str | None = None) -> Receipt:
-        check_batch(batch)
-        return self._receive(self.with_bodies(batch), user)
+        return self._receive(self.with_bodies(batch) or batch, user)
 
     @in_operation(feeds=True, unless_dead=(Undeliverable,))
     def _receive(self, operation: Operation, batch: ChannelBatch, user: str | None) -> Receipt:
@@ -283,18 +282,16 @@ class ReceivingVerbs(OpenStore):
             arriving_bodies.forget(operation, batch.sender)
         return receipt
 
-    def with_bodies(self, batch: ChannelBatch) -> ChannelBatch:
-        """See `Store.with_bodies`."""
-        if any(not batch.messages[position].body for position in batch.held):
-            return self._with_bodies(batch)
-        return batch
+    def with_bodies(self, batch: ChannelBatch) -> ChannelBatch | None:
+        check_batch(batch)
+        lacks = any(not batch.messages[position].body for position in batch.held)
+        return self._with_bodies(batch) if lacks else batch
 
     @in_operation(writes=False)
-    def _with_bodies(self, operation: Operation, batch: ChannelBatch) -> ChannelBatch:
-        if rules.was_done(
-            _last(_row(operation, batch.sender)), batch.number, batch.epoch, batch.digest, batch.sender.channel
-        ):
-            return batch
+    def _with_bodies(self, operation: Operation, batch: ChannelBatch) -> ChannelBatch | None:
+        last, channel = _last(_row(operation, batch.sender)), batch.sender.channel
+        if rules.was_done(last, batch.number, batch.epoch, batch.digest, channel):
+            return None
         return arriving_bodies.filled(operation, batch)
 
     @event(
@@ -311,7 +308,10 @@ class ReceivingVerbs(OpenStore):
 
     @in_operation()
     def _receive_piece(self, operation: Operation, sender: Sender, epoch: int, piece: BodyPiece) -> int:
-        rules.check_epoch(_last(_row(operation, sender)), epoch, sender.channel)
+        last = _last(_row(operation, sender))
+        rules.check_epoch(last, epoch, sender.channel)
+        if last.digest and piece.batch == last.digest:  # the answer was lost
+            return piece.size
         return arriving_bodies.keep(operation, sender, piece)
 
     @event("bind_channel", keys="channel", about=lambda _, sender, __: [sender.channel])

@@ -344,7 +344,7 @@ class RemoteStore:
     def receive(self, batch: ChannelBatch, *, user: str | None = None) -> Receipt:
         """See `Store.receive`. After a loss, long bodies of a numbered batch go on where they were."""
         del user
-        messages, held, room = list(batch.messages), set[int](), BODIES_MAX
+        messages, held, room = list(batch.messages), set(batch.held), BODIES_MAX
         for position, message in enumerate(messages) if batch.number else ():
             if BODY_PIECE_MAX < len(message.body) <= room:
                 self._send_body(batch, position, message.body)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from ...model.attributes import MESSAGE_LENGTH_MAX
+
 BODY_PIECE_MAX: Final = 2**22
 """Bytes of a piece; shorter bodies travel with their batch."""
-BODIES_MAX: Final = 104_857_600
+BODIES_MAX: Final = MESSAGE_LENGTH_MAX
 """Bytes of all bodies of a batch that travel in pieces; the others travel with it."""
 
 

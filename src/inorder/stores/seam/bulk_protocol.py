@@ -192,16 +192,17 @@ class BulkStore(Protocol):
 
     def receive_piece(self, sender: Sender, epoch: int, piece: BodyPiece) -> int:
         """Keeps a piece of a body of the channel's next batch, if it continues what is there. Returns how many bytes
-        of the body are there; 0 also if the whole body did not fit its digest, and was dropped. A repeat changes
-        nothing.
+        of the body are there: all if its batch was received, 0 also if the whole body did not fit its digest and was
+        dropped. A repeat changes nothing.
 
         Raises: Fenced; ArgumentError.
         """
 
-    def with_bodies(self, batch: ChannelBatch) -> ChannelBatch:
-        """Returns a batch with the bodies that have arrived before it in pieces, for the exit of a receiver.
+    def with_bodies(self, batch: ChannelBatch) -> ChannelBatch | None:
+        """Returns a batch with the bodies that have arrived before it in pieces, for the exit of a receiver; None: it
+        needs them no more, because it was received.
 
-        Raises: StoreError, if one of them is not there whole; SequenceError, Fenced.
+        Raises: ArgumentError; StoreError, if one of them is not there whole; SequenceError, Fenced.
         """
 
     def bind_channel(self, sender: Sender, epoch: int) -> Received:
