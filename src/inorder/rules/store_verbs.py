@@ -168,6 +168,7 @@ _ROWS: Final[Mapping[str, tuple[str, str, str, Lost]]] = {
     "channels":            ("display",     "",                       "",           "read"),
     # --- channels at the receiver
     "receive":             ("",            "",                       "receiver",   "harmless"),
+    "receive_piece":       ("",            "",                       "receiver",   "harmless"),
     "bind_channel":        ("",            "",                       "receiver",   "harmless"),
     "reset_received":      ("",            "",                       "receiver",   "harmless"),
     "received":            ("display",     "",                       "",           "read"),
@@ -206,6 +207,7 @@ LOST_IF: Final[Mapping[str, tuple[tuple[str, Any, Lost], ...]]] = MappingProxyTy
     "one_message":      (("request.event.name",         "CONFIRM_PUT", "harmless"),
                          ("request.event.name",         "CONFIRM_GET", "harmless")),
     "settle":           (("outcome",                    "back_out",  "harmless"),),
+    "receive":          (("batch.number",               0,           "unknown"),),
     "settle_staging":   (("key.batch",                  True,        "harmless"),),
     "report_exception": (("in_unit",                    True,        "harmless"),),
 })
@@ -241,6 +243,7 @@ STAYS: Final[Mapping[str, str]] = MappingProxyType({
     "connect":        "the connection itself is one: the server makes it for the user who has logged in",
     "disconnect":     "its end is the end of the connection",
     "rename":         "the server has the store open, so nobody else can rename the queue manager",
+    "with_bodies":    "the server makes it for the receiver's exit",
     "stop":           "it would stop the server, and every other program, for good",
 })
 

@@ -28,7 +28,7 @@ from ...client.operator_log import ERROR_LENGTH_MAX
 from ...errors import ConnectionBroken, InorderError, LogInRefused, NotOpenFor, StoreError
 from ...model.message import Message
 from ...model.options import OpenOptions
-from ...mq.channels.exits import received
+from ...mq.channels.exits import passed
 from ...rules.puts import Program
 from ...stores.remote.frames import HEADER, PIECE_MAX, Flag, FrameKind, WireFrame, check_values, pieces
 from ...stores.remote.link import PROTOCOL, Hello
@@ -435,9 +435,10 @@ class StoreConnection:
 
     def _filled(self, verb: str, arguments: dict[str, Any]) -> dict[str, Any]:
         if verb == "receive":
-            batch: ChannelBatch = arguments["batch"]
-            receiver = self._checker.receiver(batch.sender.channel)
-            arguments = {**arguments, "batch": received(batch, receiver, self._exits)}
+            batch: ChannelBatch | None = self.store.with_bodies(arguments["batch"])
+            if batch is not None:
+                receiver = self._checker.receiver(batch.sender.channel)
+                arguments = {**arguments, "batch": passed(batch, receiver, self._exits)}
         return self._checker.filled(verb, arguments, self.identity, leases_max=self._limits.leases)
 
     @contextlib.contextmanager
