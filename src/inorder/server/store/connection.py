@@ -506,7 +506,7 @@ class StoreConnection:
             error = InorderError("an unexpected error, which the server's log has")
         if isinstance(hindering := error.data.get("handles"), Set):  # the client can close its own
             own = {one.number: number for number, one in self._handles.items()}
-            error.data["handles"] = frozenset(own.get(number, -number) for number in hindering)
+            error.data["handles"] = {own.get(number, -number) for number in hindering}
         shown = self._checker.shown_error(error, self.identity)
         return Answered(FrameKind.ERROR, encode_error(shown), self._has_unit())
 
