@@ -69,9 +69,12 @@ for names that lead elsewhere:
 
     qm queue NAME remote=QUEUE@MANAGER [transmission-queue=NAME]    a remote definition; remote=@MANAGER is an alias of
                                            the queue manager; also of alter
+    qm queue NAME remote=QUEUE@QM2 mode=synchronous connection=NAME   each call is made at QM2
+    qm define-connection NAME to=qm2    -> ok             the named connection to it
     qm queue NAME usage=transmission    -> ok             a transmission queue
     qm set default-transmission=NAME    -> ok             the default one
-    put and open manager=NAME              the queue manager that has the queue
+    put, open, get manager=NAME            the queue manager that has the queue
+    A listen [on=NAME]                  -> ok             a listener is registered, and cancelled at once
     transmission=QUEUE@MANAGER             of a message that was got: where it is to go; transmission=none: nowhere
 
 for several queue managers (`channelling`), each with a store of its own, which the same clock moves:
@@ -131,7 +134,7 @@ NO_PROPERTIES = "none"
 REPEATED = frozenset({"property"})  # a word that may be there several times; its values are kept with a blank between
 READ_FLAGS = "logical complete all-messages all-segments strict relaxed notify accept-truncated"
 READ_KEYS = (
-    "on wait buffer match-id match-uid match-correlation match-group match-seq match-offset match-priority "
+    "on manager wait buffer match-id match-uid match-correlation match-group match-seq match-offset match-priority "
     "match-token confirm lock token selector"
 )
 # A text between ` is one with the word in which it stands.
@@ -142,7 +145,7 @@ WORD = re.compile(r"(?:`[^`]*`|[^\s`])+")
 BULK_FLAGS = "logical complete all-messages strict relaxed"
 QUEUE_KEYS = (
     "delivery default-priority order read-order max-depth max-length persistent backout-threshold get put shareable "
-    "alias-of usage remote transmission-queue"
+    "alias-of usage remote transmission-queue mode connection"
 )
 
 
@@ -183,6 +186,7 @@ ACTOR_VERBS: Mapping[str, VerbSyntax] = {
     "undo": _verb((1, 1)),
     "delete": _verb((1, 1), keys="on lock"),
     "open": _verb((0, 0), "exclusive co-op strict relaxed", "on manager"),
+    "listen": _verb(),
     "resumes": _verb(keys=""),
     "begin-claims": _verb(keys="on app"),
     "claim": _verb((1, 1), f"{BULK_FLAGS} ahead", "on app most bytes horizon"),
@@ -214,6 +218,7 @@ OPERATOR_VERBS: Mapping[str, VerbSyntax] = {
     "leave-claimed-group": _verb((1, 1)),
     "delete": _verb((1, 1), keys=""),
     "schedule": _verb((1, 1), keys="on cron zone missed"),
+    "define-connection": _verb((1, 1), keys="to"),
     "define-channel": _verb((1, 1), "receiver", CHANNEL_KEYS),
     "alter-channel": _verb((1, 1), keys=CHANNEL_KEYS),
     "run-channel": _verb((1, 1), keys="kill hold"),

@@ -86,19 +86,14 @@ def test_a_carrier_dies_at_each_point(sites: Sites) -> None:
 
 
 @pytest.mark.gate
-@pytest.mark.parametrize("point", ["delivered:1", "committed:2", "synced:3"])
-def test_the_receiver_s_server_dies(sites: Sites, point: str) -> None:
+@pytest.mark.parametrize(
+    ("side", "point"),
+    [("there", one) for one in ("delivered:1", "committed:2", "synced:3")]
+    + [("here", one) for one in ("written:2", "committed:4", "settled:3")],
+)
+def test_the_server_of_a_side_dies(sites: Sites, side: str, point: str) -> None:
     bodies = sites.put()
-    sites.there.served.again(point)
-    sites.carry()
-    assert sites.arrived() == bodies
-
-
-@pytest.mark.gate
-@pytest.mark.parametrize("point", ["written:2", "committed:4", "settled:3"])
-def test_the_sender_s_server_dies(sites: Sites, point: str) -> None:
-    bodies = sites.put()
-    sites.here.served.again(point)
+    getattr(sites, side).served.again(point)
     sites.carry()
     assert sites.arrived() == bodies
 

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from ...client.manager import QueueManager, connect_to
+from ...client.owners import check_user
 from ...client.store_transfer import EXPIRY_SECONDS_MIN
 from ...errors import Fenced, NotAuthorized, SequenceError, StoreError, UnknownObject
 from ...model.channel_attributes import ChannelAttributes
@@ -220,14 +221,11 @@ def reach(qm: QueueManager, definition: ChannelAttributes, connects: Connect) ->
     """
     connection = connection_of(qm, definition)
     receiver = connects(connection.location)
-    known = receiver.user
-    if connection.user and known != connection.user:
+    try:
+        check_user(connection.name, connection.location, connection.user, receiver.user)
+    except NotAuthorized:
         receiver.close()
-        raise NotAuthorized(
-            f"connection {connection.name} is for user {connection.user}, but {connection.location} knows this side as "
-            f"{known}: put the credentials of {connection.user} into the credentials file (inorder login)",
-            user=known,
-        )
+        raise
     return receiver
 
 

@@ -43,6 +43,7 @@ from ..seam.records import (
     Staged,
 )
 from ..seam.telemetry import Telemetry
+from ..seam.views import LookRequest, MessageView
 from .address import RemoteAddress
 from .frames import FrameKind
 from .link import PROTOCOL, Hello, Lost, LostBefore, RemoteLink
@@ -419,6 +420,17 @@ class RemoteStore:
             self._call("check_handle", (handle,), {}, changed)
         finally:
             self._waits = False
+
+    # --- listings, whose pages the server may make smaller
+
+    def look(self, request: LookRequest) -> Sequence[MessageView]:
+        """See `Store.look`."""
+        found: list[MessageView] = self._call("look", (request,), {})
+        page = found
+        while page and len(found) < request.most:
+            page = self._call("look", (replace(request, after=page[-1].position, most=request.most - len(found)),), {})
+            found += page
+        return found
 
     # --- what only a store of this process has
 

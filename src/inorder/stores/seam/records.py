@@ -128,6 +128,7 @@ class LockRequest:
     Args:
         most: the largest number of messages, the first in queue order; None: all.
         lease: seconds after which the lock id ends by itself; None: never (A-19).
+        most_bytes: after how many bytes of bodies the answer ends; None: after any number.
     """
 
     handle: int
@@ -135,6 +136,7 @@ class LockRequest:
     confirm_id: int
     most: int | None = None
     lease: float | None = None
+    most_bytes: int | None = None
 
 
 class Locked(NamedTuple):
@@ -360,6 +362,8 @@ class StageRequest(NamedTuple):
         checks_numbers: whether the numbers in the caller's own groups must be consecutive when they are put.
         arrives: whether the messages enter the system now, so that COA is reported. False: they come from another
             queue.
+        is_bounded: whether all stagings of the connection's user for the queue may together have as many rows as its
+            `max_depth` at most. A server sets it for its clients.
     """
 
     handle: int
@@ -369,6 +373,7 @@ class StageRequest(NamedTuple):
     lasts: float
     checks_numbers: bool = True
     arrives: bool = True
+    is_bounded: bool = False
 
 
 class Staged(NamedTuple):
