@@ -70,7 +70,10 @@ def row_of(plain: Any) -> Any:
 def messages_of_answer(rows: Iterable[Any]) -> list[Any]:
     """The messages in the rows of an answer."""
     return Message.from_rows(
-        (*one[:PROPERTIES], Properties.from_text(one[PROPERTIES]), *one[PROPERTIES + 1 :]) for one in map(astuple, rows)
+        [
+            (*one[:PROPERTIES], Properties.from_text(one[PROPERTIES]), *one[PROPERTIES + 1 :])
+            for one in map(astuple, rows)
+        ]
     )
 
 

@@ -157,7 +157,7 @@ class GotRows(GetOutcome):
     """`GetOutcome` as it is read: a message is a row until all are made at once."""
 
     __slots__ = ()
-    messages: list[ROW]  # type: ignore[valid-type]
+    messages: list[ROW]
 
 
 def _match(plain: Any) -> Match:
