@@ -28,7 +28,7 @@ from ...client.operator_log import ERROR_LENGTH_MAX
 from ...errors import ConnectionBroken, InorderError, LogInRefused, NotOpenFor, StoreError
 from ...model.message import Message
 from ...model.options import OpenOptions
-from ...mq.channels.exits import received
+from ...mq.channels.exits import passed
 from ...rules.puts import Program
 from ...stores.remote.frames import HEADER, PIECE_MAX, Flag, FrameKind, WireFrame, check_values, pieces
 from ...stores.remote.link import PROTOCOL, Hello
@@ -435,9 +435,10 @@ class StoreConnection:
 
     def _filled(self, verb: str, arguments: dict[str, Any]) -> dict[str, Any]:
         if verb == "receive":
-            batch: ChannelBatch = arguments["batch"]
-            receiver = self._checker.receiver(batch.sender.channel)
-            arguments = {**arguments, "batch": received(batch, receiver, self._exits)}
+            batch: ChannelBatch | None = self.store.with_bodies(arguments["batch"])
+            if batch is not None:
+                receiver = self._checker.receiver(batch.sender.channel)
+                arguments = {**arguments, "batch": passed(batch, receiver, self._exits)}
         return self._checker.filled(verb, arguments, self.identity, leases_max=self._limits.leases)
 
     @contextlib.contextmanager
@@ -505,7 +506,7 @@ class StoreConnection:
             error = InorderError("an unexpected error, which the server's log has")
         if isinstance(hindering := error.data.get("handles"), Set):  # the client can close its own
             own = {one.number: number for number, one in self._handles.items()}
-            error.data["handles"] = frozenset(own.get(number, -number) for number in hindering)
+            error.data["handles"] = {own.get(number, -number) for number in hindering}
         shown = self._checker.shown_error(error, self.identity)
         return Answered(FrameKind.ERROR, encode_error(shown), self._has_unit())
 

@@ -30,7 +30,7 @@ from ..seam.records import GetOutcome, GetRequest, Rest
 from .attention import GROUPS
 from .bulk import NO_END, Levels, SqlBulk
 from .codec import GOT_BODY
-from .engine import MANY, TAKE_AWAY
+from .engine import MANY, TAKE_AWAY, WITHIN
 from .search import START, StrictSearch, is_own
 from .selection import EVERYTHING, Heads
 
@@ -126,8 +126,13 @@ class SqlShortcuts:
             found = self._backend.take_away(queue.id, count)
         else:
             take = self._sql["get available" if may_be_in_groups else "get available singles"]
-            rows = self._backend.engine.run(take, (queue.id, count))
-            found = list(_up_to(request.most_bytes, rows)) if is_limited else rows.fetchall()
+            run = self._backend.engine.run
+            if is_limited and WITHIN in self._sql:
+                found = run(self._sql[WITHIN], (queue.id, count, request.most_bytes)).fetchall()
+            elif is_limited:
+                found = list(_up_to(request.most_bytes, run(take, (queue.id, count))))
+            else:
+                found = run(take, (queue.id, count)).fetchall()
         if not found:
             return None
         messages = self._backend.codec.got(found, operation.now)
