@@ -132,7 +132,7 @@ class CallsByName:
                 except SynchronousQueue as there:
                     lead = self._lead_of(there)
                     self._session.leads[known] = lead
-                return self._made_elsewhere(lead, options, **how)
+                return self._made_elsewhere(lead, name, options, **how)
             except TooManyHandles:
                 if not self._make_room():
                     raise
@@ -141,13 +141,14 @@ class CallsByName:
         with self._session:
             return Lead(there, tuple(map(self._store.queue, there.over)))
 
-    def _made_elsewhere(self, lead: Lead, options: OpenOptions, **how: Any) -> QueueElsewhere:
-        """Opens a queue at its owner, to which an open here has led."""
+    def _made_elsewhere(self, lead: Lead, name: Name, options: OpenOptions, **how: Any) -> QueueElsewhere:
+        """Opens a queue at its owner, to which an open of its name here has led."""
         with self._session:
             owner = connected(self._session, owner_of(lead.there))
-        how.pop("dynamic_name", None)
+        if isinstance(name, Elsewhere):
+            name, how["manager"] = name
         with owner:
-            return QueueElsewhere(self._session, owner, lead, options, **how)
+            return QueueElsewhere((self._session, owner), lead, name, options, **how)
 
     def _lead(self, there: SynchronousQueue, queue: str, manager: str = HERE) -> bool:
         """Replaces the default handle, whose open has led elsewhere, by one there; returns whether it did."""
@@ -156,7 +157,7 @@ class CallsByName:
         if own is None or own.internals.number or isinstance(own, QueueElsewhere) or "location" not in there.data:
             return False
         self._close_default(name)
-        self._queues[name] = self._made_elsewhere(self._lead_of(there), FOR_BROWSE, grows=True, lazy=True)
+        self._queues[name] = self._made_elsewhere(self._lead_of(there), name, FOR_BROWSE, grows=True, lazy=True)
         return True
 
     def _made(self, name: Name, options: OpenOptions, **how: Any) -> Queue:

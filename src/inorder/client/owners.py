@@ -81,7 +81,8 @@ def led(home: Session, name: object) -> Lead | None:
     Two definitions are read faster than an open fails.
     """
     known = home.leads.get(name)
-    if not isinstance(known, Lead) or not known.over:  # how a queue was discovered is not noted here
+    is_asked = home.services.store.changes.are_elsewhere  # a server asks what its user may open
+    if not isinstance(known, Lead) or not known.over or is_asked:  # how a queue was discovered is not noted here
         return None
     there = known.there
     with contextlib.suppress(InorderError):
@@ -127,6 +128,7 @@ class OwnerSession(Session):
         super().__init__(services, program)
         self.of, self._home, self.place = of, weakref.ref(home), f"at queue manager {of.manager}"
         self.units, self.opened = 0, set[str]()
+        self._of_here: InorderError | None = None
         home.services.leads_to.add(services)
 
     @property
@@ -162,10 +164,15 @@ class OwnerSession(Session):
     def __exit__(self, *raised: object) -> None:
         super().__exit__(*raised)
         try:
-            if isinstance(raised[1], InorderError):
+            if isinstance(raised[1], InorderError) and raised[1] is not self._of_here:
                 self._tell(raised[1])
         finally:
             self.home.__exit__(*raised)
+
+    def here(self, error: InorderError) -> InorderError:
+        """Notes, inside a call, that its error is not one of the owner; returns the error."""
+        self._of_here = error
+        return error
 
     def _tell(self, error: InorderError) -> None:
         """Makes an error of a call there say where that was, and notes that the connection is lost."""
@@ -235,11 +242,13 @@ class QueueElsewhere(Queue):
         over: the definitions on the way, the first one first; none: the queue was discovered.
     """
 
-    def __init__(self, home: Session, owner: OwnerSession, lead: Lead, options: OpenOptions, **how: Any) -> None:
-        there, self.over = lead
-        self._home, self._there, self._here = home, str(there.remote_queue), str(there.queue)
-        self._owner, self._looked_in = owner, NO_UNIT
-        super().__init__(owner, self._here, options, **how)
+    def __init__(
+        self, sessions: tuple[Session, OwnerSession], lead: Lead, name: str, options: OpenOptions, **how: Any
+    ) -> None:
+        self._home, self._owner = sessions
+        self._there, self._here, self.over = str(lead.there.remote_queue), name, lead.over
+        self._looked_in = NO_UNIT
+        super().__init__(self._owner, name, options, **how)
 
     def _opened(self, options: OpenOptions, dynamic_name: str) -> Opened:
         store, owner = self._store, self._session.owner
@@ -266,7 +275,18 @@ class QueueElsewhere(Queue):
         self._alive()
         self._look_here()
         if self._handle == NOT_OPEN or not self.options.covers(USES[use][0]):
+            self._ask_here(USES[use][0])
             super()._need(use)
+
+    def _ask_here(self, options: OpenOptions) -> None:
+        """Where this program is a user of a server: asks whether it may open the definition for this (P-3)."""
+        if self._home.services.store.changes.are_elsewhere:
+            try:
+                self._home.store.open(self._home.owner, self._here, options, manager=self._manager)
+            except SynchronousQueue:  # it may
+                pass
+            except InorderError as error:
+                raise self._owner.here(error) from None
 
     def _need_nothing(self) -> None:
         self._look_here()
@@ -285,7 +305,7 @@ class QueueElsewhere(Queue):
 
     def _check_gets(self) -> None:
         if not all(one.get_allowed for one in self.over):
-            raise GetInhibited(f"gets from {self.name} are inhibited", queue=self.name)
+            raise self._owner.here(GetInhibited(f"gets from {self.name} are inhibited", queue=self.name))
 
     def _look_here(self) -> None:
         """Reads the definitions again. Raises: QueueCondition 2041, they lead elsewhere now."""
@@ -303,8 +323,9 @@ class QueueElsewhere(Queue):
                     raise self._changed()
                 self.over = tuple(now if one is before else one for one in self.over)
 
-    def _changed(self) -> QueueCondition:
-        return QueueCondition(f"{self.name} has changed: open it again", reason=Reason.OBJECT_CHANGED)
+    def _changed(self) -> InorderError:
+        changed = QueueCondition(f"{self.name} has changed: open it again", reason=Reason.OBJECT_CHANGED)
+        return self._owner.here(changed)
 
     def attributes(self) -> QueueAttributes:
         """Returns the attributes of the definition as opened; of a discovered queue, those at its owner."""
@@ -323,14 +344,14 @@ class QueueElsewhere(Queue):
         wanted = in_our_words(changes, given)
         with self._session:
             self._need_nothing()
-            store, name = (self._home.store, self._here) if self.over else (self._store, self._there)
+            store, name = (self._home.store, self.over[0].name) if self.over else (self._store, self._there)
             store.alter_queue(name, "set", wanted)
 
     # --- puts
 
     def _put_now(self, messages: list[Message | bytes], options: PutOptions) -> Sequence[PutResult]:
         if not all(one.put_allowed for one in self.over):
-            raise PutInhibited(f"puts on {self.name} are inhibited", queue=self.name)
+            raise self._owner.here(PutInhibited(f"puts on {self.name} are inhibited", queue=self.name))
         if self._home.services.carry is not None:
             messages = self._home.services.carry(messages)
         return super()._put_now([self._put_from_here(one) for one in messages], options)
