@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 
 import pytest
 from tests.helpers.claiming import Application, put_all, store_of
-from tests.helpers.support import told
+from tests.helpers.support import Call, told, until
 
 from inorder import Flags, QueueManager
 from inorder.client.bulk import LedgerKey, Stager
 from inorder.errors import QueueDeleted
 from inorder.stores.seam.changes import Changes, Subscription
+from inorder.support.locks import Lock
 from inorder.testing import ManualClock
 
 pytestmark = pytest.mark.every_store
@@ -120,19 +122,28 @@ def test_a_claim_that_is_over_is_held_until_more_is_taken_ahead(qm: QueueManager
         assert held() == [number, number + 1]
 
 
-def test_of_subscriptions_that_turn_at_once_none_is_forgotten() -> None:
-    changes = Changes()
-    subscriptions = [changes.subscribe(lambda _: None) for _ in range(8)]
+def test_a_subscription_that_turns_while_another_does_is_not_forgotten() -> None:
+    """The other one has seen already that nobody wanted changes."""
+    changes, calls = Changes(), list[Call[None]]()
+    begun, asked = threading.Event(), threading.Event()
+    one, other = (changes.subscribe(lambda _: None) for _ in range(2))
 
-    def turn(one: Subscription) -> None:
-        for _ in range(300):
-            one.turn(heeds=True)
-            one.turn(heeds=False)
-        one.turn(heeds=one is subscriptions[0])
+    class Turning(Lock):
+        def __enter__(self) -> bool:
+            if begun.is_set():
+                asked.set()
+            return super().__enter__()
 
-    threads = [threading.Thread(target=turn, args=(one,)) for one in subscriptions]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    class LookedAt(list[Subscription]):
+        def __iter__(self) -> Iterator[Subscription]:
+            yield one
+            if not begun.is_set():
+                begun.set()
+                calls.append(Call(lambda: one.turn(heeds=True)))
+                until(lambda: asked.is_set() or calls[0].done, "it waits, or has turned")
+            yield other
+
+    changes.turning, changes._subscriptions = Turning(), LookedAt()
+    other.turn(heeds=False)
+    calls[0].result()
     assert changes.is_heard
