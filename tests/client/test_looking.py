@@ -159,6 +159,8 @@ def test_every_state_and_holder_is_shown(qm: QueueManager, clock: ManualClock) -
             "claim": {"available", "claimed"},
         }
         assert qm.inspect.status("Q").current_depth == 8, "nothing was taken by looking"
+        clock.advance(55.0)
+        assert (seen(qm)["delayed"].state, seen(qm)["delayed"].due_at) == ("available", None)
 
 
 @pytest.mark.every_store
@@ -195,6 +197,8 @@ def test_a_match_chooses_and_places_stay(qm: QueueManager, order: ListingOrder) 
     )
     assert names(qm.inspect.look("Q", order=order, match=Match(group_id=b"Y"))) == ["Y1", "Y2", "Y3.1", "Y3.2"]
     assert names(qm.inspect.look("Q", order=order, match=Match(priority=5))) == []
+    third = next(qm.browse("Q", match=Match(sequence_number=3))).uid
+    assert names(qm.inspect.look("Q", order=order, match=Match(uid=third))) == ["Y3.1"]
 
 
 @pytest.mark.every_store

@@ -8,7 +8,7 @@ import pytest
 
 from inorder import Message, QueueManager, Reason
 from inorder.errors import CallerError, MessageTooBig
-from inorder.model.message import LAST_SEGMENT, SEGMENT
+from inorder.model.message import LAST_SEGMENT, SEGMENT, SEGMENTATION_ALLOWED
 from inorder.testing import ManualClock
 
 USER_LENGTH = 12
@@ -87,6 +87,8 @@ def test_r2_22_a_message_longer_than_the_queue_manager_takes_is_2031(qm: QueueMa
     assert (raised.value.reason, raised.value.length, raised.value.limit) == (2031, 32_769, 32_768)
     qm.put("Q", bytes(32_768))
     assert qm.get("Q").length == 32_768
+    qm.put("Q", bytes(32_769), flags=SEGMENTATION_ALLOWED)
+    assert [message.length for message in qm.browse("Q")] == [32_768, 1]
 
 
 @pytest.mark.parametrize("queues_limit", [32_767, 32_768])

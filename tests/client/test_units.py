@@ -88,6 +88,10 @@ def test_after_it_has_ended_it_takes_no_call(qm: QueueManager) -> None:
         for call in calls:
             with pytest.raises(UnitNotFound, match="committed"):
                 call()
+        with qm.unit_of_work():
+            qm.put("Q", b"1")
+            assert bodies(qm) == []
+        assert bodies(qm) == [b"1"]
     new = qm.unit_of_work()
     with pytest.raises(UnitNotFound, match="new"):
         new.commit()
@@ -106,6 +110,9 @@ def test_r5_9_a_unit_inside_a_unit_is_2128(qm: QueueManager) -> None:
     with inner:
         qm.put("Q", b"3")
     assert bodies(qm) == [b"1", b"2", b"3"]
+    qm.put("Q", b"4", syncpoint=True)
+    with pytest.raises(CallerError, match="2128"), qm.unit_of_work():
+        pass
 
 
 # ---- preparing
