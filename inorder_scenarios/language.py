@@ -83,10 +83,10 @@ for several queue managers (`channelling`), each with a store of its own, which 
     A@qm2 VERB ..., A.2@qm2 VERB ...       an actor that is connected to it; A and A@qm2 have nothing in common
     confirm-get BODY and others            a body that nobody put there means the message of it that was read there last
     qm define-channel NAME to=qm2          -> ok   a sender channel; its transmission queue is called as that manager.
-                                           Also queue= batch-size= bytes=KILOBYTES read-order= exit=MODULE:FUNCTION, and
-                                           short-retries= long-retries=, with the seconds short-interval=
+                                           Also queue= batch-size= bytes=KILOBYTES read-order= exit=MODULE:FUNCTION,
+                                           speed=, and short-retries= long-retries=, with the seconds short-interval=
                                            long-interval=; of those that a table does not ask for there are none
-    qm2 define-channel NAME receiver       -> ok   what is done there: retries= interval= exit=
+    qm2 define-channel NAME receiver       -> ok   what is done there: retries= interval= exit= speed=
     qm alter-channel NAME ...              the same words
     qm run-channel NAME [kill=POINT] [hold=POINT]  -> ok sent=N   carries until nothing more can be claimed; while it
                                            waits the clock moves. sent= counts the messages of all runs. POINT: a name
@@ -98,7 +98,7 @@ for several queue managers (`channelling`), each with a store of its own, which 
     qm stop-channel NAME MODE, start-channel NAME  -> ok
     qm reset-channel NAME N                -> ok   on both sides
     qm resolve-channel NAME [commit|back_out] [force]  -> ok action=commit
-    qm channel-status NAME                 -> ok state= stop= number= in-doubt= waiting= sent= reason=NAME
+    qm channel-status NAME                 -> ok state= stop= number= in-doubt= waiting= sent= reason=NAME speed=
     qm2 received                           -> N    the number of the last batch that came, of the one channel that did
     qm delete NAME                         -> ok   a queue, with its messages
 
@@ -203,7 +203,8 @@ ACTOR_VERBS: Mapping[str, VerbSyntax] = {
     "report": _verb((2, 2), "syncpoint", ""),
 }
 CHANNEL_KEYS = (
-    "to queue batch-size bytes read-order exit short-retries long-retries short-interval long-interval retries interval"
+    "to queue batch-size bytes read-order exit speed short-retries long-retries short-interval long-interval "
+    "retries interval"
 )
 OPERATOR_VERBS: Mapping[str, VerbSyntax] = {
     "queue": _verb((1, 1), keys=QUEUE_KEYS),
@@ -232,7 +233,7 @@ OPERATOR_VERBS: Mapping[str, VerbSyntax] = {
     "set": _verb(keys="max-uncommitted dead-letter-queue default-transmission"),
 }
 
-CHANNEL_FACTS = frozenset("state stop number in-doubt waiting sent reason action".split())
+CHANNEL_FACTS = frozenset("state stop number in-doubt waiting sent reason action speed".split())
 OK_FACTS = frozenset("id group seq offset flags warning settled horizon".split()) | CHANNEL_FACTS
 MESSAGE_FACTS = frozenset(
     "group segment seq offset flags backouts priority length warning earlier-pending property feedback id "

@@ -150,17 +150,6 @@ def test_puts_of_which_nobody_knows_are_named_each_by_its_own_error(
     in_tasks(tmp_path / "store.db", work)
 
 
-def test_each_call_fails_alone() -> None:
-    async def work(qm: aio.QueueManager) -> None:
-        put = putting(qm)
-        wrong = qm.run(lambda one: one.put("NONE", b""), is_brief=True)
-        found = await asyncio.gather(put(1), wrong, put(2), return_exceptions=True)
-        assert [type(one) for one in found] == [inorder.PutResult, inorder.errors.UnknownQueue, inorder.PutResult]
-        assert await qm.depth("Q") == 2
-
-    in_tasks(IN_MEMORY, work)
-
-
 @contextmanager
 def somebody_writes(qm: aio.QueueManager) -> Iterator[Callable[[], None]]:
     """Another thread of this process is inside a call on the store, until what is given is called, or the end."""
@@ -243,21 +232,6 @@ def test_a_call_may_fork_and_its_child_is_refused(tmp_path: Path) -> None:
         assert [one.body for one in await qm.get_many("Q", 9)] == [b"1", b"2"]
 
     in_tasks(tmp_path / "store.db", work)
-
-
-@pytest.mark.parametrize("path", ["file", IN_MEMORY])
-def test_a_call_waits_in_another_thread_while_somebody_writes(tmp_path: Path, path: str) -> None:
-    async def work(qm: aio.QueueManager) -> None:
-        with somebody_writes(qm) as let_go:
-            one = asyncio.ensure_future(putting(qm)(1))
-            for _ in range(20):  # the loop goes on
-                await asyncio.sleep(0)
-            assert not one.done()
-            let_go()
-            await one
-        assert await qm.depth("Q") == 1
-
-    in_tasks(IN_MEMORY if path == IN_MEMORY else tmp_path / "store.db", work)
 
 
 def test_calls_that_wait_for_a_sync_are_over_though_one_after_them_was_held_up_for_a_moment(

@@ -13,8 +13,8 @@ import contextlib
 import io
 import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from typing import Any, NamedTuple
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import NamedTuple
 
 import pytest
 from tests.helpers.cutting import LIMIT_SECONDS, MOMENTS, Cut, Moment, cut, ended
@@ -210,49 +210,6 @@ def _waits(qm: aio.QueueManager, onlooker: QueueManager) -> bool:
 
 
 TURNS = 5
-
-
-async def by_cancel(work: Coroutine[Any, Any, object]) -> None:
-    task = asyncio.create_task(work)
-    await asyncio.sleep(SHORT_SECONDS)
-    task.cancel()
-    await task
-
-
-async def by_wait_for(work: Coroutine[Any, Any, object]) -> None:
-    await asyncio.wait_for(work, SHORT_SECONDS)
-
-
-async def by_timeout(work: Coroutine[Any, Any, object]) -> None:
-    async with asyncio.timeout(SHORT_SECONDS):  # type: ignore[attr-defined]
-        await work
-
-
-async def by_group(work: Coroutine[Any, Any, object]) -> None:
-    async with asyncio.TaskGroup() as group:  # type: ignore[attr-defined]
-        group.create_task(work)
-        await asyncio.sleep(SHORT_SECONDS)
-        raise TimeoutError
-
-
-SHORT_SECONDS = 0.001  # the call waits for a connection meanwhile, however long this takes
-WAYS = [by_cancel, by_wait_for, *([by_timeout, by_group] if sys.version_info >= (3, 11) else [])]
-
-
-@pytest.mark.parametrize("cut_off", WAYS)
-def test_a_call_that_waits_for_a_connection_may_be_cut_off_in_any_way(
-    cut_off: Callable[[Coroutine[Any, Any, object]], Awaitable[None]],
-) -> None:
-    async def work() -> None:
-        async with aio.connect(connections=1) as qm:
-            await qm.create_queue("Q")
-            async with only_lane_used(qm):
-                for call in (qm.depth("Q"), qm.put("Q", b"1"), qm.get("Q", wait=60), unit(qm)):
-                    with pytest.raises((Exception, asyncio.CancelledError)):
-                        await cut_off(call)
-            assert await qm.depth("Q") == 0
-
-    ended(work())
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="asyncio.timeout is of Python 3.11")

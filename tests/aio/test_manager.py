@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gc
+import inspect
 import os
 from collections.abc import Awaitable, Callable, Iterator
 
@@ -12,8 +14,7 @@ import pytest
 from tests.helpers.cutting import ended
 from tests.helpers.support import Stores, bodies, memory_alone
 
-import inorder
-from inorder import FOREVER, CallerError, Match, NoMessageAvailable, QueueManager, Reason, aio, connect
+from inorder import FOREVER, ArgumentError, CallerError, Match, NoMessageAvailable, QueueManager, Reason, aio, connect
 from inorder.errors import ConnectionClosed, ForkedConnection, NotOpenFor, ObjectInUse, UnitNotFound, UnitOfAnother
 from inorder.stores.seam.protocol import LocalStore
 from inorder.testing.stores import RestartableStore
@@ -45,6 +46,21 @@ def run(store: LocalStore, work: Work, connections: int = 2) -> None:
     ended(inside())
 
 
+def with_tasks(work: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    """A test that is a task: its first argument is the queue manager for tasks, the others are fixtures."""
+    _, *fixtures = inspect.signature(work).parameters
+
+    def test(store: LocalStore, qm: QueueManager, **given: object) -> None:
+        given |= {"store": store, "qm": qm}
+        run(store, lambda one: work(one, **{name: given[name] for name in fixtures}))
+
+    names = dict.fromkeys(["store", "qm", *fixtures])
+    signature = inspect.Signature([inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in names])
+    functools.update_wrapper(test, work)
+    test.__signature__ = signature  # type: ignore[attr-defined]
+    return test
+
+
 async def in_use(qm: aio.QueueManager, count: int) -> None:
     """Returns when so many of its connections are in use."""
     while qm.connections_in_use != count:
@@ -69,39 +85,6 @@ async def watched(qm: aio.QueueManager, queue: str = "Q", waiters: int = 1) -> N
 # ---- calls
 
 
-def test_calls_are_those_of_a_connection(store: LocalStore, qm: QueueManager) -> None:
-    async def work(one: aio.QueueManager) -> None:
-        result = await one.put("Q", b"1", priority=3)
-        await one.put_many("Q", [b"2", b"3"])
-        await one.put_json("Q", {"n": 4})
-        assert await one.depth("Q") == 4
-        assert [sight.message.body for sight in await one.inspect.look("Q")][:3] == [b"1", b"2", b"3"]
-        message = await one.get("Q", match=Match(message_id=result.message_id))
-        assert (message.body, message.priority, message.backout_count) == (b"1", 3, 0)
-        assert [got.body for got in await one.get_many("Q", 10)][:2] == [b"2", b"3"]
-        with pytest.raises(NoMessageAvailable):
-            await one.get("Q")
-        await one.create_queue("DEAD")
-        await one.admin.alter_manager(dead_letter_queue="DEAD")
-        await one.put("Q", b"5")
-        async with one.unit_of_work():
-            await one.dead.add(await one.get("Q"), queue="Q", error="no answer")
-        assert one.connections_in_use == 0
-
-    run(store, work)
-    assert [(one.message.body, one.why.error) for one in qm.dead.letters()] == [(b"5", "no answer")]
-
-
-def test_bad_options_are_refused_before_anything_is_done(store: LocalStore, qm: QueueManager) -> None:
-    async def work(one: aio.QueueManager) -> None:
-        with pytest.raises(inorder.ArgumentError):
-            await one.get("Q", wait=-1)
-        with pytest.raises(inorder.ArgumentError):
-            aio.connect(store, connections=0)
-
-    run(store, work)
-
-
 def test_connect_is_awaited_or_entered(store: LocalStore, qm: QueueManager) -> None:
     async def work() -> None:
         one = await aio.connect(store)
@@ -110,6 +93,8 @@ def test_connect_is_awaited_or_entered(store: LocalStore, qm: QueueManager) -> N
             assert (await another.get("Q")).body == b"1"
         await one.close()
         await one.close()
+        with pytest.raises(ArgumentError, match="connections"):
+            aio.connect(store, connections=0)
         with pytest.raises(ConnectionClosed):
             await one.put("Q", b"2")
 
@@ -137,301 +122,272 @@ def test_the_end_commits_the_unit_of_the_task_that_closes(store: LocalStore, qm:
 # ---- units of work
 
 
-def test_a_unit_is_the_tasks_and_other_tasks_go_on_beside_it(store: LocalStore, qm: QueueManager) -> None:
-    async def work(one: aio.QueueManager) -> None:
-        begun, told = asyncio.Event(), asyncio.Event()
+@with_tasks
+async def test_a_unit_is_the_tasks_and_other_tasks_go_on_beside_it(one: aio.QueueManager, qm: QueueManager) -> None:
+    begun, told = asyncio.Event(), asyncio.Event()
 
-        async def unit() -> None:
-            async with one.unit_of_work():
-                await one.put("Q", b"in the unit")
-                begun.set()
-                await told.wait()
-
-        task = asyncio.create_task(unit())
-        await begun.wait()
-        await one.put("Q", b"beside it")
-        assert bodies(qm) == [b"beside it"]
-        told.set()
-        await task
-        assert sorted(bodies(qm)) == [b"beside it", b"in the unit"]
-
-    run(store, work)
-
-
-def test_a_call_of_a_task_that_was_started_in_a_unit_is_refused(store: LocalStore, qm: QueueManager) -> None:
-    async def work(one: aio.QueueManager) -> None:
+    async def unit() -> None:
         async with one.unit_of_work():
-            await one.put("Q", b"1")
-            with pytest.raises(UnitOfAnother) as refused:
-                await asyncio.create_task(one.put("Q", b"2"))
-            assert refused.value.data["task"] == asyncio.current_task().get_name()  # type: ignore[union-attr]
-            await asyncio.create_task(one.put("Q", b"3", syncpoint=False))  # it says that it is not part of it
-            assert await asyncio.create_task(one.depth("Q")) == 2
+            await one.put("Q", b"in the unit")
+            begun.set()
+            await told.wait()
 
-    run(store, work)
+    task = asyncio.create_task(unit())
+    await begun.wait()
+    await one.put("Q", b"beside it")
+    assert bodies(qm) == [b"beside it"]
+    told.set()
+    await task
+    assert sorted(bodies(qm)) == [b"beside it", b"in the unit"]
+
+
+@with_tasks
+async def test_a_call_of_a_task_that_was_started_in_a_unit_is_refused(one: aio.QueueManager, qm: QueueManager) -> None:
+    async with one.unit_of_work():
+        await one.put("Q", b"1")
+        with pytest.raises(UnitOfAnother) as refused:
+            await asyncio.create_task(one.put("Q", b"2"))
+        assert refused.value.data["task"] == asyncio.current_task().get_name()  # type: ignore[union-attr]
+        await asyncio.create_task(one.put("Q", b"3", syncpoint=False))  # it says that it is not part of it
+        assert await asyncio.create_task(one.depth("Q")) == 2
     assert sorted(bodies(qm)) == [b"1", b"3"]
 
 
-def test_a_task_that_was_started_in_a_unit_may_have_one_of_its_own(store: LocalStore, qm: QueueManager) -> None:
-    async def work(one: aio.QueueManager) -> None:
-        async def inner() -> None:
-            async with one.unit_of_work():
-                await one.put("Q", b"inner")
+@with_tasks
+async def test_a_task_that_was_started_in_a_unit_may_have_one_of_its_own(
+    one: aio.QueueManager, qm: QueueManager
+) -> None:
+    async def inner() -> None:
+        async with one.unit_of_work():
+            await one.put("Q", b"inner")
 
-        with contextlib.suppress(ZeroDivisionError):
-            async with one.unit_of_work():
-                await one.put("Q", b"outer")
-                await asyncio.create_task(inner())
-                raise ZeroDivisionError
-
-    run(store, work)
+    with contextlib.suppress(ZeroDivisionError):
+        async with one.unit_of_work():
+            await one.put("Q", b"outer")
+            await asyncio.create_task(inner())
+            raise ZeroDivisionError
     assert bodies(qm) == [b"inner"]
 
 
-def test_what_is_said_of_a_unit_is_said_once(store: LocalStore, qm: QueueManager) -> None:
-    async def work(one: aio.QueueManager) -> None:
-        async with one.unit_of_work() as unit:
-            await one.put("Q", b"1")
-            with pytest.raises(CallerError) as refused:
-                async with one.unit_of_work():
-                    pass
-            assert refused.value.reason is Reason.UOW_IN_PROGRESS
-            await unit.commit()
-            await one.put("Q", b"2")  # outside of any unit
-            with pytest.raises(UnitNotFound):
-                await unit.back_out()
-        assert unit.status == "committed"
-        with pytest.raises(CallerError):
-            await unit.__aenter__()
-        async with one.unit_of_work() as empty:
-            pass
-        assert empty.status == "committed"
-
-    run(store, work)
+@with_tasks
+async def test_what_is_said_of_a_unit_is_said_once(one: aio.QueueManager, qm: QueueManager) -> None:
+    async with one.unit_of_work() as unit:
+        await one.put("Q", b"1")
+        with pytest.raises(CallerError) as refused:
+            async with one.unit_of_work():
+                pass
+        assert refused.value.reason is Reason.UOW_IN_PROGRESS
+        await unit.commit()
+        await one.put("Q", b"2")  # outside of any unit
+        with pytest.raises(UnitNotFound):
+            await unit.back_out()
+    assert unit.status == "committed"
+    with pytest.raises(CallerError):
+        await unit.__aenter__()
+    async with one.unit_of_work() as empty:
+        pass
+    assert empty.status == "committed"
     assert bodies(qm) == [b"1", b"2"]
 
 
-def test_what_a_task_leaves_open_is_backed_out_when_it_ends(store: LocalStore, qm: QueueManager) -> None:
-    async def work(one: aio.QueueManager) -> None:
-        async def leaves() -> None:
-            await one.put("Q", b"1", syncpoint=True)
-            assert one.connections_in_use == 1
-            await one.put("Q", b"2", syncpoint=True)
-            assert one.connections_in_use == 1
+@with_tasks
+async def test_what_a_task_leaves_open_is_backed_out_when_it_ends(one: aio.QueueManager, qm: QueueManager) -> None:
+    async def leaves() -> None:
+        await one.put("Q", b"1", syncpoint=True)
+        assert one.connections_in_use == 1
+        await one.put("Q", b"2", syncpoint=True)
+        assert one.connections_in_use == 1
 
-        await asyncio.create_task(leaves())
-        await in_use(one, 0)
-
-    run(store, work)
+    await asyncio.create_task(leaves())
+    await in_use(one, 0)
     assert bodies(qm) == []
 
 
-def test_a_unit_without_a_block_is_settled_by_the_task_or_by_its_name(store: LocalStore, qm: QueueManager) -> None:
-    async def work(one: aio.QueueManager) -> None:
-        await one.put("Q", b"1", syncpoint=True)
-        await one.commit()
-        await one.put("Q", b"2", syncpoint=True)
-        await one.back_out()
-        async with one.unit_of_work() as unit:
-            await one.put("Q", b"3")
-            await unit.prepare("P")
-        assert unit.status == "prepared"
-        await one.settle("P", "commit")
-        assert one.connections_in_use == 0
-
-    run(store, work)
+@with_tasks
+async def test_a_unit_without_a_block_is_settled_by_the_task_or_by_its_name(
+    one: aio.QueueManager, qm: QueueManager
+) -> None:
+    await one.put("Q", b"1", syncpoint=True)
+    await one.commit()
+    await one.put("Q", b"2", syncpoint=True)
+    await one.back_out()
+    async with one.unit_of_work() as unit:
+        await one.put("Q", b"3")
+        await unit.prepare("P")
+    assert unit.status == "prepared"
+    await one.settle("P", "commit")
+    assert one.connections_in_use == 0
     assert bodies(qm) == [b"1", b"3"]
 
 
 # ---- groups, loops, handles
 
 
-def test_a_group_is_put_and_got_whole(store: LocalStore, qm: QueueManager) -> None:
-    async def work(one: aio.QueueManager) -> None:
-        async with one.group("Q") as group:
-            for number in range(250):  # more than is fetched at once
-                await group.put(b"%d" % number)
-        found = [message async for message in one.get_group("Q", wait=10)]
-        assert [message.body for message in found] == [b"%d" % number for number in range(250)]
-        assert {message.group_id for message in found} == {group.group_id}
-        assert one.connections_in_use == 0
-
-    run(store, work)
+@with_tasks
+async def test_a_group_is_put_and_got_whole(one: aio.QueueManager, qm: QueueManager) -> None:
+    async with one.group("Q") as group:
+        for number in range(250):  # more than is fetched at once
+            await group.put(b"%d" % number)
+    found = [message async for message in one.get_group("Q", wait=10)]
+    assert [message.body for message in found] == [b"%d" % number for number in range(250)]
+    assert {message.group_id for message in found} == {group.group_id}
+    assert one.connections_in_use == 0
     assert bodies(qm) == []
 
 
-def test_a_group_that_is_left_early_returns(store: LocalStore, qm: QueueManager) -> None:
+@with_tasks
+async def test_a_group_that_is_left_early_returns(one: aio.QueueManager, qm: QueueManager) -> None:
     with qm.group("Q") as group:
         group.put(b"1")
         group.put(b"2")
-
-    async def work(one: aio.QueueManager) -> None:
-        async for _ in one.get_group("Q"):
-            break
-        await in_use(one, 0)
-        async with contextlib.aclosing(one.get_group("Q")) as loop:
-            assert (await loop.__anext__()).body == b"1"
-        assert one.connections_in_use == 0
-
-    run(store, work)
+    async for _ in one.get_group("Q"):
+        break
+    await in_use(one, 0)
+    async with contextlib.aclosing(one.get_group("Q")) as loop:
+        assert (await loop.__anext__()).body == b"1"
+    assert one.connections_in_use == 0
     assert [(message.body, message.backout_count) for message in qm.browse("Q")] == [(b"1", 2), (b"2", 2)]
 
 
-def test_a_browse_says_where_it_stands_and_frees_its_connection(store: LocalStore, qm: QueueManager) -> None:
+@with_tasks
+async def test_a_browse_says_where_it_stands_and_frees_its_connection(one: aio.QueueManager, qm: QueueManager) -> None:
     qm.put_many("Q", [b"1", b"2", b"3"])
-
-    async def work(one: aio.QueueManager) -> None:
-        async for message in (browsing := one.browse("Q", read_order="strict")):
-            if message.body == b"2":
-                break
-        assert one.connections_in_use == 1
-        token = browsing.token
-        await browsing.aclose()
-        assert one.connections_in_use == 0
-        assert [message.body async for message in one.browse("Q", after=token)] == [b"3"]
-        async for _ in one.browse("Q"):
+    async for message in (browsing := one.browse("Q", read_order="strict")):
+        if message.body == b"2":
             break
-        gc.collect()
-        await in_use(one, 0)  # a loop that is dropped is closed
+    assert one.connections_in_use == 1
+    token = browsing.token
+    await browsing.aclose()
+    assert one.connections_in_use == 0
+    assert [message.body async for message in one.browse("Q", after=token)] == [b"3"]
+    async for _ in one.browse("Q"):
+        break
+    gc.collect()
+    await in_use(one, 0)  # a loop that is dropped is closed
 
-    run(store, work)
 
-
-def test_an_open_queue_keeps_its_connection_and_its_cursor(store: LocalStore, qm: QueueManager) -> None:
+@with_tasks
+async def test_an_open_queue_keeps_its_connection_and_its_cursor(one: aio.QueueManager, qm: QueueManager) -> None:
     qm.put_many("Q", [b"1", b"2", b"3"])
-
-    async def work(one: aio.QueueManager) -> None:
-        async with one.open("Q", browse=True, input="as_queue") as queue:
-            assert [(await queue.browse_first()).body, (await queue.browse_next()).body] == [b"1", b"2"]
-            with pytest.raises(NotOpenFor):
-                await queue.put(b"4")
-            other = [await asyncio.create_task(queue.browse_next())]  # any task may use it
-            assert other[0].body == b"3"
-            assert (await queue.get()).body == b"1"
-            with pytest.raises(NoMessageAvailable):
-                await queue.browse_next(wait=0.01)
-        assert queue.closed
-        assert one.connections_in_use == 0
-        queue = await one.open("Q")
-        await queue.close()
-        dropped = await one.open("Q")
-        del dropped
-        await in_use(one, 0)
-
-    run(store, work)
+    async with one.open("Q", browse=True, input="as_queue") as queue:
+        assert [(await queue.browse_first()).body, (await queue.browse_next()).body] == [b"1", b"2"]
+        with pytest.raises(NotOpenFor):
+            await queue.put(b"4")
+        other = [await asyncio.create_task(queue.browse_next())]  # any task may use it
+        assert other[0].body == b"3"
+        assert (await queue.get()).body == b"1"
+        with pytest.raises(NoMessageAvailable):
+            await queue.browse_next(wait=0.01)
+    assert queue.closed
+    assert one.connections_in_use == 0
+    queue = await one.open("Q")
+    await queue.close()
+    dropped = await one.open("Q")
+    del dropped
+    await in_use(one, 0)
 
 
-def test_an_open_queue_of_another_task_is_no_part_of_a_unit(store: LocalStore, qm: QueueManager) -> None:
-    async def work(one: aio.QueueManager) -> None:
-        async with one.open("Q") as queue:
+@with_tasks
+async def test_an_open_queue_of_another_task_is_no_part_of_a_unit(one: aio.QueueManager, qm: QueueManager) -> None:
+    async with one.open("Q") as queue:
 
-            async def other() -> None:
-                async with one.unit_of_work():
-                    await one.put("Q", b"1")
-                    with pytest.raises(CallerError) as refused:
-                        await queue.put(b"2")
-                    assert refused.value.reason is Reason.UOW_NOT_AVAILABLE
+        async def other() -> None:
+            async with one.unit_of_work():
+                await one.put("Q", b"1")
+                with pytest.raises(CallerError) as refused:
+                    await queue.put(b"2")
+                assert refused.value.reason is Reason.UOW_NOT_AVAILABLE
 
-            await asyncio.create_task(other())
-            async with one.unit_of_work() as unit:  # and one of the task that opened it is
-                await queue.put(b"3")
-                await unit.back_out()
-
-    run(store, work)
+        await asyncio.create_task(other())
+        async with one.unit_of_work() as unit:  # and one of the task that opened it is
+            await queue.put(b"3")
+            await unit.back_out()
     assert bodies(qm) == [b"1"]
 
 
-def test_an_open_queue_whose_task_has_ended_is_still_open(store: LocalStore, qm: QueueManager) -> None:
-    async def work(one: aio.QueueManager) -> None:
-        async def opens() -> aio.Queue:
-            return await one.open("Q")
+@with_tasks
+async def test_an_open_queue_whose_task_has_ended_is_still_open(one: aio.QueueManager) -> None:
+    async def opens() -> aio.Queue:
+        return await one.open("Q")
 
-        queue = await asyncio.create_task(opens())
-        await queue.put(b"1")
-        assert (await queue.get(wait=10)).body == b"1"
-        assert one.connections_in_use == 1
-        await queue.close()
-        assert one.connections_in_use == 0
-
-    run(store, work)
+    queue = await asyncio.create_task(opens())
+    await queue.put(b"1")
+    assert (await queue.get(wait=10)).body == b"1"
+    assert one.connections_in_use == 1
+    await queue.close()
+    assert one.connections_in_use == 0
 
 
-def test_deleting_a_queue_closes_what_our_own_calls_have_open(store: LocalStore, qm: QueueManager) -> None:
-    async def work(one: aio.QueueManager) -> None:
-        await asyncio.gather(*(one.put("Q", b"1") for _ in range(4)))
-        waits = asyncio.create_task(one.get("Q", wait=FOREVER, match=Match(message_id=b"none")))
-        await watched(one)
-        with pytest.raises(ObjectInUse):
-            await one.admin.clear_queue("Q")
-        waits.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await waits
-        assert await one.admin.clear_queue("Q") == 4
-        await one.delete_queue("Q")
-
+@with_tasks
+async def test_deleting_a_queue_closes_what_our_own_calls_have_open(one: aio.QueueManager, qm: QueueManager) -> None:
     qm.close_queue("Q")
-    run(store, work)
+    await asyncio.gather(*(one.put("Q", b"1") for _ in range(4)))
+    waits = asyncio.create_task(one.get("Q", wait=FOREVER, match=Match(message_id=b"none")))
+    await watched(one)
+    with pytest.raises(ObjectInUse):
+        await one.admin.clear_queue("Q")
+    waits.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await waits
+    assert await one.admin.clear_queue("Q") == 4
+    await one.delete_queue("Q")
 
 
 @pytest.mark.parametrize("is_look", [False, True])
-def test_a_queue_for_one_reader_is_read_by_tasks_one_after_another(
-    store: LocalStore, qm: QueueManager, is_look: bool
+@with_tasks
+async def test_a_queue_for_one_reader_is_read_by_tasks_one_after_another(
+    one: aio.QueueManager, qm: QueueManager, is_look: bool
 ) -> None:
     """By gets, and by looks that get."""
     qm.create_queue("ALONE", default_input="exclusive")
     qm.put_many("ALONE", [b"1", b"2", b"3"])
 
-    async def work(one: aio.QueueManager) -> None:
-        async def look() -> bytes:
-            async with one.unit_of_work():
-                return await one.run(lambda each: each.get("ALONE").body)
-
-        async def get() -> bytes:
-            return await one.awaited("ALONE", look) if is_look else (await one.get("ALONE", syncpoint=False)).body
-
+    async def look() -> bytes:
         async with one.unit_of_work():
-            await one.put("Q", b"x")
-            assert await asyncio.create_task(get()) == b"1"  # on one connection
-        async with one.unit_of_work():
-            await one.put("Q", b"y")
-            assert await (asyncio.create_task(get()) if is_look else get()) == b"2"  # on the other, perhaps
-        assert await get() == b"3"
+            return await one.run(lambda each: each.get("ALONE").body)
 
-    run(store, work)
+    async def get() -> bytes:
+        return await one.awaited("ALONE", look) if is_look else (await one.get("ALONE", syncpoint=False)).body
+
+    async with one.unit_of_work():
+        await one.put("Q", b"x")
+        assert await asyncio.create_task(get()) == b"1"  # on one connection
+    async with one.unit_of_work():
+        await one.put("Q", b"y")
+        assert await (asyncio.create_task(get()) if is_look else get()) == b"2"  # on the other, perhaps
+    assert await get() == b"3"
 
 
 # ---- requests
 
 
-def test_requests_are_answered_by_whomever(store: LocalStore, qm: QueueManager) -> None:
-    async def work(one: aio.QueueManager) -> None:
-        async def serve() -> None:
-            while True:
-                async with one.unit_of_work():
-                    request = await one.get("Q", wait=FOREVER)
-                    await one.reply(request, request.body * 2)
+@with_tasks
+async def test_requests_are_answered_by_whomever(one: aio.QueueManager) -> None:
+    async def serve() -> None:
+        while True:
+            async with one.unit_of_work():
+                request = await one.get("Q", wait=FOREVER)
+                await one.reply(request, request.body * 2)
 
-        async def twice() -> None:
-            request = await one.get("Q", wait=60)
-            await one.reply(request, b"1")
-            await one.reply(request, b"2")
+    async def twice() -> None:
+        request = await one.get("Q", wait=60)
+        await one.reply(request, b"1")
+        await one.reply(request, b"2")
 
-        servers = [asyncio.create_task(serve()) for _ in range(5)]
-        replies = await asyncio.gather(*(one.request("Q", b"%d" % number, timeout=60) for number in range(20)))
-        assert [reply.body for reply in replies] == [b"%d" % number * 2 for number in range(20)]
-        for server in servers:
-            server.cancel()
-        await asyncio.gather(*servers, return_exceptions=True)
-        several = one.replies("Q", b"who?", timeout=60, count=2)
-        answering = asyncio.create_task(twice())
-        assert [reply.body async for reply in several] == [b"1", b"2"]
-        await answering
-        with pytest.raises(NoMessageAvailable) as late:
-            await one.request("Q", b"nobody", timeout=0.05)
-        assert late.value.data["timeout"] == 0.05
-        assert [reply.body async for reply in one.replies("Q", b"who?", timeout=0.05)] == []
-
-    run(store, work)
+    servers = [asyncio.create_task(serve()) for _ in range(5)]
+    replies = await asyncio.gather(*(one.request("Q", b"%d" % number, timeout=60) for number in range(20)))
+    assert [reply.body for reply in replies] == [b"%d" % number * 2 for number in range(20)]
+    for server in servers:
+        server.cancel()
+    await asyncio.gather(*servers, return_exceptions=True)
+    several = one.replies("Q", b"who?", timeout=60, count=2)
+    answering = asyncio.create_task(twice())
+    assert [reply.body async for reply in several] == [b"1", b"2"]
+    await answering
+    with pytest.raises(NoMessageAvailable) as late:
+        await one.request("Q", b"nobody", timeout=0.05)
+    assert late.value.data["timeout"] == 0.05
+    assert [reply.body async for reply in one.replies("Q", b"who?", timeout=0.05)] == []
 
 
 # ---- the whole
@@ -450,14 +406,12 @@ def test_a_connection_belongs_to_its_loop(store: LocalStore, qm: QueueManager) -
 
 
 @memory_alone  # the child tells the parent by its status
-def test_a_child_made_by_fork_is_told(store: LocalStore, qm: QueueManager) -> None:
-    async def work(one: aio.QueueManager) -> None:
-        if (child := os.fork()) == 0:
-            try:
-                await one.put("Q", b"1")
-            except ForkedConnection:
-                os._exit(7)
-            os._exit(1)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-
-    run(store, work)
+@with_tasks
+async def test_a_child_made_by_fork_is_told(one: aio.QueueManager) -> None:
+    if (child := os.fork()) == 0:
+        try:
+            await one.put("Q", b"1")
+        except ForkedConnection:
+            os._exit(7)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from tests.aio.test_manager import Work, in_use, qm, run, store, watched
+from tests.aio.test_manager import Work, in_use, qm, run, store, watched, with_tasks
 from tests.helpers.cutting import ended
 from tests.helpers.support import Stores, bodies, memory_alone
 from tests.helpers.waking import BROWSING, WAKING
 
-from inorder import FOREVER, Match, NoMessageAvailable, OrderPending, QueueManager, UnknownQueue, aio, connect
+from inorder import FOREVER, Match, NoMessageAvailable, QueueManager, UnknownQueue, aio, connect
 from inorder.errors import ConnectionClosed, GetInhibited, QueueDeleted, QueueManagerStopping
 from inorder.stores.seam.protocol import LocalStore
 from inorder.testing import ManualClock
@@ -23,63 +23,54 @@ __all__ = ["Work", "qm", "store"]
 
 
 @pytest.mark.parametrize("what", BROWSING)
-def test_a_waiting_get_is_woken_by(store: LocalStore, qm: QueueManager, what: str) -> None:
+@with_tasks
+async def test_a_waiting_get_is_woken_by(one: aio.QueueManager, qm: QueueManager, what: str) -> None:
     before, how, act = WAKING[what]
     names: dict[str, Any] = {"qm": qm}
-
-    async def work(one: aio.QueueManager) -> None:
-        exec(before, names)
-        task = asyncio.create_task(one.get("Q", wait=FOREVER, **how))
-        await watched(one)
-        assert one.connections_in_use == 0  # it waits without a connection
-        await asyncio.to_thread(exec, act, names)
-        assert (await task).body == b"2"
-
-    run(store, work)
+    exec(before, names)
+    task = asyncio.create_task(one.get("Q", wait=FOREVER, **how))
+    await watched(one)
+    assert one.connections_in_use == 0  # it waits without a connection
+    await asyncio.to_thread(exec, act, names)
+    assert (await task).body == b"2"
 
 
-def test_a_task_that_has_looked_misses_nothing_that_comes_before_it_waits(store: LocalStore, qm: QueueManager) -> None:
-    """Puts come at all moments between the first look and the sleep."""
-
-    async def work(one: aio.QueueManager) -> None:
-        for number in range(60):
-            task = asyncio.create_task(one.get("Q", wait=FOREVER))
-            for _ in range(number // 2):
-                await asyncio.sleep(0)
-            qm.put("Q", b"%d" % number)
-            assert (await task).body == b"%d" % number
-
-    run(store, work)
-
-
-def test_many_wait_with_a_few_threads_and_each_is_given_one(store: LocalStore, qm: QueueManager) -> None:
-    threads = threading.active_count()
-
-    async def work(one: aio.QueueManager) -> None:
-        tasks = [asyncio.create_task(one.get("Q", wait=FOREVER)) for _ in range(200)]
-        await watched(one, waiters=200)
-        assert threading.active_count() <= threads + 4  # two connections, one that watches, and PostgreSQL's listener
-        qm.put_many("Q", [b"%d" % number for number in range(200)])
-        found = await asyncio.gather(*tasks)
-        assert Counter(message.body for message in found) == Counter(b"%d" % number for number in range(200))
-
-    run(store, work)
-
-
-def test_a_task_that_names_a_message_is_served_before_others_that_came_earlier(
-    store: LocalStore, qm: QueueManager
+@with_tasks
+async def test_a_task_that_has_looked_misses_nothing_that_comes_before_it_waits(
+    one: aio.QueueManager, qm: QueueManager
 ) -> None:
-    async def work(one: aio.QueueManager) -> None:
-        early = asyncio.create_task(one.get("Q", wait=FOREVER))
-        await watched(one)
-        late = asyncio.create_task(one.get("Q", wait=FOREVER, match=Match(message_id=b"m")))
-        await watched(one, waiters=2)
-        qm.put("Q", b"1", message_id=b"m")
-        assert (await late).body == b"1"  # R3.27
-        qm.put("Q", b"2", message_id=b"m")
-        assert (await early).body == b"2"
+    """Puts come at all moments between the first look and the sleep."""
+    for number in range(60):
+        task = asyncio.create_task(one.get("Q", wait=FOREVER))
+        for _ in range(number // 2):
+            await asyncio.sleep(0)
+        qm.put("Q", b"%d" % number)
+        assert (await task).body == b"%d" % number
 
-    run(store, work)
+
+@with_tasks
+async def test_many_wait_with_a_few_threads_and_each_is_given_one(one: aio.QueueManager, qm: QueueManager) -> None:
+    threads = threading.active_count()
+    tasks = [asyncio.create_task(one.get("Q", wait=FOREVER)) for _ in range(200)]
+    await watched(one, waiters=200)
+    assert threading.active_count() <= threads + 4  # two connections, one that watches, and PostgreSQL's listener
+    qm.put_many("Q", [b"%d" % number for number in range(200)])
+    found = await asyncio.gather(*tasks)
+    assert Counter(message.body for message in found) == Counter(b"%d" % number for number in range(200))
+
+
+@with_tasks
+async def test_a_task_that_names_a_message_is_served_before_others_that_came_earlier(
+    one: aio.QueueManager, qm: QueueManager
+) -> None:
+    early = asyncio.create_task(one.get("Q", wait=FOREVER))
+    await watched(one)
+    late = asyncio.create_task(one.get("Q", wait=FOREVER, match=Match(message_id=b"m")))
+    await watched(one, waiters=2)
+    qm.put("Q", b"1", message_id=b"m")
+    assert (await late).body == b"1"  # R3.27
+    qm.put("Q", b"2", message_id=b"m")
+    assert (await early).body == b"2"
 
 
 @pytest.mark.parametrize("match", [Match(), Match(message_id=b"m")], ids=["the same", "another"])
@@ -113,47 +104,32 @@ def test_a_task_that_has_the_only_connection_does_not_wait_for_one_that_needs_it
     run(store, work, connections=1)
 
 
-def test_the_first_that_is_cancelled_leaves_the_message_to_the_next(store: LocalStore, qm: QueueManager) -> None:
-    async def work(one: aio.QueueManager) -> None:
-        for moment in range(12):
-            first, second = (asyncio.create_task(one.get("Q", wait=FOREVER)) for _ in range(2))
-            await watched(one, waiters=2)
-            qm.put("Q", b"1")
-            for _ in range(moment):
-                await asyncio.sleep(0.0002)
-            first.cancel()
-            done = await asyncio.gather(first, return_exceptions=True)
-            if isinstance(done[0], BaseException):
-                assert (await second).body == b"1"
-            else:
-                qm.put("Q", b"2")
-                assert (await second).body == b"2"
-
-    run(store, work)
-
-
-def test_a_delayed_message_and_a_lease_come_by_time_alone(store: LocalStore, qm: QueueManager) -> None:
-    async def work(one: aio.QueueManager) -> None:
-        qm.put("Q", b"delayed", delay=0.2)
-        assert (await one.get("Q", wait=FOREVER)).body == b"delayed"
-        qm.put("Q", b"leased")
-        qm.browse_and_lock("Q", lease=0.2)
-        assert (await one.get("Q", wait=FOREVER)).body == b"leased"
-
-    run(store, work)
+@with_tasks
+async def test_the_first_that_is_cancelled_leaves_the_message_to_the_next(
+    one: aio.QueueManager, qm: QueueManager
+) -> None:
+    for moment in range(12):
+        first, second = (asyncio.create_task(one.get("Q", wait=FOREVER)) for _ in range(2))
+        await watched(one, waiters=2)
+        qm.put("Q", b"1")
+        for _ in range(moment):
+            await asyncio.sleep(0.0002)
+        first.cancel()
+        done = await asyncio.gather(first, return_exceptions=True)
+        if isinstance(done[0], BaseException):
+            assert (await second).body == b"1"
+        else:
+            qm.put("Q", b"2")
+            assert (await second).body == b"2"
 
 
-def test_a_wait_has_an_end(store: LocalStore, qm: QueueManager) -> None:
-    async def work(one: aio.QueueManager) -> None:
-        waits = (one.get("Q", wait=0.05 * number) for number in range(1, 5))
-        ends = await asyncio.gather(*waits, return_exceptions=True)
-        assert {type(end) for end in ends} == {NoMessageAvailable}
-        qm.put("Q", b"1", syncpoint=True)
-        qm.put("Q", b"2")
-        with pytest.raises(OrderPending):
-            await one.get("Q", wait=0.05, read_order="strict")
-
-    run(store, work)
+@with_tasks
+async def test_a_delayed_message_and_a_lease_come_by_time_alone(one: aio.QueueManager, qm: QueueManager) -> None:
+    qm.put("Q", b"delayed", delay=0.2)
+    assert (await one.get("Q", wait=FOREVER)).body == b"delayed"
+    qm.put("Q", b"leased")
+    qm.browse_and_lock("Q", lease=0.2)
+    assert (await one.get("Q", wait=FOREVER)).body == b"leased"
 
 
 def test_waits_go_by_the_clock_of_the_store(stores: Stores) -> None:
@@ -171,33 +147,31 @@ def test_waits_go_by_the_clock_of_the_store(stores: Stores) -> None:
         run(store, work)
 
 
-def test_what_ends_a_wait_is_told(store: LocalStore, qm: QueueManager) -> None:
+@with_tasks
+async def test_what_ends_a_wait_is_told(one: aio.QueueManager, qm: QueueManager) -> None:
     qm.create_queue("M", type="model", definition_type="temporary_dynamic")
 
-    async def work(one: aio.QueueManager) -> None:
-        async def waits(queue: str = "Q") -> asyncio.Task[Any]:
-            task = asyncio.create_task(one.get(queue, wait=FOREVER))
-            await watched(one, queue)
-            return task
+    async def waits(queue: str = "Q") -> asyncio.Task[Any]:
+        task = asyncio.create_task(one.get(queue, wait=FOREVER))
+        await watched(one, queue)
+        return task
 
-        task = await waits()
-        qm.alter_queue("Q", get_allowed=False)
-        with pytest.raises(GetInhibited):
-            await task
-        qm.alter_queue("Q", get_allowed=True)
-        maker = qm.connect()
-        task = await waits(maker.open("M", output=True).name)  # it goes with its maker's connection
-        maker.close()
-        with pytest.raises((QueueDeleted, UnknownQueue)):
-            await task
-        with pytest.raises(UnknownQueue):
-            await one.get("NONE", wait=FOREVER)
-        task = await waits()
-        await asyncio.to_thread(qm.admin.stop)
-        with pytest.raises(QueueManagerStopping):
-            await task
-
-    run(store, work)
+    task = await waits()
+    qm.alter_queue("Q", get_allowed=False)
+    with pytest.raises(GetInhibited):
+        await task
+    qm.alter_queue("Q", get_allowed=True)
+    maker = qm.connect()
+    task = await waits(maker.open("M", output=True).name)  # it goes with its maker's connection
+    maker.close()
+    with pytest.raises((QueueDeleted, UnknownQueue)):
+        await task
+    with pytest.raises(UnknownQueue):
+        await one.get("NONE", wait=FOREVER)
+    task = await waits()
+    await asyncio.to_thread(qm.admin.stop)
+    with pytest.raises(QueueManagerStopping):
+        await task
 
 
 def test_the_end_ends_what_waits(store: LocalStore, qm: QueueManager) -> None:
@@ -224,42 +198,37 @@ def test_the_end_ends_what_waits(store: LocalStore, qm: QueueManager) -> None:
     assert bodies(qm) == [b"1"]  # of the unit that was open
 
 
-def test_units_that_have_nothing_yet_wait_without_a_connection(store: LocalStore, qm: QueueManager) -> None:
-    async def work(one: aio.QueueManager) -> None:
-        async def worker() -> bytes:
-            async with one.unit_of_work():
-                message = await one.get("Q", wait=FOREVER)
-                await one.put("Q", b"done", priority=0)
-            return message.body
+@with_tasks
+async def test_units_that_have_nothing_yet_wait_without_a_connection(one: aio.QueueManager, qm: QueueManager) -> None:
+    async def worker() -> bytes:
+        async with one.unit_of_work():
+            message = await one.get("Q", wait=FOREVER)
+            await one.put("Q", b"done", priority=0)
+        return message.body
 
-        tasks = [asyncio.create_task(worker()) for _ in range(20)]
-        await watched(one, waiters=20)
-        await in_use(one, 0)
-        qm.put_many("Q", [b"%d" % number for number in range(20)], priority=5)
-        assert await asyncio.gather(*tasks)
-
-    run(store, work)
+    tasks = [asyncio.create_task(worker()) for _ in range(20)]
+    await watched(one, waiters=20)
+    await in_use(one, 0)
+    qm.put_many("Q", [b"%d" % number for number in range(20)], priority=5)
+    assert await asyncio.gather(*tasks)
     assert len(bodies(qm)) == 20
 
 
 @memory_alone
-def test_a_watch_that_nobody_needs_rests_and_ends(
-    store: LocalStore, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+@with_tasks
+async def test_a_watch_that_nobody_needs_rests_and_ends(
+    one: aio.QueueManager, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("inorder.aio.waiting.KEPT_SECONDS", 0.05)
-
-    async def work(one: aio.QueueManager) -> None:
-        task = asyncio.create_task(one.get("Q", wait=FOREVER))
-        await watched(one)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        while one._shared._watches:
-            await asyncio.sleep(0.001)
-        qm.put("Q", b"1")
-        assert (await one.get("Q", wait=FOREVER)).body == b"1"
-
-    run(store, work)
+    task = asyncio.create_task(one.get("Q", wait=FOREVER))
+    await watched(one)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    while one._shared._watches:
+        await asyncio.sleep(0.001)
+    qm.put("Q", b"1")
+    assert (await one.get("Q", wait=FOREVER)).body == b"1"
 
 
 # ---- looks that are made of several calls
@@ -275,50 +244,45 @@ def taking(one: aio.QueueManager, *queues: str) -> Callable[[], Awaitable[list[b
     return look
 
 
-def test_a_look_is_repeated_until_it_finds_something(store: LocalStore, qm: QueueManager) -> None:
+@with_tasks
+async def test_a_look_is_repeated_until_it_finds_something(one: aio.QueueManager, qm: QueueManager) -> None:
     qm.create_queue("R")
-
-    async def work(one: aio.QueueManager) -> None:
-        task = asyncio.create_task(one.awaited("R", taking(one, "Q", "R"), wait=FOREVER))
-        await watched(one, "R")
-        assert one.connections_in_use == 0  # it waits without a connection
-        qm.put("R", b"r")  # what it found at first is in its place again
-        await watched(one, "R")
-        qm.put("Q", b"q")
-        qm.put("R", b"s")
-        assert await task == [b"q", b"r"]
-        with pytest.raises(NoMessageAvailable):
-            await one.awaited("Q", taking(one, "Q"))
-        with pytest.raises(NoMessageAvailable):
-            await one.awaited("Q", taking(one, "Q"), wait=0.05)
-
-    run(store, work)
+    task = asyncio.create_task(one.awaited("R", taking(one, "Q", "R"), wait=FOREVER))
+    await watched(one, "R")
+    assert one.connections_in_use == 0  # it waits without a connection
+    qm.put("R", b"r")  # what it found at first is in its place again
+    await watched(one, "R")
+    qm.put("Q", b"q")
+    qm.put("R", b"s")
+    assert await task == [b"q", b"r"]
+    with pytest.raises(NoMessageAvailable):
+        await one.awaited("Q", taking(one, "Q"))
+    with pytest.raises(NoMessageAvailable):
+        await one.awaited("Q", taking(one, "Q"), wait=0.05)
     assert bodies(qm, "R") == [b"s"]
 
 
-def test_looks_with_one_key_are_made_one_at_a_time(store: LocalStore, qm: QueueManager) -> None:
+@with_tasks
+async def test_looks_with_one_key_are_made_one_at_a_time(one: aio.QueueManager, qm: QueueManager) -> None:
     looked: list[int] = []
 
-    async def work(one: aio.QueueManager) -> None:
-        def look(number: int) -> Callable[[], Awaitable[list[bytes]]]:
-            take = taking(one, "Q")
+    def look(number: int) -> Callable[[], Awaitable[list[bytes]]]:
+        take = taking(one, "Q")
 
-            async def counted() -> list[bytes]:
-                looked.append(number)
-                return await take()
+        async def counted() -> list[bytes]:
+            looked.append(number)
+            return await take()
 
-            return counted
+        return counted
 
-        tasks = [asyncio.create_task(one.awaited("Q", look(n), wait=FOREVER, key="same")) for n in range(20)]
-        await watched(one, waiters=20)
-        before = len(looked)
-        qm.put("Q", b"1", message_id=b"other")
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        await watched(one, waiters=19)
-        assert len(done) == 1
-        # news may come late, or twice, on a busy machine: one look each; it is nineteen where all the rest look
-        assert len(looked) - before < 10, "the rest did not look, for the one who did found what there was"
-        qm.put_many("Q", [b"%d" % number for number in range(19)])
-        await asyncio.gather(*tasks)
-
-    run(store, work)
+    tasks = [asyncio.create_task(one.awaited("Q", look(n), wait=FOREVER, key="same")) for n in range(20)]
+    await watched(one, waiters=20)
+    before = len(looked)
+    qm.put("Q", b"1", message_id=b"other")
+    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    await watched(one, waiters=19)
+    assert len(done) == 1
+    # news may come late, or twice, on a busy machine: one look each; it is nineteen where all the rest look
+    assert len(looked) - before < 10, "the rest did not look, for the one who did found what there was"
+    qm.put_many("Q", [b"%d" % number for number in range(19)])
+    await asyncio.gather(*tasks)

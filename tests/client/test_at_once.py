@@ -15,9 +15,7 @@ import inorder
 from inorder import GetOptions, Got, PutResult, QueueManager
 from inorder.client.listening import StoreEvent
 from inorder.errors import CallInProgress
-from inorder.stores.postgresql import PostgresStore
 from inorder.stores.seam.protocol import Promises
-from inorder.testing.stores import RestartableStore
 
 T = TypeVar("T")
 
@@ -38,11 +36,6 @@ def in_another_thread(call: Callable[[], object]) -> object:
     return found[0] if found else None
 
 
-def is_far(qm: QueueManager) -> bool:
-    """Whether the store is on a server, so that no call can be made at once."""
-    return isinstance(qm._session.services.store, PostgresStore)
-
-
 def gathered(promises: Promises, call: Callable[[], T]) -> T:
     """What a call answers, at once where that can be."""
     found = promises.at_once(call)
@@ -53,13 +46,6 @@ def gathered(promises: Promises, call: Callable[[], T]) -> T:
 
 
 # ---- at once
-
-
-@pytest.mark.every_store
-def test_a_call_is_made_at_once_if_nobody_writes(qm: QueueManager) -> None:
-    found = qm.internals.promises().at_once(lambda: qm.put("Q", b"1"))
-    assert (found is None) == is_far(qm)
-    assert qm.depth("Q") == (0 if found is None else 1)
 
 
 NEXT_CALLS: dict[str, Callable[[QueueManager], object]] = {
@@ -185,40 +171,11 @@ def test_a_lock_that_was_not_had_is_not_given_back(local: QueueManager, monkeypa
     assert is_free(local)
 
 
-@pytest.mark.every_store
-def test_several_calls_are_one_turn(qm: QueueManager) -> None:
-    def calls() -> list[bytes]:
-        with qm.unit_of_work():
-            qm.put("Q", b"1")
-        qm.put("Q", b"2", persistent=False)
-        return [one.body for one in qm.get_many("Q", 9)]
-
-    promises = qm.internals.promises()
-    found = promises.at_once(calls)
-    assert found == (None if is_far(qm) else ([b"1", b"2"],))
-    promises.keep()
-
-
 def test_no_call_is_made_at_once_inside_another_one(qm: QueueManager) -> None:
     promises, other = qm.internals.promises(), qm.connect()
     found = promises.at_once(lambda: other.internals.promises().at_once(lambda: other.put("Q", b"")))
     assert found == (None,)
     assert isinstance(in_another_thread(lambda: other.put("Q", b"")), inorder.PutResult)
-
-
-def test_what_a_call_raises_leaves_nothing_held(qm: QueueManager) -> None:
-    other = qm.connect()
-
-    def fails() -> None:
-        qm.put("Q", b"1", syncpoint=True)
-        raise KeyError("mine")
-
-    with contextlib.suppress(KeyError):
-        qm.internals.promises().at_once(fails)
-    assert isinstance(in_another_thread(lambda: other.put("Q", b"2")), inorder.PutResult)
-    if qm.inspect.has_unit:
-        qm.back_out()
-    assert [one.body for one in qm.get_many("Q", 9)] == [b"2"]
 
 
 def test_while_a_call_is_made_at_once_others_wait(qm: QueueManager) -> None:
@@ -274,15 +231,6 @@ def test_who_observes_a_call_holds_nobody_up(qm: QueueManager) -> None:
         gathered(promises, lambda: qm.put("Q", b"2"))
         promises.keep()
         assert found == [2, 3]
-
-
-def test_who_listens_to_changes_holds_nobody_up(qm: QueueManager, store: RestartableStore) -> None:
-    """It may wait for another thread that makes calls, also when a call has changed something that is gathered."""
-    other, found = qm.connect(), list[object]()
-    qm.put("Q", b"0")  # opens the queue, and reserves numbers
-    store.changes.subscribe(lambda _: found.append(in_another_thread(lambda: other.depth("Q")))).turn(heeds=True)
-    gathered(qm.internals.promises(), lambda: qm.put("Q", b"1", persistent=False))
-    assert found == [2]
 
 
 def test_who_observes_a_call_hears_of_it_when_it_is_on_disk(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -406,15 +354,6 @@ def test_nothing_is_asked_about_a_message_that_is_not_there(qm: QueueManager) ->
     with pytest.raises(inorder.NoMessageAvailable):
         qm.internals.get_if("Q", asked.append, GetOptions(match=inorder.Match(message_id=b"none")))
     assert asked == []
-
-
-def test_in_a_unit_of_work_a_refused_get_is_no_part_of_it(qm: QueueManager) -> None:
-    qm.put_many("Q", [b"1", b"2"])
-    with qm.unit_of_work():
-        assert qm.get("Q").body == b"1"
-        with pytest.raises(Refused, match="2"):
-            qm.internals.get_if("Q", refuse)
-    assert [(one.body, one.backout_count) for one in qm.get_many("Q", 9)] == [(b"2", 0)]
 
 
 def test_what_is_no_function_or_no_options_is_refused(qm: QueueManager) -> None:

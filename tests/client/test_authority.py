@@ -95,55 +95,6 @@ def test_a_message_that_asks_for_no_report_may_name_any_queue(shop: QueueManager
     assert shop.depth("Q") == 2
 
 
-@pytest.mark.parametrize("user", ["launch-token", "admin", "operator", None])
-def test_whoever_may_put_everywhere_has_reports_everywhere(shop: QueueManager, user: str | None) -> None:
-    for role in ("admin", "operator"):
-        shop.accounts.create_user(role, roles=[role])
-
-    def puts(**given: Any) -> None:
-        shop.put("Q", b"", report=Report.COA, **given)
-
-    for _, target, _ in TARGETS:
-        given = {"reply_to_queue": "REPORTS"} | {key: one for key, one in target.items() if one != "own"}
-        if user is None:
-            puts(**given)
-        else:
-            with shop.accounts.on_behalf_of(user):
-                puts(**given)
-    assert shop.depth("Q") == len(TARGETS)
-
-
-def _in_a_unit(qm: QueueManager, message: Message) -> None:
-    with qm.unit_of_work():
-        qm.put("Q", message)
-
-
-def _in_a_group(qm: QueueManager, message: Message) -> None:
-    with qm.group("Q") as group:
-        group.put(message)
-
-
-WAYS: dict[str, Callable[[QueueManager, Message], object]] = {
-    "put_many": lambda qm, message: qm.put_many("Q", [b"1", message]),
-    "in a unit": _in_a_unit,
-    "confirm": lambda qm, message: qm.put("Q", message, confirm_id=7),
-    "a group": _in_a_group,
-    "in segments": lambda qm, message: qm.put("Q", message.replace(flags=inorder.Flags.SEGMENTATION_ALLOWED)),
-    "under a key": lambda qm, message: qm.put("Q", message, deduplicate="1"),
-}
-
-
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
-def test_however_it_is_put_the_user_is_asked(
-    shop: QueueManager, way: Callable[[QueueManager, Message], object]
-) -> None:
-    shop.alter_queue("Q", max_length=20)
-    message = Message(SECRET[: 20 if way is not WAYS["in segments"] else None], report=ALL, reply_to_queue="START")
-    with shop.accounts.on_behalf_of("shop"), pytest.raises(NotAuthorized):
-        way(shop, message)
-    assert (shop.depth("Q"), shop.depth("START")) == (0, 0)
-
-
 # --- when the report is made
 
 
@@ -202,15 +153,6 @@ def test_a_report_is_made_with_the_authority_of_then(shop: QueueManager, clock: 
     (made,) = shop.browse("REPORTS")
     assert (made.body, dict(made.properties)) == (SECRET, {"forged": "1"})
     assert shop.admin.check() == []
-
-
-def test_without_a_dead_letter_queue_a_report_that_may_not_be_is_dropped_and_counted(
-    shop: QueueManager, clock: ManualClock
-) -> None:
-    shop.admin.alter_manager(dead_letter_queue="")
-    make(shop, clock, "COD", lambda: shop.accounts.delete_user("shop"))
-    (dropped,) = shop.inspect.dropped()
-    assert (dropped.queue, dropped.messages, dropped.reason) == ("Q", 1, Reason.NOT_AUTHORIZED)
 
 
 @pytest.mark.parametrize("may", [False, True])

@@ -6,9 +6,8 @@ import gc
 
 import pytest
 
-from inorder import ArgumentError, Flags, GetOptions, NoMessageAvailable, OrderPending, QueueManager, Reason
-from inorder.client.bulk import ClaimReader
-from inorder.errors import Fenced, InconsistentCall, NotFound, ObjectInUse
+from inorder import Flags, OrderPending, QueueManager
+from inorder.errors import ObjectInUse
 from inorder.rules.ordering import ReadOrder
 
 G = b"G".ljust(24, b"\0")
@@ -81,15 +80,6 @@ def test_a_loop_that_is_withheld_raises_with_the_token_and_goes_on_from_it(qm: Q
     assert bodies(qm.browse("Q", after=again.value.token)) == ["b", "c"]
 
 
-def test_a_token_of_a_loop_that_was_left_goes_on_behind_the_message_shown_last(qm: QueueManager) -> None:
-    put(qm, "a", "b", "c")
-    browsing = qm.browse("Q", read_order="strict")
-    next(browsing)
-    browsing.close()
-    browsing.close()
-    assert bodies(qm.browse("Q", after=browsing.token)) == ["b", "c"]
-
-
 @pytest.mark.every_store
 def test_a_token_remembers_the_group_and_the_logical_order(qm: QueueManager) -> None:
     put(qm, "x", "g1", "g3.", "y")
@@ -107,21 +97,6 @@ def test_a_relaxed_loop_has_no_token(qm: QueueManager) -> None:
     assert browsing.token is None
     assert bodies(browsing) == []
     assert browsing.token is None
-
-
-def test_what_is_no_token_is_refused_when_the_loop_begins(qm: QueueManager) -> None:
-    with pytest.raises(ArgumentError):
-        next(qm.browse("Q", after="nonsense"))
-
-
-def test_a_token_does_not_go_on_in_another_order(qm: QueueManager) -> None:
-    put(qm, "a", "b")
-    browsing = qm.browse("Q", read_order="strict")
-    next(browsing)
-    for otherwise in ({"logical": True}, {"read_order": "relaxed"}):
-        with pytest.raises(InconsistentCall) as error:
-            next(qm.browse("Q", after=browsing.token, **otherwise))
-        assert error.value.reason is Reason.INCONSISTENT_BROWSE
 
 
 def test_the_handle_of_a_loop_is_closed_with_it(qm: QueueManager) -> None:
@@ -160,26 +135,7 @@ def test_a_loop_that_the_collector_ends_inside_another_call_is_closed_by_the_nex
     qm.delete_queue("Q", purge=True)  # nobody has it open
 
 
-def test_a_loop_over_a_handle_leaves_it_where_it_stands(qm: QueueManager) -> None:
-    put(qm, "a", "b", "c")
-    with qm.open("Q", browse=True) as queue:
-        browsing = queue.browse(read_order="strict")
-        next(browsing)
-        browsing.close()
-        assert queue.browse_next(read_order="strict").body == b"b"
-
-
 # --- leaving a group
-
-
-def test_a_reader_that_leaves_its_group_goes_on_with_the_next(qm: QueueManager) -> None:
-    put(qm, "g1", "x")
-    assert qm.get("Q", logical=True).body == b"g1"
-    with pytest.raises(NoMessageAvailable):
-        qm.get("Q", logical=True)
-    assert qm.leave_group("Q")
-    assert not qm.leave_group("Q")
-    assert qm.get("Q", logical=True).body == b"x"
 
 
 def test_a_browse_that_leaves_its_group_goes_on_behind_where_that_stands(qm: QueueManager) -> None:
@@ -190,24 +146,3 @@ def test_a_browse_that_leaves_its_group_goes_on_behind_where_that_stands(qm: Que
         assert not queue.leave_group()
         assert queue.leave_group(browsing=True)
         assert queue.browse_next(logical=True, read_order="strict").body == b"x"
-
-
-@pytest.mark.every_store
-def test_an_application_that_stopped_inside_a_group_is_taken_out_by_the_operator(qm: QueueManager) -> None:
-    put(qm, "g1", "g2.", "x")
-    other = qm.connect()
-    with qm.open("Q", input="shared") as queue:
-        reader = ClaimReader(queue, "app")
-        reader.begin()
-        reader.claim(0, GetOptions(logical=True), most=1)
-        reader.settle(1)
-        with pytest.raises(OrderPending) as pending:
-            other.get("Q", logical=True, read_order="strict")
-        assert pending.value.by == "app"
-        assert qm.bulk.leave_claimed_group("Q", "app")
-        assert not qm.bulk.leave_claimed_group("Q", "app")
-        with pytest.raises(Fenced):
-            reader.claim(1)
-    assert other.get("Q", logical=True, read_order="strict").body == b"x"
-    with pytest.raises(NotFound):
-        qm.bulk.leave_claimed_group("Q", "nobody")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.helpers.support import Line, check
 
-from inorder import ArgumentError, Flags, GetOptions, QueueManager, Reason, UnknownQueue
+from inorder import ArgumentError, GetOptions, QueueManager, Reason, UnknownQueue
 from inorder.client.bulk import BULK_COLUMNS, BulkBrowser, ClaimReader, LedgerKey, Staged, Stager
 from inorder.errors import CheckpointLost, Fenced, NotFound, NotOpenFor, StagingGone
 
@@ -18,23 +18,6 @@ TO_SETTLE = LedgerKey("load", "", "monday")
 
 def bodies(pages: object) -> list[bytes]:
     return [row[BODY] for page in pages for row in page]  # type: ignore[attr-defined]
-
-
-def test_a_claim_is_read_as_often_as_need_be_and_goes_when_it_is_settled(qm: QueueManager) -> None:
-    qm.put_many("Q", [b"1", b"2", b"3"])
-    with qm.open("Q", input="shared") as queue:
-        reader = ClaimReader(queue, "archive")
-        start = reader.begin()
-        claim = reader.claim(start.settled, most=2)
-        assert claim is not None
-        assert (claim.number, claim.messages) == (1, 2)
-        parts = reader.plan(0, 1)
-        assert [bodies(reader.read(part)) for part in parts] == [[b"1", b"2"]]
-        assert [bodies(reader.read(part)) for part in parts] == [[b"1", b"2"]]
-        assert reader.settle(1) == 2
-        assert reader.settle(1) == 0
-    assert qm.depth("Q") == 1
-    assert [(one.application, one.settled, one.open) for one in qm.bulk.claims()] == [("archive", 1, None)]
 
 
 def test_a_reader_that_shares_the_epoch_reads_and_a_later_start_ends_both(qm: QueueManager) -> None:
@@ -51,6 +34,7 @@ def test_a_reader_that_shares_the_epoch_reads_and_a_later_start_ends_both(qm: Qu
             bodies(twin.read(part))
         with pytest.raises(Fenced):
             reader.claim(1)
+        assert not qm.bulk.leave_claimed_group("Q", "archive"), "it is inside none"
 
 
 def test_what_a_reader_needs_it_says(qm: QueueManager) -> None:
@@ -93,38 +77,6 @@ def test_a_token_of_another_queue_of_this_name_is_none(qm: QueueManager) -> None
             BulkBrowser(queue).cursor("nonsense")
 
 
-@pytest.mark.every_store
-def test_what_is_staged_is_put_by_the_settle_once(qm: QueueManager) -> None:
-    with qm.open("Q", output=True) as queue:
-        for name in ("a", "b"):
-            stager = Stager(queue, name, lasts=3600)
-            stager.stage(2, {"body": [b"1", b"2"], "group_key": ["g", "g"]})
-            assert stager.staged == (name, 2)
-            assert qm.depth("Q") == (0 if name == "a" else 2)
-            settled = qm.bulk.settle_staging(TO_SETTLE, [stager.staged])
-            assert (settled.already, settled.messages) == ((False, 2) if name == "a" else (True, 0))
-    first, second = qm.browse("Q")
-    assert first.group_id == second.group_id
-    assert [first.sequence_number, second.sequence_number] == [1, 2]
-    assert second.flags & Flags.LAST_IN_GROUP
-    noted = qm.bulk.in_ledger("Q", TO_SETTLE)
-    assert noted is not None
-    assert noted.messages == qm.depth("Q")
-    assert qm.bulk.in_ledger("Q", TO_SETTLE._replace(batch="tuesday")) is None
-
-
-def test_what_is_undone_is_put_by_nobody(qm: QueueManager) -> None:
-    with qm.open("Q", output=True) as queue:
-        stager = Stager(queue, "a", lasts=60)
-        stager.stage(1, {"body": [b"1"]})
-        assert [unit.kind for unit in qm.inspect.units()] == ["staging"]
-        assert qm.bulk.undo_staging(["a", "never"]) == 1
-        assert qm.bulk.undo_staging(["a"]) == 0
-    assert not qm.inspect.units()
-    with qm.open("Q", output=True) as queue, pytest.raises(ArgumentError, match="name must be a text"):
-        Stager(queue, "", lasts=60)
-
-
 WRONG = ArgumentError, Reason.ARGUMENT_ERROR
 BAD_CALLS = (
     Line(lambda w: w.qm.bulk.finish_claims("Q", "", 1), *WRONG, "application"),
@@ -162,6 +114,7 @@ BAD_CALLS = (
     Line(lambda w: w.reader.plan(0, 7), CheckpointLost, Reason.CHECKPOINT_LOST, "claim 7"),
     Line(lambda w: w.reader.plan(0, 1, 0), *WRONG, "slices"),
     Line(lambda w: w.reader.settle("1"), *WRONG, "upto"),
+    Line(lambda w: w.reader.settle(7), CheckpointLost, Reason.CHECKPOINT_LOST, "claim 7"),
     Line(lambda w: list(w.reader.read((1, 1, 1, 0))), *WRONG, "part must be a Slice"),
     Line(lambda w: w.browser.survey(slices=0), *WRONG, "slices"),
     Line(lambda w: w.browser.survey(cursor="token"), *WRONG, "cursor"),
@@ -169,6 +122,7 @@ BAD_CALLS = (
     Line(lambda w: list(w.browser.read(None)), *WRONG, "stretch"),
     Line(lambda w: w.browser.cursor(5), *WRONG, "token"),
     Line(lambda w: w.stager.stage(1, [b"1"]), *WRONG, "columns"),
+    Line(lambda w: Stager(w.queue, "", lasts=1), *WRONG, "name must be a text"),
     Line(lambda w: Stager(w.queue, "b", lasts=0).stage(0, {"body": []}), *WRONG, "lasts"),
 )
 

@@ -23,7 +23,7 @@ from tests.helpers.claiming import (
 )
 
 from inorder import Flags, QueueManager
-from inorder.errors import ArgumentError, CheckpointLost, CheckpointTooOld, Fenced, OptionsError, QueueNotEmpty
+from inorder.errors import ArgumentError, OptionsError, QueueNotEmpty
 from inorder.model.options import GetOptions, Match
 from inorder.rules.grouping import NOTHING_OPEN
 from inorder.rules.ordering import UNSET
@@ -38,38 +38,6 @@ only_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)  # the 
 
 
 @pytest.mark.every_store
-def test_a_claim_hides_its_messages_and_they_can_be_read_again_and_again(qm: QueueManager) -> None:
-    put_all(qm, [b"a", b"b", b"c"])
-    app = Application(store_of(qm))
-    claim = app.claim(0, most=2)
-    assert claim is not None
-    assert claim[:6] == (1, 2, 2, 0, True, False)
-    assert [message.body for message in qm.browse("Q")] == [b"c"]
-    assert qm.inspect.status("Q").current_depth == 3, "claimed messages count in the depth"
-    assert app.bodies(1) == app.bodies(1) == [b"a", b"b"]
-    assert qm.inspect.units()[0].kind == "claim"
-    assert (qm.inspect.units()[0].name, qm.inspect.units()[0].gets, qm.inspect.units()[0].queue) == ("app#1", 2, "Q")
-
-
-def test_a_checkpoint_that_is_too_old_or_knows_too_much_is_refused(qm: QueueManager) -> None:
-    put_all(qm, [b"a", b"b", b"c"])
-    app = Application(store_of(qm))
-    app.claim(0, most=1)
-    app.claim(1, most=1)
-    with pytest.raises(CheckpointTooOld, match="ends with claim 0, but claims up to 1 are over"):
-        app.claim(0)
-    with pytest.raises(CheckpointTooOld, match=r"claim 1 .* is over"):
-        app.plan(0, 1)
-    with pytest.raises(CheckpointLost, match="knows claim 5, but the queue gave no more than 2"):
-        app.claim(5)
-    with pytest.raises(CheckpointLost):
-        app.plan(4, 5)
-    with pytest.raises(CheckpointLost):
-        app.settle(3)
-    assert app.bodies(2) == [b"b"], "nothing has changed"
-
-
-@pytest.mark.every_store
 def test_a_row_of_a_claim_reads_the_same_though_the_head_of_its_group_goes(qm: QueueManager) -> None:
     qm.put("Q", b"2", priority=5, group_id=b"g".ljust(24), sequence_number=2, flags=Flags.IN_GROUP)
     qm.put("Q", b"1", priority=1, group_id=b"g".ljust(24), sequence_number=1, flags=Flags.IN_GROUP)
@@ -79,26 +47,6 @@ def test_a_row_of_a_claim_reads_the_same_though_the_head_of_its_group_goes(qm: Q
     qm.get("Q")
     assert app.rows(1) == before
     assert before[0][HEAD : HEAD + 3] == (None, None, None)
-
-
-@pytest.mark.every_store
-def test_release_returns_the_messages_to_their_places_and_the_number_never_returns(qm: QueueManager) -> None:
-    put_all(qm, [b"a", b"b", b"c"])
-    app = Application(store_of(qm))
-    app.claim(0, most=2)
-    app.plan(0, 1)
-    assert store_of(qm).release_claims("Q", "app") == 2
-    assert [(message.body, message.backout_count) for message in qm.browse("Q")] == [(b"a", 1), (b"b", 1), (b"c", 0)]
-    assert store_of(qm).release_claims("Q", "app") == 0
-    with pytest.raises(Fenced):
-        app.claim(0)
-    again = Application(store_of(qm))
-    assert again.settled == 1
-    with pytest.raises(CheckpointTooOld, match="released"):
-        again.plan(0, 1)
-    claim = again.claim(1)
-    assert claim is not None
-    assert claim[:4] == (2, 3, 3, 0), "what was released was not delivered"
 
 
 def test_a_queue_with_an_open_claim_stays_and_a_new_one_knows_no_claims(qm: QueueManager) -> None:
@@ -149,27 +97,6 @@ def test_slices_are_the_same_each_time_and_never_cut_a_group(qm: QueueManager) -
 
 
 # ---- surveys
-
-
-@pytest.mark.every_store
-def test_a_survey_shows_everything_and_changes_nothing(qm: QueueManager) -> None:
-    for body, priority in [(b"low", 1), (b"high", 8), (b"middle", 4), (b"last", 1)]:
-        qm.put("Q", body, priority=priority)
-    app = Application(store_of(qm))
-    for slices in (1, 2, 9):
-        assert app.survey(slices=slices)[1] == [b"high", b"middle", b"low", b"last"]
-    assert qm.inspect.status("Q").current_depth == 4
-
-
-def test_a_survey_keeps_its_limits_and_falls_into_stretches(qm: QueueManager) -> None:
-    put_all(qm, [b"aaaa", b"bb", b"c", b"d"])
-    app = Application(store_of(qm))
-    limits: list[dict[str, Any]] = [{"most_bytes": 7}, {"most": 1, "most_bytes": 5}, {"most_bytes": 1}, {"most": 2}]
-    shown = [app.survey(**limit)[1] for limit in limits]
-    assert shown == [[b"aaaa", b"bb", b"c"], [b"aaaa"], [b"aaaa"], [b"aaaa", b"bb"]]
-    for options in (PHYSICAL, GROUPS):
-        survey = store_of(qm).survey(SurveyRequest(app.claimer.handle, options, UNSET, ALL, ALL, 2))
-        assert [one.messages for one in survey.stretches] == [2, 2]
 
 
 @pytest.mark.every_store

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from inorder import Flags, Match, QueueManager, UnknownQueue
-from inorder.errors import ObjectInUse, QueueNotEmpty, WrongQueueType
+from inorder import Flags, Match, QueueManager
+from inorder.errors import ObjectInUse, QueueNotEmpty
 from inorder.stores.engine import clearing
 from inorder.stores.engine.clearing import ClearingVerbs
 from inorder.stores.engine.operation import Operation
@@ -25,23 +25,6 @@ def test_all_messages_go_and_the_queue_works_as_before(qm: QueueManager) -> None
     qm.put("Q", b"again")
     message = qm.get("Q")
     assert (message.body, message.place and message.place.number) == (b"again", 6), "numbers do not return (B-2)"
-
-
-@pytest.mark.every_store
-def test_locks_go_with_their_messages(qm: QueueManager) -> None:
-    qm.put("Q", b"locked")
-    qm.browse_and_lock("Q", Match())
-    qm.close_queue("Q")
-    assert qm.admin.clear_queue("Q") == 1
-    assert not qm.inspect.units()
-
-
-def test_a_queue_that_somebody_has_open_stays_as_it_is(qm: QueueManager) -> None:
-    qm.put("Q", b"1")
-    for manager in (qm, qm.connect()):
-        with manager.open("Q"), pytest.raises(ObjectInUse):
-            qm.admin.clear_queue("Q")
-    assert qm.depth("Q") == 1
 
 
 @pytest.mark.parametrize("act", ["clear", "delete"])
@@ -74,14 +57,6 @@ def test_what_a_unit_of_work_holds_keeps_all_the_rest_too(qm: QueueManager) -> N
     with pytest.raises(QueueNotEmpty):
         qm.admin.clear_queue("Q")
     assert qm.depth("Q") == 2
-
-
-def test_only_a_local_queue_can_be_cleared(qm: QueueManager) -> None:
-    qm.create_queue("A", type="alias", base_queue="Q")
-    with pytest.raises(WrongQueueType):
-        qm.admin.clear_queue("A")
-    with pytest.raises(UnknownQueue):
-        qm.admin.clear_queue("QQ")
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.helpers.support import told as told_of_all
 
-from inorder import Arrival, Message, QueueManager, UniqueId
-from inorder.errors import ArgumentError, DuplicateMessage, NotFound, OptionsError
+from inorder import Arrival, QueueManager, UniqueId
+from inorder.errors import ArgumentError, DuplicateMessage, OptionsError
 from inorder.stores.engine.operation import DRAWN
 from inorder.testing import ManualClock
 
@@ -15,10 +15,6 @@ from inorder.testing import ManualClock
 def qm(qm: QueueManager) -> QueueManager:
     qm.alter_queue("Q", order="commit")
     return qm
-
-
-def bodies(qm: QueueManager) -> list[bytes]:
-    return [message.body for message in qm.browse("Q")]
 
 
 def test_d25_a_listener_is_told_when_the_put_is_confirmed(qm: QueueManager) -> None:
@@ -60,24 +56,6 @@ def test_ids_that_the_hook_for_duplicates_has_seen_are_not_given_again(qm: Queue
     assert len(set(ids)) == len(ids) == DRAWN + 4
 
 
-def test_d22_an_expired_message_is_told_to_its_hook_which_may_keep_a_copy(qm: QueueManager, clock: ManualClock) -> None:
-    qm.alter_queue("Q", expiry=1)
-    qm.create_queue("DLQ")
-    saved = qm.connect()
-
-    def save(queue: str, message: Message) -> None:
-        saved.put("DLQ", message.replace(expiry=None))
-
-    qm.inspect.hook("expired", save)
-    qm.put("Q", b"m", expiry=60)
-    qm.put("Q", b"n")
-    clock.advance(2)
-    assert bodies(qm) == [b"m"]
-    told_of_all(qm)
-    copy = qm.get("DLQ")
-    assert copy.body == b"n"
-
-
 @pytest.mark.every_store
 def test_a9_ids_are_64_bit_numbers(qm: QueueManager) -> None:
     put = qm.put("Q", b"1", confirm_id=2**64 - 1)
@@ -85,21 +63,6 @@ def test_a9_ids_are_64_bit_numbers(qm: QueueManager) -> None:
     for call in (lambda: qm.put("Q", b"1", confirm_id=2**64), lambda: qm.undo("Q", 2**64)):
         with pytest.raises(ArgumentError):
             call()
-
-
-@pytest.mark.every_store
-def test_a19_the_operator_sees_ids_and_ends_them(qm: QueueManager) -> None:
-    qm.put_many("Q", [b"1", b"2", b"3"])
-    qm.put("Q", b"4", confirm_id=7)
-    qm.get("Q", confirm_id=7)
-    locked = qm.browse_and_lock("Q", confirm_id=0)
-    seen = {(unit.kind, unit.name): (unit.queue, unit.puts, unit.gets, unit.locks) for unit in qm.inspect.units()}
-    assert seen == {("confirm", "7"): ("Q", 1, 1, 0), ("lock", str(locked.lock_id)): ("Q", 0, 0, 2)}
-    assert qm.admin.release_lock("Q", locked.lock_id) == 2
-    assert qm.undo("Q", 7) == 2
-    assert qm.inspect.units() == []
-    with pytest.raises(NotFound):
-        qm.admin.release_lock("Q", locked.lock_id)
 
 
 @pytest.mark.every_store

@@ -42,19 +42,9 @@ def seen(qm: QueueManager) -> list[tuple[bytes, int]]:
 
 
 BACKED_OUT = [(b"1", 1), (b"2", 0)]
-COMMITTED = [(b"2", 0), (b"3", 0)]
 
 
 # ---- the end
-
-
-def test_r5_6_close_commits_and_frees(qm: QueueManager) -> None:
-    other = qm.connect()
-    work(other)
-    assert (seen(qm), len(qm.inspect.units())) == ([], 1)
-    other.close()
-    assert (seen(qm), qm.inspect.units(), qm.inspect.status("Q").open_input_count) == (COMMITTED, [], 0)
-    other.close()
 
 
 def leave(other: QueueManager) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import inorder
-from inorder import Feedback, QueueManager, Reason, Report
+from inorder import QueueManager, Reason, Report
 from inorder.errors import Undeliverable
 from inorder.model.message import Message
 from inorder.stores.engine import dead_letters
@@ -142,18 +142,6 @@ def test_what_others_put_among_the_dead_needs_a_target(qm: QueueManager) -> None
     assert qm.dead.replay(to="ORDERS").messages == 1
 
 
-def test_where_none_is_named_they_lie_on_the_systems_queue(qm: QueueManager) -> None:
-    qm.admin.alter_manager(dead_letter_queue="")
-    qm.put("ORDERS", b"m1")
-    with qm.unit_of_work():
-        assert qm.dead.add(qm.get("ORDERS"), queue="ORDERS", error="torn") == "buried"
-    assert [one.why.error for one in qm.dead.letters()] == ["torn"]
-    assert [one.body for one in qm.browse("SYSTEM.DEAD.LETTER.QUEUE")] == [b"m1"]
-    assert list(qm.dead.letters(dead_letter_queue="DEAD")) == []
-    assert qm.dead.replay().messages == 1
-    assert qm.get("ORDERS").body == b"m1"
-
-
 def test_a_replay_is_no_part_of_an_open_unit(qm: QueueManager) -> None:
     set_aside(qm, b"m1")
     with qm.unit_of_work(), pytest.raises(inorder.CallerError) as raised:
@@ -214,14 +202,3 @@ def test_pan_and_nan_are_put_if_they_are_asked_for(qm: QueueManager, asked: int,
         report = qm.get("REPORTS")
         assert (report.message_type, report.feedback, report.body, report.priority) == (4, feedback, b"why", 7)
         assert (report.message_id, report.correlation_id) == (put.message_id, put.message_id)
-
-
-def test_a_report_in_a_unit_is_there_if_it_is_committed(qm: QueueManager) -> None:
-    qm.put("ORDERS", b"m1", report=Report.PAN, reply_to_queue="REPORTS")
-    with qm.unit_of_work() as unit:
-        qm.report(qm.get("ORDERS"), Feedback.PAN)
-        unit.back_out()
-    assert (qm.depth("ORDERS"), qm.depth("REPORTS")) == (1, 0)
-    with qm.unit_of_work():
-        qm.report(qm.get("ORDERS"), Feedback.PAN)
-    assert (qm.depth("ORDERS"), qm.depth("REPORTS")) == (0, 1)

@@ -104,21 +104,6 @@ def test_bad_keys(qm: QueueManager, wrong: dict[str, object], error: type[Except
 # ---- in units of work
 
 
-def test_while_a_unit_of_work_has_a_key_others_are_refused(qm: QueueManager, store: RestartableStore) -> None:
-    with connect(store, program="other") as other:
-        qm.put("Q", b"one", deduplicate="k", syncpoint=True)
-        for syncpoint in (False, True):
-            with pytest.raises(DuplicatePending, match="a unit of work of test, which is not settled") as refused:
-                other.put("Q", b"two", deduplicate="k", syncpoint=syncpoint)
-            assert refused.value.reason is Reason.DUPLICATE_PENDING
-            assert (refused.value.data["key"], refused.value.data["by"]) == ("k", "test")
-        with pytest.raises(DuplicatePending):  # its own unit of work, from outside: that one may be backed out, too
-            qm.put("Q", b"three", deduplicate="k", syncpoint=False)
-        qm.back_out()
-        assert other.put("Q", b"four", deduplicate="k").duplicate_of is None
-        assert bodies(qm) == [b"four"]
-
-
 @pytest.mark.every_store
 def test_a_unit_that_takes_long_keeps_its_keys_beyond_their_time(
     qm: QueueManager, store: RestartableStore, clock: ManualClock

@@ -9,12 +9,7 @@ import pytest
 from tests.helpers.support import bodies
 
 from inorder import Queue, QueueManager, UnknownQueue, connect
-from inorder.errors import (
-    ArgumentError,
-    ObjectInUse,
-    QueueDeleted,
-    QueueNotEmpty,
-)
+from inorder.errors import ArgumentError, ObjectInUse, QueueDeleted, QueueNotEmpty
 from inorder.model.attributes import QUEUE_ATTRIBUTES
 from inorder.testing.stores import RestartableStore
 
@@ -36,15 +31,6 @@ def names(qm: QueueManager) -> list[str]:
 # ---- models
 
 
-def test_4_1_a_model_has_defaults_of_its_own(qm: QueueManager) -> None:
-    qm.create_queue("M", type="model")
-    model = qm.attributes("M")
-    assert (model.definition_type, model.shareable, model.default_input) == ("temporary_dynamic", False, "exclusive")
-    assert not model.default_persistence
-    qm.create_queue("P", type="model", definition_type="permanent_dynamic")
-    assert qm.attributes("P").default_persistence
-
-
 def test_opening_a_model_makes_a_queue_with_its_attributes(qm: QueueManager) -> None:
     qm.alter_queue("PERMANENT", max_depth=5, delivery="fifo", description="replies")
     handle = qm.open("PERMANENT")
@@ -53,14 +39,6 @@ def test_opening_a_model_makes_a_queue_with_its_attributes(qm: QueueManager) -> 
     for name in QUEUE_ATTRIBUTES:
         assert name in ("name", "type") or getattr(made, name) == getattr(model, name), name
     assert handle.attributes() == made
-
-
-def test_what_a_model_makes_can_be_altered(qm: QueueManager) -> None:
-    qm.alter_queue("TEMPORARY", definition_type="permanent_dynamic")
-    handle = qm.open("TEMPORARY")
-    assert qm.attributes(handle.name).definition_type == "permanent_dynamic"
-    with pytest.raises(ArgumentError, match="2067"):
-        qm.alter_queue(handle.name, definition_type="temporary_dynamic")
 
 
 def test_a_model_can_be_deleted_and_what_it_made_stays(qm: QueueManager) -> None:
@@ -84,14 +62,6 @@ def test_r4_2_a_name_with_a_star_is_completed(qm: QueueManager) -> None:
     longest = qm.open("TEMPORARY", dynamic_name=f"{prefix}*").name
     assert longest.startswith(prefix)
     assert 33 < len(longest) <= 48
-
-
-@pytest.mark.parametrize("name", ["", "N" * 49, "P" * 34 + "*", "A*B", "a\n", b"Q"])
-def test_r4_2_a_bad_name_is_2011(qm: QueueManager, name: Any) -> None:
-    with pytest.raises(ArgumentError, match="dynamic_name") as raised:
-        qm.open("TEMPORARY", dynamic_name=name)
-    assert (raised.value.reason, raised.value.value) == (2011, name)
-    assert names(qm) == []
 
 
 def end(how: str, manager: QueueManager, handle: Queue) -> None:

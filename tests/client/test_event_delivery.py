@@ -89,21 +89,6 @@ def test_a_listener_that_calls_the_store_is_told_of_that_afterwards(store: Resta
     assert seen == ["Q", "R"]
 
 
-def test_many_threads_lose_no_change(store: RestartableStore, qm: QueueManager) -> None:
-    seen: list[bytes] = []
-    subscribe(store, lambda change: seen.extend(message.body for message in change.visible))
-
-    def put(number: int) -> None:
-        with qm.connect() as own:
-            for n in range(100):
-                own.put("Q", b"%d %d" % (number, n))
-
-    for call in [Call(lambda number=number: put(number)) for number in range(4)]:  # type: ignore[misc]
-        call.result()
-    qm.inspect.status("Q")
-    assert seen == bodies(qm)
-
-
 # ---- the thread of the listeners
 
 

@@ -95,14 +95,6 @@ def test_a_hook_is_told_of_every_put_committed_or_not(qm: QueueManager, heard: H
     assert heard.told("R") == [("R", b"2")]
 
 
-def test_a_hook_is_told_of_no_put_that_is_refused(qm: QueueManager, heard: Heard) -> None:
-    qm.alter_queue("Q", max_depth=1)
-    qm.inspect.hook("put", heard)
-    with pytest.raises(Exception, match="Q_FULL"):
-        qm.put_many("Q", [b"1", b"2"])
-    assert heard.told() == []
-
-
 @pytest.mark.parametrize("touch", ["get", "browse", "put", "status", "discard_expired", "connect"])
 def test_a_hook_is_told_once_of_what_expires_whoever_finds_it(
     qm: QueueManager, heard: Heard, clock: ManualClock, touch: str
@@ -122,20 +114,6 @@ def test_a_hook_is_told_once_of_what_expires_whoever_finds_it(
     assert heard.told() == []
     calls[touch]()
     assert heard.told() == [("Q", b"old")]
-    qm.admin.discard_expired()
-    assert heard.told() == [("Q", b"old")]
-
-
-def test_a_hook_is_told_of_what_expires_when_its_get_is_backed_out(
-    qm: QueueManager, heard: Heard, clock: ManualClock
-) -> None:
-    qm.inspect.hook("expired", heard)
-    qm.put("Q", b"old", expiry=10)
-    qm.get("Q", syncpoint=True)
-    clock.advance(10)
-    qm.admin.discard_expired()
-    assert heard.told() == []
-    qm.back_out()
     qm.admin.discard_expired()
     assert heard.told() == [("Q", b"old")]
 

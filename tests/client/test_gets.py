@@ -7,16 +7,15 @@ import math
 from typing import Any, Literal
 
 import pytest
-from tests.helpers.support import bodies, drained, waiting
+from tests.helpers.support import bodies, drained
 
-from inorder import FOREVER, Match, Message, NoMessageAvailable, QueueManager, Reason, UniqueId
+from inorder import Match, Message, NoMessageAvailable, QueueManager, Reason
 from inorder.errors import InconsistentCall, InorderError
-from inorder.model.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT, Descriptor
+from inorder.model.message import IN_GROUP, LAST_IN_GROUP, Descriptor
 from inorder.model.options import UNMATCHED
 from inorder.testing import ManualClock
 
 GROUP = b"G".ljust(24, b"\0")
-BIG, LITTLE = 273, 546
 
 
 # ---- what to match
@@ -100,37 +99,6 @@ def test_a_truncated_message_that_is_put_again_is_as_long_as_what_came(qm: Queue
     assert (again.body, again.length, again.warning) == (b"0123", 4, None)
 
 
-# ---- pieces that differ (R3.45)
-
-
-def put_pieces(qm: QueueManager, **fields_of_the_last: Any) -> None:
-    for n, body in enumerate((b"one", b"two", b"three")):
-        last = n == 2
-        qm.put(
-            "Q",
-            body,
-            group_id=GROUP,
-            offset=3 * n,
-            flags=LAST_SEGMENT if last else SEGMENT,
-            encoding=BIG if last else LITTLE,
-            persistent=False,
-            coded_character_set_id=1208,
-            **(fields_of_the_last if last else {}),
-        )
-
-
-@pytest.mark.parametrize("syncpoint", [True, False])
-def test_r3_45_pieces_of_one_encoding_are_joined_and_the_others_stay(qm: QueueManager, syncpoint: bool) -> None:
-    put_pieces(qm)
-    got = qm.get("Q", complete=True, syncpoint=syncpoint)
-    assert (got.body, got.length, got.offset, got.warning) == (b"onetwo", 6, 0, Reason.INCONSISTENT_ENCODINGS)
-    assert got.segment_status == "in"
-    qm.commit()
-    assert bodies(qm) == [b"three"]
-    with pytest.raises(NoMessageAvailable):
-        qm.get("Q", complete=True)
-
-
 # ---- buffers
 
 
@@ -146,18 +114,12 @@ def test_r3_58_a_buffer_of_0_tells_how_long_the_message_is(qm: QueueManager, bod
 # ---- get many
 
 
-def test_get_many_ends_after_a_message_with_a_warning(qm: QueueManager) -> None:
+@pytest.mark.parametrize(("accepts", "warning", "left"), [(True, 2079, [b"3"]), (False, 2080, [b"long", b"3"])])
+def test_get_many_ends_with_a_warning(qm: QueueManager, accepts: bool, warning: int, left: list[bytes]) -> None:
     qm.put_many("Q", [b"1", b"long", b"3"])
-    got = qm.get_many("Q", 3, buffer=2, accept_truncated=True)
-    assert [(message.body, message.warning) for message in got] == [(b"1", None), (b"lo", 2079)]
-    assert bodies(qm) == [b"3"]
-
-
-def test_get_many_ends_at_a_message_that_the_buffer_is_too_small_for(qm: QueueManager) -> None:
-    qm.put_many("Q", [b"1", b"long", b"3"])
-    got = qm.get_many("Q", 3, buffer=2)
-    assert [(message.body, message.warning) for message in got] == [(b"1", None), (b"lo", 2080)]
-    assert bodies(qm) == [b"long", b"3"]
+    got = qm.get_many("Q", 3, buffer=2, accept_truncated=accepts)
+    assert [(message.body, message.warning) for message in got] == [(b"1", None), (b"lo", warning)]
+    assert bodies(qm) == left
 
 
 def test_get_many_ends_before_an_error_and_the_next_call_raises_it(qm: QueueManager) -> None:
@@ -187,36 +149,6 @@ def test_get_many_ends_at_the_limit_of_the_unit_and_loses_nothing(
             qm.get_many("Q", 4)
     assert got == [b"1", b"2"]
     assert bodies(qm) == [b"3", b"4"]
-
-
-def test_get_many_that_waits_returns_as_soon_as_it_has_one(qm: QueueManager) -> None:
-    other = qm.connect()
-    call = waiting(other, lambda: [message.body for message in other.get_many("Q", 5, wait=FOREVER)])
-    qm.put("Q", b"1")
-    assert call.result() == [b"1"]
-
-
-@pytest.mark.parametrize("syncpoint", [False, True])
-def test_a_get_tells_what_is_left_of_a_messages_time_and_its_place(
-    qm: QueueManager, clock: ManualClock, syncpoint: bool
-) -> None:
-    """R6.2, R3.14, B-5."""
-    qm.create_queue("C", order="commit")
-    qm.put("C", b"1", syncpoint=True)
-    qm.put("C", b"2", expiry=10, delay=2, syncpoint=True)
-    qm.commit()
-    clock.advance(4)
-    first, second = qm.get_many("C", 2, syncpoint=syncpoint)
-    assert (first.expiry, second.expiry, second.delay) == (math.inf, 6.0, 0.0)
-    assert first.place is not None
-    assert second.place is not None
-    assert first.place < second.place
-
-
-def test_a1_a_get_tells_the_unique_id_that_the_program_gave(qm: QueueManager) -> None:
-    uid = UniqueId("ELSEWHERE", 5)
-    assert qm.put("Q", b"1", uid=uid).uid == uid
-    assert qm.get("Q").uid == uid
 
 
 @pytest.mark.every_store

@@ -6,11 +6,11 @@ import contextlib
 from typing import Any
 
 import pytest
-from tests.helpers.support import bodies, waiting
+from tests.helpers.support import bodies
 
-from inorder import FOREVER, Flags, GroupWriter, Match, Message, NoMessageAvailable, QueueManager, Reason
+from inorder import Flags, GroupWriter, Message, QueueManager, Reason
 from inorder.errors import CallerError, InconsistentCall, InorderError, UnitTooLarge, WrongState
-from inorder.model.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, SEGMENT, SEGMENTATION_ALLOWED
+from inorder.model.message import LAST_IN_GROUP, LAST_SEGMENT, NO_ID, SEGMENT, SEGMENTATION_ALLOWED
 
 GROUP = b"G".ljust(24, b"\0")
 
@@ -178,52 +178,6 @@ def test_options_of_a_put_are_no_fields_of_a_group_member(qm: QueueManager) -> N
 # ---- a loop that gets a group
 
 
-@pytest.mark.every_store
-def test_a_group_comes_whole_and_in_order(qm: QueueManager) -> None:
-    qm.put("Q", b"2", flags=LAST_IN_GROUP, group_id=GROUP, sequence_number=2)
-    qm.put("Q", b"x")
-    qm.put("Q", b"1", flags=IN_GROUP, group_id=GROUP)
-    assert got(qm) == [b"x"]
-    with qm.unit_of_work():
-        loop = qm.get_group("Q")
-        message = next(loop)
-        assert (message.body, message.sequence_number, message.group_status) == (b"1", 1, "in")
-        assert [(one.body, one.group_status) for one in loop] == [(b"2", "last")]
-    with pytest.raises(NoMessageAvailable):
-        got(qm)
-
-
-@pytest.mark.every_store
-def test_an_incomplete_group_is_passed_over(qm: QueueManager) -> None:
-    qm.put("Q", b"g1", flags=IN_GROUP, group_id=GROUP)
-    qm.put("Q", b"g3", flags=LAST_IN_GROUP, group_id=GROUP, sequence_number=3)
-    with pytest.raises(NoMessageAvailable, match="2033"):
-        got(qm)
-    put_group(qm, b"h1", b"h2")
-    assert got(qm) == [b"h1", b"h2"]
-    qm.put("Q", b"g2", flags=IN_GROUP, group_id=GROUP, sequence_number=2)
-    assert got(qm) == [b"g1", b"g2", b"g3"]
-
-
-def test_the_segments_of_a_member_are_joined(qm: QueueManager) -> None:
-    qm.alter_queue("Q", max_length=16)
-    put_group(qm, b"a" * 40, b"b" * 16, b"c" * 17, flags=SEGMENTATION_ALLOWED)
-    assert qm.depth("Q") == 6
-    group = list(qm.get_group("Q"))
-    assert [message.body for message in group] == [b"a" * 40, b"b" * 16, b"c" * 17]
-    assert [message.segment_status for message in group] == ["last", "no", "last"]
-    assert qm.depth("Q") == 0
-
-
-def test_a_loop_that_is_left_early_backs_out(qm: QueueManager) -> None:
-    put_group(qm, b"1", b"2")
-    for message in qm.get_group("Q"):
-        assert message.body == b"1"
-        break
-    assert (qm.inspect.units(), statuses(qm)) == ([], [(b"1", 1, "in"), (b"2", 2, "last")])
-    assert [message.backout_count for message in qm.get_group("Q")] == [1, 1]
-
-
 def test_a_loop_that_fails_backs_out_and_takes_its_puts_along(qm: QueueManager) -> None:
     qm.create_queue("OUT")
     put_group(qm, b"1", b"2")
@@ -239,37 +193,6 @@ def test_a_loop_that_fails_backs_out_and_takes_its_puts_along(qm: QueueManager) 
     assert (bodies(qm), qm.depth("OUT")) == ([b"1", b"2"], 0)
     pass_on(fail=False)
     assert (qm.depth("Q"), bodies(qm, "OUT")) == (0, [b"1", b"2"])
-
-
-def test_inside_a_unit_leaving_early_leaves_the_group_with_the_unit(qm: QueueManager) -> None:
-    put_group(qm, b"1", b"2")
-    with qm.unit_of_work() as unit:
-        next(qm.get_group("Q"))
-        assert (bodies(qm), qm.inspect.units()[0].gets) == ([], 2)
-        unit.back_out()
-    assert bodies(qm) == [b"1", b"2"]
-
-
-@pytest.mark.every_store
-def test_a_match_chooses_the_group_by_its_first_message(qm: QueueManager) -> None:
-    put_group(qm, b"g1", b"g2", correlation_id=b"a")
-    with qm.group("Q") as group:
-        group.put(b"h1", correlation_id=b"b")
-        group.put(b"h2", correlation_id=b"a")
-    assert got(qm, match=Match(correlation_id=b"b")) == [b"h1", b"h2"]
-    with pytest.raises(NoMessageAvailable):
-        got(qm, match=Match(correlation_id=b"b"))
-    wanted = next(qm.browse("Q")).group_id
-    assert got(qm, match=Match(group_id=wanted)) == [b"g1", b"g2"]
-
-
-def test_a_wait_ends_when_the_group_is_whole(qm: QueueManager) -> None:
-    other = qm.connect()
-    call = waiting(other, lambda: got(other, wait=FOREVER))
-    qm.put("Q", b"2", flags=LAST_IN_GROUP, group_id=GROUP, sequence_number=2)
-    call.sleeps(other)
-    qm.put("Q", b"1", flags=IN_GROUP, group_id=GROUP)
-    assert call.result() == [b"1", b"2"]
 
 
 def test_a_handle_inside_a_group_cannot_get_another(qm: QueueManager) -> None:
@@ -306,28 +229,3 @@ def test_a_group_with_pieces_that_cannot_be_joined_comes_whole_or_stays_whole(qm
         (b"2", None),
     ]
     assert qm.depth("Q") == 0
-
-
-def test_messages_in_no_group_come_one_by_one(qm: QueueManager) -> None:
-    qm.put_many("Q", [b"x", b"y"])
-    assert [got(qm), got(qm)] == [[b"x"], [b"y"]]
-
-
-GROUPS = {
-    "one twice, one missing": ([(1, IN_GROUP), (1, IN_GROUP), (3, LAST_IN_GROUP)], []),
-    "no first": ([(2, IN_GROUP), (3, IN_GROUP), (3, LAST_IN_GROUP)], []),
-    "a segment missing": ([(1, IN_GROUP), (2, LAST_IN_GROUP | SEGMENT)], []),
-    "the last twice": ([(1, IN_GROUP), (2, LAST_IN_GROUP), (2, LAST_IN_GROUP)], [1, 2]),
-    "one behind the last": ([(1, IN_GROUP), (2, LAST_IN_GROUP), (3, IN_GROUP)], [1, 2]),
-    "two that say they are the last": ([(1, IN_GROUP), (2, LAST_IN_GROUP), (3, LAST_IN_GROUP)], [1, 2]),
-}
-
-
-@pytest.mark.parametrize("case", GROUPS)
-def test_r3_51_a_group_is_whole_by_its_numbers_not_by_how_many_it_has(qm: QueueManager, case: str) -> None:
-    members, whole = GROUPS[case]
-    for number, flags in members:
-        qm.put("Q", b"x", group_id=b"G", sequence_number=number, flags=flags)
-    with contextlib.nullcontext() if whole else pytest.raises(NoMessageAvailable):
-        assert [message.sequence_number for message in qm.get_group("Q")] == whole
-    assert qm.depth("Q") == len(members) - len(whole)

@@ -6,20 +6,8 @@ from typing import Any
 
 import pytest
 
-from inorder import (
-    GetOptions,
-    Match,
-    NoMessageAvailable,
-    PutOptions,
-    QueueManager,
-)
-from inorder.errors import (
-    GetInhibited,
-    ObjectInUse,
-    PutInhibited,
-    Reason,
-    TooManyHandles,
-)
+from inorder import GetOptions, Match, NoMessageAvailable, PutOptions, QueueManager
+from inorder.errors import ObjectInUse, Reason, TooManyHandles
 from inorder.model.message import IN_GROUP, LAST_IN_GROUP
 
 
@@ -97,44 +85,3 @@ def test_keywords_are_added_to_options_that_are_given(qm: QueueManager) -> None:
     assert (first.body, first.warning, qm.inspect.units()[0].gets) == (b"", Reason.TRUNCATED_MSG_ACCEPTED, 1)
     assert handle.browse_first(GetOptions(match=Match(sequence_number=2)), buffer=1).body == b"g"
     qm.back_out()
-
-
-# ---- browsing
-
-
-def test_a_browse_loop_moves_the_cursor_of_its_handle(qm: QueueManager) -> None:
-    qm.put_many("Q", [b"1", b"2"])
-    handle = qm.open("Q")
-    assert handle.browse_next().body == b"1"
-    assert [message.body for message in handle.browse()] == [b"1", b"2"]
-    assert handle.browse_cursor().body == b"2"
-    with pytest.raises(NoMessageAvailable):
-        handle.browse_next()
-    qm.put("Q", b"3")
-    assert handle.browse_next().body == b"3"
-
-
-# ---- aliases
-
-
-def test_an_alias_can_be_inhibited_by_itself(qm: QueueManager) -> None:
-    qm.create_queue("A", type="alias", base_queue="Q")
-    handle = qm.open("A")
-    handle.set(get_allowed=False)
-    assert handle.attributes().get_allowed is False
-    assert qm.attributes("Q").get_allowed is True
-    handle.put(b"1")
-    with pytest.raises(GetInhibited):
-        handle.get()
-    assert qm.get("Q").body == b"1"
-    qm.alter_queue("Q", put_allowed=False)
-    with pytest.raises(PutInhibited):
-        handle.put(b"2")
-
-
-def test_opens_through_an_alias_count_for_its_queue(qm: QueueManager) -> None:
-    qm.create_queue("A", type="alias", base_queue="Q")
-    handle = qm.open("A", input="exclusive")
-    assert (opens(qm), handle.status().open_input_count) == ((1, 0), 1)
-    with pytest.raises(ObjectInUse):
-        qm.get("Q")

@@ -123,15 +123,6 @@ def test_what_a_lease_holds_keeps_others_out_until_it_is_over(
     other.delete_queue("SMALL")
 
 
-def test_housekeeping_ends_leases_that_nobody_meets(qm: QueueManager, clock: ManualClock) -> None:
-    with qm.lease(seconds=30):
-        qm.put("Q", b"1")
-    assert qm.depth("Q") == 1
-    clock.advance(30)
-    qm.connect().close()
-    assert (qm.depth("Q"), qm.inspect.units()) == (0, [])
-
-
 @pytest.mark.every_store
 def test_a_strict_reader_waits_behind_a_lease_and_is_woken_by_its_end(
     qm: QueueManager, other: QueueManager, clock: ManualClock
@@ -144,17 +135,6 @@ def test_a_strict_reader_waits_behind_a_lease_and_is_woken_by_its_end(
     call = waiting(other, lambda: other.get("Q", read_order="strict", wait=100).body)
     clock.advance(30)
     assert call.result() == b"1"
-
-
-def test_an_extension_moves_the_deadline(qm: QueueManager, clock: ManualClock) -> None:
-    lease = qm.lease(seconds=30)
-    with lease:
-        qm.put("Q", b"1")
-    clock.advance(29)
-    assert lease.extend(30) == clock.now() + 30
-    clock.advance(29)
-    lease.commit()
-    assert (bodies(qm), lease.status) == ([b"1"], "committed")
 
 
 def test_a_clock_that_is_set_back_does_not_keep_a_lease_for_longer(qm: QueueManager, clock: ManualClock) -> None:
@@ -243,15 +223,6 @@ def test_a_connection_has_one_unit(qm: QueueManager) -> None:
     assert bodies(qm) == [b"1"]
 
 
-def test_a_lease_is_its_users_if_that_is_asked(qm: QueueManager) -> None:
-    lease = qm.lease(user="alice")
-    assert (lease.user, qm.inspect.units()[0].program.user) == ("alice", "alice")
-    with pytest.raises(LeaseOver):
-        qm.resume_lease(lease.token, user="bob")
-    assert qm.resume_lease(lease.token, user="alice").name == lease.name
-    assert qm.resume_lease(lease.token).name == lease.name
-
-
 @pytest.mark.every_store
 def test_an_operator_backs_out_a_lease_by_its_name_and_the_token_is_nowhere(qm: QueueManager) -> None:
     lease = qm.lease()
@@ -338,28 +309,6 @@ def test_a_token_and_a_user_are_texts(qm: QueueManager, bad: Any) -> None:
     with pytest.raises(LeaseOver):
         qm.resume_lease("no token of ours")
     assert qm.inspect.units() == []
-
-
-@pytest.mark.every_store
-def test_two_threads_with_one_token_at_once_take_each_message_once(qm: QueueManager) -> None:
-    qm.put_many("Q", [str(number).encode() for number in range(40)])
-    lease = qm.lease()
-    got: list[bytes] = []
-    start = threading.Barrier(2)
-
-    def take() -> None:
-        with qm.connect() as own:
-            start.wait()
-            with own.resume_lease(lease.token):
-                for _ in range(20):
-                    got.append(own.get("Q").body)
-                    own.put("Q", b"done")
-
-    for call in [Call(take), Call(take)]:
-        call.result()
-    assert sorted(got, key=int) == [str(number).encode() for number in range(40)]
-    lease.commit()
-    assert (bodies(qm), qm.admin.check()) == ([b"done"] * 40, [])
 
 
 @pytest.mark.every_store

@@ -7,17 +7,13 @@ from typing import Literal
 import pytest
 from tests.helpers.support import looks_once
 
-from inorder import GetOptions, Match, OpenOptions, QueueManager, UniqueId, connect
+from inorder import GetOptions, Match, OpenOptions, QueueManager, connect
 from inorder.errors import NotFound
 from inorder.rules.grouping import NOTHING_OPEN
 from inorder.rules.ordering import UNSET
 from inorder.stores.seam.records import GetRequest
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
-
-
-def uids_of(qm: QueueManager, queue: str = "Q") -> list[UniqueId]:
-    return [sight.message.uid for sight in qm.inspect.look(queue) if sight.message.uid is not None]
 
 
 @pytest.mark.every_store
@@ -116,29 +112,3 @@ def test_a_queue_with_a_lease_can_be_cleared_and_deleted(qm: QueueManager, clock
     qm.delete_queue("A", purge=True)
     clock.advance(5)
     assert qm.admin.discard_expired() == 0
-
-
-def test_a_handle_and_a_connection_list_the_same(qm: QueueManager) -> None:
-    put = qm.put("Q", b"1", confirm_id=7)
-    with qm.open("Q", output=True) as queue:
-        assert queue.unique_ids(confirm_id=7) == qm.inspect.unique_ids("Q", confirm_id=7) == [put.uid]
-        assert qm.connect().inspect.unique_ids("Q", confirm_id=7) == [put.uid]
-
-
-@pytest.mark.every_store
-def test_a_listing_shows_the_message_of_a_unique_id(qm: QueueManager) -> None:
-    qm.put_many("Q", [b"1", b"2", b"3"])
-    wanted = uids_of(qm)[1]
-    for found in (
-        qm.inspect.look("Q", match=Match(uid=wanted)),
-        qm.inspect.look("Q", order="logical", match=Match(uid=wanted)),
-    ):
-        assert [one.message.body for one in found] == [b"2"]
-
-
-def test_a_stray_unique_id_matches_nothing(qm: QueueManager) -> None:
-    qm.put("Q", b"1")
-    [uid] = uids_of(qm)
-    for stray in (UniqueId("OTHER", uid.number), UniqueId(uid.origin, uid.number + 1), UniqueId("", 2**63 - 1)):
-        assert list(qm.browse("Q", match=Match(uid=stray))) == []
-    assert [one.body for one in qm.browse("Q", match=Match(uid=uid))] == [b"1"]

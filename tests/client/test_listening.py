@@ -55,18 +55,6 @@ def test_a_listener_hears_what_another_process_puts_each_message_once(place: str
     assert not listener.is_alive
 
 
-def test_what_becomes_visible_before_the_cursor_is_heard(qm: QueueManager) -> None:
-    numbers = Numbers()
-    qm.listen("Q", numbers)
-    put(qm, 1, priority=0)
-    heard(qm)
-    put(qm, 2, priority=9)
-    heard(qm)
-    put(qm, 3, priority=4)
-    heard(qm)
-    assert numbers == [1, 2, 3]
-
-
 def test_a_put_that_is_not_committed_holds_back_what_stands_behind_it(qm: QueueManager) -> None:
     numbers = Numbers()
     qm.listen("Q", numbers)

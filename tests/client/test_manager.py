@@ -6,25 +6,14 @@ import getpass
 import io
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import fields
 from typing import Literal
 
 import pytest
 from tests.helpers.support import Stores, bodies, drained
 
 import inorder
-from inorder import Message, NoMessageAvailable, QueueManager, UnknownQueue, connect
-from inorder.errors import (
-    InconsistentCall,
-    InorderError,
-    ObjectExists,
-    ObjectInUse,
-    PutInhibited,
-    QueueManagerStopping,
-    QueueNotEmpty,
-    UnitTooLarge,
-)
-from inorder.model.attributes import QUEUE_ATTRIBUTES, QueueStatus
+from inorder import Message, QueueManager, UnknownQueue, connect
+from inorder.errors import InorderError, ObjectExists, ObjectInUse, PutInhibited, QueueNotEmpty
 from inorder.model.message import IN_GROUP
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
@@ -37,13 +26,6 @@ def test_connections_to_memory_are_queue_managers_of_their_own() -> None:
         one.create_queue("Q")
         assert other.queues() == []
         assert one.admin.manager_attributes().name == "INORDER"
-
-
-def test_a_store_can_be_given(store: RestartableStore) -> None:
-    with connect(store) as one, connect(store) as other:
-        one.create_queue("Q")
-        one.put("Q", b"m1")
-        assert other.get("Q").message_id.startswith(b"AMQ TEST        ")
 
 
 def test_the_putter_is_recorded(store: RestartableStore, clock: ManualClock) -> None:
@@ -75,15 +57,6 @@ def test_the_root_of_the_package_shows_what_most_programs_need() -> None:
     assert {"__version__", "__doc__", "__path__"} < set(dir(inorder))
 
 
-def test_stop_ends_the_queue_manager_for_everyone(qm: QueueManager) -> None:
-    other = qm.connect()
-    qm.admin.stop()
-    for manager in (qm, other):
-        with pytest.raises(QueueManagerStopping, match="2162"):
-            manager.put("Q", b"m1")
-        manager.internals.abandon()
-
-
 # ---- definitions
 
 
@@ -107,14 +80,6 @@ def test_names_in_capitals_and_not_are_different_queues(qm: QueueManager) -> Non
     qm.put("q", b"small")
     assert qm.depth("Q") == 0
     assert qm.depth("q") == 1
-
-
-def test_an_unknown_queue_is_told_with_the_nearest_names(qm: QueueManager) -> None:
-    qm.create_queue("ORDERS")
-    with pytest.raises(UnknownQueue, match="did you mean ORDERS") as raised:
-        qm.put("ORDRES", b"m1")
-    assert raised.value.queue == "ORDRES"
-    assert raised.value.nearest == ["ORDERS"]
 
 
 def test_an_alteration_takes_effect_at_once(qm: QueueManager, clock: ManualClock) -> None:
@@ -178,53 +143,6 @@ def test_a_queue_that_is_open_through_an_alias_is_not_deleted(qm: QueueManager) 
     qm.delete_queue("Q")
 
 
-@pytest.mark.every_store
-@pytest.mark.parametrize("ending", ["commit", "prepare"])
-def test_a_queue_is_not_deleted_under_a_unit_of_work(qm: QueueManager, ending: str) -> None:
-    other = qm.connect()
-    other.put("Q", b"m1", syncpoint=True)
-    if ending == "prepare":
-        other.prepare("P")
-    other.close_queue("Q")
-    with pytest.raises(QueueNotEmpty, match="2055"):
-        qm.delete_queue("Q", purge=True)
-    if ending == "prepare":
-        qm.settle("P", "commit")
-    else:
-        other.commit()
-    assert bodies(qm) == [b"m1"]
-    qm.delete_queue("Q", purge=True)
-
-
-def test_the_queue_managers_attributes_can_be_altered(qm: QueueManager) -> None:
-    assert qm.admin.manager_attributes().name == "TEST"
-    qm.admin.alter_manager(max_uncommitted=2, description="for tests")
-    assert (qm.admin.manager_attributes().max_uncommitted, qm.admin.manager_attributes().description) == (
-        2,
-        "for tests",
-    )
-    with pytest.raises(UnitTooLarge):
-        qm.put_many("Q", [b"1", b"2", b"3"], syncpoint=True)
-
-
-# ---- inquire
-
-
-def test_inquire_without_names_tells_everything(qm: QueueManager) -> None:
-    assert set(qm.inquire("Q")) == QUEUE_ATTRIBUTES.keys() | {each.name for each in fields(QueueStatus)}
-
-
-@pytest.mark.every_store
-def test_depth_counts_uncommitted_puts_and_leaves_out_uncommitted_gets(qm: QueueManager) -> None:
-    qm.put_many("Q", [b"1", b"2"])
-    qm.put("Q", b"3", syncpoint=True)
-    assert qm.depth("Q") == 3
-    qm.get("Q", syncpoint=True)
-    assert (qm.depth("Q"), qm.inspect.status("Q").uncommitted) == (2, 2)
-    qm.back_out()
-    assert (qm.depth("Q"), qm.inspect.status("Q").uncommitted) == (2, 0)
-
-
 # ---- the handles behind calls by name
 
 
@@ -251,23 +169,6 @@ def test_closing_a_default_handle_warns_of_an_unfinished_group(qm: QueueManager)
     assert qm.close_queue("Q") == 2241
     qm.put("Q", b"m2", flags=IN_GROUP, logical=True)
     assert [message.sequence_number for message in qm.browse("Q")] == [1, 1]
-
-
-def test_calls_by_name_share_one_group_state_for_each_queue(qm: QueueManager) -> None:
-    qm.create_queue("R")
-    qm.put("Q", b"q1", flags=IN_GROUP, logical=True)
-    qm.put("R", b"r1", flags=IN_GROUP, logical=True)
-    assert qm.put("Q", b"q2", flags=IN_GROUP, logical=True).sequence_number == 2
-    handle = qm.open("Q")
-    assert handle.put(b"other", flags=IN_GROUP, logical=True).sequence_number == 1
-    with pytest.raises(InconsistentCall):
-        qm.put("Q", b"q3", logical=True)
-
-
-def test_loops_over_one_queue_can_be_nested(qm: QueueManager) -> None:
-    qm.put_many("Q", [b"1", b"2"])
-    pairs = [outer.body + inner.body for outer in qm.browse("Q") for inner in qm.browse("Q")]
-    assert pairs == [b"11", b"12", b"21", b"22"]
 
 
 # ---- many at once
@@ -329,14 +230,6 @@ def test_put_many_of_nothing_does_nothing(qm: QueueManager) -> None:
     assert qm.put_many("Q", []) == []
     assert qm.put_many("Q", [], syncpoint=True) == []
     assert qm.inspect.units() == []
-
-
-def test_get_many_brings_what_is_there_and_at_least_one(qm: QueueManager) -> None:
-    qm.put_many("Q", [b"1", b"2", b"3"])
-    assert [message.body for message in qm.get_many("Q", 2)] == [b"1", b"2"]
-    assert [message.body for message in qm.get_many("Q", 2)] == [b"3"]
-    with pytest.raises(NoMessageAvailable):
-        qm.get_many("Q", 2)
 
 
 # ---- expiry

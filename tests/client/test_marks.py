@@ -5,16 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.helpers.support import waiting
 
-from inorder import (
-    FOREVER,
-    Match,
-    NoMessageAvailable,
-    Queue,
-    QueueManager,
-)
-from inorder.errors import (
-    QueueCondition,
-)
+from inorder import FOREVER, Match, NoMessageAvailable, Queue, QueueManager
+from inorder.errors import QueueCondition
 from inorder.testing import ManualClock
 
 # ---- marks
@@ -102,21 +94,6 @@ def test_a_browser_that_waits_for_an_unmarked_message_is_woken_when_a_mark_is_ta
 # ---- tokens
 
 
-@pytest.mark.every_store
-def test_r3_24_a_message_is_had_by_its_token(qm: QueueManager) -> None:
-    qm.put_many("Q", [b"1", b"2", b"3"])
-    tokens = {message.body: message.token for message in qm.browse("Q")}
-    assert all(len(token) == 16 for token in tokens.values())
-    assert len(set(tokens.values())) == 3
-    got = qm.get("Q", match=Match(token=tokens[b"2"]))
-    assert (got.body, got.token) == (b"2", tokens[b"2"])
-    with pytest.raises(NoMessageAvailable):
-        qm.get("Q", match=Match(token=tokens[b"2"]))
-    with pytest.raises(NoMessageAvailable):
-        qm.get("Q", match=Match(token=tokens[b"1"], priority=7))
-    assert qm.get("Q", match=Match(token=tokens[b"1"], priority=0)).body == b"1"
-
-
 def test_r3_24_a_token_of_a_message_that_the_set_has_marked_is_2200(qm: QueueManager) -> None:
     qm.put_many("Q", [b"1", b"2"])
     one, other = co_op(qm), co_op(qm)
@@ -126,18 +103,13 @@ def test_r3_24_a_token_of_a_message_that_the_set_has_marked_is_2200(qm: QueueMan
     assert other.browse_first(match=Match(token=token)).body == b"1"
 
 
-def test_r3_24_only_a_mark_of_the_set_is_2200(qm: QueueManager) -> None:
-    qm.put_many("Q", [b"1", b"2"])
-    handle = qm.open("Q", browse=True)
-    token = handle.browse_first(mark_handle=True).token
-    with pytest.raises(NoMessageAvailable):
-        handle.browse_first(unmarked=True, match=Match(token=token))
-
-
-def test_r3_24_an_unmarked_message_before_the_cursor_is_not_2200(qm: QueueManager) -> None:
+@pytest.mark.parametrize("is_own_mark", [True, False], ids=["a mark of the handle", "before the cursor"])
+def test_r3_24_only_a_mark_of_the_set_is_2200(qm: QueueManager, is_own_mark: bool) -> None:
     qm.put_many("Q", [b"1", b"2"])
     handle = co_op(qm)
-    token = handle.browse_first().token
-    handle.browse_next()
+    token = handle.browse_first(mark_handle=is_own_mark).token
+    if not is_own_mark:
+        handle.browse_next()
+    browse = handle.browse_first if is_own_mark else handle.browse_next
     with pytest.raises(NoMessageAvailable):
-        handle.browse_next(unmarked=True, match=Match(token=token))
+        browse(unmarked=True, match=Match(token=token))

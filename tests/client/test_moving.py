@@ -32,23 +32,6 @@ def test_what_is_moved_is_delivered_where_it_is_got(qm: QueueManager) -> None:
     assert (got.body, got.report, feedbacks(qm)) == (b"1", BOTH, [Feedback.COD])
 
 
-def test_what_is_copied_does_not_arrive(qm: QueueManager) -> None:
-    prepare(qm)
-    with store_transfer.moving(qm):
-        qm.put_many("TO", list(qm.browse("Q")), context="set_all")
-    assert (qm.depth("Q"), qm.depth("TO"), feedbacks(qm)) == (1, 1, [])
-
-
-def test_a_move_that_is_backed_out_changes_nothing(qm: QueueManager) -> None:
-    prepare(qm)
-    with store_transfer.moving(qm) as unit:
-        qm.put("TO", qm.get("Q"), context="set_all")
-        unit.back_out()
-    assert (qm.depth("Q"), qm.depth("TO"), feedbacks(qm)) == (1, 0, [])
-    qm.get("Q")
-    assert feedbacks(qm) == [Feedback.COD]
-
-
 def test_a_unit_of_work_behind_a_move_reports_as_ever(qm: QueueManager) -> None:
     prepare(qm)
     with store_transfer.moving(qm):

@@ -43,16 +43,6 @@ def test_its_queue_may_say_where_it_goes(qm: QueueManager) -> None:
     assert (letter.why.reason, letter.why.queue) == (Reason.BACKOUT_THRESHOLD_REACHED, "ALIAS")
 
 
-def test_what_is_to_be_discarded_becomes_none_and_a_report_says_so(qm: QueueManager) -> None:
-    dead_letter_queue(qm)
-    qm.create_queue("REPORTS")
-    report = Report.EXCEPTION | Report.DISCARD_MESSAGE
-    with qm.unit_of_work():
-        assert qm.dead.add(got(qm, report=report, reply_to_queue="REPORTS"), queue="Q") == "discarded"
-    assert [one.feedback for one in qm.browse("REPORTS")] == [Reason.BACKOUT_THRESHOLD_REACHED]
-    assert (qm.depth("Q"), qm.depth("DEAD")) == (0, 0)
-
-
 def test_the_report_has_the_data_that_is_asked_for_and_goes_with_the_unit(qm: QueueManager) -> None:
     """Where it cannot be put it is a dead letter itself, and the message becomes one all the same."""
     dead_letter_queue(qm)
@@ -77,14 +67,6 @@ def test_where_the_order_is_required_nothing_is_diverted(qm: QueueManager) -> No
     with pytest.raises(Undeliverable, match="requires strict order"), qm.unit_of_work():
         qm.dead.add(got(qm, "S"), queue="S")
     assert (qm.depth("S"), qm.depth("DEAD")) == (1, 0)
-
-
-def test_there_must_be_a_queue_that_takes_it(qm: QueueManager) -> None:
-    qm.create_queue("DEAD", put_allowed=False)
-    qm.admin.alter_manager(dead_letter_queue="DEAD")
-    with pytest.raises(Undeliverable, match="cannot become a dead letter"), qm.unit_of_work():
-        qm.dead.add(got(qm), queue="Q")
-    assert qm.depth("Q") == 1
 
 
 @pytest.mark.parametrize(

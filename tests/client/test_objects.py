@@ -3,26 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.tiers import every_store
 
 from inorder.errors import ObjectExists, QueueCondition, Reason, UnknownObject
 from inorder.stores.engine.store import QueueStore
-
-
-@every_store
-def test_an_object_is_defined_altered_listed_and_deleted(store: QueueStore) -> None:
-    store.define_object("channel", "TO.B", '{"x": 1}')
-    store.define_object("channel", "TO.A", "{}")
-    store.define_object("process", "TO.B", "{}")
-    store.alter_object("channel", "TO.B", '{"x": 1}', '{"x": 2}')
-    assert [(one.type, one.name, one.attributes) for one in store.objects("channel")] == [
-        ("channel", "TO.A", "{}"),
-        ("channel", "TO.B", '{"x": 2}'),
-    ]
-    store.delete_object("channel", "TO.B")
-    assert store.object("process", "TO.B").attributes == "{}"
-    with pytest.raises(UnknownObject, match="mean TO"):
-        store.object("channel", "TO.B")
 
 
 def test_what_is_refused_changes_nothing(store: QueueStore) -> None:

@@ -21,7 +21,6 @@ from inorder import (
     PutOptions,
     QueueManager,
     Reason,
-    UniqueId,
     aio,
 )
 from inorder.errors import MatchError, OptionsError
@@ -176,13 +175,6 @@ def test_a_match_never_changes() -> None:
 # ---- matches
 
 
-def test_a_match_wants_all_its_fields() -> None:
-    match = Match(priority=3, format="MQSTR")
-    assert match.accepts(Message(b"", priority=3, format="MQSTR"))
-    assert not match.accepts(Message(b"", priority=3))
-    assert not match.accepts(Message(b"", format="MQSTR"))
-
-
 def test_r3_18_an_id_that_is_all_zero_matches_anything() -> None:
     assert Match(message_id=b"x") == Match(message_id=b"x".ljust(24, b"\0"))
     match = Match(message_id=bytes(24), correlation_id=b"", group_id=b"\0")
@@ -191,24 +183,10 @@ def test_r3_18_an_id_that_is_all_zero_matches_anything() -> None:
     assert match.accepts(Message(b"", message_id=b"x", correlation_id=b"y", group_id=b"z"))
 
 
-def test_r3_18_numbers_have_no_wildcard() -> None:
-    assert not Match(offset=0).accepts(Message(b"", offset=5))
-    assert not Match(sequence_number=1).accepts(Message(b"", sequence_number=2))
-    assert Match(offset=0)
-
-
 def test_a_match_without_some_of_its_fields() -> None:
     match = Match(priority=3, offset=0, token=TOKEN)
     assert match.without("offset", "token", "format") == Match(priority=3)
     assert match == Match(priority=3, offset=0, token=TOKEN)
-
-
-def test_only_matches_by_message_unique_and_correlation_id_are_specific() -> None:
-    assert Match(message_id=b"x").specific
-    assert Match(uid=UniqueId("Q", 1), priority=3).specific
-    assert Match(correlation_id=b"x").specific
-    for match in (Match(), Match(message_id=b""), Match(group_id=b"g"), Match(token=TOKEN), Match(priority=1)):
-        assert not match.specific
 
 
 def test_equal_matches_have_one_hash_whatever_the_order_of_their_fields() -> None:
@@ -220,14 +198,6 @@ def test_equal_matches_have_one_hash_whatever_the_order_of_their_fields() -> Non
 
 
 # ---- what a queue is opened for
-
-
-def test_one_open_covers_another_if_it_allows_all_of_it() -> None:
-    everything = OpenOptions(input="shared", output=True, browse=True)
-    for part in (OpenOptions(input="as_queue"), OpenOptions(output=True), OpenOptions(browse=True)):
-        assert everything.covers(part)
-        assert not part.covers(everything)
-        assert part.joined(everything).covers(everything)
 
 
 def test_joining_keeps_how_input_was_opened() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from inorder import ArgumentError, GetOptions, GroupWriter, Match, Message, OpenOptions, PutOptions, Queue, QueueManager
+from inorder import GetOptions, GroupWriter, Match, Message, OpenOptions, PutOptions, Queue, QueueManager
 from inorder.client.admin import Admin
 from inorder.client.bulk import Bulk
 from inorder.client.dead_letters import DeadLetters
@@ -115,11 +115,6 @@ def test_help_lists_each_keyword_with_its_default(call: Callable[..., object]) -
         elif isinstance(default, bytes):
             default = default.rstrip(b"\0")
         assert told == default, name
-
-
-def test_an_unknown_keyword_is_refused_by_name(qm: QueueManager) -> None:
-    with pytest.raises(ArgumentError, match="colour"):
-        qm.put("Q", b"", colour="red")  # type: ignore[call-arg]
 
 
 def test_a_type_checker_knows_that_a_message_that_was_got_has_all_its_values(qm: QueueManager) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
 import pytest
-from tests.helpers.support import bodies
 
 from inorder import Message, QueueManager, Reason
 from inorder.errors import CallerError, MessageTooBig
-from inorder.model.message import IN_GROUP, LAST_SEGMENT, SEGMENT, SEGMENTATION_ALLOWED
+from inorder.model.message import LAST_SEGMENT, SEGMENT
 from inorder.testing import ManualClock
 
 USER_LENGTH = 12
@@ -25,35 +23,6 @@ def test_r1_1_the_queue_manager_makes_a_message_id_where_there_is_none(qm: Queue
     assert len(set(ids)) == 3
     assert all(len(one) == 24 and one.startswith(b"AMQ TEST        ") for one in ids)
     assert [message.message_id for message in qm.get_many("Q", 3)] == ids
-
-
-def test_r1_1_a_new_message_id_replaces_the_one_given(qm: QueueManager) -> None:
-    message = Message(b"1", message_id=b"mine")
-    result = qm.put("Q", message, new_message_id=True)
-    assert result.message_id.startswith(b"AMQ ")
-    assert qm.get("Q").message_id == result.message_id
-    assert message.message_id.rstrip(b"\0") == b"mine"
-
-
-@pytest.mark.every_store
-def test_r1_14_every_message_has_a_token_of_its_own_that_stays(qm: QueueManager) -> None:
-    qm.put_many("Q", [b"1", b"2"], message_id=b"same")
-    seen = [message.token for message in qm.browse("Q")]
-    got = qm.get("Q", syncpoint=True)
-    qm.back_out()
-    assert len(set(seen)) == 2
-    assert all(len(token) == 16 and token != bytes(16) for token in seen)
-    assert [got.token, *(message.token for message in qm.browse("Q"))] == [seen[0], *seen]
-
-
-@pytest.mark.every_store
-def test_a1_every_put_has_a_unique_id(qm: QueueManager) -> None:
-    results = [qm.put("Q", Message(b"1", message_id=b"same")) for _ in range(3)]
-    uids = [result.uid for result in results]
-    assert len(set(uids)) == 3
-    assert {uid.origin for uid in uids} == {"TEST"}
-    assert [uid.number for uid in uids] == sorted(uid.number for uid in uids)
-    assert [message.uid for message in qm.get_many("Q", 3)] == uids
 
 
 def test_the_queue_manager_gives_its_character_set_where_a_message_has_none(qm: QueueManager) -> None:
@@ -129,68 +98,7 @@ def test_r2_22_of_two_limits_the_one_that_binds_is_told(qm: QueueManager, queues
     assert (raised.value.reason, raised.value.limit, raised.value.queue) == (2030, queues_limit, "Q")
 
 
-def test_r2_22_the_queue_managers_limit_splits_too(qm: QueueManager) -> None:
-    qm.admin.alter_manager(max_length=32_768)
-    qm.put("Q", bytes(70_000), flags=SEGMENTATION_ALLOWED)
-    assert [message.length for message in qm.browse("Q")] == [32_768, 32_768, 70_000 - 65_536]
-    assert qm.get("Q", complete=True).body == bytes(70_000)
-
-
-# ---- pieces (R2.25)
-
-
-def test_r2_25_pieces_differ_in_message_id_offset_and_flags_only(qm: QueueManager) -> None:
-    qm.alter_queue("Q", max_length=100)
-    fields: Any = {"priority": 3, "correlation_id": b"c", "format": "MQSTR", "reply_to_queue": "R"}
-    result = qm.put("Q", bytes(250), flags=SEGMENTATION_ALLOWED | IN_GROUP, logical=True, **fields)
-    pieces = list(qm.browse("Q"))
-    assert [piece.offset for piece in pieces] == [0, 96, 192]
-    assert [piece.flags for piece in pieces] == [1 + 2 + 8, 1 + 2 + 8, 1 + 2 + 4 + 8]
-    assert len({piece.message_id for piece in pieces}) == len({piece.token for piece in pieces}) == 3
-    own = {"message_id", "offset", "flags", "body", "length", "token", "uid", "place"}
-    same = [{name: value for name, value in piece.fields() if name not in own} for piece in pieces]
-    assert same[0] == same[1] == same[2]
-    assert (result.message_id, result.flags) == (pieces[0].message_id, SEGMENTATION_ALLOWED | IN_GROUP)
-
-
 # ---- headers are not cut (R2.23)
-
-
-def rfh2(length: int, following: str = "") -> bytes:
-    """An RFH2 header of this length, in big endian."""
-    header = struct.pack(">4sii ii8sii", b"RFH ", 2, length, 273, 1208, following.ljust(8).encode(), 0, 1208)
-    return header.ljust(length, b"h")
-
-
-def dead_letter(following: str) -> bytes:
-    header = bytearray(b"DLH \0\0\0\1".ljust(172, b"d"))
-    header[108:116] = following.ljust(8).encode()
-    return bytes(header)
-
-
-HEADERS = {
-    "an RFH2": ("MQHRF2", rfh2(80)),
-    "a dead-letter header": ("MQDEAD", dead_letter("MQSTR")),
-    "a dead-letter header before an RFH2": ("MQDEAD", dead_letter("MQHRF2") + rfh2(80)),
-    "a transmission header": ("MQXMIT", b"XQH ".ljust(428, b"x")),
-}
-
-
-@pytest.mark.parametrize(("name", "headers"), HEADERS.values(), ids=HEADERS)
-def test_r2_23_headers_stay_whole_in_the_first_piece(qm: QueueManager, name: str, headers: bytes) -> None:
-    limit = (len(headers) + 15) // 16 * 16
-    qm.alter_queue("Q", max_length=limit)
-    body = headers + bytes(3 * limit)
-    qm.put("Q", body, format=name, encoding=273, flags=SEGMENTATION_ALLOWED)
-    first, *others = bodies(qm)
-    assert first.startswith(headers)
-    assert first + b"".join(others) == body
-
-
-def test_r2_23_what_only_claims_to_be_a_header_is_data(qm: QueueManager) -> None:
-    qm.alter_queue("Q", max_length=32)
-    qm.put("Q", b"RFH " + bytes(96), format="MQHRF2", flags=SEGMENTATION_ALLOWED)
-    assert [message.length for message in qm.browse("Q")] == [32, 32, 32, 4]
 
 
 def test_t17_the_last_segment_of_a_message_may_be_empty(qm: QueueManager) -> None:

@@ -6,9 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from tests.helpers.support import Stores
 
-from inorder import InorderError, Match, Message, QueueManager, connect
+from inorder import InorderError, Match, Message, QueueManager
 from inorder.client import store_transfer
 from inorder.client.bulk import BULK_COLUMNS, BulkBrowser, ClaimReader
 from inorder.formats import FormatError, dmpmqmsg
@@ -130,20 +129,6 @@ def test_every_way_to_put_takes_a_queue_manager(sites: QueueManager) -> None:
     sites.close_queue("A", manager="XMIT")
 
 
-def test_what_is_elsewhere_is_neither_read_nor_counted(sites: QueueManager) -> None:
-    sites.create_queue("A", type="alias", base_queue="R")
-    for name in "RA":
-        assert reason_of(sites.open, name) == 2045
-        assert reason_of(sites.get, name) == 2045
-        assert reason_of(list, sites.browse(name)) == 2045
-        assert reason_of(sites.depth, name) == 2043
-        assert reason_of(sites.inspect.order_view, name) == 2043
-        sites.put(name, b"x")
-        assert reason_of(sites.get, name) == 2045
-    assert reason_of(sites.admin.clear_queue, "R") == 2043
-    assert sites.depth("XMIT") == 2
-
-
 def test_inquire_and_set_of_a_remote_queue(sites: QueueManager) -> None:
     told = sites.inquire("R")
     assert told["type"] == "remote"
@@ -163,11 +148,6 @@ def test_inquire_and_set_of_a_remote_queue(sites: QueueManager) -> None:
         assert reason_of(handle.status) == 2043
 
 
-def test_a_queue_that_has_the_name_of_the_transmission_queue_there_is_not_that_queue(sites: QueueManager) -> None:
-    sites.put("XMIT", b"1", manager="XMIT")
-    assert targets(sites) == [Transmission("XMIT", "XMIT")]
-
-
 def test_the_usage_changes_while_nothing_is_there(sites: QueueManager) -> None:
     sites.put("Q", b"x")
     assert reason_of(sites.alter_queue, "Q", usage="transmission") == 2042
@@ -179,37 +159,6 @@ def test_the_usage_changes_while_nothing_is_there(sites: QueueManager) -> None:
     assert reason_of(sites.put, "Q", b"x") == 2260
 
 
-@pytest.mark.every_store
-def test_they_are_kept(stores: Stores) -> None:
-    store = stores.make()
-    with connect(store) as qm:
-        qm.create_queue("XMIT", usage="transmission")
-        qm.admin.alter_manager(default_transmission_queue="XMIT")
-        qm.create_queue("R", type="remote", remote_queue="THERE", remote_manager="QM2")
-        qm.put("R", b"1")
-    store.restart()
-    with connect(store) as qm:
-        qm.put("R", b"2")
-        assert targets(qm) == [TARGET] * 2
-
-
-# --- replies
-
-
-def test_a_put_says_whose_queue_the_replies_go_to(sites: QueueManager) -> None:
-    own = sites.admin.manager_attributes().name
-    sites.create_queue("ANSWERS", type="remote", remote_queue="BACK", remote_manager="QM9")
-    for fields in (
-        {"reply_to_queue": "Q"},
-        {"reply_to_queue": "Q", "reply_to_queue_manager": "QM2"},
-        {"reply_to_queue": "ANSWERS"},
-        {},
-    ):
-        sites.put("Q", b"x", **fields)  # type: ignore[arg-type]
-    said = [(one.reply_to_queue, one.reply_to_queue_manager) for one in sites.get_many("Q", 9)]
-    assert said == [("Q", own), ("Q", "QM2"), ("BACK", "QM9"), ("", "")]
-
-
 # --- what is deleted in the middle of a way
 
 
@@ -218,25 +167,6 @@ def way(sites: QueueManager) -> QueueManager:
     """A leads to R, a remote queue, and R to XMIT."""
     sites.create_queue("A", type="alias", base_queue="R")
     return sites
-
-
-@pytest.mark.parametrize(("deleted", "reason"), [("A", 2085), ("R", 2082), ("XMIT", 2196)])
-def test_without_its_middle_a_way_leads_nowhere_until_that_is_there_again(
-    way: QueueManager, deleted: str, reason: int
-) -> None:
-    before = way.attributes(deleted)
-    way.delete_queue(deleted)
-    assert reason_of(way.put, "A", b"x") == reason
-    assert reason_of(way.open, "A", output=True) == reason
-    match before.type:
-        case "alias":
-            way.create_queue("A", type="alias", base_queue="R")
-        case "remote":
-            way.create_queue("R", type="remote", remote_queue="THERE", remote_manager="QM2", transmission_queue="XMIT")
-        case _:
-            way.create_queue("XMIT", usage="transmission")
-    way.put("A", b"1")
-    assert targets(way) == [TARGET]
 
 
 def test_a_handle_keeps_both_ends_of_its_way_and_notices_that_the_middle_has_gone(way: QueueManager) -> None:

@@ -168,13 +168,6 @@ def test_it_is_refused_while_another_has_the_store_open(path: Path) -> None:
     assert inorder.rename(path, "LYON") == "PARIS"
 
 
-def test_a_remote_queue_would_lead_to_itself(path: Path) -> None:
-    with inorder.connect(path) as qm:
-        qm.create_queue("FAR", type="remote", remote_queue="Q", remote_manager="LYON", transmission_queue="X")
-    with pytest.raises(inorder.ArgumentError, match="name must be another name: FAR leads to"):
-        inorder.rename(path, "LYON")
-
-
 @pytest.mark.parametrize("name", ["", "a b", "Zürich", "x" * 49, None, 1])
 def test_a_name_that_is_not_valid_is_refused(path: Path, name: Any) -> None:
     with pytest.raises(inorder.ArgumentError, match="name must be") as refused:

@@ -51,16 +51,6 @@ def names(qm: QueueManager) -> list[str]:
 # ---- one request, one reply
 
 
-def test_a_request_comes_back_with_its_reply(qm: QueueManager, server: QueueManager) -> None:
-    call, request = asked(qm, server)
-    assert (request.body, request.message_type, request.persistent) == (b"question", MessageType.REQUEST, False)
-    server.reply(request, b"answer")
-    reply = call.result()
-    assert (reply.body, reply.message_type) == (b"answer", MessageType.REPLY)
-    assert reply.correlation_id == request.message_id != reply.message_id
-    assert qm.depth(request.reply_to_queue) == qm.depth("Q") == 0
-
-
 def test_the_temporary_queue_serves_all_requests_and_goes_with_the_connection(
     qm: QueueManager, server: QueueManager
 ) -> None:
@@ -78,34 +68,6 @@ def test_the_temporary_queue_serves_all_requests_and_goes_with_the_connection(
     assert names(qm) == ["Q"]
     with pytest.raises((UnknownQueue, QueueDeleted)):
         server.reply(request, b"too late")
-
-
-def test_many_at_once_share_a_named_reply_queue(qm: QueueManager, server: QueueManager) -> None:
-    qm.create_queue("REPLIES")
-    requesters = [qm.connect() for _ in range(8)]
-
-    def ask(own: QueueManager, number: int) -> list[bytes]:
-        return [own.request("Q", b"%d.%d" % (number, n), timeout=60, reply_to_queue="REPLIES").body for n in range(5)]
-
-    calls = [Call(lambda own=own, number=number: ask(own, number)) for number, own in enumerate(requesters)]  # type: ignore[misc]
-    done = 0
-    while done < 40:
-        batch = server.get_many("Q", 4, wait=60)
-        for request in reversed(batch):
-            server.reply(request, b"to " + request.body)
-        done += len(batch)
-    assert [call.result() for call in calls] == [[b"to %d.%d" % (number, n) for n in range(5)] for number in range(8)]
-    assert names(qm) == ["Q", "REPLIES"]
-    assert qm.depth("REPLIES") == 0
-
-
-def test_a_named_queue_may_be_an_alias_and_takes_persistent_replies(qm: QueueManager, server: QueueManager) -> None:
-    qm.create_queue("R")
-    qm.create_queue("A", type="alias", base_queue="R")
-    call, request = asked(qm, server, reply_to_queue="A")
-    assert (request.persistent, request.reply_to_queue) == (True, "A")
-    server.reply(request, b"")
-    assert call.result().persistent
 
 
 def test_a_request_stands_outside_of_a_unit_of_work(qm: QueueManager, server: QueueManager) -> None:
@@ -142,9 +104,6 @@ def test_a_message_that_was_got_is_asked_under_an_id_of_its_own(qm: QueueManager
         last.reply(again, b"from the last")
     server.reply(request, forwarded.result().body)
     assert call.result().body == b"from the last"
-
-
-# ---- the ids, by report options
 
 
 # ---- how long

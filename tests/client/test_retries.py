@@ -6,13 +6,10 @@ from typing import Any
 
 import pytest
 
-from inorder import Got, Match, NoMessageAvailable, OrderPending, QueueManager, connect
+from inorder import Got, Match, NoMessageAvailable, OrderPending, QueueManager
 from inorder.errors import ArgumentError, ConnectionClosed
 from inorder.rules.retries import Failure, failure_of
 from inorder.testing import ManualClock
-from inorder.testing.stores import RestartableStore
-
-from ..helpers.support import Call
 
 
 def clock_of(qm: QueueManager) -> ManualClock:
@@ -29,18 +26,6 @@ def fail(qm: QueueManager, *, delay: float = 10, error: str = "KeyError: 'price'
     return message
 
 
-def test_a_relaxed_reader_passes_it_over_until_its_time_has_come(qm: QueueManager) -> None:
-    qm.put("Q", b"1")
-    qm.put("Q", b"2")
-    fail(qm)
-    assert qm.get("Q").body == b"2"
-    with pytest.raises(NoMessageAvailable):
-        qm.get("Q")
-    clock_of(qm).advance(10)
-    back = qm.get("Q")
-    assert (back.body, back.backout_count) == (b"1", 1)
-
-
 def test_a_strict_reader_waits_behind_it_and_it_keeps_its_place(qm: QueueManager) -> None:
     qm.put("Q", b"1")
     qm.put("Q", b"2")
@@ -51,17 +36,6 @@ def test_a_strict_reader_waits_behind_it_and_it_keeps_its_place(qm: QueueManager
     got = [qm.get("Q", read_order="strict") for _ in range(2)]
     assert [one.body for one in got] == [b"1", b"2"]
     assert got[0].place == place
-
-
-def test_a_strict_wait_ends_when_the_time_has_come(qm: QueueManager) -> None:
-    qm.put("Q", b"1")
-    qm.put("Q", b"2")
-    fail(qm)
-    reader = qm.connect()
-    call = Call(lambda: reader.get("Q", read_order="strict", wait=60))
-    call.sleeps(reader)
-    clock_of(qm).advance(10)
-    assert call.result().body == b"1"
 
 
 def test_why_is_kept_and_everybody_sees_it(qm: QueueManager) -> None:
@@ -104,20 +78,6 @@ def test_units_on_several_queues_keep_it_with_the_first_of_each(qm: QueueManager
         unit.back_out(error="both")
     for queue in ("Q", "R"):
         assert [failure_of(one) is not None for one in qm.browse(queue)] == [True, False], queue
-
-
-def test_it_survives_a_restart(store: RestartableStore) -> None:
-    with connect(store) as qm:
-        qm.create_queue("Q")
-        qm.put("Q", b"1")
-        fail(qm)
-    store.restart()
-    with connect(store) as qm:
-        with pytest.raises(NoMessageAvailable):
-            qm.get("Q")
-        clock_of(qm).advance(10)
-        message = qm.get("Q")
-        assert (message.backout_count, message.properties["retry.error"]) == (1, "KeyError: 'price'")
 
 
 def test_a_delay_or_an_error_that_is_none_is_refused_and_nothing_changes(qm: QueueManager) -> None:

@@ -75,15 +75,6 @@ def test_what_is_no_selector_is_2067(qm: QueueManager, selector: Any) -> None:
     assert "3, 4, 5" in str(raised.value.allowed)
 
 
-@pytest.mark.parametrize(
-    ("selector", "near"), [("maxqdepth", "MaxQDepth"), ("max_dept", "max_depth"), ("QNames", "QName"), ("xyz", "QName")]
-)
-def test_an_unknown_name_is_told_with_the_nearest(qm: QueueManager, selector: str, near: str) -> None:
-    with pytest.raises(ArgumentError, match=near) as raised:
-        qm.inquire("Q", selector)
-    assert raised.value.reason == 2067
-
-
 # ---- set
 
 

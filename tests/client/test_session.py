@@ -146,25 +146,6 @@ def test_a_queue_that_could_not_be_closed_is_closed_by_the_next_call(qm: QueueMa
     assert all(one.closed for one in kept)
 
 
-def test_a_call_from_inside_a_verb_is_refused(qm: QueueManager, store: RestartableStore) -> None:
-    """As a finalizer or a signal handler could make it."""
-    other, errors = qm.connect(), list[Exception]()
-    now = store.clock.now
-
-    def call() -> float:
-        store.clock.now = now  # type: ignore[method-assign]
-        try:
-            other.put("Q", b"2")
-        except CallInProgress as error:
-            errors.append(error)
-        return now()
-
-    store.clock.now = call  # type: ignore[method-assign]
-    qm.put("Q", b"1")
-    assert len(errors) == 1
-    assert bodies(qm) == [b"1"]
-
-
 def test_a_handle_and_a_block_keep_their_connection(store: RestartableStore, qm: QueueManager) -> None:
     handle = connect(store).open("Q")
     gc.collect()

@@ -10,7 +10,7 @@ from tests.helpers import carried, forked
 from tests.helpers.carried import CARRY, fill, seen
 from tests.helpers.support import Make, bodies, until
 
-from inorder import Feedback, Match, Message, OrderPending, QueueFull, QueueManager, Report, connect
+from inorder import Feedback, Match, OrderPending, QueueFull, QueueManager, Report, connect
 from inorder.client import store_transfer
 from inorder.client.bulk import Bulk, ClaimReader, Staged, Stager
 from inorder.errors import Fenced, GetInhibited, MessageTooBig, ObjectInUse, PutInhibited
@@ -136,16 +136,24 @@ def test_what_was_killed_in_its_middle_with_nobody_else_there_goes_on(make: Make
 # --- two at once
 
 
-def test_of_two_moves_under_one_name_the_first_one_ends(world: World) -> None:
+@pytest.mark.parametrize(
+    ("command", "unit", "told"),
+    [
+        ("move", 2, "was started again after"),
+        ("copy", 2, "has another writer on Q"),
+        ("copy", 3, "has another writer on Q"),  # it puts another batch than the first one
+    ],
+)
+def test_of_two_under_one_name_one_gets_through(world: World, command: str, unit: int, told: str) -> None:
     numbered(world.a, 10)
-    first = store_transfer.move(world.a, "Q", world.b, "Q", unit=2)
+    first = CARRY[command](world.a, "Q", world.b, "Q", unit=2)
     assert next(first) == 2
     with connect(world.source) as a, connect(world.target) as b:
-        second = store_transfer.move(a, "Q", b, "Q", unit=2)
-        assert next(second) == 2
-        with pytest.raises(Fenced, match="was started again after"):
+        second = CARRY[command](a, "Q", b, "Q", unit=unit)
+        assert next(second) == unit
+        with pytest.raises(Fenced, match=told):
             next(first)
-        assert sum(second) == 6
+        assert sum(second) == 8 - unit
     assert bodies(world.b) == [b"%d" % number for number in range(10)]
 
 
@@ -166,20 +174,6 @@ def test_a_move_that_slept_over_a_later_one_puts_nothing_more(world: World, monk
         list(store_transfer.move(world.a, "Q", world.b, "Q", unit=2))
     assert bodies(world.b) == [b"%d" % number for number in range(10)]
     assert world.b.inspect.units() == []
-
-
-@pytest.mark.parametrize("unit", [2, 3])  # it puts the same batch, or another one
-def test_of_two_copies_under_one_name_one_gets_through(world: World, unit: int) -> None:
-    numbered(world.a, 10)
-    first = store_transfer.copy(world.a, "Q", world.b, "Q", unit=2)
-    assert next(first) == 2
-    with connect(world.source) as a, connect(world.target) as b:
-        second = store_transfer.copy(a, "Q", b, "Q", unit=unit)
-        assert next(second) == unit
-        with pytest.raises(Fenced, match="has another writer on Q"):
-            next(first)
-        assert sum(second) == 8 - unit
-    assert bodies(world.b) == [b"%d" % number for number in range(10)]
 
 
 def test_works_of_other_names_and_other_sources_know_nothing_of_each_other(world: World, make: Make) -> None:
@@ -285,14 +279,6 @@ def test_a_full_target_is_no_trouble_to_a_move_that_finds_nothing(world: World) 
         other.back_out()
     with pytest.raises(QueueFull):
         list(store_transfer.move(world.a, "Q", world.b, "Q"))
-
-
-def test_a_copy_takes_what_a_selector_chooses_and_goes_on_with_it(world: World) -> None:
-    world.a.put_many("Q", [Message(b"%d" % number, properties={"n": number}) for number in range(10)])
-    odd = Match(selector="n IN (1, 3, 5, 7)")
-    assert list(store_transfer.copy(world.a, "Q", world.b, "Q", match=odd, unit=3, most=3)) == [3]
-    assert sum(store_transfer.copy(world.a, "Q", world.b, "Q", match=odd)) == 1
-    assert [message.properties for message in world.b.browse("Q")] == [{"n": number} for number in (1, 3, 5, 7)]
 
 
 def test_what_is_in_a_claim_when_the_target_is_filled_by_others_goes_over_later(world: World) -> None:

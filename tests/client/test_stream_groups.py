@@ -8,7 +8,7 @@ import pytest
 from tests.client.test_streams import full, stream_of
 
 from inorder import Match, QueueManager
-from inorder.errors import ArgumentError, InconsistentCall, InorderError
+from inorder.errors import ArgumentError, InconsistentCall
 from inorder.model.message import IN_GROUP, LAST_IN_GROUP
 
 TEXT = b"0123456789"
@@ -74,11 +74,6 @@ def test_all_of_it_comes_back_in_order(qm: QueueManager, chunk: int, most: int) 
         assert (qm.depth("Q"), qm.inspect.units()) == (0, [])
 
 
-def test_a_group_reader_is_given_the_logical_messages(qm: QueueManager) -> None:
-    put(qm, TEXT)
-    assert [message.body for message in qm.get_group("Q")] == [b"0123", b"4567", b"89"]
-
-
 def test_without_the_option_a_getter_is_given_the_first_message_of_it(qm: QueueManager) -> None:
     put(qm, TEXT)
     stream = io.BytesIO()
@@ -115,13 +110,6 @@ def test_a_group_that_fails_leaves_nothing(qm: QueueManager, failing_read: int, 
     qm.commit()
     put(qm, TEXT)
     assert [message.body for message in qm.get_group("Q")][-1] == (b"before" if in_unit else b"89")
-
-
-def test_a_message_that_is_refused_leaves_nothing_of_the_group(qm: QueueManager) -> None:
-    qm.alter_queue("Q", max_depth=4)
-    with pytest.raises(InorderError) as raised:
-        put(qm, TEXT)
-    assert (raised.value.reason, qm.depth("Q"), qm.inspect.units()) == (2053, 0, [])
 
 
 @pytest.mark.parametrize("writes", [0, 1, 4])

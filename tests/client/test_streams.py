@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import tempfile
 from typing import IO, Any, cast
 
 import pytest
-from tests.helpers.support import Raw, bodies, memory_alone, waiting
+from tests.helpers.support import Raw, bodies, memory_alone
 
-from inorder import FOREVER, QueueManager, aio
+from inorder import QueueManager
 from inorder.errors import ArgumentError, InconsistentCall, InorderError, QueueDeleted, TooManyHandles
 from inorder.model.fields import NUMBER_MAX
 from inorder.model.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT
@@ -104,17 +103,6 @@ def test_a_stream_that_fails_leaves_nothing(qm: QueueManager, failing_read: int,
     assert qm.put_stream("Q", stream_of(b"67", b"89")).offset == 2
 
 
-def test_inside_a_unit_a_stream_is_part_of_it(qm: QueueManager) -> None:
-    with qm.unit_of_work() as unit:
-        qm.put_stream("Q", io.BytesIO(TEXT), chunk=4)
-        assert bodies(qm) == []
-        unit.back_out()
-    assert qm.depth("Q") == 0
-    with qm.unit_of_work():
-        qm.put_stream("Q", io.BytesIO(TEXT), chunk=4)
-    assert qm.get("Q", complete=True).body == TEXT
-
-
 @memory_alone  # the limit is the door's; in a file it would be two gigabytes written for the same answer
 def test_r1_9_a_message_has_at_most_999_999_999_bytes(qm: QueueManager) -> None:
     qm.alter_queue("Q", max_length=104_857_600)
@@ -204,44 +192,30 @@ def test_a_temporary_file_that_takes_a_part_gets_all(qm: QueueManager) -> None:
     assert raw.written == TEXT
 
 
-def test_a_stream_that_takes_nothing_is_refused_and_the_message_stays(qm: QueueManager) -> None:
-    class Nothing(Raw):
-        def write(self, data: Any) -> int:
-            return 0
+class Nothing(Raw):
+    def write(self, data: Any) -> int:
+        return 0
 
+
+class Unflushed(io.BytesIO):
+    def flush(self) -> None:
+        raise OSError("no space left")
+
+
+@pytest.mark.parametrize(
+    ("stream", "error", "words"),
+    [
+        (Nothing(), ArgumentError, "a number above 0"),
+        (Raw(is_full=True), ArgumentError, "a binary stream that blocks"),
+        (Unflushed(), OSError, "no space left"),
+    ],
+)
+def test_a_stream_that_does_not_take_it_leaves_the_message_where_it_was(
+    qm: QueueManager, stream: Any, error: type[Exception], words: str
+) -> None:
     qm.put("Q", TEXT)
-    with pytest.raises(ArgumentError, match="a number above 0"):
-        qm.get_stream("Q", cast("IO[bytes]", Nothing()))
-    assert bodies(qm) == [TEXT]
-
-
-def test_a_stream_that_takes_a_part_gets_all_from_a_task_too() -> None:
-    async def copied() -> bytes:
-        async with aio.connect() as one:
-            await one.create_queue("Q")
-            await one.put("Q", TEXT)
-            raw = Raw()
-            await one.get_stream("Q", cast("IO[bytes]", raw))
-            return raw.written
-
-    assert asyncio.run(copied()) == TEXT
-
-
-def test_a_stream_that_would_block_is_refused_and_the_message_stays(qm: QueueManager) -> None:
-    qm.put("Q", TEXT)
-    with pytest.raises(ArgumentError, match="a binary stream that blocks"):
-        qm.get_stream("Q", cast("IO[bytes]", Raw(is_full=True)))
-    assert bodies(qm) == [TEXT]
-
-
-def test_what_a_buffer_cannot_write_leaves_the_message_where_it_was(qm: QueueManager) -> None:
-    class Buffered(io.BytesIO):
-        def flush(self) -> None:
-            raise OSError("no space left")
-
-    qm.put("Q", TEXT)
-    with pytest.raises(OSError, match="no space left"):
-        qm.get_stream("Q", Buffered())
+    with pytest.raises(error, match=words):
+        qm.get_stream("Q", stream)
     assert bodies(qm) == [TEXT]
 
 
@@ -254,28 +228,6 @@ def test_a_stream_that_cannot_be_written_backs_out(qm: QueueManager, writes: int
     stream = io.BytesIO()
     assert qm.get_stream("Q", stream).backout_count == 1
     assert stream.getvalue() == TEXT
-
-
-def test_inside_a_unit_a_message_got_is_part_of_it(qm: QueueManager) -> None:
-    qm.put_stream("Q", io.BytesIO(TEXT), chunk=4)
-    with qm.unit_of_work() as unit:
-        qm.get_stream("Q", io.BytesIO())
-        assert qm.inspect.units()[0].gets == 3
-        unit.back_out()
-    assert len(pieces(qm)) == 3
-    with qm.unit_of_work():
-        qm.get_stream("Q", io.BytesIO())
-    assert qm.depth("Q") == 0
-
-
-def test_a_wait_ends_when_the_message_is_whole(qm: QueueManager) -> None:
-    other, stream = qm.connect(), io.BytesIO()
-    call = waiting(other, lambda: other.get_stream("Q", stream, wait=FOREVER).length)
-    qm.put("Q", b"01", flags=SEGMENT, group_id=b"G")
-    call.sleeps(other)
-    qm.put("Q", b"2", flags=LAST_SEGMENT, group_id=b"G", offset=2)
-    assert call.result() == 3
-    assert stream.getvalue() == b"012"
 
 
 def test_a_handle_within_a_message_cannot_get_a_stream(qm: QueueManager) -> None:

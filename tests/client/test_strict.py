@@ -5,25 +5,11 @@ from __future__ import annotations
 import pytest
 from tests.helpers.support import Call, looks_once
 
-from inorder import (
-    FOREVER,
-    Match,
-    Message,
-    OrderPending,
-    Place,
-    QueueCondition,
-    QueueManager,
-    Reason,
-)
-from inorder.errors import (
-    ArgumentError,
-    CallerError,
-    OptionsError,
-)
-from inorder.model.message import IN_GROUP, LAST_IN_GROUP
+from inorder import FOREVER, Match, Message, OrderPending, Place, QueueCondition, QueueManager, Reason
+from inorder.errors import ArgumentError, CallerError, OptionsError
 from inorder.model.options import GetOptions, OpenOptions
 from inorder.rules.grouping import NOTHING_OPEN
-from inorder.rules.ordering import UNSET, PendingKind, is_deadlocked
+from inorder.rules.ordering import UNSET, PendingKind
 from inorder.stores.seam.records import GetRequest
 from inorder.testing import ManualClock
 
@@ -105,54 +91,9 @@ def test_a_relaxed_browse_has_no_token(qm: QueueManager) -> None:
     assert raised.value.reason is Reason.ORDER_UNSUPPORTED
 
 
-WAITS = [
-    ({1: [{2}], 2: [{1}]}, 1, True),
-    ({1: [{2}], 2: [{3}], 3: [{1}]}, 3, True),
-    ({1: [{2}]}, 1, False),  # 2 does not wait
-    ({1: [{2}], 2: [set()]}, 1, False),  # 2 waits for what anyone may settle
-    ({1: [{2}, {3}], 2: [{1}]}, 1, False),  # 1 can go on at another level
-    ({1: [{2, 3}], 2: [{1}]}, 1, True),  # 1 needs both
-    ({1: [{2}], 2: [{3}], 3: [{2}]}, 1, True),  # 1 waits for a circle
-]
-
-
-@pytest.mark.parametrize(("waits", "connection", "stuck"), WAITS)
-def test_b31_who_can_never_go_on(waits: dict[int, list[set[int]]], connection: int, stuck: bool) -> None:
-    frozen = {one: [frozenset(level) for level in levels] for one, levels in waits.items()}
-    assert is_deadlocked(connection, frozen) is stuck
-
-
 def test_a_sweep_through_a_buffer_that_is_too_small_is_refused(qm: QueueManager) -> None:
     with pytest.raises(OptionsError, match="accept_truncated"):
         list(qm.browse("Q", buffer=3))
-
-
-@pytest.mark.every_store
-def test_b31_a_reader_whose_way_is_free_again_is_in_no_circle(qm: QueueManager) -> None:
-    """One waits for two; two commits, and waits for one: one can go on, though it may not have looked yet."""
-    qm.create_queue("R")
-    for n in range(4):
-        for queue in ("Q", "R"):
-            qm.put_many(queue, [b"1", b"2"])
-        one, two = qm.connect(), qm.connect()
-        two.get("Q", syncpoint=True)
-
-        def begin(one: QueueManager = one) -> None:
-            one.get("R", syncpoint=True)
-
-        def go_on(one: QueueManager = one) -> bytes:
-            body = one.get("Q", syncpoint=True, read_order="strict", wait=FOREVER).body
-            one.commit()
-            return body
-
-        Call(begin).result()
-        call = Call(go_on)
-        call.sleeps(one)
-        two.commit()
-        assert two.get("R", syncpoint=True, read_order="strict", wait=FOREVER).body == b"2", n
-        assert call.result() == b"2"
-        two.commit()
-        assert (qm.depth("Q"), qm.depth("R")) == (0, 0)
 
 
 @pytest.mark.every_store
@@ -265,17 +206,3 @@ def test_b21_a_confirm_id_is_no_lock_id_though_it_has_its_number(qm: QueueManage
     with pytest.raises(OrderPending):
         qm.get("Q", lock_id=lock_id, read_order="strict")
     assert qm.get("Q", lock_id=lock_id, confirm_id=lock_id, read_order="strict").body == b"2"
-
-
-def test_b45_a_group_that_another_reader_is_inside_holds_back_groups_behind_it(qm: QueueManager) -> None:
-    qm.alter_queue("Q", read_order="strict")
-    for group_id in (b"first", b"second"):
-        for number, flags in ((1, IN_GROUP), (2, LAST_IN_GROUP)):
-            qm.put("Q", b"x", group_id=group_id, sequence_number=number, flags=flags)
-    other = qm.connect()
-    reader = other.open("Q", input="shared")
-    assert reader.get(logical=True).sequence_number == 1
-    with pytest.raises(OrderPending):
-        next(qm.get_group("Q"))
-    assert reader.get(logical=True).sequence_number == 2
-    assert len(list(qm.get_group("Q"))) == 2

@@ -34,12 +34,6 @@ def test_a_get_finds_nothing_and_keeps_it(qm: QueueManager) -> None:
     assert kept(qm) == [DEAD]
 
 
-def test_an_alias_may_stand_for_one(qm: QueueManager) -> None:
-    qm.create_queue("A", type="alias", base_queue=DEAD)
-    qm.put("A", b"1")
-    assert (kept(qm), qm.depth("A"), qm.depth(DEAD)) == ([DEAD], 1, 1)
-
-
 def test_the_model_makes_queues_without_being_kept(qm: QueueManager) -> None:
     with qm.open(MODEL, input="shared") as made:
         assert qm.attributes(made.name).definition_type == "temporary_dynamic"

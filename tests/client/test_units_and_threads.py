@@ -218,24 +218,15 @@ def test_a_call_that_opened_no_unit_makes_nobody_its_owner(qm: QueueManager) -> 
     assert bodies(qm) == [b"1", b"2", b"3"]
 
 
-def test_a_refused_group_keeps_no_handle(qm: QueueManager) -> None:
-    with qm.unit_of_work():
-        for _ in range(3):
-            refused(lambda: qm.group("Q").__enter__())
-        assert qm.inspect.status("Q").open_output_count == 1
-
-
-def test_a_refused_stream_has_not_been_read(qm: QueueManager) -> None:
+def test_what_is_refused_leaves_handles_groups_and_streams_as_they_were(qm: QueueManager) -> None:
     stream = io.BytesIO(b"data")
-    with qm.unit_of_work():
-        refused(lambda: qm.put_stream("Q", stream))
-    assert stream.tell() == 0
-
-
-def test_what_is_refused_leaves_the_group_of_the_handle_as_it_was(qm: QueueManager) -> None:
     with qm.unit_of_work():
         qm.put("Q", b"3", flags=IN_GROUP, logical=True)
         refused(lambda: qm.put("Q", b"x", flags=IN_GROUP, logical=True))
+        refused(lambda: qm.put_stream("Q", stream))
+        for _ in range(3):
+            refused(lambda: qm.group("Q").__enter__())
+        assert (stream.tell(), qm.inspect.status("Q").open_output_count) == (0, 1)
         assert qm.put("Q", b"4", flags=IN_GROUP, logical=True).sequence_number == 2
 
 
@@ -313,22 +304,6 @@ def test_tasks_that_run_inside_a_block_belong_to_it(qm: QueueManager) -> None:
     with qm.unit_of_work():
         asyncio.run(main())
     assert bodies(qm) == [b"1", b"2", b"3", b"4"]
-
-
-def test_cells_of_a_notebook_go_on_with_one_unit(qm: QueueManager) -> None:
-    """Each is a task of its own, and has finished when the next one begins."""
-    loop = asyncio.new_event_loop()
-
-    async def cell(act: Callable[[], object]) -> None:
-        act()
-
-    unit = qm.unit_of_work()
-    try:
-        for act in (unit.__enter__, lambda: qm.put("Q", b"3"), lambda: qm.get("Q"), unit.commit):
-            loop.run_until_complete(cell(act))
-    finally:
-        loop.close()
-    assert bodies(qm) == [b"2", b"3"]
 
 
 def test_a_unit_of_a_finished_task_is_still_that_of_its_thread(qm: QueueManager) -> None:

@@ -227,25 +227,6 @@ def test_failures_are_bounded_by_user_for_all_processes(stores: Stores, clock: M
         assert two.accounts.identify(name="alice", verify=verifies("secret"), address="10.9.9.9").name == "alice"
 
 
-def test_failures_are_bounded_by_address(qm: QueueManager) -> None:
-    qm.accounts.create_user("alice", password_hash=HASH)
-    for number in range(LIMITS["address"].failures):
-        with pytest.raises(LogInRefused):
-            qm.accounts.identify(name=f"guess {number}", verify=verifies("x"), address="10.0.0.1")
-    with pytest.raises(TooManyLogIns):
-        qm.accounts.identify(name="alice", verify=verifies("secret"), address="10.0.0.1")
-    with pytest.raises(TooManyLogIns):
-        qm.accounts.identify(token="x.y", address="10.0.0.1")
-    assert qm.accounts.identify(name="alice", verify=verifies("secret"), address="10.0.0.2").name == "alice"
-
-
-def test_log_ins_that_succeed_are_not_bounded(qm: QueueManager) -> None:
-    qm.accounts.create_user("alice", password_hash=HASH)
-    for _ in range(3 * LIMITS["address"].failures):
-        qm.accounts.identify(name="alice", verify=verifies("secret"), address="10.0.0.1")
-    assert buckets(qm) == 0
-
-
 @pytest.mark.every_store
 def test_log_ins_that_run_at_once_are_bounded_too(qm: QueueManager) -> None:
     """They are counted before they are tried."""

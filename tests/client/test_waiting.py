@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.helpers.support import Call, Stores, room_of, waiting
 
-from inorder import FOREVER, Match, NoMessageAvailable, QueueManager, connect
+from inorder import FOREVER, NoMessageAvailable, QueueManager, connect
 from inorder.errors import ConnectionBroken, GetInhibited, QueueDeleted, QueueManagerStopping
 from inorder.support.clock import SLEEP_SECONDS_MAX, SystemClock
 
@@ -43,26 +43,7 @@ def browser(qm: QueueManager) -> bytes:
         return handle.browse_first(wait=FOREVER).body
 
 
-def locker(qm: QueueManager) -> bytes:
-    handle = qm.open("Q", browse=True)
-    body = handle.browse_first(wait=FOREVER, lock=True).body
-    assert not handle.closed
-    return body
-
-
 # ---- who is served (R3.27)
-
-
-@pytest.mark.every_store
-@pytest.mark.parametrize("named", ["message_id", "correlation_id"])
-def test_t74_a_specific_waiter_is_served_before_a_general_one_that_came_earlier(qm: QueueManager, named: Any) -> None:
-    fields: Any = {named: b"m"}
-    early, late = Waiter(qm, general), Waiter(qm, lambda one: one.get("Q", wait=FOREVER, match=Match(**fields)).body)
-    qm.put("Q", b"1", **fields)
-    assert late.result() == b"1"
-    early.sleeps()
-    qm.put("Q", b"2", **fields)
-    assert early.result() == b"2"
 
 
 def one_done(qm: QueueManager, waiters: list[Waiter]) -> Waiter:
@@ -93,18 +74,6 @@ def test_with_a_remover_the_remover_is_served(qm: QueueManager) -> None:
     looking.sleeps()
     qm.put("Q", b"2")
     assert looking.result() == b"2"
-
-
-def test_a_browse_with_lock_counts_as_a_remover(qm: QueueManager) -> None:
-    looking, locking = Waiter(qm, browser), Waiter(qm, locker)
-    qm.put("Q", b"1")
-    assert locking.result() == b"1"
-    looking.sleeps()
-    locking.qm.close()
-    assert looking.result() == b"1"
-
-
-# ---- what wakes
 
 
 # ---- what ends a wait

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import io
 import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -360,39 +359,6 @@ def test_strictly_what_is_far_behind_a_pending_one_is_withheld(qm: QueueManager)
 
 
 # --- what is refused
-
-
-def group_of(qm: QueueManager, match: Match) -> object:
-    return list(qm.get_group("Q", match=match))
-
-
-CALLS: dict[str, Callable[[QueueManager, str], object]] = {
-    "get": lambda qm, text: qm.get("Q", selector=text),
-    "get, as an option": lambda qm, text: qm.get("Q", GetOptions(match=Match(selector=text))),
-    "get_many": lambda qm, text: qm.get_many("Q", 3, selector=text, syncpoint=True),
-    "get that waits": lambda qm, text: qm.get("Q", selector=text, wait=60),
-    "browse": lambda qm, text: list(qm.browse("Q", selector=text)),
-    "browse_first": lambda qm, text: qm.open("Q", browse=True).browse_first(selector=text, mark_handle=True),
-    "browse_and_lock": lambda qm, text: qm.browse_and_lock("Q", Match(selector=text)),
-    "look": lambda qm, text: qm.inspect.look("Q", match=Match(selector=text)),
-    "get_group": lambda qm, text: group_of(qm, Match(selector=text)),
-    "get_stream": lambda qm, text: qm.get_stream("Q", io.BytesIO(), match=Match(selector=text)),
-}
-
-
-BAD = [("n =", 2459), ("'a' > 3", 2459), ("Root.MQMD.Nope = 1", 2459), ("1 = 2", 2504), ("", 2519), (7, 2519)]
-
-
-@pytest.mark.parametrize(
-    ("call", "text", "reason"), [*((call, *BAD[0]) for call in CALLS), *(("get", *bad) for bad in BAD[1:])]
-)
-def test_a_bad_selector_is_refused_and_nothing_is_changed(qm: QueueManager, call: str, text: Any, reason: int) -> None:
-    qm.put("Q", b"x", properties={"n": 1})
-    with pytest.raises(ArgumentError) as refused:
-        CALLS[call](qm, text)
-    assert refused.value.reason == reason
-    assert (qm.depth("Q"), [one.state for one in qm.inspect.look("Q")]) == (1, ["available"])
-    assert not qm.inspect.units()
 
 
 def test_a_put_selects_nothing(qm: QueueManager) -> None:

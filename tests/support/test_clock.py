@@ -79,15 +79,6 @@ def test_a_temporary_manager_takes_every_store_by_name(name: str) -> None:
 # ---- shared through a path
 
 
-def test_a_path_holds_the_time(tmp_path: Path) -> None:
-    path = tmp_path / "clock"
-    clock = ManualClock(start=100.125, path=path)
-    assert float(path.read_text()) == 100.125
-    clock.advance(0.25)
-    assert float(path.read_text()) == clock.now() == 100.375
-    assert [each.name for each in tmp_path.iterdir()] == ["clock"]
-
-
 def test_two_processes_share_a_clock(tmp_path: Path) -> None:
     path = tmp_path / "clock"
     clock = ManualClock(start=100, path=path)

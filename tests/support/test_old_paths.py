@@ -39,12 +39,6 @@ def test_an_old_path_leads_to_the_module_with_a_warning(old: str, now: str, monk
     assert len([one for one in warned if str(one.message).startswith(f"{old} ")]) == 1
 
 
-def test_the_warning_names_the_line_that_imports() -> None:
-    program = "import inorder.bulk as bulk; assert bulk.__name__ == 'inorder.client.bulk'"
-    told = subprocess.run([sys.executable, "-W", "always", "-c", program], capture_output=True, text=True, check=True)
-    assert told.stderr.startswith("<string>:1: DeprecationWarning: inorder.bulk has moved to inorder.client.bulk")
-
-
 def test_what_was_pickled_under_an_old_path_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = pickle.dumps(inorder.Match(priority=3), protocol=0).replace(b"inorder.model.options", b"inorder.options")
     monkeypatch.delitem(sys.modules, "inorder.options", raising=False)

@@ -248,6 +248,7 @@ HOT = {
     "next held rank": {"message_held"},
     "get available": {"message_place"},
     "get available singles": {"message_place"},
+    "get available within": {"message_place"},
     "get available of group": {"message_member"},
     "hold messages for unit": {"message_pkey"},
     "hold messages for unit many": {"message_pkey"},
@@ -324,7 +325,6 @@ def test_what_is_taken_together_is_found_by_index(mode: str, planning: Connectio
 
 @pytest.mark.parametrize("mode", MODES)
 def test_no_statement_reads_all_messages(mode: str, planning: Connection) -> None:
-    """As each of them is sent: so all can be prepared."""
     for text in [text for name in STATEMENTS for text in texts(name)]:
         assert "{" not in text
         steps = plan(planning, text, mode)

@@ -76,11 +76,10 @@ class Sending:
         most_bytes = self.definition.batch_kilobytes * KILOBYTE
         return ClaimRequest(claimer, done, self.options, self.definition.batch_size, most_bytes)
 
-    def next(self, carrying: Carrying, done: int) -> NextBatch:
+    def next(self, carrying: Carrying, done: int, *, fast: bool = False) -> NextBatch:
         """Confirms all claims up to `done`, and gets the next batch, or the one that is open."""
-        return self.call(
-            lambda store, handle: store.next_batch(self._request(handle, carrying, done), self.definition.name)
-        )
+        name = self.definition.name
+        return self.call(lambda store, handle: store.next_batch(self._request(handle, carrying, done), name, fast=fast))
 
     def confirm(self, carrying: Carrying, done: int) -> int:
         return self.call(

@@ -13,13 +13,11 @@ the kinds of their fields. Answers are only checked for their types.
 
 from __future__ import annotations
 
-import abc
 import dataclasses
 import functools
 import inspect
 import math
 import operator
-import re
 import sys
 import types
 import typing
@@ -31,18 +29,18 @@ import msgspec
 from ... import errors
 from ...errors import ArgumentError, InorderError, Reason, StoreError, UnknownQueue, bad_argument, bounded, written
 from ...model.attributes import QUEUE_ATTRIBUTES, QueueAttributes, define_queue
-from ...model.fields import FLAGS_MAX, GIVEN, INT_MAX, NONE, NUMBER_MAX, MessageFields, Place, Transmission, UniqueId
-from ...model.message import Message, Row, check_together
-from ...model.options import Match, UniqueIds
+from ...model.fields import FLAGS_MAX, GIVEN, INT_MAX, NONE, NUMBER_MAX, Place, Transmission, UniqueId
+from ...model.message import Message
+from ...model.options import Match
 from ...model.parameters import ID_LENGTH, WHOLE_MAX, is_storable
-from ...model.properties import NO_PROPERTIES, Properties, decoded
 from ...rules.grouping import GroupState
 from ...rules.leases import LOCK_SECONDS_MAX, SECONDS_MAX
 from ...rules.puts import Program
 from ...rules.store_verbs import FILLED_IN, VERBS
 from ..seam.bulk_page import BulkPage
 from ..seam.protocol import Store
-from ..seam.records import BULK_COLUMNS, StageRequest
+from ..seam.records import BULK_COLUMNS, GetOutcome, PutRequest, StageRequest
+from .rows import PROPERTIES, ROW, message_of_call, messages_of_answer, named, row_of
 
 T = TypeVar("T")
 
@@ -54,14 +52,6 @@ class WireError(StoreError):
 # ---- the types on the wire, where they differ from the annotations
 
 Plain = None | bool | int | float | str
-
-
-class Body(abc.ABC):  # noqa: B024 - a name for two classes
-    """Stands for `Message | bytes`, which `msgspec` cannot tell apart by itself."""
-
-
-Body.register(bytes)
-Body.register(Message)
 
 
 Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -92,7 +82,7 @@ IN_BOTH: Final[Mapping[Any, Any]] = {
 }
 IN_CALLS: Final[Mapping[Any, Any]] = {
     **IN_BOTH,
-    Message | bytes: Body,
+    Message | bytes: ROW | bytes,
     GroupState: WireState,
     int: Whole,
     float: Number,
@@ -162,84 +152,12 @@ def _defined(sent: QueueAttributes) -> QueueAttributes:
 
 # ---- messages and matches
 
-BLANK: Final[Row] = (*Message().row[: Message.properties.index], None, *Message().row[Message.properties.index + 1 :])
-WIDTH: Final = len(BLANK)
-LEAST: Final = Message.warning.index  # every release has these
-PROPERTIES: Final = Message.properties.index
-BODY, LENGTH, UID, PLACE = Message.body.index, Message.length.index, Message.uid.index, Message.place.index
 
+class GotRows(GetOutcome):
+    """`GetOutcome` as it is read: a message is a row until all are made at once."""
 
-def _row_type() -> Any:
-    """The row as a record, because `msgspec` makes ready for a record once, but for a plain tuple at each call."""
-    hints = typing.get_type_hints(MessageFields)
-    kinds = {
-        name: typing.get_args(hints[name])[0] if name in hints else type(field.default)
-        for name, field in Message.FIELDS.items()
-    }
-    kinds["properties"] = str | None
-    return NamedTuple("Row", list(kinds.items()))
-
-
-ROW: Final = _row_type()
-CHECKS: Final = tuple(
-    (field.index, name, field.check, field.default)
-    for name, field in GIVEN.items()
-    if name != "properties" and field.check is not None
-)
-EXPIRY: Final = Message.expiry.index
-check_uid = UniqueIds().check
-
-
-def _named(fault: object, names: Sequence[str]) -> str:
-    """What `msgspec` says of a fault, with the name of the argument or field where it says its number."""
-
-    def name(found: re.Match[str]) -> str:
-        return names[int(found[1])] if int(found[1]) < len(names) else found[0]
-
-    return re.sub(r"\$\[([0-9]+)\](?=[^`]*`$)", name, str(fault))
-
-
-def _row_of(plain: Any) -> list[Any]:
-    if type(plain) is not list:
-        raise ValueError(f"a message must be a list, not {type(plain).__name__}")
-    if len(plain) < LEAST:  # a short one would take hundreds of times its length
-        raise ValueError(f"a message must have at least {LEAST} fields, not {len(plain)}")
-    if len(plain) != WIDTH:
-        plain = [*plain[:WIDTH], *BLANK[len(plain) :]]
-    try:
-        return list(msgspec.convert(plain, ROW, builtin_types=(bytes,)))
-    except msgspec.ValidationError as error:
-        raise ValueError(_named(error, tuple(Message.FIELDS))) from None
-
-
-def _told(plain: Any) -> Message:
-    """A message of an answer."""
-    row = _row_of(plain)
-    row[PROPERTIES] = Properties.from_text(row[PROPERTIES])
-    return Message.from_row(tuple(row))
-
-
-def _given(plain: Any) -> Message:
-    """A message of a call, checked as by its constructor. Raises: as `Message`.
-
-    It may be one that was got: less than a tenth of a second may be left of its expiry, and it has values that the
-    queue manager has set.
-    """
-    row = _row_of(plain)
-    text = row[PROPERTIES]
-    row[PROPERTIES] = NO_PROPERTIES if text is None else Properties(decoded(text))
-    for index, name, check, default in CHECKS:
-        value = row[index]
-        if value != default and not (index == EXPIRY and 0 <= value < 0.1):
-            row[index] = check(name, value)
-    row[LENGTH] = min(max(row[LENGTH], len(row[BODY])), NUMBER_MAX)
-    if row[UID] is not None:
-        check_uid("uid", row[UID])
-    if row[PLACE] is not None and max(map(abs, row[PLACE])) > WHOLE_MAX:
-        raise bad_argument("place", row[PLACE], "numbers of 64 bits")
-    made = tuple(row)
-    check_together(made)
-    return Message.from_row(made)
+    __slots__ = ()
+    messages: list[ROW]
 
 
 def _match(plain: Any) -> Match:
@@ -275,17 +193,15 @@ def _plain(value: Any) -> Any:
 
 
 def _of_call(kind: type[Any], plain: Any) -> Any:
-    if kind is Body and type(plain) is bytes:
-        return plain
-    if kind is Body or kind is Message:
-        return _given(plain)
+    if kind is Message:
+        return message_of_call(row_of(plain))
     assert kind is Match, kind
     return _match(plain)
 
 
 def _of_answer(kind: type[Any], plain: Any) -> Any:
     if kind is Message:
-        return _told(plain)
+        return messages_of_answer([row_of(plain)])[0]
     assert kind is Match, kind
     return _match(plain)
 
@@ -391,7 +307,7 @@ def _arguments(verb: str) -> WireReader:
     kind._field_defaults = dict(defaults)
 
     def refuse(fault: object) -> InorderError:
-        return ArgumentError(f"the arguments of {verb} must have its types: {_named(fault, names)}", argument=verb)
+        return ArgumentError(f"the arguments of {verb} must have its types: {named(fault, names)}", argument=verb)
 
     return WireReader(kind, _of_call, refuse)
 
@@ -400,7 +316,10 @@ def _arguments(verb: str) -> WireReader:
 def _answer(verb: str) -> WireReader:
     assert verb in VERBS, verb
     returned = typing.get_type_hints(getattr(Store, verb))["return"]
-    return WireReader(_wired(returned, IN_BOTH), _of_answer, _refused)
+    return WireReader(_wired(returned, IN_ANSWERS), _of_answer, _refused)
+
+
+IN_ANSWERS: Final[Mapping[Any, Any]] = {**IN_BOTH, GetOutcome: GotRows}
 
 
 @functools.cache
@@ -446,12 +365,23 @@ def _staged(request: StageRequest) -> StageRequest:
     return request._replace(columns={**request.columns, "transmission": sent})
 
 
+def _put(request: PutRequest) -> PutRequest:
+    rows: Sequence[Any] = request.messages
+    try:
+        return request._replace(messages=[one if type(one) is bytes else message_of_call(one) for one in rows])
+    except InorderError:
+        raise
+    except TROUBLE as error:
+        raise ArgumentError(f"the messages of put must have fields of their types: {error}", argument="put") from None
+
+
 def _checked(request: T) -> T:
     _check_numbers("request", request)
     return request
 
 
 FINISHED: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "put": _put,
     "stage": _staged,
     "create_queue": _defined,
     "browse_and_lock": _checked,
@@ -461,15 +391,25 @@ FINISHED: Final[Mapping[str, Callable[[Any], Any]]] = {
 """How the only argument of a verb is finished, where its types do not say all."""
 
 
+def _read(payload: bytes) -> tuple[str, Any]:
+    verb, raw = CALL.read(payload)
+    _shape(verb)
+    return verb, _arguments(verb).read(raw)
+
+
+GET: Final = encode(("get", ()))[:-1]
+AGAIN_MAX: Final = 1_024  # bytes
+_read_again = functools.lru_cache(maxsize=256)(_read)  # a program gets in the same way again and again
+
+
 def decode_call(payload: bytes) -> tuple[str, dict[str, Any]]:
     """Reads a call: the verb, and its arguments by name, without `owner`.
 
     Raises: WireError, if this is no call or there is no such verb; ArgumentError, for arguments of other types or out
     of their ranges; what the constructors of options and messages raise (OptionsError, MatchError, CallerError 2027).
     """
-    verb, raw = CALL.read(payload)
-    _shape(verb)
-    arguments = _arguments(verb).read(raw)._asdict()
+    verb, read = (_read_again if payload.startswith(GET) and len(payload) <= AGAIN_MAX else _read)(payload)
+    arguments = read._asdict()
     finish = FINISHED.get(verb)
     if finish is not None:
         for name, value in arguments.items():
@@ -488,12 +428,20 @@ def encode_answer(verb: str, value: Any) -> bytes:
 def decode_answer(verb: str, payload: bytes) -> Any:
     """Reads what a verb returns. Raises: WireError."""
     value = _answer(verb).read(payload)
+    if isinstance(value, GotRows):
+        return _outcome(value)
+    if verb == "browse_page":
+        return list(map(_outcome, value))
     if isinstance(value, BulkPage):
         return _page(value)
     if verb == "read_stretch":
         page, after = value
         return _page(page), after
     return value
+
+
+def _outcome(read: GotRows) -> GetOutcome:
+    return GetOutcome(messages_of_answer(read.messages), *read[1:])
 
 
 def _page(page: BulkPage) -> BulkPage:
