@@ -36,7 +36,7 @@ from ..model.selecting import NO_CHANGES, Selector, in_our_words
 from ..rules.naming import Names
 from ..rules.puts import Program, PutResult
 from ..stores.open import locate
-from ..stores.seam.connections import CONNECTION, read_connection
+from ..stores.seam.definitions import CONNECTION, read_connection
 from ..stores.seam.records import Opened, Outcome
 from .browsing import PAGE_SECONDS
 from .confirming import USES, Locked, Use
@@ -66,16 +66,23 @@ class Owner(NamedTuple):
     user: str
 
 
-def owner_of(there: SynchronousQueue) -> Owner:
-    """Returns the owner of the queue to which an open here leads."""
-    return Owner(there.remote_manager, there.connection, there.location, there.user)
-
-
 class Lead(NamedTuple):
-    """Where the open of a name has led, and the definitions that said so."""
+    """Where the open of a name has led.
 
-    there: SynchronousQueue
+    Args:
+        owner, queue: the queue, and who has it.
+        over: the definitions on the way, the first one first; none: the queue was discovered.
+    """
+
+    owner: Owner
+    queue: str
     over: tuple[QueueAttributes, ...]
+
+
+def lead_of(home: Session, there: SynchronousQueue) -> Lead:
+    """Inside a call on `home`: returns where the open led that has raised this."""
+    owner = Owner(there.remote_manager, there.connection, there.location, there.user)
+    return Lead(owner, there.remote_queue, tuple(map(home.store.queue, there.over)))
 
 
 def led(home: Session, name: object) -> Lead | None:
@@ -87,10 +94,10 @@ def led(home: Session, name: object) -> Lead | None:
     is_asked = home.services.store.changes.are_elsewhere  # a server asks what its user may open
     if not isinstance(known, Lead) or not known.over or is_asked:  # how a queue was discovered is not noted here
         return None
-    there = known.there
+    owner = known.owner
     with contextlib.suppress(InorderError):
-        connection = read_connection(home.store.object(CONNECTION, there.connection).attributes)
-        is_there = (connection.location, connection.user) == (there.location, there.user)
+        connection = read_connection(home.store.object(CONNECTION, owner.connection).attributes)
+        is_there = (connection.location, connection.user) == (owner.location, owner.user)
         if is_there and all(home.store.queue(one.name) == one for one in known.over):
             return known
     del home.leads[name]
@@ -165,9 +172,10 @@ class OwnerSession(Session):
         self.block = home.block
 
     def __exit__(self, *raised: object) -> None:
+        of_here, self._of_here = self._of_here, None  # it refers to this session
         super().__exit__(*raised)
         try:
-            if isinstance(raised[1], InorderError) and raised[1] is not self._of_here:
+            if isinstance(raised[1], InorderError) and raised[1] is not of_here:
                 self._tell(raised[1])
         finally:
             self.home.__exit__(*raised)
@@ -249,7 +257,7 @@ class QueueElsewhere(Queue):
         self, sessions: tuple[Session, OwnerSession], lead: Lead, name: str, options: OpenOptions, **how: Any
     ) -> None:
         self._home, self._owner = sessions
-        self._there, self._here, self.over = str(lead.there.remote_queue), name, lead.over
+        self._there, self._here, self.over = lead.queue, name, lead.over
         self._looked_in, self._fresh_until, self._browses_on = NO_UNIT, 0.0, False
         super().__init__(self._owner, name, options, **how)
 
@@ -392,4 +400,4 @@ class QueueElsewhere(Queue):
         return Names(store.manager(), found).reply_to(queue)
 
 
-__all__ = ["Owner", "OwnerSession", "QueueElsewhere", "check_user", "connected", "named", "owner_of", "reach"]
+__all__ = ["Lead", "OwnerSession", "QueueElsewhere", "check_user", "connected", "lead_of", "led", "reach"]
