@@ -1,4 +1,4 @@
-"""Gets: buffers, many at once, wildcards, what is left of a life, pieces that cannot be joined."""
+"""Gets: buffers, many at once, wildcards, what is left of a life."""
 
 from __future__ import annotations
 
