@@ -69,7 +69,7 @@ long: setup      ## before a release: 10,000 random schedules, histories and int
 	@INORDER_LONG=1 $(RUN) -m pytest -q tests/histories/test_schedules.py tests/histories/test_properties.py \
 	    tests/histories/test_power_loss.py tests/histories/test_master_property.py tests/histories/test_interrupts.py \
 	    tests/rules tests/house/test_examples.py \
-	    tests/stores/sqlite/test_damage.py tests/stores/postgresql/test_cuts.py tests/stores/postgresql/test_contention.py
+	    tests/stores/sqlite/test_damage.py tests/stores/postgresql/test_cuts.py
 	@INORDER_LONG=1 $(RUN) -m pytest -q tests/histories/test_state_machine.py -k agree
 	@INORDER_LONG=1 $(RUN) -m pytest -q -rP tests/spark/kills
 

@@ -54,7 +54,6 @@ NOT_REMOTE = {
     "tests/stores/test_agreement.py::test_a_hook_has_the_bodies_of_what_was_staged": HOOKS,
     "tests/stores/test_agreement.py::test_a_hook_is_told_of_several_queues_by_their_names": HOOKS,
     "tests/stores/test_agreement.py::test_r6_2_the_hook_is_told_first_of_what_expired_first": HOOKS,
-    "tests/stores/test_claims_ahead.py": OBJECT,
     "tests/stores/test_reserved_ids.py": OBJECT,
     "tests/stores/test_staging.py::test_a_message_that_is_not_persistent_goes_at_a_restart_once_it_is_put": RESTART,
     "tests/stores/test_staging_outside.py::test_a_staging_outlives_its_connection_and_a_restart": RESTART,

@@ -54,7 +54,7 @@ PLUMBING = """
 
 # The unit tests that mirror a file: those of the first line that its path begins with.
 CLAIMS = "tests/client/test_claims.py tests/rules/test_claims.py"
-STAGING = "tests/stores/test_staging.py tests/stores/test_staging_outside.py tests/stores/test_staging_values.py"
+STAGING = "tests/stores/test_staging.py tests/stores/test_staging_outside.py"
 LOOKING = "tests/client/test_looking.py tests/client/test_clear.py"
 CONNECTIONS = "tests/client/test_connections.py tests/client/test_session.py"
 STORE = (
@@ -107,7 +107,7 @@ JUDGES = {
     "stores/engine/group_readers": f"tests/client/test_strict.py {GROUPS}",
     "stores/engine/queue": f"{STRICT} {GROUPS}",
     "stores/engine/process": f"{CONNECTIONS} tests/client/test_at_once.py",
-    "stores/engine/operation": "tests/stores/sqlite/test_verb.py tests/stores/sqlite/test_trouble_in_calls.py",
+    "stores/engine/operation": "tests/stores/sqlite/test_trouble_in_calls.py",
     "stores/engine/store": f"{STORE} {GROUPS} tests/client/test_failing_calls.py",
     "stores/memory/bulk": f"{CLAIMS} {STAGING} tests/stores/test_agreement.py",
     "stores/memory/checking": "tests/stores/test_checking_memory.py",
@@ -115,7 +115,7 @@ JUDGES = {
     "stores/sql/bulk": f"{CLAIMS} tests/stores/sqlite/test_claims_file.py",
     "stores/sql/staged": f"{STAGING} tests/stores/sqlite/test_staging_file.py",
     "stores/sql/listing": (
-        f"{LOOKING} tests/stores/sqlite/test_processes_views.py tests/stores/sqlite/test_processes_strict.py"
+        f"{LOOKING} tests/stores/sqlite/test_processes_views.py tests/stores/sqlite/test_processes_waits.py"
     ),
     "stores/sql/shortcuts": f"{STORE} {GROUPS} tests/client/test_strict.py tests/stores/sqlite/test_large_groups.py",
     "stores/sql/search": f"{STORE} {STRICT} {GROUPS}",

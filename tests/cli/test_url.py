@@ -36,7 +36,7 @@ REFUSED = {
     "rename": "run 'inorder rename' on the machine",
     "upgrade": "run inorder upgrade",
 }  # fmt: skip
-# Of Spark; they are run with a URL in tests/spark/postgresql.
+# Of Spark; they are run with a URL in tests/spark/test_elsewhere.py.
 WITH_SPARK = {"pipeline drain", "pipeline load", "pipeline replay"}
 # It runs until it is stopped: tests/server/test_processes.py.
 SERVES = {"serve"}

@@ -81,7 +81,8 @@ def test_a_bad_manifest_is_refused_with_what_is_wrong(given: bytes, word: str) -
 
 
 @pytest.mark.parametrize(
-    "path", ["", "/etc/passwd", "..", "../x", "a/..", ".", "a/./b", "a//b", "a/", "a\0b", "\ud800", "x" * 4097]
+    "path",
+    ["", "/etc/passwd", "..", "../x", "a/..", ".", "./a", "a/./b", "a/.", "a//b", "a/", "a\0b", "\ud800", "x" * 4097],
 )
 def test_a_path_that_could_lead_elsewhere_is_refused(path: str) -> None:
     with pytest.raises(UnsafePath, match="path must"):

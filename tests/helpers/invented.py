@@ -32,34 +32,24 @@ PROCESS: Final = (
 assert PROCESS[0] in sqlite.SCHEMA
 
 SCHEMA: Final = _next_schema()
-SQLITE: Final = Ladder(
-    sqlite.VERSION + 2,
-    [
-        MigrationStep(
-            version=sqlite.VERSION + 1,
-            why="definitions have notes",
-            statements=f"ALTER TABLE definition ADD COLUMN {ADDED};\n{INDEX};",
-        ),
-        MigrationStep(
-            version=sqlite.VERSION + 2,
-            why="nobody is process 0",
-            statements="CREATE TABLE next (id INTEGER PRIMARY KEY CHECK (id > 0)) STRICT;\n"
-            "INSERT INTO next SELECT * FROM process;\nDROP TABLE process;\nALTER TABLE next RENAME TO process;",
-        ),
-    ],
+
+
+def _two_steps(version: int, *second: str) -> Ladder:
+    first = f"ALTER TABLE definition ADD COLUMN {ADDED};\n{INDEX};"
+    return Ladder(
+        version + 2,
+        [
+            MigrationStep(version=version + 1, why="definitions have notes", statements=first),
+            MigrationStep(version=version + 2, why="nobody is process 0", statements="\n".join(second)),
+        ],
+    )
+
+
+SQLITE: Final = _two_steps(
+    sqlite.VERSION,
+    "CREATE TABLE next (id INTEGER PRIMARY KEY CHECK (id > 0)) STRICT;",
+    "INSERT INTO next SELECT * FROM process;",
+    "DROP TABLE process;",
+    "ALTER TABLE next RENAME TO process;",
 )
-POSTGRESQL: Final = Ladder(
-    postgresql.VERSION + 2,
-    [
-        MigrationStep(
-            version=postgresql.VERSION + 1,
-            why="definitions have notes",
-            statements=f"ALTER TABLE definition ADD COLUMN {ADDED};\n{INDEX};",
-        ),
-        MigrationStep(
-            version=postgresql.VERSION + 2,
-            why="nobody is process 0",
-            statements="ALTER TABLE process ADD CHECK (id > 0);",
-        ),
-    ],
-)
+POSTGRESQL: Final = _two_steps(postgresql.VERSION, "ALTER TABLE process ADD CHECK (id > 0);")

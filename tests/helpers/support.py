@@ -136,16 +136,14 @@ class Call(Generic[T]):
 
     def result(self) -> T:
         """Returns the result of the call, or raises its error."""
-        self._thread.join(LIMIT_SECONDS)
-        assert not self._thread.is_alive(), "the call has not ended in time"
+        self.ends()
         if self._error is not None:
             raise self._error
         return self._results[0]
 
     def error(self) -> BaseException:
         """Returns the error of the call."""
-        self._thread.join(LIMIT_SECONDS)
-        assert not self._thread.is_alive(), "the call has not ended in time"
+        self.ends()
         assert self._error is not None, f"the call returned {self._results[0]!r}"
         return self._error
 

@@ -52,6 +52,13 @@ def at_work(qm: QueueManager, tasks: Tasks, *, threads: int = 1) -> Iterator[tup
     assert not worker.is_busy
 
 
+def worked(qm: QueueManager, tasks: Tasks, attempts: int = 1) -> Heard:
+    """What a worker has reported that was stopped after so many attempts."""
+    with at_work(qm, tasks) as (_, heard):
+        heard.attempts(attempts)
+    return heard
+
+
 def dead_letter_queue(qm: QueueManager) -> None:
     qm.create_queue("DEAD")
     qm.admin.alter_manager(dead_letter_queue="DEAD")

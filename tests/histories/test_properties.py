@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.helpers.support import examples, fresh_manager
+from tests.helpers.support import drained, examples, fresh_manager
 from tests.tiers import EVERY
 
 from inorder import Message, NoMessageAvailable, QueueManager
@@ -19,12 +19,7 @@ def names(messages: Any) -> list[str]:
 
 
 def drain(qm: QueueManager, **options: Any) -> list[str]:
-    found = []
-    while True:
-        try:
-            found.append(qm.get("Q", **options).body.decode())
-        except NoMessageAvailable:
-            return found
+    return [body.decode() for body in drained(qm, **options)]
 
 
 groups = st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=3), min_size=1, max_size=4)

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import httpx
 import pytest
@@ -27,19 +28,23 @@ from inorder.stores.postgresql import drop, parse
 SEED = int(os.environ.get("INORDER_CRASH_SEED", random.SystemRandom().getrandbits(32)))
 
 
+def kept(**asked: Any) -> Report:
+    """A run that kept all promises."""
+    report = serving.run(seed=SEED, **asked)
+    assert not report.findings, f"INORDER_CRASH_SEED={SEED} tries the same plan\n{report}"
+    assert report.kills.total() >= asked["kills"]
+    assert report.promises > 0
+    return report
+
+
 @pytest.mark.gate
 def test_killed_servers_break_no_promise(tmp_path: Path) -> None:
-    report = serving.run(kills=5, seed=SEED, lives=2, parent=tmp_path)
-    assert not report.findings, f"INORDER_CRASH_SEED={SEED} tries the same plan\n{report}"
-    assert report.kills.total() >= 5
-    assert report.promises > 0
+    kept(kills=5, lives=2, parent=tmp_path)
 
 
 @pytest.mark.nightly
 def test_servers_killed_often_break_no_promise(tmp_path: Path) -> None:
-    report = serving.run(kills=24, seed=SEED, parent=tmp_path)
-    assert not report.findings, f"INORDER_CRASH_SEED={SEED} tries the same plan\n{report}"
-    assert report.kills.total() >= 24
+    report = kept(kills=24, parent=tmp_path)
     assert report.leases["committed"] > 0, report
 
 
@@ -60,9 +65,7 @@ def schemas(postgresql: str) -> Iterator[Callable[[Path], str]]:
 @pytest.mark.nightly
 @pytest.mark.postgresql
 def test_servers_of_a_database_that_are_killed_break_no_promise(tmp_path: Path, schemas: Callable[[Path], str]) -> None:
-    report = serving.run(kills=10, seed=SEED, parent=tmp_path, place=schemas)
-    assert not report.findings, f"INORDER_CRASH_SEED={SEED} tries the same plan\n{report}"
-    assert report.kills.total() >= 10
+    kept(kills=10, parent=tmp_path, place=schemas)
 
 
 @pytest.mark.nightly
@@ -71,8 +74,7 @@ def test_workers_and_their_parent_are_killed_and_break_no_promise(
     tmp_path: Path, where: str, request: pytest.FixtureRequest
 ) -> None:
     given = {"place": request.getfixturevalue("schemas")} if where == "database" else {}
-    report = serving.run(kills=3, seed=SEED, parent=tmp_path, lives=1, workers=True, **given)
-    assert not report.findings, f"INORDER_CRASH_SEED={SEED} tries the same plan\n{report}"
+    report = kept(kills=3, parent=tmp_path, lives=1, workers=True, **given)
     assert {WORKER, PARENT, ALL} <= report.kills.keys()
 
 
@@ -148,22 +150,13 @@ def test_a_unit_that_is_left_is_a_finding(tmp_path: Path, monkeypatch: pytest.Mo
     assert report.findings[0].startswith("a unit of work is left: ")
 
 
-class Answering(httpx.BaseTransport):
-    """A server that always answers the same."""
-
-    def __init__(self, *answers: httpx.Response) -> None:
-        self.answers = [*answers]
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-
-
 def findings_of(kind: type[Client], *answers: httpx.Response) -> str:
-    """What a client finds of a server that answers so."""
+    """What a client finds of a server that answers so, the last answer over and over."""
+    left = [*answers]
     servers = Servers("token")
     servers.add(0, "http://localhost")
     client = kind(4, SEED, servers, Event())
-    client.http = httpx.Client(transport=Answering(*answers))
+    client.http = httpx.Client(transport=httpx.MockTransport(lambda _: left.pop(0) if len(left) > 1 else left[0]))
     client.run()
     return "\n".join(client.done.findings)
 

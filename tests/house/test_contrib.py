@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import json
 import os
 import re
@@ -30,23 +31,12 @@ pytestmark = pytest.mark.nightly
 needs_systemd = pytest.mark.skipif(ANALYZE is None, reason="systemd-analyze is not installed")
 
 
-def settings() -> list[tuple[str, str, str]]:
-    """Section, name and value of each line of the unit. A line that is none of these fails."""
-    found, section = [], ""
-    for line in UNIT.read_text(encoding="ascii").splitlines():
-        if not line or line.startswith("#"):
-            continue
-        if heading := re.fullmatch(r"\[(\w+)\]", line):
-            section = heading[1]
-            continue
-        setting = re.fullmatch(r"(\w+)=(.*\S)?", line)
-        assert setting, f"{line!r} is no setting"
-        found.append((section, setting[1], setting[2] or ""))
-    return found
-
-
 def value_of(name: str) -> str:
-    (found,) = [value for _, each, value in settings() if each == name]
+    """A setting of the unit. Raises: configparser.Error, a line is none or comes twice."""
+    unit = configparser.RawConfigParser(delimiters="=", comment_prefixes="#")
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read(UNIT, encoding="ascii")
+    (found,) = [section[name] for section in unit.values() if name in section]
     return found
 
 

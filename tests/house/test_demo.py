@@ -12,7 +12,6 @@ import demo
 import pytest
 from demo import pictures, processes, readers
 from demo.__main__ import main
-from demo.files import Facts
 from demo.processes import Cast, ProcessFailed
 from demo.screen import Screen
 
@@ -106,11 +105,3 @@ def test_the_command_of_the_readme_runs_the_demonstration_of_the_store(
     assert main(shlex.split(made.stdout.split("-m demo ")[1])) == ended
     assert taken == ([("a folder", "build/demo")] if ended == 0 else [])
     assert ("no server here" in capsys.readouterr().err) == bool(ended)
-
-
-def test_the_verdict_on_files_is_numbers() -> None:
-    facts = Facts(files=1_790, messages=9_000, audited={"messages": 8_999, "error_count": 1}, different=["a"])
-    assert facts.verdict == (
-        "1 of 1,790 files differ from the originals; 8,999 of 9,000 messages are in the archive; "
-        "errors in their order: 1."
-    )

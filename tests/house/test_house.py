@@ -9,7 +9,6 @@ import ast
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -34,13 +33,6 @@ print(*set(sys.modules) - before)
 """
 
 
-# Imported inside functions: what loads a library, or much of the package, that most programs do without.
-LOADED_WHEN_NEEDED = """
-    arrow.streams integrations.prometheus integrations.prometheus_server server.certificates server.renewing
-    server.running server.settings spark.jobs.charts stores.engine.store stores.remote support.secrets testing.remote
-    testing.schemas work.worker
-""".split()
-OPENS_STORES = "inorder/stores/open.py"  # it imports a kind of store when a call needs one
 PURE = [f"stores/seam/{name}.py" for name in "tables queued records bulk_page views surveying looking".split()]
 
 
@@ -59,39 +51,6 @@ def test_no_two_classes_have_one_name() -> None:
     found = [(node.name, part) for node, part in nodes if isinstance(node, ast.ClassDef)]
     times = Counter(name for name, part in found if part != "aio" or name not in aio.__all__)
     assert [name for name in times if times[name] > 1] == []
-
-
-def imported_in_functions(text: str, package: tuple[str, ...]) -> Iterator[str]:
-    """The full names that the functions of a module in this package import."""
-    functions = (each for each in ast.walk(ast.parse(text)) if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef))
-    for node in (node for function in functions for node in ast.walk(function)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            above = package[: len(package) + 1 - node.level] if node.level else ()
-            origin = ".".join([*above, *filter(None, [node.module])])
-            yield from (f"{origin}.{alias.name}" for alias in node.names)
-
-
-def hidden(names: Iterator[str]) -> list[str]:
-    allowed = [f"inorder.{name}." for name in LOADED_WHEN_NEEDED]
-    return [name for name in names if name.startswith("inorder.") and not f"{name}.".startswith(tuple(allowed))]
-
-
-def test_no_function_imports_a_file_of_ours() -> None:
-    """Such an import would hide a cycle; where there is one, give what both files need a file of its own."""
-    found = {
-        file.relative_to(SOURCE).as_posix(): hidden(imported_in_functions(file.read_text(encoding="utf-8"), package))
-        for file in (SOURCE / "inorder").rglob("*.py")
-        for package in [file.relative_to(SOURCE).parent.parts]
-        if file != SOURCE / OPENS_STORES
-    }
-    assert len(found) > 200
-    assert {file: names for file, names in found.items() if names} == {}
-    text = "class A:\n def f(self):\n  from .message import B\n  from ..cli import work\n  import os, inorder.c"
-    names = [*imported_in_functions(text, ("inorder", "work"))]
-    assert hidden(iter(names)) == ["inorder.work.message.B", "inorder.cli.work", "inorder.c"]
-    assert names[1:3] == ["inorder.cli.work", "os"]
 
 
 def test_rules_and_the_records_of_stores_open_and_print_nothing() -> None:

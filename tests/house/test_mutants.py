@@ -160,28 +160,21 @@ def test_only_mutants_that_exist_are_listed_as_equivalent() -> None:
 # --- running them
 
 
-CAUGHT = Written(
-    rule="R2.4",
-    name="a put under a unit is seen at once",
-    file="rules/lifecycle.py",
-    old="Event.PUT_HELD: (_to(PUT_UNCONFIRMED),",
-    new="Event.PUT_HELD: (_to(UNLOCKED),",
+def broken(name: str, old: str, new: str, file: str = "rules/policy.py") -> Written:
+    return Written(rule="R1.4", name=name, file=file, old=old, new=new)
+
+
+CAUGHT = broken(
+    "a put under a unit is seen at once",
+    "Event.PUT_HELD: (_to(PUT_UNCONFIRMED),",
+    "Event.PUT_HELD: (_to(UNLOCKED),",
+    "rules/lifecycle.py",
 )
-HARMLESS = Written(
-    rule="R1.4",
-    name="no change but to a comment",
-    file="rules/policy.py",
-    old="from ..errors import Reason\n",
-    new="from ..errors import Reason  # nothing more\n",
-)
-OUTDATED = Written(rule="R1.4", name="of code that is gone", file="rules/policy.py", old="no such text", new="")
-NOT_CODE = Written(
-    rule="R1.4",
-    name="one whose own names do not exist",
-    file="rules/policy.py",
-    old="PIECES_KEEP_GIVEN_MESSAGE_ID = True",
-    new="PIECES_KEEP_GIVEN_MESSAGE_ID = no_such_name",
-)
+IMPORT = "from ..errors import Reason"
+HARMLESS = broken("no change but to a comment", f"{IMPORT}\n", f"{IMPORT}  # nothing more\n")
+OUTDATED = broken("of code that is gone", "no such text", "")
+NAMES = "PIECES_KEEP_GIVEN_MESSAGE_ID = "
+NOT_CODE = broken("one whose own names do not exist", f"{NAMES}True", f"{NAMES}no_such_name")
 
 
 @pytest.mark.nightly

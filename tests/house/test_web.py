@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from tests.helpers.cutting import ended
 from tests.helpers.support import bodies
@@ -44,19 +45,8 @@ async def served(app: Any) -> AsyncIterator[None]:
     await life
 
 
-async def call(app: Any, method: str, path: str, body: bytes = b"", query: bytes = b"") -> tuple[int, bytes]:
-    """A request; status and body of the response."""
-    said: list[Said] = []
-
-    async def receive() -> Said:
-        return {"type": "http.request", "body": body}
-
-    async def send(what: Said) -> None:
-        said.append(what)
-
-    scope = {"type": "http", "method": method, "path": path, "query_string": query, "headers": []}
-    await asyncio.create_task(app(scope, receive, send))
-    return said[0]["status"], said[1]["body"]
+def client_of(app: Any) -> httpx.AsyncClient:
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test")
 
 
 def test_orders_are_taken_and_worked_off(tmp_path: Path) -> None:
@@ -64,13 +54,14 @@ def test_orders_are_taken_and_worked_off(tmp_path: Path) -> None:
     app = application(store)
 
     async def work() -> None:
-        async with served(app):
-            answers = await asyncio.gather(*(call(app, "POST", "/orders", b"%d" % number) for number in range(50)))
-            assert {status for status, _ in answers} == {202}
-            assert len({body for _, body in answers}) == 50
+        async with served(app), client_of(app) as client:
+            answers = await asyncio.gather(*(client.post("/orders", content=b"%d" % one) for one in range(50)))
+            assert {answer.status_code for answer in answers} == {202}
+            assert len({answer.content for answer in answers}) == 50
             for _ in range(50):
                 assert (await app.qm.get("DONE", wait=60)).body.startswith(b"done: ")
-            assert await call(app, "GET", "/nowhere") == (404, b"not found")
+            nowhere = await client.get("/nowhere")
+            assert (nowhere.status_code, nowhere.content) == (404, b"not found")
 
     ended(work())
     with connect(store) as qm:
@@ -88,10 +79,10 @@ def test_a_request_by_http_is_a_request_on_a_queue(tmp_path: Path) -> None:
                     await qm.reply(request, b"price of " + request.body)
 
     async def work() -> None:
-        async with served(app):
+        async with served(app), client_of(app) as client:
             server = asyncio.create_task(prices())
-            answers = await asyncio.gather(*(call(app, "GET", "/price", query=b"%d" % one) for one in range(10)))
-            assert answers == [(200, b"price of %d" % one) for one in range(10)]
+            answers = await asyncio.gather(*(client.get(f"/price?{one}") for one in range(10)))
+            assert [(one.status_code, one.content) for one in answers] == [(200, b"price of %d" % n) for n in range(10)]
             server.cancel()
             await asyncio.gather(server, return_exceptions=True)
 
@@ -100,7 +91,7 @@ def test_a_request_by_http_is_a_request_on_a_queue(tmp_path: Path) -> None:
 
 def test_the_application_of_fastapi_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the page has it; and a unit of work of a dependency is the endpoint's."""
-    fastapi, httpx = pytest.importorskip("fastapi"), pytest.importorskip("httpx")
+    fastapi = pytest.importorskip("fastapi")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     for code in re.findall(r"^```py\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
@@ -125,7 +116,7 @@ def test_the_application_of_fastapi_on_the_page(tmp_path: Path, monkeypatch: pyt
     async def work() -> None:
         async with names["lifespan"](app):
             await app.state.qm.create_queue("ORDERS")
-            async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
+            async with client_of(app) as client:
                 answers = await asyncio.gather(*(client.post("/orders", content=b"%d" % one) for one in range(20)))
                 assert {answer.status_code for answer in answers} == {202}
                 assert (await client.post("/both")).json() == 1

@@ -20,30 +20,24 @@ Row = dict[str, Any]
 def row(number: int, **values: Any) -> Row:
     """A message in no group, the n-th by place, delivery and put; `values` are set as they are given."""
     body = values.pop("body", f"message {number}".encode())
+    nothing = dict.fromkeys("rank ordinal report feedback priority offset flags backout_count".split(), 0)
     made: Row = {
         **dict.fromkeys(arrow_schema().names),
+        **nothing,
         "queue": "Q",
-        "rank": 0,
         "number": number,
-        "ordinal": 0,
         "delivery_number": number,
-        "report": 0,
         "message_type": 8,
-        "feedback": 0,
         "encoding": 546,
         "coded_character_set_id": 1208,
         "format": "MQSTR",
-        "priority": 0,
         "persistent": True,
         "message_id": number.to_bytes(24, "big"),
         "put_at": START + timedelta(milliseconds=number),
         "sequence_number": 1,
-        "offset": 0,
-        "flags": 0,
         "original_length": -1,
         "body": body,
         "length": len(body),
-        "backout_count": 0,
         "uid_origin": "QM",
         "uid_number": number,
     }

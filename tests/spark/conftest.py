@@ -98,6 +98,13 @@ def url(folder: Path) -> str:
 
 
 @pytest.fixture
+def qm(url: str) -> Iterator[inorder.QueueManager]:
+    """A connection to that store."""
+    with inorder.connect(url) as manager:
+        yield manager
+
+
+@pytest.fixture
 def in_postgresql(postgresql: str) -> Iterator[str]:
     """The URL of a store with a queue Q, in a schema that is gone at the end."""
     from inorder.stores.postgresql import drop, parse

@@ -1,56 +1,31 @@
-"""Source, sink and jobs on a store that has a server, with Spark on this machine alone."""
+"""Source, sink and jobs on a store that has a server, by Spark on this machine alone; secrets, connections of tasks."""
 
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's custom
+from tests.helpers.support import until
 from tests.spark.calls import put
 
 import inorder
 from inorder.cli import main
-from inorder.spark import finish, jobs, transaction_time
-
-SECONDS_MAX = 240
+from inorder.errors import OptionsError, StoreError
+from inorder.spark import finish, jobs, opening, transaction_time
+from inorder.spark.opening import store_for_task
 
 
 @pytest.fixture(params=["in_postgresql", "at_server"])
 def url(request: pytest.FixtureRequest) -> str:
     """The URL of a store with a queue Q."""
     return str(request.getfixturevalue(request.param))
-
-
-def drain_to(spark: SparkSession, url: str, folder: Path, **options: str) -> None:
-    """One run of a query to its end: what is on Q is put to COPY."""
-    given = {"queue": "Q", "mode": "drain", "application": "copy", "partitions": "2"} | options
-    source = spark.readStream.format("inorder").options(**given).load(url)
-    copies = source.select("body", "group_id", "sequence_number", "flags", "delivery_number")
-    sink = copies.writeStream.format("inorder").options(queue="COPY", url=url, orderBy="delivery_number")
-    query = sink.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
-    assert query.awaitTermination(SECONDS_MAX)
-
-
-def test_a_stream_goes_from_queue_to_queue_exactly_once_over_a_restart(
-    queues: SparkSession, url: str, folder: Path
-) -> None:
-    with inorder.connect(url) as qm:
-        qm.create_queue("COPY")
-        for number in range(20):
-            with qm.group("Q") as group:
-                for member in range(3):
-                    group.put(b"%d.%d" % (number, member))
-        due = [message.body for message in qm.browse("Q")]
-    drain_to(queues, url, folder, maxMessagesPerTrigger="21", order="logical")
-    put(url, b"later")
-    drain_to(queues, url, folder, maxMessagesPerTrigger="21", order="logical")
-    finish(url, "Q", "copy", str(folder / "checkpoint"))
-    with inorder.connect(url) as qm:
-        assert [message.body for message in qm.browse("COPY")] == [*due, b"later"]
-        assert (qm.depth("Q"), qm.inspect.units(), qm.admin.check()) == (0, [], [])
 
 
 def test_a_batch_is_written_once_under_its_name_and_read_side_by_side(queues: SparkSession, url: str) -> None:
@@ -90,3 +65,106 @@ def test_the_commands_of_jobs_take_a_url(
         assert len(list(jobs.unload_queue(qm, "Q", back))) == 2
         assert qm.depth("Q") == 0
     assert {path.name: path.read_text() for path in back.iterdir()} == {"a": "a 1\na 2\n", "b": "b 1\nb 2\n"}
+
+
+def connections(url: str) -> int:
+    """How many connections of Spark's the store has."""
+    at, _, schema = url.rpartition("?schema=")
+    with psycopg.connect(at) as connection:
+        ask = f"SELECT count(*) FROM {schema}.connection WHERE program LIKE 'inorder.spark%'"
+        ((count,),) = connection.execute(ask.encode()).fetchall()
+    return int(count)
+
+
+# --- PostgreSQL: errors and secrets
+
+
+def test_a_store_that_is_not_there_is_not_made(queues: SparkSession, in_postgresql: str, postgresql: str) -> None:
+    missing = in_postgresql.replace("schema=spark_", "schema=spark_not_")
+    with pytest.raises(Exception, match=r"there is no store at .*create the queue manager first with"):
+        queues.read.format("inorder").options(queue="Q").load(missing).count()
+    with pytest.raises(StoreError, match="there is no store at"):
+        finish(missing, "Q", "copy", "nowhere")
+    with psycopg.connect(postgresql) as connection:
+        ask = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'spark_not_%'"
+        assert connection.execute(ask).fetchall() == [(0,)]
+
+
+def test_a_password_in_a_url_is_refused_before_a_plan(queues: SparkSession, in_postgresql: str, folder: Path) -> None:
+    secret = in_postgresql.replace("@", ":no-plan-shows-it@", 1)
+    row = queues.range(1).selectExpr("'a' AS body")
+    calls: list[Callable[[], object]] = [
+        lambda: queues.read.format("inorder").options(queue="Q").load(secret),
+        lambda: row.write.format("inorder").mode("append").save(secret, queue="Q"),
+        lambda: jobs.drain(queues, secret, "Q", folder / "archive"),
+        lambda: jobs.load(queues, folder, secret, "Q", format="files"),
+        lambda: finish(secret, "Q", "copy", str(folder)),
+    ]
+    for call in calls:
+        with pytest.raises(Exception, match="has a password") as refused:
+            call()
+        assert "no-plan-shows-it" not in str(refused.value)
+
+
+def test_no_plan_shows_the_password_that_libpq_is_given(
+    queues: SparkSession, in_postgresql: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGPASSWORD", "no-plan-shows-it")
+    put(in_postgresql, b"1")
+    rows = queues.read.format("inorder").options(queue="Q").load(in_postgresql)
+    stream = queues.readStream.format("inorder").options(queue="Q").load(in_postgresql)
+    for mode in ("simple", "extended", "cost", "formatted"):
+        for frame in (rows, stream):
+            frame.explain(mode)
+            told = capsys.readouterr().out
+            assert "inorder" in told
+            assert "no-plan-shows-it" not in told
+    rows.select("body").write.format("inorder").options(queue="Q").mode("append").save(in_postgresql)
+    assert "no-plan-shows-it" not in "".join(capsys.readouterr())
+    with inorder.connect(in_postgresql) as qm:
+        assert [message.body for message in qm.browse("Q")] == [b"1", b"1"]
+
+
+# --- PostgreSQL: connections of tasks
+
+
+def test_an_idle_worker_keeps_its_connection_for_the_next_task_and_closes_it_by_itself(
+    in_postgresql: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "IDLE_SECONDS", 3600.0)
+    with store_for_task(in_postgresql) as first:
+        pass
+    with store_for_task(in_postgresql) as second:
+        assert second is first
+        with store_for_task(in_postgresql) as beside:
+            assert beside is not first, "one piece of work at a time"
+    with store_for_task(in_postgresql, "another") as other:
+        assert other is not first
+    monkeypatch.setattr(opening, "IDLE_SECONDS", 0.0)
+    for application in ("", "another"):
+        with store_for_task(in_postgresql, application):
+            pass
+    until(lambda: connections(in_postgresql) == 0, "the connections are closed")
+
+
+def test_a_connection_that_was_lost_or_failed_is_not_given_to_the_next_task(
+    in_postgresql: str, postgresql: str
+) -> None:
+    with store_for_task(in_postgresql) as first:
+        pass
+    with psycopg.connect(postgresql, autocommit=True) as connection:
+        of_spark = f"application_name LIKE 'inorder {os.getpid()}: inorder.spark%'"
+        connection.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {of_spark}".encode())
+    with store_for_task(in_postgresql) as second:
+        assert second is not first
+    with pytest.raises(OptionsError), store_for_task(in_postgresql) as third:
+        raise OptionsError("a task fails")
+    with store_for_task(in_postgresql) as fourth:
+        assert fourth is not third
+
+
+def test_a_connection_that_served_long_is_closed(in_postgresql: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "LIFE_SECONDS", -1.0)
+    with store_for_task(in_postgresql):
+        assert connections(in_postgresql) == 1
+    assert connections(in_postgresql) == 0

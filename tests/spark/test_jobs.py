@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
 from tests.tiers import gate
 
-import inorder
 from inorder import Flags, Message, QueueManager
 from inorder.cli import main
 from inorder.errors import ArgumentError, CheckpointLost, OptionsError, QueueCondition
@@ -21,12 +19,6 @@ from inorder.formats import put_file
 from inorder.spark import jobs
 
 GROUPS, MEMBERS = 30, 5
-
-
-@pytest.fixture
-def qm(url: str) -> Iterator[QueueManager]:
-    with inorder.connect(url) as manager:
-        yield manager
 
 
 def members(first: int = 0) -> list[Message]:
@@ -73,20 +65,6 @@ def tree(root: Path) -> dict[str, tuple[bytes, int]]:
 # ---- drain
 
 
-def test_drain_moves_everything_once_and_goes_on_later(
-    spark: SparkSession, qm: QueueManager, url: str, folder: Path
-) -> None:
-    archive = folder / "archive"
-    qm.put_many("Q", members())
-    drained = jobs.drain(spark, url, "Q", archive, messages_per_batch=60)
-    assert (drained.messages, drained.batches) == (GROUPS * MEMBERS, 3)
-    qm.put_many("Q", members(GROUPS))
-    jobs.drain(spark, url, "Q", archive)
-    assert bodies(spark, archive) == in_groups() + in_groups(GROUPS)
-    assert (qm.inspect.status("Q").current_depth, qm.inspect.units()) == (0, [])
-    assert sorted(row.queue for row in spark.read.parquet(str(archive)).select("queue").distinct().collect()) == ["Q"]
-
-
 def test_drain_leaves_incomplete_groups_on_the_queue(
     spark: SparkSession, qm: QueueManager, url: str, folder: Path
 ) -> None:
@@ -126,25 +104,6 @@ def test_an_archive_is_not_gone_on_with_under_another_checkpoint(
 
 
 # ---- load and unload: files
-
-
-@pytest.mark.parametrize("split", ["delimiter:\\n", "whole"])
-def test_files_go_through_a_queue_and_come_back(
-    spark: SparkSession, qm: QueueManager, url: str, folder: Path, files: Path, split: str
-) -> None:
-    loaded = jobs.load(spark, files, url, "Q", format="files", split=split, transaction="once")
-    assert (loaded.files, loaded.already) == (4, False)
-    assert loaded.messages == qm.inspect.status("Q").current_depth
-    assert loaded.size == sum(len(message.body) for message in qm.browse("Q"))
-    assert loaded.seconds > 0
-    again = jobs.load(spark, files, url, "Q", format="files", split=split, transaction="once")
-    assert (again.already, again.messages, again.size, again.seconds) == (True, 0, 0, 0.0)
-    jobs.drain(spark, url, "Q", folder / "archive")
-    written = jobs.unload(spark, folder / "archive", folder / "back")
-    assert (written.files, written.failed, written.others) == (4, 0, 0)
-    assert (written.messages, written.seconds > 0) == (loaded.messages, True)
-    assert written.size == sum(len(content) for content, _ in tree(files).values())
-    assert tree(folder / "back") == tree(files)
 
 
 def test_some_files_of_a_folder(spark: SparkSession, url: str, files: Path) -> None:

@@ -24,9 +24,10 @@ def test_what_is_not_said_has_its_default() -> None:
 
 def test_names_and_words_are_taken_in_any_case() -> None:
     given = {"URL": "/data/orders.db", "QUEUE": "Orders", "Mode": "DRAIN", "APPLICATION": "A", "completegroups": "True"}
-    options = source_options(given | {"ORDER": "Logical", "MaxMessagesPerTrigger": "1_000"}, "stream read")
+    more = {"ORDER": "Logical", "MaxMessagesPerTrigger": "1_000", "prefetch": "FALSE"}
+    options = source_options(given | more, "stream read")
     assert (options.queue, options.mode, options.application) == ("Orders", "drain", "A")
-    assert (options.complete_groups, options.most) == (True, 1000)
+    assert (options.complete_groups, options.most, options.prefetch) == (True, 1000, False)
     assert options.wanted.all_messages
     assert options.wanted.logical
 
@@ -36,8 +37,8 @@ def test_a_path_stands_for_the_url_and_becomes_absolute() -> None:
     assert source_options(given, "batch read").url == str(Path("orders.db").absolute())
     assert source_options(given | {"url": "orders.db"}, "batch read").url == str(Path("orders.db").absolute())
     assert source_options(GIVEN | {"url": "file:///data/x.db"}, "batch read").url == "/data/x.db"
-    with pytest.raises(OptionsError, match="name two stores"):
-        source_options(given | {"url": "other.db"}, "batch read")
+    url = "postgresql://me@one:5432,two/orders?schema=a&passfile=/etc/inorder/pass"
+    assert source_options({"path": url, "queue": "Q"}, "batch read").url == url
 
 
 @pytest.mark.parametrize(
@@ -56,6 +57,7 @@ def test_a_path_stands_for_the_url_and_becomes_absolute() -> None:
         ({"pushdown": "true"}, "option pushdown has no meaning for a stream read: Spark pushes no filters"),
         ({"completeGroups": "true"}, "option completeGroups needs order=logical"),
         ({"readOrder": "relaxed", "mode": "browse"}, "always strict"),
+        ({"Prefetch": "true", "mode": None, "application": None}, "prefetch has no meaning for mode=browse"),
         ({"application": None}, "mode=drain needs option application"),
         ({"queue": None}, "option queue is missing"),
         ({"url": None}, "option url is missing: Path of the store file"),
@@ -64,6 +66,12 @@ def test_a_path_stands_for_the_url_and_becomes_absolute() -> None:
         ({"url": "postgres://host/orders?password=secret"}, "url has a password"),
         ({"url": "postgresql://host/orders?sslpassword=secret"}, "url has a sslpassword"),
         ({"url": "orders.db", "path": "postgresql://me:secret@host/orders"}, "path has a password"),
+        ({"path": "other.db"}, "name two stores"),
+        # Options of Kafka are refused with ours.
+        ({"subscribe": "x"}, "must be queue, "),
+        ({"startingOffsets": "x"}, "must be left out: mode=drain continues"),
+        ({"kafka.bootstrap.servers": "x"}, "must be url, "),
+        ({"maxOffsetsPerTrigger": "x"}, "must be maxMessagesPerTrigger"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(given: dict[str, str | None], told: str) -> None:
@@ -107,17 +115,6 @@ def test_what_is_no_store_is_refused_without_its_password() -> None:
         assert "secret" not in str(refused.value)
 
 
-def test_the_url_of_a_database_is_taken_as_it_is() -> None:
-    url = "postgresql://me@one:5432,two/orders?schema=a&passfile=/etc/inorder/pass"
-    assert source_options({"path": url, "queue": "Q"}, "batch read").url == url
-
-
-def test_a_browsing_stream_takes_nothing_ahead() -> None:
-    assert source_options(DRAIN | {"prefetch": "false"}, "stream read").prefetch is False
-    with pytest.raises(OptionsError, match="prefetch has no meaning for mode=browse"):
-        source_options(GIVEN | {"Prefetch": "true"}, "stream read")
-
-
 def test_a_writer_takes_no_options_of_a_reader_and_a_batch_none_of_a_stream() -> None:
     with pytest.raises(OptionsError, match="option mode has no meaning for a batch write"):
         sink_options(GIVEN | {"mode": "browse"}, "batch write")
@@ -132,20 +129,6 @@ def test_a_writer_takes_no_options_of_a_reader_and_a_batch_none_of_a_stream() ->
 def test_before_it_is_known_whether_a_read_is_a_stream_both_kinds_of_options_are_good() -> None:
     assert check_source(GIVEN | {"maxMessagesPerTrigger": "5"}).most == 5
     assert check_source(GIVEN | {"pushdown": "true"}).pushdown
-
-
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("subscribe", "must be queue, "),
-        ("startingOffsets", "must be left out: mode=drain continues"),
-        ("kafka.bootstrap.servers", "must be url, "),
-        ("maxOffsetsPerTrigger", "must be maxMessagesPerTrigger"),
-    ],
-)
-def test_options_of_kafka_are_refused_with_ours(name: str, told: str) -> None:
-    with pytest.raises(OptionsError, match=told):
-        source_options({"url": "a.db", "queue": "Q", name: "x"}, "stream read")
 
 
 def test_a_uri_of_sqlite_is_refused_with_its_path() -> None:

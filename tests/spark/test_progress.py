@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -17,19 +17,12 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from tests.tiers import gate
 
-import inorder
 from inorder import QueueManager
 from inorder.errors import QueueCondition
 from inorder.spark import jobs
 from inorder.spark.jobs import Progress, sessions
 from inorder.spark.jobs.progress import look_until
 from inorder.spark.tally import FOLDER, Tally, added_up
-
-
-@pytest.fixture
-def qm(url: str) -> Iterator[QueueManager]:
-    with inorder.connect(url) as manager:
-        yield manager
 
 
 @pytest.fixture
@@ -41,21 +34,10 @@ def files(folder: Path) -> Path:
     return root
 
 
-class Task:
-    """What Spark tells a task of itself."""
-
-    def __init__(self, partition: int, folder: Path | None) -> None:
-        self._partition, self._folder = partition, folder
-
-    def partitionId(self) -> int:  # noqa: N802 - Spark's name, as below
-        return self._partition
-
-    def getLocalProperty(self, name: str) -> str | None:  # noqa: N802
-        assert name == FOLDER
-        return None if self._folder is None else str(self._folder)
-
-
-def tally_of(monkeypatch: pytest.MonkeyPatch, task: Task | None) -> Tally:
+def tally_of(monkeypatch: pytest.MonkeyPatch, partition: int, folder: Path | None) -> Tally:
+    """Of a task that Spark tells its number, and the folder, if anybody has asked."""
+    known = {FOLDER: None if folder is None else str(folder)}
+    task = SimpleNamespace(partitionId=lambda: partition, getLocalProperty=known.__getitem__)
     with monkeypatch.context() as patched:
         patched.setattr(TaskContext, "get", lambda: task)
         return Tally()
@@ -73,32 +55,26 @@ def told_by(work: Any) -> list[Progress]:
 # ---- without Spark
 
 
-def test_the_tasks_figures_are_added_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one, other = (tally_of(monkeypatch, Task(number, tmp_path)) for number in (0, 1))
+def test_the_tasks_figures_are_added_up_and_a_repeated_task_counts_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = (tally_of(monkeypatch, number, tmp_path) for number in (0, 1))
+    (tmp_path / "2").write_bytes(b"")  # not written yet
     assert added_up(str(tmp_path)) == (0, 0)
     one.note(3, 30)
     other.note(1, 5)
     one.note(4, 2**40)
     assert added_up(str(tmp_path)) == (5, 2**40 + 5)
-
-
-def test_a_task_that_is_repeated_is_not_counted_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tally_of(monkeypatch, Task(0, tmp_path)).note(3, 30)
-    tally_of(monkeypatch, Task(0, tmp_path)).note(2, 20)
-    assert added_up(str(tmp_path)) == (2, 20)
+    tally_of(monkeypatch, 0, tmp_path).note(2, 20)
+    assert added_up(str(tmp_path)) == (3, 25)
 
 
 @pytest.mark.parametrize("folder", [None, Path("/not/on/this/machine")])
 def test_a_task_notes_nothing_where_nobody_asked_or_can_read_it(
     monkeypatch: pytest.MonkeyPatch, folder: Path | None
 ) -> None:
-    tally_of(monkeypatch, Task(0, folder)).note(1, 1)
-    tally_of(monkeypatch, None).note(1, 1)
-
-
-def test_a_figure_that_is_not_written_yet_counts_nothing(tmp_path: Path) -> None:
-    (tmp_path / "0").write_bytes(b"")
-    assert added_up(str(tmp_path)) == (0, 0)
+    tally_of(monkeypatch, 0, folder).note(1, 1)
+    Tally().note(1, 1)  # outside of a task
 
 
 def test_there_is_a_look_after_each_wait_and_the_last_one_when_all_is_done() -> None:

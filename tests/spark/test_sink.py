@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -48,11 +47,6 @@ def numbers(spark: SparkSession, count: int, partitions: int = 3) -> DataFrame:
     return frame.select(F.format_string("%03d", "id").alias("body"), F.col("id"))
 
 
-def test_a_data_frame_is_put_in_the_order_of_partitions_and_rows(queues: SparkSession, url: str) -> None:
-    write(numbers(queues, 10).drop("id"), url)
-    assert bodies(url) == [b"%03d" % n for n in range(10)]
-
-
 def test_every_field_is_put_as_it_was_given(queues: SparkSession, url: str) -> None:
     when = datetime.datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=datetime.timezone.utc)
     given = [(b"b", 7, b"c", "MQSTR", when, True, "me", 60.0), (b"", None, None, None, None, None, None, None)]
@@ -65,32 +59,6 @@ def test_every_field_is_put_as_it_was_given(queues: SparkSession, url: str) -> N
     assert 0 < rich.expiry <= 60
     assert (plain.body, plain.priority, plain.format, plain.persistent) == (b"", 0, "", True)
     assert plain.put_at > 0
-
-
-def test_a_stream_is_put_batch_by_batch_and_each_once(queues: SparkSession, url: str, folder: Path) -> None:
-    (folder / "in").mkdir()
-    checkpoint = folder / "checkpoint"
-
-    def run() -> None:
-        source = queues.readStream.schema("body string").option("maxFilesPerTrigger", 1).json(str(folder / "in"))
-        writer = source.writeStream.format("inorder").options(queue="Q", url=url)
-        query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
-        assert query.awaitTermination(SECONDS_MAX)
-
-    for name in ("1", "2"):
-        (folder / "in" / name).write_text(json.dumps({"body": name}))
-    run()
-    assert sorted(bodies(url)) == [b"1", b"2"]
-    newest = max(
-        (path for path in (checkpoint / "commits").iterdir() if path.name.isdigit()), key=lambda one: int(one.name)
-    )
-    newest.unlink()  # as if the driver had died between the sink's commit and Spark's own
-    newest.with_name(f".{newest.name}.crc").unlink()
-    run()
-    assert sorted(bodies(url)) == [b"1", b"2"]
-    (folder / "in" / "3").write_text(json.dumps({"body": "3"}))
-    run()
-    assert sorted(bodies(url)) == [b"1", b"2", b"3"]
 
 
 Act = Callable[[SparkSession, str], object]

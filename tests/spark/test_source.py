@@ -140,14 +140,6 @@ def test_what_cannot_be_read_is_told_with_the_remedy(url: str, options: dict[str
         batch(**{"url": url} | options)  # type: ignore[arg-type]
 
 
-def test_a_file_that_is_no_store_is_left_as_it_is(folder: Path) -> None:
-    foreign = folder / "notes.txt"
-    foreign.write_text("not a store, and long enough to have a header of its own")
-    with pytest.raises(InorderError, match=r"9014|not an inorder store|STORE_FOREIGN"):
-        batch(str(foreign))
-    assert foreign.read_text().startswith("not a store")
-
-
 # --- inside Spark
 
 
@@ -166,15 +158,6 @@ def test_filters_are_applied_before_rows_reach_spark(queues: SparkSession, url: 
         assert [bodies(read(queues, url, pushdown="true").where(one)) for one in conditions] == plain
     finally:
         queues.conf.unset("spark.sql.python.filterPushdown.enabled")
-
-
-def test_a_browsing_stream_goes_on_from_its_token(queues: SparkSession, url: str, folder: Path) -> None:
-    put(url, b"1", b"2", b"3")
-    assert stream(queues, url, folder, maxMessagesPerTrigger=2) == [b"1", b"2", b"3"]
-    put(url, b"4")
-    assert stream(queues, url, folder) == [b"1", b"2", b"3", b"4"]
-    with inorder.connect(url) as qm:
-        assert qm.depth("Q") == 4
 
 
 def test_what_was_taken_ahead_returns_when_the_query_is_stopped(queues: SparkSession, url: str, folder: Path) -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 from tests.helpers.support import told
 
-from inorder import Flags, GetOptions, QueueManager
-from inorder.client.bulk import BulkBrowser, LedgerKey, Stager
+from inorder import Flags, QueueManager
+from inorder.client.bulk import LedgerKey, Stager
 from inorder.errors import QueueDeleted
-from inorder.stores.seam.changes import Changes, Subscription
 from inorder.testing import ManualClock
 
 pytestmark = pytest.mark.every_store
@@ -64,40 +61,6 @@ def test_a_hook_is_told_of_several_queues_by_their_names(qm: QueueManager) -> No
     assert heard == ["A", "A", "B", "SENTINEL"]
 
 
-ALONE, BEGINS, ENDS, ENDS_AT_ONCE = (
-    (Flags.SEGMENTATION_ALLOWED, 1), (Flags.IN_GROUP, 1), (Flags.LAST_IN_GROUP, 2), (Flags.LAST_IN_GROUP, 1)
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("put", "shown"),
-    [
-        ([ALONE, ENDS_AT_ONCE], [0]),
-        ([ALONE, BEGINS, ENDS], [0, 1, 2]),
-        ([BEGINS, ENDS, ALONE], [0, 1, 2]),
-        ([ALONE, ALONE], [0, 1]),
-        ([BEGINS, BEGINS, ENDS], [0, 2, 1, 2]),
-    ],
-)
-def test_r3_22_a_survey_shows_what_a_browse_shows_of_messages_with_one_group_id(
-    qm: QueueManager, put: list[tuple[Flags, int]], shown: list[int]
-) -> None:
-    """A message in no group may have a group's id (R2.13), and two members the same numbers."""
-    for number, (flags, sequence_number) in enumerate(put):
-        qm.put("Q", bytes([number]), group_id=b"G", flags=flags, sequence_number=sequence_number)
-    qm.put("Q", b"\xff")
-    with qm.open("Q", browse=True) as queue:
-        browser = BulkBrowser(queue)
-        survey = browser.survey(GetOptions(logical=True, all_messages=True))
-        read = [body for one in survey.stretches for page in browser.read(one) for body in page.column("body")]
-        browsed = [one.body for one in queue.browse(logical=True, all_messages=True, read_order="relaxed")]
-    assert browsed == read == [bytes([number]) for number in [*shown, 0xFF]]
-    assert survey.messages == sum(one.messages for one in survey.stretches) == len(read)
-    with qm.open("Q", browse=True) as queue:
-        first = BulkBrowser(queue).survey(GetOptions(logical=True, all_messages=True), most=len(shown), most_bytes=4)
-    assert first.messages == len(shown)
-
-
 def test_a_hook_has_the_bodies_of_what_was_staged(qm: QueueManager) -> None:
     heard: list[bytes] = []
     qm.inspect.hook("put", lambda queue, message: heard.append(message.body) if queue == "Q" else None)
@@ -134,22 +97,3 @@ def test_the_rest_of_a_large_group_is_what_was_got_of_it(qm: QueueManager) -> No
         got += [message.body for message in messages]
         unit.back_out()
     assert got == bodies
-
-
-def test_who_begins_to_listen_is_heard_whoever_ends_meanwhile() -> None:
-    """Of two subscriptions that turn at once none is forgotten."""
-    changes = Changes()
-    subscriptions = [changes.subscribe(lambda _: None) for _ in range(8)]
-
-    def turn(one: Subscription) -> None:
-        for _ in range(300):
-            one.turn(heeds=True)
-            one.turn(heeds=False)
-        one.turn(heeds=one is subscriptions[0])
-
-    threads = [threading.Thread(target=turn, args=(one,)) for one in subscriptions]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert changes.is_heard

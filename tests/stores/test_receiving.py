@@ -11,7 +11,6 @@ from inorder.errors import Fenced, InorderError, Reason, SequenceError, Undelive
 from inorder.model.kinds import Report
 from inorder.model.message import Transmission
 from inorder.mq.channels.sides import digest
-from inorder.rules.channels import HOPS, HOPS_MAX
 from inorder.stores.seam.records import ChannelBatch, Receipt, Sender
 from inorder.testing.stores import RestartableStore
 
@@ -74,17 +73,6 @@ def test_senders_are_known_apart(store: RestartableStore, qm: QueueManager) -> N
     assert len(bodies(qm)) == len(store.received()) == 4
 
 
-def test_a_queue_deleted_and_made_anew_between_two_tries(store: RestartableStore, qm: QueueManager) -> None:
-    """C-1, why the ledger of a queue will not do: it goes with the queue."""
-    qm.create_queue("P")
-    sent = batch(1, to("Q", b"q"), to("P", b"p"))
-    store.receive(sent)  # and the answer is lost
-    qm.delete_queue("P", purge=True)
-    qm.create_queue("P")
-    assert store.receive(sent).already
-    assert (bodies(qm), bodies(qm, "P")) == ([b"q"], [])
-
-
 def test_a_queue_that_refused_takes_messages_at_the_second_try(store: RestartableStore, qm: QueueManager) -> None:
     """C-1, the other reason: the ledger of a queue that took nothing does not know the batch."""
     qm.create_queue("P", put_allowed=False)
@@ -144,34 +132,3 @@ def test_a_batch_that_is_none_is_refused(store: RestartableStore, qm: QueueManag
             store.receive(wrong)
         assert refused.value.reason is Reason.ARGUMENT_ERROR
     assert store.received() == []
-
-
-def test_what_is_received_keeps_its_descriptor_and_the_order_of_the_batch(
-    store: RestartableStore, qm: QueueManager
-) -> None:
-    qm.create_queue("ALSO", type="alias", base_queue="Q")
-    store.receive(batch(1, *(to(("Q", "ALSO")[n % 2], b"%d" % n, correlation_id=b"c%d" % n) for n in range(6))))
-    found = list(qm.browse("Q", read_order="strict"))
-    assert [one.body for one in found] == [b"%d" % n for n in range(6)]
-    assert {(one.priority, one.transmission) for one in found} == {(4, None)}
-    assert [one.message_id.rstrip(b"\0") for one in found] == [one.body for one in found]
-
-
-def test_what_goes_on_from_here_counts_its_hops_and_ends_in_a_circle(store: RestartableStore, qm: QueueManager) -> None:
-    """Section 2: a hop limit in rings; where a message arrives nothing of it is left."""
-    qm.create_queue("C", usage="transmission")
-    qm.create_queue("DEAD")
-    qm.admin.alter_manager(dead_letter_queue="DEAD")
-    going = to("FAR").with_values(transmission=Transmission("FAR", "C"))
-    store.receive(batch(1, going))
-    for number in range(2, HOPS_MAX + 1):
-        (there,) = qm.browse("C")
-        assert (there.transmission, there.properties[HOPS]) == (Transmission("FAR", "C"), number - 1)
-        store.receive(batch(number, qm.get("C")))
-    (there,) = qm.browse("C")
-    store.receive(batch(HOPS_MAX + 1, there, to_dead_letters=True))
-    (dead,) = qm.browse("DEAD")
-    assert dead.properties["dlh.reason"] == Reason.TOO_MANY_HOPS
-    arriving = there.with_values(transmission=Transmission("Q", "TEST"))
-    store.receive(batch(HOPS_MAX + 2, arriving))
-    assert HOPS not in qm.get("Q").properties

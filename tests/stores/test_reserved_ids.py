@@ -186,7 +186,6 @@ def test_a_repeat_under_a_key_names_the_id_of_the_first_put(store: RestartableSt
 
 @pytest.mark.every_store
 def test_a_put_that_was_taken_for_lost_and_comes_late_puts_nothing(qm: QueueManager, store: RestartableStore) -> None:
-    """The program has put it again meanwhile, over another connection."""
     putter = Putter(store)
     first = store.reserve_numbers(putter.owner, 3)
     qm.put("Q", b"b", uid=UniqueId(first.origin, first.number + 1), resend=True)

@@ -1,4 +1,7 @@
-"""Staging: rows stand outside their queue until one settle puts them all, in order, in groups, once (spark 3)."""
+"""Staging: rows stand outside their queue until one settle puts them all, in order, in groups, once (spark 3).
+
+What a table can say is in `tests/scenarios/staging.txt`.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,10 @@ import math
 from typing import Any
 
 import pytest
-from tests.helpers.staged import IN, KEY, LAST, Writer, joined, key, letters, shape
+from tests.helpers.staged import IN, LAST, Writer, joined, key, letters, shape
 from tests.helpers.support import bodies, drained, snapshot
 
-from inorder import Flags, Message, MessageType, OrderPending, QueueManager, Reason, connect
+from inorder import Flags, Message, MessageType, QueueManager, Reason, connect
 from inorder.errors import InconsistentCall, MessageTooBig
 from inorder.model.attributes import OrderRule
 from inorder.model.fields import LATER, Transmission
@@ -97,22 +100,10 @@ def test_a_head_of_a_group_of_low_priority_is_placed_as_2_where_groups_are_index
     assert [message.place and message.place.rank for message in writer.browsed()] == [-2, 0]
 
 
-@pytest.mark.every_store
-def test_two_queues_in_one_settle(writer: Writer) -> None:
-    writer.qm.create_queue("R", order="commit")
-    writer.stage("q", letters("ab"), group_key=[1, 1])
-    writer.stage("r", letters("c"), queue="R", group_key=[1])
-    assert writer.settle("q", "r") == Settled(already=False, messages=3)
-    assert (bodies(writer.qm), bodies(writer.qm, "R")) == (letters("ab"), letters("c"))
-    ids = {message.group_id for queue in "QR" for message in writer.browsed(queue)}
-    assert len(ids) == 2, "a group is on one queue"
-    for queue in "QR":
-        assert writer.store.in_ledger(queue, KEY) is not None
-
-
 def test_nothing_to_settle_does_nothing(writer: Writer) -> None:
     before = snapshot(writer.qm)
     assert writer.settle() == Settled(already=False, messages=0)
+    assert writer.store.undo_staging([]) == 0
     assert snapshot(writer.qm) == before
 
 
@@ -211,30 +202,6 @@ def test_a_message_has_an_id_of_its_own_and_can_be_named_by_it(writer: Writer) -
 
 
 @pytest.mark.every_store
-def test_expiry_and_delay_begin_at_the_settle(writer: Writer, clock: ManualClock) -> None:
-    writer.stage("one", letters("abc"), expiry=[10.0, math.inf, 20.0], delay=[0.0, 5.0, 0.0])
-    clock.advance(30.0)
-    writer.settle("one")
-    assert bodies(writer.qm) == letters("ac")
-    clock.advance(5.0)
-    assert bodies(writer.qm) == letters("abc")
-    clock.advance(5.0)
-    assert bodies(writer.qm) == letters("bc")
-    clock.advance(10.0)
-    assert (bodies(writer.qm), writer.qm.depth("Q")) == (letters("b"), 1)
-
-
-def test_a_delayed_message_withholds_from_strict_readers_as_ever(writer: Writer, clock: ManualClock) -> None:
-    writer.qm.alter_queue("Q", read_order="strict")
-    writer.put(letters("ab"), delay=[5.0, 0.0])
-    with pytest.raises(OrderPending):
-        bodies(writer.qm)
-    assert writer.qm.inspect.order_view("Q").pending_out == 1
-    clock.advance(5.0)
-    assert bodies(writer.qm) == letters("ab")
-
-
-@pytest.mark.every_store
 def test_a_message_that_is_not_persistent_goes_at_a_restart_once_it_is_put(
     writer: Writer, store: RestartableStore
 ) -> None:
@@ -250,29 +217,6 @@ def test_a_message_that_is_not_persistent_goes_at_a_restart_once_it_is_put(
 
 
 # ---- groups
-
-
-@pytest.mark.every_store
-def test_one_key_is_one_group_closed_at_its_last(writer: Writer) -> None:
-    writer.put(letters("abcde"), group_key="xyx.x")
-    assert shape(writer) == [("a", 1, IN), ("c", 2, IN), ("e", 3, IN | LAST), ("b", 1, IN | LAST)]
-    assert bodies(writer.qm, logical=True) == letters("acebd")
-
-
-@pytest.mark.every_store
-def test_groups_go_over_stagings_in_the_order_of_their_keys(writer: Writer) -> None:
-    writer.stage("1", letters("abc"), group_key=[1, 2, 1], order_key=[9, 2, 1])
-    writer.stage("2", letters("de"), group_key=[2, 1.0], order_key=[1, 5])
-    writer.settle("1", "2")
-    assert joined(writer) == "cdbea"
-    assert bodies(writer.qm, logical=True) == letters("cead" + "b")
-    assert sorted(shape(writer)) == [
-        ("a", 3, IN | LAST),
-        ("b", 2, IN | LAST),
-        ("c", 1, IN),
-        ("d", 1, IN),
-        ("e", 2, IN),
-    ]
 
 
 @pytest.mark.every_store

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from tests.helpers.staged import IN, KEY, LAST, LASTS, Writer, joined, key, letters, shape
-from tests.helpers.support import bodies, drained, snapshot, told, waiting
+from tests.helpers.support import drained, snapshot, told, waiting
 
-from inorder import ArgumentError, NoMessageAvailable, QueueFull, QueueManager, UnknownQueue, connect
+from inorder import (
+    ArgumentError,
+    CallerError,
+    Flags,
+    QueueManager,
+    Reason,
+    UnknownQueue,
+    connect,
+)
 from inorder.client.housekeeping import tidy
 from inorder.errors import (
     Fenced,
     InconsistentCall,
     NotFound,
     NotOpenFor,
-    PutInhibited,
     QueueDeleted,
     StagingGone,
     UnitExists,
@@ -32,25 +41,6 @@ def writer(store: RestartableStore, qm: QueueManager) -> Writer:
 
 
 # ---- outside the queue
-
-
-@pytest.mark.every_store
-def test_what_is_staged_is_in_nobodys_way(writer: Writer, clock: ManualClock) -> None:
-    qm = writer.qm
-    before = snapshot(qm)[:3]
-    writer.store.open(qm.internals.owner, "Q", OpenOptions(output=True))
-    writer.stage("one", letters("ab"), group_key=[1, 1])
-    assert snapshot(qm)[2] == before[2]
-    assert (qm.depth("Q"), qm.inspect.status("Q").uncommitted, bodies(qm)) == (0, 0, [])
-    with pytest.raises(NoMessageAvailable):
-        qm.get("Q", read_order="strict")
-    assert qm.inspect.order_view("Q").unresolved_puts == 0
-    qm.alter_queue("Q", order="commit")
-    qm.put("Q", b"c")
-    assert bodies(qm, read_order="strict") == [b"c"]
-    clock.advance(1.0)
-    writer.settle("one")
-    assert bodies(qm) == letters("cab")
 
 
 def test_a_unique_id_of_a_staged_row_is_nowhere(writer: Writer) -> None:
@@ -85,6 +75,8 @@ def test_an_operator_sees_a_staging_as_a_unit(writer: Writer, clock: ManualClock
     (unit,) = writer.qm.inspect.units()
     assert (unit.kind, unit.name, unit.queue, unit.program.name) == ("staging", "one", "Q", "test")
     assert (unit.started_at, unit.puts, unit.gets, unit.locks) == (clock.now(), 2, 0, 0)
+    inspect = writer.qm.inspect
+    assert (inspect.status("Q").uncommitted, inspect.order_view("Q").unresolved_puts) == (0, 0), "in nobody's way"
 
 
 @pytest.mark.every_store
@@ -109,37 +101,6 @@ def refused(writer: Writer, error: type[Exception], *names: str) -> None:
     with pytest.raises(error):
         writer.settle(*names)
     assert snapshot(writer.qm) == before
-
-
-@pytest.mark.every_store
-def test_a_full_queue_takes_none_of_it(writer: Writer) -> None:
-    writer.qm.create_queue("R")
-    writer.qm.alter_queue("Q", max_depth=2)
-    writer.qm.put("Q", b"1")
-    writer.stage("r", letters("ab"), queue="R")
-    writer.stage("q", letters("ab"))
-    refused(writer, QueueFull, "r", "q")
-    writer.qm.get("Q")
-    assert writer.settle("r", "q").messages == 4
-
-
-def test_an_inhibited_queue_takes_none_of_it(writer: Writer) -> None:
-    writer.qm.alter_queue("Q", put_allowed=False)
-    writer.stage("one", letters("ab"))
-    refused(writer, PutInhibited, "one")
-    writer.qm.alter_queue("Q", put_allowed=True)
-    writer.settle("one")
-    assert joined(writer) == "ab"
-
-
-def test_an_alias_brings_its_defaults_and_its_inhibition(writer: Writer) -> None:
-    writer.qm.create_queue("A", type="alias", base_queue="Q", default_priority=7)
-    writer.put(letters("a"), queue="A")
-    assert [one.priority for one in writer.browsed()] == [7]
-    assert writer.store.in_ledger("A", KEY) == writer.store.in_ledger("Q", KEY) is not None
-    writer.qm.alter_queue("A", put_allowed=False)
-    with pytest.raises(PutInhibited):
-        writer.stage("more", letters("b"), queue="A")
 
 
 @pytest.mark.every_store
@@ -170,13 +131,10 @@ def test_a_temporary_queue_goes_with_what_is_staged_for_it(writer: Writer) -> No
         writer.stage("t", letters("ab"), queue="T")
 
 
-def test_a_handle_that_is_not_open_for_output_stages_nothing(writer: Writer) -> None:
+def test_a_name_stages_for_one_queue_that_is_open_for_output(writer: Writer) -> None:
     handle = writer.store.open(writer.qm.internals.owner, "Q", OpenOptions(browse=True)).handle
     with pytest.raises(NotOpenFor):
         writer.store.stage(StageRequest(handle, "one", 1, {"body": [b""]}, LASTS))
-
-
-def test_a_name_stages_for_one_queue(writer: Writer) -> None:
     writer.qm.create_queue("R")
     writer.stage("one", letters("a"))
     with pytest.raises(UnitExists):
@@ -188,17 +146,14 @@ def test_a_name_stages_for_one_queue(writer: Writer) -> None:
 # ---- what is not there
 
 
-def test_a_missing_staging_fails_the_settle(writer: Writer) -> None:
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_a_missing_staging_or_one_with_another_count_fails_the_settle(writer: Writer, count: int) -> None:
     writer.stage("one", letters("ab"))
     refused(writer, StagingGone, "one", "two")
-    assert writer.settle("one").messages == 2
-
-
-@pytest.mark.parametrize("count", [0, 1, 3])
-def test_a_staging_with_another_count_fails_the_settle(writer: Writer, count: int) -> None:
-    writer.stage("one", letters("ab"))
     writer.counts["one"] = count
     refused(writer, StagingGone, "one")
+    writer.counts["one"] = 2
+    assert writer.settle("one").messages == 2
 
 
 @pytest.mark.every_store
@@ -215,36 +170,24 @@ def test_an_expired_staging_is_gone_be_it_still_there_or_not(writer: Writer, clo
     assert writer.settle("two").messages == 1
 
 
-def test_each_request_says_anew_how_long_a_staging_lasts(writer: Writer, clock: ManualClock) -> None:
-    writer.stage("one", letters("a"), lasts=10.0)
-    clock.advance(9.0)
-    writer.stage("one", letters("b"), lasts=10.0)
-    clock.advance(9.0)
-    tidy(writer.store)
-    assert writer.settle("one").messages == 2
-
-
 @pytest.mark.parametrize("tidied", [False, True])
-def test_a_staging_that_goes_on_after_its_time_begins_anew(writer: Writer, clock: ManualClock, tidied: bool) -> None:
-    writer.stage("one", letters("a"), lasts=10.0)
-    clock.advance(10.0)
+def test_each_request_says_anew_how_long_a_staging_lasts_and_one_after_its_time_begins_anew(
+    writer: Writer, clock: ManualClock, tidied: bool
+) -> None:
+    for _ in range(2):
+        for name in ("one", "kept"):
+            writer.stage(name, letters("a"), lasts=10.0)
+        clock.advance(9.0)
+        tidy(writer.store)
+    assert writer.settle("kept", key=key(1)).messages == 2
+    clock.advance(1.0)
     if tidied:
         tidy(writer.store)
     writer.stage("one", letters("b"), lasts=10.0)
     refused(writer, StagingGone, "one")
     writer.counts["one"] = 1
     writer.settle("one")
-    assert joined(writer) == "b"
-
-
-def test_an_undo_may_come_twice(writer: Writer) -> None:
-    writer.stage("one", letters("ab"))
-    writer.stage("two", letters("c"))
-    assert writer.store.undo_staging(["one", "never"]) == 1
-    assert writer.store.undo_staging(["one", "never"]) == 0
-    assert writer.store.undo_staging([]) == 0
-    assert [unit.name for unit in writer.qm.inspect.units()] == ["two"]
-    refused(writer, StagingGone, "one", "two")
+    assert joined(writer) == "aab"
 
 
 # ---- the ledger
@@ -261,36 +204,20 @@ def test_a_second_settle_under_a_key_drops_what_is_staged(writer: Writer, clock:
     assert (joined(writer), writer.qm.inspect.units(), writer.store.in_ledger("Q", KEY)) == ("ab", [], noted)
 
 
-def test_what_is_in_the_ledger_needs_no_room_and_no_stagings_that_are_gone(writer: Writer) -> None:
+def test_what_is_in_the_ledger_needs_no_room_and_one_of_its_stagings(writer: Writer) -> None:
     writer.put(letters("ab"))
+    refused(writer, StagingGone, "again")
     writer.qm.alter_queue("Q", put_allowed=False, max_depth=1)
     writer.stage("again", letters("ab"))
     writer.counts["again"] = 7
     assert writer.settle("again", "lost") == Settled(already=True, messages=0)
 
 
-def test_without_any_staging_left_nobody_can_tell_and_the_settle_fails(writer: Writer) -> None:
-    writer.put(letters("ab"))
-    refused(writer, StagingGone, "again")
-
-
-@pytest.mark.parametrize(
-    "other", [LedgerKey("app", "query", "1"), LedgerKey("app", "other", "0"), LedgerKey("b", "query", "0")]
-)
-def test_another_key_is_another_batch(writer: Writer, other: LedgerKey) -> None:
-    writer.put(letters("ab"))
-    assert writer.put(letters("cd"), key=other).messages == 2
-    assert joined(writer) == "abcd"
-
-
-@pytest.mark.every_store
-def test_the_ledger_is_kept_by_queue(writer: Writer) -> None:
-    writer.qm.create_queue("R")
-    writer.put(letters("ab"))
-    writer.stage("q", letters("ab"))
-    writer.stage("r", letters("cd"), queue="R")
-    assert writer.settle("q", "r") == Settled(already=False, messages=2)
-    assert (joined(writer), bodies(writer.qm, "R")) == ("ab", letters("cd"))
+def test_another_key_is_another_batch(writer: Writer) -> None:
+    writer.put(letters("a"))
+    for other in (LedgerKey("app", "query", "1"), LedgerKey("app", "other", "0"), LedgerKey("b", "query", "0")):
+        assert writer.put(letters("b"), key=other).messages == 1
+    assert joined(writer) == "abbb"
 
 
 def test_an_empty_batch_is_not_noted(writer: Writer) -> None:
@@ -358,3 +285,90 @@ def test_numbers_that_need_not_follow_each_other_stand_as_they_are(writer: Write
     writer.store.stage(StageRequest(writer.handle(), "both", 3, given, LASTS))
     with pytest.raises(InconsistentCall):
         writer.store.settle_staging(key(1), [Staged("both", 6)])
+
+
+# ---- what is not right is named: row, column, value, range
+
+SEGMENT = int(Flags.SEGMENT)
+G = b"G".ljust(24, b"\0")
+
+
+BAD_VALUES: list[tuple[str, dict[str, list[Any]], Reason, str]] = [
+    ("body", {"body": [b"", None]}, Reason.ARGUMENT_ERROR, "row 1: body must be bytes"),
+    ("priority", {"priority": [0, -1]}, Reason.PRIORITY_ERROR, "row 1: priority must be an integer from 0 .*not -1"),
+    ("priority bool", {"priority": [1, True]}, Reason.PRIORITY_ERROR, "row 1: priority .* not True"),
+    ("expiry nan", {"expiry": [1.0, math.nan]}, Reason.EXPIRY_ERROR, "row 1: expiry"),
+    ("delay", {"delay": [None, -1.0]}, Reason.ARGUMENT_ERROR, "row 1: delay must be a number of seconds"),
+    ("put_at", {"put_at": [0, -1]}, Reason.MD_ERROR, "row 1: put_at"),
+    ("request", {"message_type": [8, 1]}, Reason.MISSING_REPLY_TO_Q, "row 1: a request"),
+    ("format", {"format": ["", "too long a format"]}, Reason.MD_ERROR, "row 1: format must be a text of at most 8"),
+    ("format surrogate", {"format": ["", "\ud800"]}, Reason.MD_ERROR, "row 1: format"),
+    ("message_id", {"message_id": [b"x" * 25, None]}, Reason.MD_ERROR, "row 0: message_id must be bytes"),
+    ("persistent", {"persistent": [True, 1]}, Reason.PERSISTENCE_ERROR, "row 1: persistent"),
+    ("flags", {"flags": [32, 0]}, Reason.MSG_FLAGS_ERROR, "row 0: flags"),
+    ("original_length", {"original_length": [-1, 5]}, Reason.ORIGINAL_LENGTH_ERROR, "row 1: original_length"),
+    ("empty segment", {"flags": [0, SEGMENT], "body": [b"", b""]}, Reason.SEGMENT_LENGTH_ZERO, "row 1: only the last"),
+    (
+        "end of a segment",
+        {"flags": [SEGMENT, 0], "offset": [999_999_999, 0]},
+        Reason.OFFSET_ERROR,
+        "row 0: offset must be with the segment's 1 bytes",
+    ),
+    ("key of another type", {"group_key": [1, (1,)]}, Reason.ARGUMENT_ERROR, "row 1: group_key must be an int of 64"),
+    ("key nan", {"order_key": [math.nan, 1]}, Reason.ARGUMENT_ERROR, "row 0: order_key"),
+    ("key too large", {"order_key": [2**63, 1]}, Reason.ARGUMENT_ERROR, "row 0: order_key"),
+    ("key bool", {"order_key": [1, True]}, Reason.ARGUMENT_ERROR, "row 1: order_key"),
+    ("key surrogate", {"group_key": ["\ud800", None]}, Reason.ARGUMENT_ERROR, "row 0: group_key"),
+    (
+        "both groups",
+        {"group_key": [None, 1], "group_id": [G, G]},
+        Reason.ARGUMENT_ERROR,
+        "row 1: group_id must be None",
+    ),
+    ("both flags", {"group_key": [1, 1], "flags": [1, IN]}, Reason.ARGUMENT_ERROR, "row 1: flags must be without"),
+    ("both numbers", {"group_key": [1, 1], "sequence_number": [1, 2]}, Reason.ARGUMENT_ERROR, "row 1: sequence_number"),
+    ("column", {"prioritty": [1, 1]}, Reason.ARGUMENT_ERROR, "did you mean priority"),
+    ("length of a column", {"priority": [1]}, Reason.ARGUMENT_ERROR, "priority must be a column of 2 values, not 1"),
+]
+
+
+@pytest.mark.parametrize(("what", "columns", "reason", "text"), BAD_VALUES, ids=[line[0] for line in BAD_VALUES])
+def test_a_bad_value_is_named_with_its_row(
+    writer: Writer, what: str, columns: dict[str, Any], reason: Reason, text: str
+) -> None:
+    request = StageRequest(writer.handle(), "one", 2, {"body": letters("ab"), **columns}, LASTS)
+    before = snapshot(writer.qm)
+    with pytest.raises(CallerError, match=text) as raised:
+        writer.store.stage(request)
+    assert raised.value.reason == reason
+    assert snapshot(writer.qm) == before
+
+
+def staging(**change: Any) -> Callable[[Writer], object]:
+    request = StageRequest(0, "one", 1, {"body": [b""]}, LASTS)._replace(**change)
+    return lambda writer: writer.store.stage(request._replace(handle=writer.handle()))
+
+
+def settling(key: LedgerKey, *stagings: Staged) -> Callable[[Writer], object]:
+    return lambda writer: writer.store.settle_staging(key, list(stagings))
+
+
+BAD_CALLS: list[tuple[Callable[[Writer], object], str]] = [
+    (staging(name=""), "name"),
+    (staging(count=-1), "count"),
+    (staging(count=True), "count"),
+    (staging(columns={"priority": [1]}), "columns"),
+    (settling(LedgerKey("a", "q", 1)), "batch"),  # type: ignore[arg-type]
+    (settling(LedgerKey(None, "q", "1")), "application"),  # type: ignore[arg-type]
+    (settling(LedgerKey("a", "\ud800", "1")), "query"),
+    (settling(KEY, Staged("", 1)), "stagings"),
+    (settling(KEY, Staged("x", -1)), "stagings"),
+    (settling(KEY, Staged("x", 1), Staged("x", 1)), "stagings"),
+]
+
+
+@pytest.mark.parametrize(("call", "argument"), BAD_CALLS, ids=[f"{n} {line[1]}" for n, line in enumerate(BAD_CALLS)])
+def test_a_bad_call_names_its_argument(writer: Writer, call: Callable[[Writer], object], argument: str) -> None:
+    with pytest.raises(ArgumentError) as raised:
+        call(writer)
+    assert raised.value.data["argument"] == argument

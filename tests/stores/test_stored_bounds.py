@@ -75,7 +75,6 @@ def test_the_longest_lease_of_locks_is_a_year(qm: QueueManager) -> None:
 
 
 def test_an_error_shows_what_a_terminal_would_obey_as_it_is_written_in_python(qm: QueueManager) -> None:
-    """Whoever quotes it."""
     with pytest.raises(InorderError) as raised:
         qm.admin.end_lease("\x1b[2J\nname\x9b\u202e")
     assert str(raised.value).isprintable()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.helpers.support import LIMIT_SECONDS
-from tests.helpers.working import at_work, dead_letter_queue
+from tests.helpers.working import at_work, dead_letter_queue, worked
 from tests.work.test_worker import FINAL
 
 from inorder import Got, Match, QueueManager
@@ -64,8 +64,7 @@ def test_what_a_call_has_given_up_is_not_called_again(
             for number in range(count):
                 putting.put(b"%d" % number)
     give_up(qm, error())
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(1)
+    heard = worked(qm, tasks)
     assert [(one.ended.outcome, one.ended.attempt) for one in heard.told if one.ended] == [(outcome, 1)]
     assert [qm.depth(queue) for queue in ("Q", "DEAD")] == [0, count * len(expected)]
     assert letters(qm) == expected * count
@@ -80,8 +79,7 @@ def test_a_worker_that_is_killed_while_it_carries_that_out_leaves_it_to_the_next
     lost = qm.connect()
     lost.get("Q", syncpoint=True)
     lost.internals.abandon()
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(1)
+    worked(qm, tasks)
     assert letters(qm) == [(65_536, "no such article", 2)]
 
 
@@ -99,8 +97,7 @@ def test_only_the_message_of_the_call_is_given_up(qm: QueueManager, tasks: Tasks
     (failure,) = (failure_of(message) for message in qm.browse("OTHER"))
     assert failure is not None
     assert (failure.error, failure.given_up) == ("no such article", ""), "its unit has failed, no more"
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(3)
+    worked(qm, tasks, 3)
     assert sorted(calls) == [b"blue", b"other"]
     assert [one.message.body for one in qm.dead.letters()] == [b"red"]
 
@@ -114,8 +111,7 @@ def test_on_another_queue_it_is_worked_on_as_any_other(qm: QueueManager, tasks: 
     lost = qm.connect()
     lost.get("NEXT", syncpoint=True)  # an attempt there that ended without a word
     lost.internals.abandon()
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(1)
+    heard = worked(qm, tasks)
     assert (heard.outcomes, qm.depth("DEAD")) == ([DONE], 0)
 
 
@@ -126,8 +122,7 @@ def test_what_a_putter_writes_gives_nothing_up(qm: QueueManager, tasks: Tasks, g
     qm.put("Q", b"1", properties=said)
     qm.get("Q", syncpoint=True)
     qm.back_out()
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(1)
+    heard = worked(qm, tasks)
     assert heard.outcomes == [DONE]
 
 
@@ -139,15 +134,16 @@ def test_a_failure_since_then_takes_its_place(qm: QueueManager, tasks: Tasks) ->
     with qm.unit_of_work() as unit:
         qm.get("Q")
         unit.back_out(error="the line is busy")
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(1)
+    heard = worked(qm, tasks)
     assert heard.outcomes == [DONE]
 
 
 # --- where the order is required
 
 
-def test_where_the_order_is_required_a_worker_that_begins_later_tries_once_more(qm: QueueManager, tasks: Tasks) -> None:
+def test_where_the_order_is_required_a_worker_that_begins_later_tries_once_more(
+    qm: QueueManager, tasks: Tasks, clock: ManualClock
+) -> None:
     """Nothing is set aside there, by Dead neither: the task had stopped, and the function was corrected (B-24)."""
     calls = list[bytes]()
     tasks.task("Q", name="pack")(lambda message: calls.append(message.body))
@@ -159,11 +155,8 @@ def test_where_the_order_is_required_a_worker_that_begins_later_tries_once_more(
         assert worker.wait(LIMIT_SECONDS)
     assert "no such article" in worker.stopped["pack"]
     assert (calls, qm.depth("Q"), qm.depth("DEAD")) == ([], 1, 0)
-    clock = qm.internals.clock
-    assert isinstance(clock, ManualClock)
     clock.advance(1)
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(1)
+    heard = worked(qm, tasks)
     assert (heard.outcomes, qm.depth("Q"), qm.depth("DEAD")) == ([DONE], 0, 0)
 
 
@@ -187,8 +180,7 @@ def test_what_is_to_be_removed_is_removed_though_the_order_is_required(qm: Queue
     qm.alter_queue("Q", read_order="required")
     qm.put("Q", b"1")
     give_up(qm, Discard("old"))
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(1)
+    heard = worked(qm, tasks)
     assert (heard.outcomes, qm.depth("Q"), qm.depth("DEAD")) == ([DISCARDED], 0, 0)
 
 
@@ -229,6 +221,5 @@ def test_without_room_among_its_properties_it_is_called_again(qm: QueueManager, 
     tasks.task("Q", name="pack")(calls.append)
     qm.put("Q", b"1", properties={f"a{number}": "x" * 914 for number in range(71)})
     give_up(qm, Discard("old"))
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(1)
+    heard = worked(qm, tasks)
     assert (heard.outcomes, len(calls)) == ([DONE], 1)

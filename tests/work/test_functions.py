@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.helpers.support import LIMIT_SECONDS, bodies
-from tests.helpers.working import at_work
+from tests.helpers.working import at_work, worked
 from tests.work.test_worker import AT_ONCE, tasks
 
 from inorder import ConnectionBroken, Got, QueueManager
@@ -54,8 +54,7 @@ def test_what_only_returns_what_would_do_the_work_is_refused_or_fails(qm: QueueM
         return next(functions)(message)
 
     qm.put_many("Q", [b"1", b"2", b"3", b"4"])
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(4)
+    heard = worked(qm, tasks, 4)
     assert heard.outcomes == [DEAD] * 4, "the message is gone, and the work was never done"
     assert all("has done nothing" in one.text for one in heard.told if one.ended is not None)
     heard.told.clear()
@@ -74,8 +73,7 @@ def test_a_unit_that_the_function_backs_out_is_an_attempt(qm: QueueManager, task
             own.back_out()
 
     qm.put("Q", b"1")
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(2)
+    heard = worked(qm, tasks, 2)
     assert heard.outcomes == [RETRIED, DONE]
     assert "backed out" in heard.told[0].text
     assert bodies(qm, "NEXT") == [b"1"]
@@ -93,8 +91,7 @@ def test_what_fails_after_its_own_commit_is_done_and_says_why(
         raise error
 
     qm.put("Q", b"1")
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(1)
+    heard = worked(qm, tasks)
     assert heard.outcomes == [DONE]
     assert "was committed, then: " in heard.told[0].text
     assert not heard.told[0].is_fine
@@ -153,8 +150,7 @@ def test_an_attempt_whose_unit_cannot_be_settled_is_reported(
         raise ConnectionBroken("the server has gone")
 
     qm.put("Q", b"1")
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(2)
+    heard = worked(qm, tasks, 2)
     assert heard.outcomes == [RETRIED, DONE]
     assert ("KeyError: 'price'" if fails == "back_out" else "the server has gone") in heard.told[0].text
     assert heard.events == ["trouble"]
@@ -202,8 +198,7 @@ def test_a_function_that_begins_a_unit_hears_that_it_is_in_the_workers(qm: Queue
         told.append(str(refused.value))
 
     qm.put("Q", b"1")
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(1)
+    heard = worked(qm, tasks)
     assert heard.outcomes == [DONE]
     assert "it is the worker's, which commits it when the function of task see returns" in told[0]
     assert "commit it or back it out first" not in told[0]

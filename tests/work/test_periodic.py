@@ -15,9 +15,8 @@ from tests.tiers import every_store
 
 from inorder import Message, QueueManager, connect
 from inorder.client.bulk import LedgerKey, Stager
-from inorder.errors import ArgumentError, QueueManagerStopping, StoreDamaged, UnknownQueue
+from inorder.errors import ArgumentError, StoreDamaged, UnknownQueue
 from inorder.testing import ManualClock
-from inorder.testing.stores import RestartableStore
 from inorder.work.due import Missed
 from inorder.work.periodic import (
     APPLICATION,
@@ -46,27 +45,27 @@ def instant(due: datetime) -> bytes:
     return due.isoformat().encode()
 
 
+def standing(qm: QueueManager, schedule: Schedule) -> tuple[float | None, float | None, bool]:
+    (one,) = standings(qm, [schedule])
+    return one.last, one.next, one.overdue
+
+
 # ---- one process
 
 
 def test_a_run_is_put_when_it_is_due_and_once(qm: QueueManager, clock: ManualClock) -> None:
     runs: list[ScheduledRun] = []
     periodic = Periodic(qm, [HOURLY], on_put=runs.append)
-
-    def standing() -> tuple[float | None, float | None, bool]:
-        (one,) = standings(qm, [HOURLY])
-        return one.last, one.next, one.overdue
-
-    assert standing() == (None, BEGIN + HOUR / 2, False)
+    assert standing(qm, HOURLY) == (None, BEGIN + HOUR / 2, False)
     assert periodic.put_due() == []  # it is seen first: what was due before is not made up for
-    assert standing() == (BEGIN, BEGIN + HOUR / 2, False)
+    assert standing(qm, HOURLY) == (BEGIN, BEGIN + HOUR / 2, False)
     assert periodic.next_due() == BEGIN + HOUR / 2
     clock.advance(HOUR / 2 - 1)
     assert periodic.put_due() == []
     clock.advance(1.0)
-    assert standing() == (BEGIN, BEGIN + HOUR / 2, True)
+    assert standing(qm, HOURLY) == (BEGIN, BEGIN + HOUR / 2, True)
     assert [(run.schedule, run.due, run.put_at) for run in periodic.put_due()] == [(HOURLY, clock.now(), clock.now())]
-    assert standing() == (BEGIN + HOUR / 2, BEGIN + 1.5 * HOUR, False)
+    assert standing(qm, HOURLY) == (BEGIN + HOUR / 2, BEGIN + 1.5 * HOUR, False)
     assert periodic.put_due() == []
     assert periodic.next_due() == clock.now() + HOUR
     assert [run.due for run in runs] == [clock.now()]
@@ -74,11 +73,6 @@ def test_a_run_is_put_when_it_is_due_and_once(qm: QueueManager, clock: ManualClo
     quarterly = Schedule(name="hourly", cron="*/15 * * * *", queue="Q", body=HOURLY.body, missed="all")
     Periodic(qm, [quarterly]).put_due()
     assert bodies(qm) == [b"01 01:00", b"01 01:15", b"01 01:30"], "one that is altered goes on after its last run"
-
-
-def standing(qm: QueueManager, schedule: Schedule) -> tuple[float | None, float | None, bool]:
-    (one,) = standings(qm, [schedule])
-    return one.last, one.next, one.overdue
 
 
 @pytest.mark.parametrize("missed", ["one", "all"])
@@ -155,10 +149,8 @@ def test_what_makes_the_body_needs_no_hash(qm: QueueManager, clock: ManualClock)
     assert schedule != Schedule(name="sales", cron="0 * * * *", queue="Q", body=Report("stock"))
 
 
-def test_a_clock_that_is_set_back_puts_nothing_twice(store: RestartableStore, qm: QueueManager) -> None:
+def test_a_clock_that_is_set_back_puts_nothing_twice(qm: QueueManager, clock: ManualClock) -> None:
     Periodic(qm, [HOURLY]).put_due()
-    clock = store.clock
-    assert isinstance(clock, ManualClock)
     clock.advance(2 * HOUR)
     Periodic(qm, [HOURLY]).put_due()
     clock._time -= 2 * HOUR  # as an operator sets it
@@ -220,13 +212,6 @@ def test_nothing_is_left_staged(qm: QueueManager, clock: ManualClock) -> None:
     assert qm.inspect.units() == []
     with pytest.raises(UnknownQueue):
         Periodic(qm, [Schedule(name="s", cron="* * * * *", queue="NONE")]).put_due()
-
-
-def test_trouble_with_the_queue_manager_ends_the_loop(qm: QueueManager, store: RestartableStore) -> None:
-    with connect(store, program="operator") as operator:
-        operator.admin.stop()
-    with pytest.raises(QueueManagerStopping):
-        Periodic(qm, [HOURLY]).look()
 
 
 def test_a_line_of_the_ledger_that_is_not_an_instant_is_damage(qm: QueueManager) -> None:

@@ -1,40 +1,33 @@
-"""The supervisor of worker processes, with processes that end when the test says so."""
+"""The supervisor of worker processes, with processes that end when the test says so; the status of a worker process."""
 
 from __future__ import annotations
 
 import errno
 import os
 import signal
-import subprocess
 import sys
-from typing import Any, cast
+from unittest.mock import Mock
 
-from inorder.work.processes import Happened, Supervisor
+import pytest
+from tests.helpers.support import LIMIT_SECONDS
 
-
-class Stubborn:
-    """A process that takes its time, even to be killed: its memory is large, say, or it waits for a disk."""
-
-    pid, kills = 4711, 0
-
-    def poll(self) -> None:
-        """It runs."""
-
-    def kill(self) -> None:
-        self.kills += 1
+from inorder import QueueManager
+from inorder.work import Tasks, Worker
+from inorder.work.processes import CANNOT_GO_ON, HAD_STOPPED, Happened, Supervisor, serve
 
 
 def test_a_process_that_is_killed_for_being_late_is_killed_and_reported_once() -> None:
-    said, process = list[Happened](), Stubborn()
+    """It takes its time, even to be killed: its memory is large, say, or it waits for a disk."""
+    said, process = list[Happened](), Mock(pid=4711, poll=Mock(return_value=None))
     supervisor = Supervisor(lambda *_: [], environment={}, count=1, grace=0, log=said.append)
     (child,) = supervisor._children
-    child.process, child.starts_at = cast("subprocess.Popen[Any]", process), None
+    child.process, child.starts_at = process, None
     supervisor._ends_at = 0.0
     assert supervisor._time_left() == 0
     supervisor._kill_late()
     assert supervisor._time_left() is None, "it must wait for the end of the process, and not ask over and over"
     supervisor._kill_late()
-    assert (process.kills, [one.event for one in said]) == (1, ["killed"])
+    assert (process.kill.call_count, [one.event for one in said]) == (1, ["killed"])
 
 
 def test_a_process_that_the_system_cannot_start_is_tried_again() -> None:
@@ -52,3 +45,14 @@ def test_a_process_that_the_system_cannot_start_is_tried_again() -> None:
     assert (failed.event, failed.process, failed.pid) == ("failed", 1, None)
     assert failed.error == os.strerror(errno.ENOTDIR), "the reason of the system, in its words"
     assert (started.event, started.process) == ("started", 1)
+
+
+@pytest.mark.parametrize(("others", "status"), [(False, CANNOT_GO_ON), (True, HAD_STOPPED)])
+def test_the_status_of_a_process_says_that_a_task_has_stopped(qm: QueueManager, others: bool, status: int) -> None:
+    tasks = Tasks()
+    tasks.task("NOWHERE", name="lost")(lambda message: None)
+    if others:
+        tasks.task("Q", name="see")(lambda message: signal.raise_signal(signal.SIGTERM))
+    worker = Worker(qm, tasks, log=lambda event: qm.put("Q", b"1") if event.kind == "stopped" and others else None)
+    assert serve(worker, LIMIT_SECONDS) == status
+    assert list(worker.stopped) == ["lost"]

@@ -67,7 +67,7 @@ def test_a_worker_puts_what_is_due_and_works_on_it_if_it_has_a_task(
 
 
 def test_a_schedule_that_fails_stops_nothing_and_is_reported_once(
-    qm: QueueManager, tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+    qm: QueueManager, tasks: Tasks, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("inorder.work.periodic.RETRY_SECONDS", 0.0)
     tries = threading.Semaphore(0)
@@ -82,8 +82,6 @@ def test_a_schedule_that_fails_stops_nothing_and_is_reported_once(
 
     tasks.add(Schedule(name="late", cron="0 * * * *", queue="Q"))
     Periodic(qm, tasks.schedules).put_due()
-    clock = qm.internals.clock
-    assert isinstance(clock, ManualClock)
     clock.advance(HOUR)
     with at_work(qm, tasks) as (worker, heard):
         for _ in range(3):

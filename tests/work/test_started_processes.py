@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
 import urllib.request
 import uuid
 from collections import Counter
@@ -20,6 +21,7 @@ from typing import Any
 
 import pytest
 from tests.cli.test_json import keys_below
+from tests.tiers import gate, nightly
 from tools.proof.working import seen_first
 
 import inorder
@@ -31,8 +33,8 @@ from inorder.work import Schedule
 from ..helpers.support import LIMIT_SECONDS, until
 from ..helpers.working import dead_letter_queue
 
-pytestmark = pytest.mark.nightly
-on_sqlite = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+on_sqlite = pytest.mark.parametrize("place", [pytest.param("sqlite", marks=nightly)], indirect=True)
+in_gate = pytest.mark.parametrize("place", [pytest.param("sqlite", marks=gate)], indirect=True)
 ROOT = Path(__file__).parents[2]
 TASKS = """
 import os, signal, time
@@ -71,8 +73,17 @@ def endless(message):
 @limited.task("NEXT")
 def brief(message):
     pass
-"""
 
+stopping = Tasks()
+
+@stopping.task("S", name="fails", attempts=1)
+def fails(message):
+    raise ValueError("torn")
+
+@stopping.task("Q", name="goes on")
+def goes_on(message):
+    pass
+"""
 
 CLOCK = """
 import os, signal
@@ -91,9 +102,35 @@ def minutely(due):
             os.kill(os.getpid(), signal.SIGKILL)
     return due.isoformat().encode()
 """
+CLEAN = """
+import multiprocessing, os, signal, subprocess, sys, time
+from inorder.work import Tasks
+
+tasks = Tasks()
+
+@tasks.task("FORKS")
+def forks(message):
+    process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(1e6,))
+    process.start()
+    process.terminate()
+    process.join()
+    assert process.exitcode == -signal.SIGTERM, process.exitcode
+
+@tasks.task("READS")
+def reads(message):
+    subprocess.run(["cat"], check=True)
+    assert sys.stdin.read() == ""
+
+@tasks.task("LEAVES")
+def leaves(message):
+    if not message.backout_count:
+        subprocess.Popen(["sleep", "1000000"])
+        if message.body == b"kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
+@pytest.fixture(params=[pytest.param("sqlite", marks=nightly), pytest.param("postgresql", marks=nightly)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """Where the store is."""
     if request.param == "sqlite":
@@ -107,8 +144,9 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 @pytest.fixture
 def qm(place: str) -> Iterator[QueueManager]:
     with inorder.connect(place, name="QM1") as made:
-        made.create_queue("Q")
-        made.create_queue("NEXT")
+        for queue in ("Q", "NEXT", "FORKS", "READS", "LEAVES"):
+            made.create_queue(queue)
+        made.create_queue("S", read_order="required")
         dead_letter_queue(made)
         yield made
 
@@ -117,8 +155,8 @@ class Work:
     """`inorder work` as a program, and what it has said so far."""
 
     def __init__(self, folder: Path, place: str, *arguments: str) -> None:
-        (folder / "shop_tasks.py").write_text(TASKS)
-        (folder / "shop_clock.py").write_text(CLOCK)
+        for name, text in {"tasks": TASKS, "clock": CLOCK, "clean": CLEAN}.items():
+            (folder / f"shop_{name}.py").write_text(text)
         self.folder, self.told, self._changed = folder, list[dict[str, Any]](), threading.Condition()
         self._is_silent = False  # nothing follows: the last process has closed the pipe
         self.process = subprocess.Popen(
@@ -307,17 +345,16 @@ def test_metrics_of_all_processes_are_at_one_address(
     port = reserved_port(request)
     qm.put_many("Q", [b"1", b"once 2", b"fail", *[f"{number}".encode() for number in range(3, 20)]])
 
-    def scrape() -> str:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=LIMIT_SECONDS) as page:
-            return str(page.read(), "utf-8")
-
     def value(name: str, page: str) -> float:
         return sum(float(line.rpartition(" ")[2]) for line in page.splitlines() if line.startswith(name))
 
     with Work(tmp_path, place, "shop_tasks", "--processes", "2", "--metrics", str(port)) as work:
         work.has_ended(20)
-        until(lambda: value('inorder_attempts_total{outcome="done"', scrape()) == 19, "all that is done is counted")
-        page = scrape()
+        until(
+            lambda: value('inorder_attempts_total{outcome="done"', asked(port, "metrics")) == 19,
+            "all that is done is counted",
+        )
+        page = asked(port, "metrics")
         outcomes = work.outcomes()
         assert value('inorder_attempts_total{outcome="done"', page) == outcomes["done"] == 19
         assert value('inorder_attempts_total{outcome="dead"', page) == 1  # those of the killed process too
@@ -325,7 +362,7 @@ def test_metrics_of_all_processes_are_at_one_address(
         assert value("inorder_up", page) == 1
         assert work.end(signal.SIGTERM) == 0
     with pytest.raises(OSError, match="refused"):
-        scrape()
+        asked(port, "metrics")
 
 
 def test_several_processes_put_each_run_once_though_they_are_killed(
@@ -352,6 +389,57 @@ def test_several_processes_put_each_run_once_though_they_are_killed(
     assert set(deaths) == {-signal.SIGKILL}
 
 
+@in_gate
+def test_a_function_may_fork_and_read_standard_input(qm: QueueManager, place: str, tmp_path: Path) -> None:
+    qm.put("FORKS", b"")
+    qm.put("READS", b"")
+    with Work(tmp_path, place, "shop_clean") as work:
+        work.has_ended(2)
+        assert work.end(signal.SIGTERM) == 0
+    assert work.outcomes() == {"done": 2}, work.told
+
+
+@on_sqlite
+@pytest.mark.parametrize("ends", ["asked", "killed", "its supervisor killed"])
+def test_what_a_function_has_started_ends_with_its_process(
+    qm: QueueManager, place: str, tmp_path: Path, ends: str
+) -> None:
+    qm.put("LEAVES", b"kill" if ends == "killed" else b"")
+    with Work(tmp_path, place, "shop_clean") as work:
+        work.has_ended(1)
+        work.end(signal.SIGKILL if ends == "its supervisor killed" else signal.SIGTERM)
+        work._reader.join(LIMIT_SECONDS)  # it ends when the last process has closed the pipe
+        is_left = work._reader.is_alive()
+    if is_left:
+        for one in work.told:
+            if one["event"] == "started":
+                os.killpg(one["pid"], signal.SIGKILL)
+    assert not is_left, "a process that a function has started goes on"
+
+
+@in_gate
+def test_a_stop_is_in_the_metrics_at_ready_and_in_the_exit_status(
+    request: pytest.FixtureRequest, qm: QueueManager, place: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("prometheus_client", reason="without inorder[prometheus] there are no metrics")
+    port = reserved_port(request)
+
+    with Work(tmp_path, place, "shop_tasks:stopping", "--metrics", str(port)) as work:
+        qm.put("Q", b"1")
+        work.has_ended(1)
+        assert json.loads(asked(port, "ready")) == {"status": "ready"}
+        qm.put("S", b"1")
+        work.until(lambda told: any(one["event"] == "stopped" for one in told))
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            asked(port, "ready")
+        assert refused.value.code == 503
+        assert json.loads(refused.value.read()) == {
+            "status": "not ready", "error": "fails has stopped by itself: the log says why",
+        }  # fmt: skip
+        assert 'inorder_worker_stops_total{name="fails",queue="S"} 1.0' in asked(port, "metrics")
+        assert work.end(signal.SIGTERM) == 1
+
+
 def reserved_port(request: pytest.FixtureRequest) -> int:
     """A port of the loopback that nobody else is given before the end of the test; it can be listened at."""
     kept = socket.socket()
@@ -364,3 +452,9 @@ def reserved_port(request: pytest.FixtureRequest) -> int:
 def await_file(path: Path) -> None:
     """Returns when it is there; a program makes it."""
     until(path.exists, f"{path} has come into being")
+
+
+def asked(port: int, page: str) -> str:
+    """What is at the address of metrics."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}", timeout=LIMIT_SECONDS) as answer:
+        return str(answer.read(), "utf-8")

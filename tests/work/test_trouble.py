@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 from tests.helpers.support import LIMIT_SECONDS, bodies, until
-from tests.helpers.working import Heard, at_work
+from tests.helpers.working import Heard, at_work, worked
 
 from inorder import Got, QueueFull, QueueManager, UnitOfWork
-from inorder.errors import PutInhibited, StoreFull
-from inorder.testing import ManualClock
+from inorder.errors import PutInhibited, StoreFull, UnknownQueue
 from inorder.work import Backoff, Dead, Outcome, Tasks, failure_of, lane
 
 DONE, RETRIED, DEAD = Outcome.DONE, Outcome.RETRIED, Outcome.DEAD
@@ -28,9 +27,7 @@ def tasks(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> Tasks:
 
 
 def advanced(qm: QueueManager, seconds: float) -> None:
-    clock = qm.internals.clock
-    assert isinstance(clock, ManualClock)
-    clock.advance(seconds)
+    qm.internals.clock.advance(seconds)  # type: ignore[attr-defined]
 
 
 def troubles(heard: Heard) -> int:
@@ -133,6 +130,7 @@ def test_troubles_that_alternate_are_each_said_once(qm: QueueManager, tasks: Tas
         (QueueFull("NEXT is full"), {"trouble_for": 0}),
         (PutInhibited("NEXT takes nothing"), {"dead_on": PutInhibited}),
         (StoreFull("no room"), {"dead_on": StoreFull}),
+        (UnknownQueue("NOWHERE is no queue"), {}),
     ],
 )
 def test_a_task_may_say_that_it_is_an_attempt(
@@ -143,20 +141,8 @@ def test_a_task_may_say_that_it_is_an_attempt(
         raise error
 
     qm.put("Q", b"1")
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(1)
+    heard = worked(qm, tasks)
     assert (heard.outcomes, heard.events) == ([DEAD], [])
-
-
-def test_a_queue_that_does_not_exist_is_an_attempt(qm: QueueManager, tasks: Tasks) -> None:
-    @tasks.task("Q", attempts=2, backoff=AT_ONCE)
-    def carry(message: Got, own: QueueManager) -> None:
-        own.put(message.body.decode(), b"")
-
-    qm.put("Q", b"NOWHERE")
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(2)
-    assert (heard.outcomes, heard.events) == ([RETRIED, DEAD], [])
 
 
 @pytest.mark.parametrize("fails", ["the function", "the commit"])
@@ -181,8 +167,7 @@ def test_a_full_disk_uses_up_no_attempt_however_long_it_lasts(
 
     monkeypatch.setattr(UnitOfWork, "commit", committed)
     qm.put("Q", b"1")
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(1)
+    heard = worked(qm, tasks)
     assert (heard.outcomes, calls, qm.depth("Q")) == ([DONE], [0, 0, 0, 0], 0)
     assert heard.told[0].kind == "trouble"
     assert "the disk is full" in heard.told[0].text
@@ -197,8 +182,7 @@ def test_a_function_that_backs_its_unit_out_has_used_up_an_attempt_on_a_full_dis
         raise StoreFull("the disk is full")
 
     qm.put("Q", b"1")
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(3)
+    heard = worked(qm, tasks, 3)
     assert (heard.outcomes, heard.events) == ([RETRIED, RETRIED, DEAD], [])
 
 

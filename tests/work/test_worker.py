@@ -16,7 +16,7 @@ from inorder.testing import ManualClock
 from inorder.work import Backoff, Dead, Discard, Outcome, Retry, Tasks, failure_of
 
 from ..helpers.support import LIMIT_SECONDS, Call, bodies
-from ..helpers.working import at_work, dead_letter_queue
+from ..helpers.working import at_work, dead_letter_queue, worked
 
 AT_ONCE = Backoff(first=0, most=0, jitter=0)
 DONE, RETRIED, DISCARDED, DEAD, OVERDUE, RETURNED = (
@@ -58,8 +58,7 @@ def test_what_fails_is_undone_and_comes_again(qm: QueueManager, tasks: Tasks) ->
             raise ValueError(f"no {message.backout_count}")
 
     qm.put("Q", b"1")
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(3)
+    heard = worked(qm, tasks, 3)
     assert heard.outcomes == [RETRIED, RETRIED, DONE]
     assert [count for count, _ in seen] == [0, 1, 2]
     assert seen[0][1] is None
@@ -77,8 +76,7 @@ def test_whatever_a_function_raises_is_an_attempt_and_its_thread_goes_on(
             raise error
 
     qm.put("Q", b"1")
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(2)
+    heard = worked(qm, tasks, 2)
     assert heard.outcomes == [RETRIED, DONE]
     assert heard.told[0].text.startswith(type(error).__name__)
 
@@ -93,8 +91,7 @@ def test_after_the_last_attempt_it_is_a_dead_letter_that_says_all(qm: QueueManag
         raise KeyError("price")
 
     qm.put("Q", b"1", properties={"colour": "red"})
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(3)
+    heard = worked(qm, tasks, 3)
     assert heard.outcomes == [RETRIED, RETRIED, DEAD]
     assert [qm.depth(queue) for queue in ("Q", "NEXT", "DEAD")] == [0, 0, 1]
     (letter,) = qm.dead.letters()
@@ -117,8 +114,7 @@ def test_a_queue_says_after_how_many_attempts_and_where_to(qm: QueueManager, tas
         raise OSError
 
     qm.put("W", b"1")
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(2)
+    heard = worked(qm, tasks, 2)
     assert heard.outcomes == [RETRIED, DEAD]
     assert [one.why.attempts for one in qm.dead.letters(dead_letter_queue="ASIDE")] == [2]
 
@@ -144,17 +140,13 @@ def test_attempts_that_ended_without_a_word_count(
         lost.get("Q", syncpoint=True)
         lost.internals.abandon()
     tasks.task("Q", attempts=2, name="never")(lambda message: pytest.fail(f"{message} was tried often enough"))
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(1)
+    heard = worked(qm, tasks)
     assert heard.outcomes == [DEAD]
     (letter,) = qm.dead.letters()
     assert (letter.why.attempts, letter.why.error) == (2, expected)
 
 
-def test_a_retry_waits_as_long_as_it_says(qm: QueueManager, tasks: Tasks) -> None:
-    clock = qm.internals.clock
-    assert isinstance(clock, ManualClock)
-
+def test_a_retry_waits_as_long_as_it_says(qm: QueueManager, tasks: Tasks, clock: ManualClock) -> None:
     @tasks.task("Q")
     def pack(message: Got) -> None:
         if not message.backout_count:
@@ -180,8 +172,7 @@ def test_a_function_may_say_that_no_attempt_will_do(
         raise error()
 
     qm.put("Q", b"1")
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(1)
+    heard = worked(qm, tasks)
     assert heard.outcomes == [outcome]
     assert [qm.depth(queue) for queue in ("Q", "NEXT", "DEAD")] == [0, 0, len(letters)]
     told = [(one.why.reason, one.why.error.partition(" (test_")[0], one.why.attempts) for one in qm.dead.letters()]
@@ -208,7 +199,9 @@ def test_strict_order_holds_whatever_fails(qm: QueueManager, tasks: Tasks) -> No
     assert heard.outcomes.count(RETRIED) == 14
 
 
-def test_a_required_order_stops_the_task_and_a_new_worker_tries_once_more(qm: QueueManager, tasks: Tasks) -> None:
+def test_a_required_order_stops_the_task_and_a_new_worker_tries_once_more(
+    qm: QueueManager, tasks: Tasks, clock: ManualClock
+) -> None:
     qm.create_queue("S", read_order="required")
     calls = list[bytes]()
     is_mended = False
@@ -220,8 +213,6 @@ def test_a_required_order_stops_the_task_and_a_new_worker_tries_once_more(qm: Qu
             raise OSError("no")
 
     qm.put_many("S", [b"1", b"bad", b"3"])
-    clock = qm.internals.clock
-    assert isinstance(clock, ManualClock)
     for first, expected in ((True, [b"1", b"bad", b"bad"]), (False, [b"bad"])):
         calls.clear()
         clock.advance(1)
@@ -234,8 +225,7 @@ def test_a_required_order_stops_the_task_and_a_new_worker_tries_once_more(qm: Qu
         assert (bodies(qm, "S"), qm.depth("DEAD")) == ([b"bad", b"3"], 0)
     is_mended = True
     clock.advance(1)
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(2)
+    heard = worked(qm, tasks, 2)
     assert heard.outcomes == [DONE, DONE]
 
 
@@ -270,8 +260,7 @@ def test_a_group_is_one_piece_of_work(qm: QueueManager, tasks: Tasks) -> None:
     put_group(qm, b"1", b"2")
     put_group(qm, b"3", b"bad", b"4")
     qm.put("Q", b"alone")
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(4)
+    heard = worked(qm, tasks, 4)
     assert sorted(heard.outcomes, key=str) == sorted([DONE, RETRIED, DEAD, DONE], key=str)
     assert sorted(bodies(qm, "NEXT")) == [b"1-2", b"alone"]
     assert [(one.message.body, one.why.attempts) for one in qm.dead.letters()] == [(b"3", 2), (b"bad", 2), (b"4", 2)]
@@ -288,8 +277,7 @@ def test_a_group_as_an_iterator_is_taken_whole_also_if_it_is_not_read(qm: QueueM
 
     put_group(qm, b"1", b"2", b"3")
     qm.put("Q", b"alone")
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(2)
+    worked(qm, tasks, 2)
     assert (first, qm.depth("Q")) == ([b"1", b"alone"], 0)
 
 
@@ -300,8 +288,7 @@ def test_a_group_that_was_tried_often_enough_goes_as_one_without_a_call(qm: Queu
         list(lost.get_group("Q"))
         lost.internals.abandon()
     tasks.task("Q", group="list", attempts=1, name="never")(lambda messages: pytest.fail(f"{messages}"))
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(1)
+    worked(qm, tasks)
     assert [one.message.body for one in qm.dead.letters()] == [b"1", b"2"]
 
 
@@ -396,24 +383,12 @@ def test_a_queue_that_inhibits_gets_is_tried_again(
     assert heard.outcomes == [DONE]
 
 
-def test_a_queue_that_is_not_there_stops_its_task_alone(qm: QueueManager, tasks: Tasks) -> None:
-    tasks.task("NOWHERE", name="lost")(lambda message: None)
-    tasks.task("Q", name="see")(lambda message: None)
-    qm.put("Q", b"1")
-    with at_work(qm, tasks) as (worker, heard):
-        heard.until(lambda heard: "stopped" in heard.events)
-        heard.attempts(1)
-        assert worker.is_busy
-    assert list(worker.stopped) == ["lost"]
-
-
 def test_observers_hear_of_attempts(qm: QueueManager, tasks: Tasks) -> None:
     tasks.task("Q", name="see", attempts=1)(lambda message: 1 / 0)
     events = list[Any]()
     qm.inspect.observe(lambda event: events.append(event) if event.name == "inorder.attempt" else None)
     qm.put("Q", b"1")
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(1)
+    worked(qm, tasks)
     (event,) = events
     assert event.metadata["task"] == "see"
     assert (event.metadata["outcome"], event.metadata["attempt"], event.metadata["queue"]) == ("dead", 1, "Q")
@@ -503,8 +478,7 @@ def test_only_what_fits_a_match_is_touched(qm: QueueManager, tasks: Tasks) -> No
     tasks.task("Q", name="red", match=Match(selector="colour = 'red'"))(lambda message: None)
     for colour in ("blue", "red"):
         qm.put("Q", colour.encode(), properties={"colour": colour})
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(1)
+    worked(qm, tasks)
     assert bodies(qm, "Q") == [b"blue"]
 
 

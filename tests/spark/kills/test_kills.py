@@ -1,17 +1,26 @@
-"""A driver that drains a queue into files is killed, with all its processes, at each point; another one goes on.
+"""Drivers that are killed with all their processes, at each point or at random; tasks and queries that run twice.
 
-Where the dead driver stood is looked up in Spark's logs and in the store before the other one starts.
+Where a dead driver stood is looked up in Spark's logs and in the store before the next one starts.
 """
 
 from __future__ import annotations
 
 import os
+import random
+from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.helpers.support import until
-from tests.spark.kills.processes import Driver, DriverFailed
-from tests.spark.kills.world import Log, World, killed_at
+from tests.spark.kills.checker import archived, on_queue, wrong_at_sink, wrong_in_store
+from tests.spark.kills.cluster import SPECULATION, cluster
+from tests.spark.kills.processes import Driver, DriverFailed, driver
+from tests.spark.kills.world import PER_BATCH, SOURCE, TARGET, Log, World, killed_at
 from tests.tiers import gate
+
+import inorder
+from inorder.spark.options import DAY_SECONDS
+from inorder.stores.seam.views import Unit
 
 LONG = "INORDER_LONG" in os.environ
 REPEATS = 5 if LONG else 1
@@ -100,3 +109,151 @@ def test_two_drivers_are_killed_one_after_the_other(world: World, successor: Dri
     world.check_so_far()
     successor.ask("drain", **world.drains())
     world.check_archive()
+
+
+# --- from queue to queue: killed when a task has staged, and when a batch is put
+
+EXPIRY_SECONDS = 60.0
+
+
+def stagings(world: World) -> list[Unit]:
+    with inorder.connect(world.url) as qm:
+        return [unit for unit in qm.inspect.units() if unit.kind == "staging"]
+
+
+@pytest.mark.parametrize("_", range(REPEATS))
+def test_what_a_dead_driver_has_staged_is_never_seen_and_expires(world: World, successor: Driver, _: int) -> None:
+    order = world.to_queue()
+    order["sink_options"]["stagingExpiry"] = str(EXPIRY_SECONDS)
+    with killed_at(world, "staged:2", "run", name="queue", **order):
+        log = world.log()
+        assert log.offsets == log.commits + 1
+    before = on_queue(world.url, TARGET)
+    assert wrong_at_sink(before, world.plan, all_there=False) == []
+    left = stagings(world)
+    assert left
+    successor.ask("run", name="queue", **order)
+    world.finish()
+    assert wrong_at_sink(on_queue(world.url, TARGET), world.plan) == []
+    assert set(left) <= set(stagings(world))
+    world.let_time_pass(2 * EXPIRY_SECONDS)
+    world.check_target()
+
+
+@gate
+@pytest.mark.parametrize("_", range(REPEATS))
+def test_a_batch_that_was_put_by_a_dead_driver_is_not_put_again(world: World, successor: Driver, _: int) -> None:
+    with killed_at(world, "settled:2", "run", name="queue", **world.to_queue()):
+        log = world.log()
+        assert (log.offsets, log.commits, log.open) == (1, 0, (2, True))
+    before = on_queue(world.url, TARGET)
+    assert len(before) > PER_BATCH
+    assert wrong_at_sink(before, world.plan, all_there=False) == []
+    successor.ask("run", name="queue", **world.to_queue())
+    world.finish()
+    world.check_target()
+
+
+# --- a task that raises, and one that is overtaken by its twin
+
+
+def to(sink: str, world: World) -> dict[str, Any]:
+    return world.to_files() if sink == "files" else world.to_queue()
+
+
+def check(sink: str, world: World) -> None:
+    world.finish()
+    if sink == "files":
+        world.check_archive()
+    else:
+        world.check_target()
+
+
+@pytest.mark.parametrize("sink", ["files", "queue"])
+def test_a_task_that_raises_is_run_again(world: World, successor: Driver, sink: str) -> None:
+    flag = world.folder / "raised"
+    successor.ask("run", name=sink, fault="raise once", flag=str(flag), **to(sink, world))
+    assert flag.exists()
+    check(sink, world)
+
+
+@pytest.mark.skipif(not LONG, reason="five JVMs; INORDER_LONG=1 runs it")
+@pytest.mark.parametrize("sink", ["files", "queue"])
+def test_a_slow_task_is_overtaken_by_its_twin(world: World, sink: str) -> None:
+    flag = world.folder / "slow"
+    with cluster(world.folder) as of_two, driver(world.folder, master=of_two.master, settings=SPECULATION) as one:
+        one.ask("run", name=sink, fault="slow once", flag=str(flag), **to(sink, world))
+    assert sorted(path.name for path in world.folder.glob("slow.*")) == ["slow.0", "slow.1"]
+    world.let_time_pass(2 * DAY_SECONDS)  # what the slow one may have staged
+    check(sink, world)
+
+
+# --- a second query under the same name, and one that is stopped and started again
+
+FEW = 100
+
+
+def test_of_two_queries_under_one_name_the_older_one_stops(world: World, successor: Driver) -> None:
+    second = world.folder / "second"
+    younger = world.to_files(
+        source=world.source(allowNewCheckpoint=True),
+        checkpoint=str(world.folder / "checkpoint 2"),
+        sink_options={"path": str(second)},
+    )
+    successor.ask("start", name="older", follow=True, **world.to_files())
+    successor.ask("catch_up", name="older")
+    successor.ask("start", name="younger", follow=True, **younger)
+    with pytest.raises(DriverFailed, match="application 'killed' was started again after this reader"):
+        successor.ask("wait", name="older")
+    with inorder.connect(world.url) as qm:
+        world.put(qm, FEW)
+    successor.ask("catch_up", name="younger")
+    successor.ask("stop", name="younger")
+    complaints = wrong_at_sink(archived(world.archive, second), world.plan) + wrong_in_store(world.url, SOURCE)
+    assert archived(second)
+    assert not complaints, complaints
+
+
+def test_a_query_that_is_stopped_goes_on_whichever_trigger_it_has(world: World, successor: Driver) -> None:
+    successor.ask("start", name="files", follow=True, **world.to_files())
+    successor.ask("stop", name="files")  # wherever it is
+    world.check_so_far()
+    for messages in (FEW, 0):
+        with inorder.connect(world.url) as qm:
+            world.put(qm, messages)
+        successor.ask("run", name="files", **world.to_files())
+        world.check_so_far()
+    world.finish()
+    world.check_archive()
+
+
+# --- at random moments, while a writer goes on putting
+
+LIVES, SECONDS_MAX = 10, 8.0
+MESSAGES_EACH = 120
+
+
+@pytest.mark.skipif(not LONG, reason="takes minutes; INORDER_LONG=1 runs it")
+@pytest.mark.parametrize("sink", ["files", "queue"])
+def test_ten_drivers_are_killed_at_random_moments(folder: Path, successor: Driver, sink: str) -> None:
+    seed = os.environ.get("INORDER_SEED") or str(random.randrange(10**9))
+    print(f"INORDER_SEED={seed}")  # the moments are the same again, what happens then is not
+    chance = random.Random(seed)
+    world = World(folder)
+    order = {"name": sink, **to(sink, world)}
+    for _ in range(LIVES):
+        one = Driver(folder)
+        try:
+            one.ready()
+            one.order("run", **order)
+            one.has_ended(chance.uniform(0.0, SECONDS_MAX))
+        finally:
+            one.kill()
+            one.end()
+        if sink == "files":
+            world.check_so_far()
+        with inorder.connect(world.url) as qm:
+            world.put(qm, MESSAGES_EACH, seed=chance.randrange(10**6))
+    successor.ask("run", **order)
+    world.let_time_pass(2 * DAY_SECONDS)  # what the dead have staged
+    check(sink, world)

@@ -5,9 +5,13 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from typing import Any
 
+import psycopg
 import pytest
-from tests.stores.postgresql.server import Server, missing
+from tests.helpers.proxy import Proxy
+from tests.stores.postgresql.server import Server, missing, port_of
+from tests.stores.sqlite.programs import Program, programs
 
 import inorder
 from inorder import QueueManager
@@ -31,6 +35,36 @@ def url(postgresql: str) -> Iterator[str]:
     one = f"{postgresql}?schema=inorder_{uuid.uuid4().hex}"
     yield one
     drop(parse(one))
+
+
+@pytest.fixture
+def qm(url: str) -> Iterator[QueueManager]:
+    """A program "test", with a queue Q."""
+    with inorder.connect(url, program="test") as one:
+        one.create_queue("Q")
+        yield one
+        one.internals.abandon()
+
+
+@pytest.fixture
+def child(qm: QueueManager, url: str) -> Iterator[Program]:
+    """A process that is connected, too, as program "child 0"."""
+    with programs(url, 1) as [one]:
+        yield one
+
+
+@pytest.fixture
+def admin(postgresql: str) -> Iterator[psycopg.Connection[Any]]:
+    """An administrator's session, in no schema of a store."""
+    with psycopg.connect(postgresql, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def proxy(url: str) -> Iterator[Proxy]:
+    """Between its clients and the server."""
+    with Proxy(port_of(url)) as one:
+        yield one
 
 
 @pytest.fixture

@@ -226,6 +226,18 @@ def sessions(url: str, program: str, what: str = "pid", where: str = "true") -> 
         return len(connection.execute(asked, (f"inorder %: {program}",)).fetchall())
 
 
+def end_session(url: str, program: str) -> None:
+    """The server ends the one connection of a program, which is gone when this returns."""
+    from tests.helpers.support import until
+
+    assert sessions(url, program, "pg_terminate_backend(pid)") == 1
+    until(lambda: not sessions(url, program), "the server has ended the session")
+
+
+def port_of(url: str) -> int:
+    return int(url.partition(f"{LOOPBACK}:")[2].partition("/")[0])
+
+
 def waits_for_a_lock(url: str, program: str) -> bool:
     """Whether a connection of a program waits until another one commits."""
     return bool(sessions(url, program, where="wait_event_type = 'Lock'"))

@@ -6,15 +6,15 @@ INORDER_LONG=1 cuts after every byte, otherwise a sample of them is tried.
 from __future__ import annotations
 
 import os
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Literal
 
 import pytest
-from benchmarks.servers import LOOPBACK
+from tests.helpers.interrupted import PORTIONS, disturbs_nobody, leaves_nothing_held
+from tests.helpers.interrupting import IS_KNOWN
 from tests.helpers.proxy import Proxy, Way
 from tests.helpers.support import until
-from tests.stores.postgresql.server import sessions
+from tests.stores.postgresql.server import port_of, sessions
 from tests.tiers import nightly
 
 import inorder
@@ -26,26 +26,11 @@ CUTS = 12  # of each exchange and way, where not all are tried
 Outcome = Literal["done", "broken", "unknown"]
 
 
-@pytest.fixture
-def proxy(url: str) -> Iterator[Proxy]:
-    port = int(url.partition(f"{LOOPBACK}:")[2].partition("/")[0])
-    with Proxy(port) as one:
-        yield one
-
-
-@pytest.fixture
-def qm(url: str) -> Iterator[QueueManager]:
-    with inorder.connect(url, program="witness") as one:
-        one.create_queue("Q")
-        yield one
-
-
 POSSIBLE: dict[Outcome, list[list[bytes]]] = {"done": [[b"put"]], "broken": [[]], "unknown": [[], [b"put"]]}
 
 
 def through(url: str, proxy: Proxy) -> QueueManager:
-    before, _, after = url.partition(f"{LOOPBACK}:")
-    return inorder.connect(f"{before}{LOOPBACK}:{proxy.port}/{after.partition('/')[2]}", program="cut")
+    return inorder.connect(url.replace(f":{port_of(url)}/", f":{proxy.port}/"), program="cut")
 
 
 def outcome_of(call: Callable[[], object]) -> Outcome:
@@ -124,20 +109,21 @@ def test_what_is_told_after_a_cut_is_true(url: str, qm: QueueManager, proxy: Pro
     assert list(qm.admin.check()) == []
 
 
+# ---- an exception from outside, at any place of any call: nothing stays held
+
+IS_LONG = bool(os.environ.get("INORDER_LONG"))
+PLACES = 10**9 if IS_LONG else 12
+RANDOM_PLACES = 100
+
+
+@pytest.mark.skipif(not IS_KNOWN, reason="where exceptions come is written down for CPython 3.11")
+@pytest.mark.parametrize("portion", [0, *(pytest.param(one, marks=nightly) for one in range(1, PORTIONS))])
+def test_an_exception_at_any_place_leaves_nothing_held(url: str, portion: int) -> None:
+    leaves_nothing_held(url, PLACES, portion)
+
+
 @nightly
-@pytest.mark.parametrize("way", ["to server", "to client"])
-def test_a_put_that_is_repeated_with_its_unique_id_is_there_once(
-    url: str, qm: QueueManager, proxy: Proxy, way: Way
-) -> None:
-    exchange = Exchange(put)
-    _, passed = exchange.run(url, proxy, None, 0)
-    qm.get("Q")
-    for count in cuts(passed[way]):
-        uid = inorder.UniqueId(uuid.uuid4().hex[:8], count + 1)
-        exchange.act = lambda one, uid=uid: outcome_of(lambda: one.put("Q", b"put", uid=uid))  # type: ignore[misc]
-        outcome, _ = exchange.run(url, proxy, way, count)
-        if outcome != "done":
-            qm.put("Q", b"put", uid=uid, resend=True)
-        assert [message.uid for message in qm.browse("Q")] == [uid], (count, outcome)
-        qm.get("Q")
-    assert list(qm.admin.check()) == []
+@pytest.mark.skipif(not IS_LONG, reason="it makes many connections: INORDER_LONG=1")
+@pytest.mark.parametrize("how", ["signals", "threads"])
+def test_exceptions_at_random_times_and_in_bursts(url: str, how: str) -> None:
+    disturbs_nobody(url, how, RANDOM_PLACES)

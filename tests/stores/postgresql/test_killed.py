@@ -1,183 +1,30 @@
-"""A program that is killed before any statement of a call: all of the call is there afterwards, or nothing.
+"""A program that is killed before any statement of a call.
 
-What a unit of work held is given back, what a claim holds stays claimed, what was staged stays staged, as with a file.
 INORDER_LONG=1 kills at every statement, otherwise at some of them.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
 import random
-import signal
-import sys
-from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
-from tests.helpers import forked
-from tests.helpers.claiming import GROUPS, Application
-from tests.helpers.staged import KEY, Writer
-from tests.helpers.support import bodies, until
+from tests.helpers.support import until
+from tests.stores.killing import ACTS, check_kills
 from tests.stores.postgresql.server import sessions
 from tests.tiers import nightly
-from tools.proof.crash_points import die
-
-import inorder
-from inorder import Flags, QueueManager
-from inorder.stores.postgresql import PostgresStore
-from inorder.stores.seam.records import Staged
 
 IS_LONG = bool(os.environ.get("INORDER_LONG"))
 SOME = 4  # statements, beside the first and the last
-NEVER = -1
-GROUP = b"G".ljust(24, b"\0")
 IN_GATE = "commit"
-CHILD = "from tests.stores.postgresql.test_killed import live; live(*arguments)"
-
-Act = Callable[[], object]
-
-
-class Program:
-    """What a program has before it acts."""
-
-    def __init__(self, store: PostgresStore, queue: str) -> None:
-        self.store, self.queue = store, queue
-        self.qm = inorder.connect(store, program="child")
-
-    def reader(self, act: Callable[[Application], object], *, holds: int = 0) -> Act:
-        """One that has settled claim 1, and has claim 2 open with so many messages."""
-        app = Application(self.store, queue=self.queue)
-        app.claim(0, most=1)
-        app.settle(1)
-        if holds:
-            app.claim(1, most=holds)
-        return lambda: act(app)
-
-    def writer(self, act: Callable[[Writer], object], staged: int = 0) -> Act:
-        """One that has staged so many rows."""
-        writer = Writer(self.store, self.qm)
-        writer.handle(self.queue)
-        if staged:
-            writer.stage(self.queue, [b"s%d" % number for number in range(staged)], queue=self.queue)
-        return lambda: act(writer)
-
-    def unit(self, act: Act) -> Act:
-        """One in a unit of work."""
-        self.qm.put(self.queue, b"unit", syncpoint=True)
-        self.qm.get(self.queue, syncpoint=True)
-        return act
-
-    def settle(self, writer: Writer) -> object:
-        key = KEY._replace(batch=self.queue)
-        return self.store.settle_staging(key, [Staged(self.queue, writer.counts[self.queue])])
-
-
-ACTS: dict[str, Callable[[Program], Act]] = {
-    "put": lambda one: lambda: one.qm.put(one.queue, b"put"),
-    "put of a group's last": lambda one: (
-        lambda: one.qm.put(one.queue, b"last", group_id=GROUP, sequence_number=3, flags=Flags.LAST_IN_GROUP)
-    ),
-    "get": lambda one: lambda: one.qm.get(one.queue),
-    "commit": lambda one: one.unit(one.qm.commit),
-    "back out": lambda one: one.unit(one.qm.back_out),
-    "prepare": lambda one: one.unit(lambda: one.qm.prepare(one.queue)),
-    "claim": lambda one: one.reader(lambda app: app.claim(1, most=2)),
-    "claim of groups": lambda one: one.reader(lambda app: app.claim(1, GROUPS, most=4)),
-    "plan": lambda one: one.reader(lambda app: app.plan(1, 2), holds=2),
-    "confirm and claim": lambda one: one.reader(lambda app: app.claim(2, most=2), holds=2),
-    "settle of a claim": lambda one: one.reader(lambda app: app.settle(2), holds=2),
-    "release of claims": lambda one: one.reader(lambda _: one.store.release_claims(one.queue, "app"), holds=2),
-    "stage": lambda one: one.writer(lambda writer: writer.stage(one.queue, [b"s0", b"s1"], queue=one.queue)),
-    "stage more": lambda one: one.writer(lambda writer: writer.stage(one.queue, [b"s2"], queue=one.queue), staged=2),
-    "settle of a staging": lambda one: one.writer(one.settle, staged=3),
-    "undo of a staging": lambda one: one.writer(lambda _: one.store.undo_staging([one.queue]), staged=3),
-}
-
-
-def live(url: str, queue: str, act: str, at: str) -> None:
-    """In the program: it dies before a statement, or after a commit; or it ends with the number of both."""
-    store = PostgresStore(url, program=queue)
-    prepared = ACTS[act](Program(store, queue))
-    link: Any = store.host._link  # type: ignore[attr-defined]
-    steps = itertools.count()
-    passed = 0
-
-    def step() -> None:
-        nonlocal passed
-        passed = next(steps)
-        if passed == int(at):
-            link.pipeline.wait_for_all()
-            die()
-
-    def stepping(call: Callable[..., Any], *, behind: bool = False) -> Callable[..., Any]:
-        def made(*given: Any, **named: Any) -> Any:
-            step()
-            answer = call(*given, **named)
-            if behind:
-                step()
-            return answer
-
-        return made
-
-    link.begin, link.execute = stepping(link.begin), stepping(link.execute)
-    link.commit = stepping(link.commit, behind=True)
-    prepared()
-    sys.exit(passed)
-
-
-@pytest.fixture
-def qm(url: str) -> Iterator[QueueManager]:
-    with inorder.connect(url, program="test") as one:
-        yield one
-
-
-def fill(qm: QueueManager, queue: str) -> None:
-    qm.create_queue(queue)
-    qm.put_many(queue, [b"1", b"2", b"3"])
-    for number in (1, 2):
-        qm.put(queue, b"g%d" % number, group_id=GROUP, sequence_number=number, flags=Flags.IN_GROUP)
-    qm.put(queue, b"4")
-    qm.close_queue(queue)
-
-
-def seen(qm: QueueManager, queue: str) -> tuple[object, ...]:
-    """What is there of a queue, but for numbers."""
-    units = [
-        unit for unit in qm.inspect.units() if queue in (unit.name, unit.queue) or unit.kind == "session"
-    ]  # buries the dead
-    held = sorted((unit.kind, unit.puts, unit.gets) for unit in units)
-    claims = [
-        (one.settled, one.delivered, one.open and (one.open.number, one.open.messages, one.open.planned))
-        for one in qm.bulk.claims()
-        if one.queue == queue
-    ]
-    status = qm.inspect.status(queue)
-    backouts = [message.backout_count for message in qm.browse(queue)]
-    return bodies(qm, queue), backouts, status.current_depth, status.uncommitted, held, claims, qm.admin.check()
 
 
 @pytest.mark.parametrize("act", [IN_GATE, *(pytest.param(one, marks=nightly) for one in ACTS if one != IN_GATE)])
-def test_a_call_that_was_killed_has_happened_or_not(qm: QueueManager, url: str, act: str) -> None:
-    names = (f"{act.replace(' ', '.').replace(chr(39), '')}.{number}" for number in itertools.count())
+def test_a_call_that_was_killed_has_happened_or_not(url: str, act: str) -> None:
+    def among(count: int) -> list[int]:
+        between = range(1, count)
+        return [*between] if IS_LONG else random.Random(act).sample(between, min(SOME, len(between)))
 
-    def after(at: int) -> tuple[int, tuple[object, ...]]:
-        queue = next(names)
-        fill(qm, queue)
-        ended = forked.run(CHILD, url, queue, act, str(at))
-        until(lambda: not sessions(url, queue), "the server has noticed")
-        return ended, seen(qm, queue)
-
-    count, whole = after(NEVER)
-    assert count > SOME
-    among = range(1, count)
-    chosen = among if IS_LONG else random.Random(act).sample(among, min(SOME, len(among)))
-    ended, untouched = after(0)
-    assert ended == -signal.SIGKILL
-    assert after(count) == (-signal.SIGKILL, whole)
-    assert whole != untouched or act == "back out"
-    for at in chosen:
-        ended, found = after(at)
-        assert ended == -signal.SIGKILL
-        assert found in (untouched, whole), f"killed at statement {at} of {count}"
-    assert whole[-1] == untouched[-1] == []
+    check_kills(
+        "postgresql", url, act, among, lambda program: until(lambda: not sessions(url, program), "it was noticed")
+    )

@@ -81,7 +81,6 @@ def test_programs_at_work_leave_no_error_in_the_log(own_server: Server) -> None:
 
 @gate
 def test_a_get_that_meets_another_program_leaves_no_error_in_the_log(own_server: Server) -> None:
-    """Of one message and of many, on a queue that keeps its order and on one that keeps none."""
     with inorder.connect(own_server.url()) as qm, inorder.connect(own_server.url(), program="other") as other:
         qm.create_queue("ORDERED", read_order="relaxed")
         qm.create_queue("PLAIN", read_order="unordered")
@@ -135,7 +134,6 @@ ACTS: dict[str, tuple[Callable[[QueueManager, str], object], int]] = {
 
 @gate
 def test_calls_that_find_their_queue_changed_leave_no_error_in_the_log(own_server: Server) -> None:
-    """And happen once."""
     depths = itertools.count()
     with inorder.connect(own_server.url()) as qm, inorder.connect(own_server.url(), program="other") as other:
         for queue, order in QUEUES.items():

@@ -5,32 +5,18 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from benchmarks.servers import LOOPBACK, ServerError
+from benchmarks.servers import ServerError
 from tests.helpers.proxy import Proxy
 from tests.helpers.support import Call, until
-from tests.stores.postgresql.server import Server, sessions
+from tests.stores.postgresql.server import Server, end_session, port_of
 
 import inorder
 from inorder import Message, OutcomeUnknown, QueueManager
 from inorder.errors import ConnectionBroken, StoreError
 from inorder.stores.engine.process import NO_NUMBERS
-
-
-@pytest.fixture
-def qm(url: str) -> Iterator[QueueManager]:
-    with inorder.connect(url, program="witness") as one:
-        one.create_queue("Q")
-        yield one
-
-
-def end_session(url: str, program: str) -> None:
-    assert sessions(url, program, "pg_terminate_backend(pid)") == 1
-    until(lambda: not sessions(url, program), "the server has ended the session")
-
 
 # --- a wait for a synchronous standby that was cancelled
 
@@ -212,15 +198,12 @@ def test_a_server_without_free_connections_says_so(quick_disk: None) -> None:
                 one.close()
 
 
-def test_a_server_that_does_not_answer_holds_up_no_other_connection(url: str, qm: QueueManager) -> None:
-    before, _, after = url.partition(f"{LOOPBACK}:")
-    port, _, rest = after.partition("/")
-    with Proxy(int(port)) as proxy:
-        proxy.freeze()
-        silent = Call(lambda: inorder.connect(f"{before}{LOOPBACK}:{proxy.port}/{rest}", program="silent"))
-        until(lambda: proxy.waiting == 1, "it has come to the proxy")
-        with inorder.connect(url) as other:
-            assert other.depth("Q") == 0
-        assert not silent.done
-        proxy.thaw()
-        silent.result().close()
+def test_a_server_that_does_not_answer_holds_up_no_other_connection(url: str, qm: QueueManager, proxy: Proxy) -> None:
+    proxy.freeze()
+    silent = Call(lambda: inorder.connect(url.replace(f":{port_of(url)}/", f":{proxy.port}/"), program="silent"))
+    until(lambda: proxy.waiting == 1, "it has come to the proxy")
+    with inorder.connect(url) as other:
+        assert other.depth("Q") == 0
+    assert not silent.done
+    proxy.thaw()
+    silent.result().close()

@@ -7,6 +7,7 @@ import multiprocessing
 import re
 import uuid
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import psycopg
 import pytest
@@ -19,29 +20,17 @@ from inorder.stores.open import InMemory, locate
 from inorder.stores.postgresql import PostgresStore, are_one, drop, is_there, parse
 from inorder.stores.postgresql.link import Link
 
-
-@pytest.fixture
-def admin(postgresql: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
-    with psycopg.connect(postgresql, autocommit=True) as connection:
-        yield connection
+Connection = psycopg.Connection[Any]
 
 
 @pytest.fixture
-def role(admin: psycopg.Connection[tuple[object, ...]]) -> Iterator[str]:
+def role(admin: Connection) -> Iterator[str]:
     """A user that may connect and make schemas."""
     name = f"role_{uuid.uuid4().hex[:12]}"
     admin.execute(f"CREATE ROLE {name} LOGIN")
     admin.execute(f"GRANT CREATE ON DATABASE postgres TO {name}")
     yield name
     admin.execute(f"DROP OWNED BY {name} CASCADE; DROP ROLE {name}")
-
-
-@pytest.fixture
-def url(postgresql: str) -> Iterator[str]:
-    """Of a schema that is not there."""
-    made = f"{postgresql}?schema=s_{uuid.uuid4().hex[:12]}"
-    yield made
-    drop(parse(made))
 
 
 def as_user(url: str, role: str) -> str:
@@ -73,7 +62,7 @@ def test_what_is_not_there_is_said_in_libpqs_words(url: str) -> None:
     refused(re.sub(r"@[^/]*/", "@host.invalid/", url), inorder.StoreError, "cannot be reached.*host.invalid")
 
 
-def test_a_user_with_too_many_connections(url: str, role: str, admin: psycopg.Connection[tuple[object, ...]]) -> None:
+def test_a_user_with_too_many_connections(url: str, role: str, admin: Connection) -> None:
     admin.execute(f"ALTER ROLE {role} CONNECTION LIMIT 1")
     with inorder.connect(as_user(url, role)):
         refused(as_user(url, role), inorder.StoreError, "cannot be reached.*too many connections")
@@ -136,9 +125,7 @@ FOREIGN = ["TABLE t (n int)", "TABLE store (made_by text)", "VIEW store AS SELEC
 
 
 @pytest.mark.parametrize("made", FOREIGN)
-def test_a_schema_with_something_else_is_left(
-    made: str, postgresql: str, admin: psycopg.Connection[tuple[object, ...]]
-) -> None:
+def test_a_schema_with_something_else_is_left(made: str, postgresql: str, admin: Connection) -> None:
     schema = f"s_{uuid.uuid4().hex[:12]}"
     admin.execute(f"CREATE SCHEMA {schema}; SET search_path TO {schema}; CREATE {made}")
     count = "SELECT count(*) FROM pg_class WHERE relnamespace = %s::regnamespace"
@@ -150,7 +137,7 @@ def test_a_schema_with_something_else_is_left(
     admin.execute(f"DROP SCHEMA {schema} CASCADE")
 
 
-def test_a_newer_store_is_left(url: str, admin: psycopg.Connection[tuple[object, ...]]) -> None:
+def test_a_newer_store_is_left(url: str, admin: Connection) -> None:
     inorder.connect(url).close()
     admin.execute(f"UPDATE {schema_of(url)}.store SET version = 99")
     refused(url, inorder.errors.StoreNewer, "newer release.*version 99")
@@ -163,9 +150,7 @@ def test_a_new_store_is_named_after_its_schema_or_as_asked(url: str, name: str |
         assert qm.admin.manager_attributes().name == (name or schema_of(url))
 
 
-def test_an_empty_schema_that_was_made_for_us_is_taken(
-    url: str, role: str, admin: psycopg.Connection[tuple[object, ...]]
-) -> None:
+def test_an_empty_schema_that_was_made_for_us_is_taken(url: str, role: str, admin: Connection) -> None:
     admin.execute(f"REVOKE CREATE ON DATABASE postgres FROM {role}")
     refused(as_user(url, role), inorder.StoreError, "lacks a privilege")
     assert not is_there(parse(url), "test")
@@ -188,7 +173,7 @@ SETTINGS = {
 
 
 def test_what_a_role_has_set_changes_nothing(
-    url: str, role: str, admin: psycopg.Connection[tuple[object, ...]], monkeypatch: pytest.MonkeyPatch
+    url: str, role: str, admin: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in SETTINGS.items():
         admin.execute(f"ALTER ROLE {role} SET {name} = '{value}'")
@@ -264,7 +249,7 @@ ORDER BY granted
 
 
 def test_a_store_goes_though_somebody_locks_its_tables_in_another_order(
-    url: str, postgresql: str, admin: psycopg.Connection[tuple[object, ...]]
+    url: str, postgresql: str, admin: Connection
 ) -> None:
     """They wait for each other, and the server ends the call of the one that has waited for a second: the first."""
     inorder.connect(url).close()
@@ -302,3 +287,23 @@ def test_nothing_that_misses_a_store_shows_the_password(url: str) -> None:
         with pytest.raises(inorder.StoreError) as missed:
             call()
         assert "secret" not in f"{missed.value} {missed.value.data}"
+
+
+# ---- it is renamed while nobody is connected
+
+
+def test_it_is_renamed_while_nobody_is_connected_and_ids_stay(url: str) -> None:
+    with pytest.raises(inorder.StoreError, match="there is no store at"):
+        inorder.rename(url, "LYON")
+    with inorder.connect(url, program="worker.py", name="PARIS") as qm:
+        qm.create_queue("Q")
+        before = qm.put("Q", b"before")
+        with pytest.raises(inorder.errors.ObjectInUse, match=r"worker\.py"):
+            inorder.rename(url, "LYON")
+    assert inorder.rename(url, "LYON") == "PARIS"
+    with inorder.connect(url) as qm:
+        assert qm.admin.manager_attributes().name == "LYON"
+        after = qm.put("Q", b"after")
+        found = list(qm.browse("Q"))
+        assert [(one.message_id, one.uid) for one in found] == [(one.message_id, one.uid) for one in (before, after)]
+        assert {one.uid and one.uid.origin for one in found} == {"PARIS"}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 
 import pytest
 from tests.helpers.support import Call, until
-from tests.stores.postgresql.server import ROOT, administrating, sessions
+from tests.stores.postgresql.server import administrating, end_session, sessions
+from tests.stores.sqlite.programs import Program
 from tests.tiers import nightly
 
 import inorder
@@ -18,16 +18,6 @@ from inorder import QueueManager
 from inorder.errors import ConnectionBroken, NoMessageAvailable
 
 GOT = b"got by the holder"
-HOLDER = """
-import sys, time
-import inorder
-qm = inorder.connect(sys.argv[1], program="holder")
-with qm.unit_of_work():
-    qm.put("A", b"never seen")
-    qm.get("B")
-    print("held", flush=True)
-    time.sleep(600)
-"""
 
 
 @pytest.fixture
@@ -40,20 +30,10 @@ def qm(url: str) -> Iterator[QueueManager]:
 
 
 @pytest.fixture
-def holder(url: str, qm: QueueManager) -> Iterator[subprocess.Popen[str]]:
+def holder(child: Program) -> Program:
     """A process in a unit of work that has put on A and got what was on B."""
-    with subprocess.Popen([sys.executable, "-c", HOLDER, url], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            assert process.stdout.readline() == "held\n"
-            yield process
-        finally:
-            process.kill()
-
-
-def terminate(url: str, program: str) -> None:
-    assert sessions(url, program, "pg_terminate_backend(pid)") == 1
-    until(lambda: not sessions(url, program), "the server has ended the session")
+    child.run("qm.put('A', b'never seen', syncpoint=True); qm.get('B', syncpoint=True)")
+    return child
 
 
 def by_getting(qm: QueueManager, _: str) -> bytes:
@@ -74,18 +54,18 @@ def by_looking(qm: QueueManager, _: str) -> bytes:
     "notices", [by_getting, *(pytest.param(one, marks=nightly) for one in (by_opening, by_looking))]
 )
 def test_what_a_killed_process_held_is_free(
-    qm: QueueManager, url: str, holder: subprocess.Popen[str], notices: Callable[[QueueManager, str], bytes]
+    qm: QueueManager, url: str, holder: Program, notices: Callable[[QueueManager, str], bytes]
 ) -> None:
     with pytest.raises(NoMessageAvailable):
         qm.get("B")
     holder.kill()
-    until(lambda: not sessions(url, "holder"), "the server has noticed")
+    until(lambda: not sessions(url, "child 0"), "the server has noticed")
     assert notices(qm, url) == GOT
     assert (qm.depth("A"), qm.depth("B")) == (0, 0)
     assert list(qm.admin.check()) == []
 
 
-def test_a_waiter_notices_a_death(qm: QueueManager, holder: subprocess.Popen[str]) -> None:
+def test_a_waiter_notices_a_death(qm: QueueManager, holder: Program) -> None:
     call = Call(lambda: qm.get("B", wait=600))
     call.sleeps(qm)
     holder.kill()
@@ -97,7 +77,7 @@ def test_a_session_that_the_server_has_ended_cannot_go_on(qm: QueueManager, url:
     with lost.unit_of_work() as unit:
         lost.put("A", b"never seen")
         assert lost.get("B").body == GOT
-        terminate(url, "lost")
+        end_session(url, "lost")
         for call in (unit.commit, lambda: lost.put("A", b"nor this"), unit.commit, lambda: lost.get("B")):
             with pytest.raises(ConnectionBroken):
                 call()
@@ -118,10 +98,10 @@ def test_a_connection_that_was_dropped_ends_when_the_program_connects_again(qm: 
 
 
 def test_a_process_that_was_stopped_keeps_what_it_holds(
-    qm: QueueManager, url: str, holder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+    qm: QueueManager, url: str, holder: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("inorder.stores.postgresql.watch.LOOK_SECONDS", 0.05)
-    holder.send_signal(signal.SIGSTOP)
+    os.kill(holder.process.pid or 0, signal.SIGSTOP)
     with pytest.raises(NoMessageAvailable):
         qm.get("B", wait=0.3)
     with inorder.connect(url) as another, pytest.raises(NoMessageAvailable):
@@ -130,22 +110,19 @@ def test_a_process_that_was_stopped_keeps_what_it_holds(
 
 
 def test_the_server_notices_a_machine_that_vanishes(qm: QueueManager, url: str) -> None:
-    """Else it would keep the locks of that machine for hours."""
     link = qm._services.store.host._link  # type: ignore[attr-defined]
     asked = "SELECT current_setting('tcp_keepalives_idle'), current_setting('tcp_keepalives_interval')"
     assert link.execute(asked).fetchall() == [("10", "5")]
 
 
-def test_who_is_connected_says_from_where_and_since_when(
-    qm: QueueManager, url: str, holder: subprocess.Popen[str]
-) -> None:
-    [seen] = [one for one in qm.inspect.connections() if one.program.name == "holder"]
-    assert (seen.process, seen.host) == (holder.pid, "127.0.0.1")
+def test_who_is_connected_says_from_where_and_since_when(qm: QueueManager, url: str, holder: Program) -> None:
+    [seen] = [one for one in qm.inspect.connections() if one.program.name == "child 0"]
+    assert (seen.process, seen.host) == (holder.process.pid, "127.0.0.1")
     assert [(one.queue, one.uses) for one in seen.opened] == [("A", "put"), ("B", "get")]
     with administrating(url) as connection:
         asked = "SELECT extract(epoch FROM backend_start)::float8 FROM pg_stat_activity WHERE application_name = %s"
-        [(began,)] = connection.execute(asked, (f"inorder {holder.pid}: holder",)).fetchall()
+        [(began,)] = connection.execute(asked, (f"inorder {holder.process.pid}: child 0",)).fetchall()
     assert seen.since == began
     holder.kill()
-    until(lambda: not sessions(url, "holder"), "the server has noticed")
+    until(lambda: not sessions(url, "child 0"), "the server has noticed")
     assert [one.program.name for one in qm.inspect.connections()] == ["other"]

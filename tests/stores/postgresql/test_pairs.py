@@ -180,6 +180,7 @@ VERBS: dict[str, Verb] = {
     "undo of a staging": Verb(lambda side: side.qm.bulk.undo_staging([f"both {side.queue}"]), staged_for_both, answer),
     "alter for puts": Verb(lambda side: side.qm.alter_queue(side.queue, put_allowed=False)),
     "alter for gets": Verb(lambda side: side.qm.alter_queue(side.queue, get_allowed=False)),
+    "alter to no order": Verb(lambda side: side.qm.alter_queue(side.queue, read_order="unordered"), nothing),
     "alter of the depth": Verb(lambda side: side.qm.alter_queue(side.queue, max_depth=4), nothing),
     "delete of the queue": Verb(lambda side: side.qm.delete_queue(side.queue, purge=True), nothing),
     "clear of the queue": Verb(lambda side: side.qm.admin.clear_queue(side.queue), nothing, answer),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from tests.helpers.pages import ROOT, blocks
+from tests.helpers.pages import ROOT, blocks, run_page
 from tests.stores.postgresql.server import Server
 
 import inorder
@@ -97,3 +99,21 @@ def test_a_dump_of_a_store_in_use_brings_it_back(server: Server) -> None:
         assert qm.get_many("Q", 5)[-1].body == b"5"
         assert server.sql(f"SELECT last_value > {last} FROM orders.number", "other") == "t"
         assert qm.admin.check() == []
+
+
+# ---- every line of the page runs
+
+PAGE = ROOT / "docs/how-to/postgresql.md"
+ON_THE_PAGE = "postgresql://ann@db.example.com/shop?schema=orders"
+
+
+@pytest.mark.nightly
+def test_every_line_runs(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert f"$ export INORDER_STORE={ON_THE_PAGE}\n" in text
+    page = tmp_path / PAGE.name
+    page.write_text(text.replace(ON_THE_PAGE, url), encoding="utf-8")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    run_page(page, folder, spark=False)

@@ -324,7 +324,6 @@ def test_what_is_taken_together_is_found_by_index(mode: str, planning: Connectio
 
 @pytest.mark.parametrize("mode", MODES)
 def test_no_statement_reads_all_messages(mode: str, planning: Connection) -> None:
-    """As each of them is sent: so all can be prepared."""
     for text in [text for name in STATEMENTS for text in texts(name)]:
         assert "{" not in text
         steps = plan(planning, text, mode)

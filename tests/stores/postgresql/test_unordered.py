@@ -99,14 +99,12 @@ def test_what_is_not_committed_stops_no_put_and_no_get(qm: QueueManager, connect
     assert list(qm.admin.check()) == []
 
 
-def test_on_a_queue_that_keeps_order_the_next_put_waits(qm: QueueManager, connect: Connect, url: str) -> None:
-    putter, other = warmed(connect("putter")), warmed(connect("other"))
-    with kept_open(lambda: putter.put("Q", b"open")):
-        call = Call(lambda: other.put("Q", b"behind"))
-        until(lambda: waits_for_a_lock(url, "other"), "the put waits")
-        assert not call.done
-    call.result()
-    assert on(qm, "Q")[-2:] == [b"open", b"behind"]
+def put_open(queue: str) -> Callable[[QueueManager], object]:
+    return lambda qm: qm.put(queue, b"open")
+
+
+def put_behind(queue: str) -> Callable[[QueueManager], object]:
+    return lambda qm: qm.put(queue, b"behind")
 
 
 def put_in_group(qm: QueueManager) -> object:
@@ -126,32 +124,29 @@ def alter(qm: QueueManager) -> None:
     qm.alter_queue("U", read_order="strict")
 
 
-@pytest.mark.parametrize("act", [put_in_group, get_by_id, back_out, alter])
-def test_what_needs_more_has_the_queue_to_itself(
-    qm: QueueManager, connect: Connect, url: str, act: Callable[[QueueManager], object]
-) -> None:
+Act = Callable[[QueueManager], object]
+# What is not committed, what waits for it, and what is on the queue then.
+WAITING: dict[str, tuple[str, Act, Act, Callable[[list[bytes]], bool]]] = {
+    "a put where order is kept": ("Q", put_open("Q"), put_behind("Q"), lambda on: on[-2:] == [b"open", b"behind"]),
+    "a put beside who has the queue to himself": ("U", put_in_group, put_behind("U"), lambda on: on[-1] == b"behind"),
+    **{act.__name__: ("U", put_open("U"), act, lambda on: b"open" in on)
+       for act in (put_in_group, get_by_id, back_out, alter)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WAITING)
+def test_what_needs_more_has_the_queue_to_itself(qm: QueueManager, connect: Connect, url: str, what: str) -> None:
+    queue, first, second, is_right = WAITING[what]
     qm.put("U", b"wanted", correlation_id=b"c" * 24)
-    putter, other = warmed(connect("putter")), warmed(connect("other"))
-    with kept_open(lambda: putter.put("U", b"open")):
-        call = Call(lambda: act(other))
+    one, other = warmed(connect("one")), warmed(connect("other"))
+    with kept_open(lambda: first(one)):
+        call = Call(lambda: second(other))
         until(lambda: waits_for_a_lock(url, "other"), "the call waits")
         assert not call.done
     call.result()
-    assert b"open" in on(qm, "U")
-    assert qm.depth("U") == len(on(qm, "U"))
+    assert is_right(on(qm, queue))
+    assert qm.depth(queue) == len(on(qm, queue))
     assert list(qm.admin.check()) == []
-
-
-def test_whoever_comes_waits_while_somebody_has_the_queue_to_himself(
-    qm: QueueManager, connect: Connect, url: str
-) -> None:
-    one, other = warmed(connect("one")), warmed(connect("other"))
-    with kept_open(lambda: put_in_group(one)):
-        call = Call(lambda: other.put("U", b"behind"))
-        until(lambda: waits_for_a_lock(url, "other"), "the put waits")
-        assert not call.done
-    call.result()
-    assert on(qm, "U")[-1] == b"behind"
 
 
 def test_a_get_finds_nothing_only_where_nothing_is_being_put(qm: QueueManager, connect: Connect) -> None:

@@ -53,12 +53,6 @@ def store(url: str) -> str:
     return url
 
 
-@pytest.fixture
-def admin(postgresql: str) -> Iterator[Connection]:
-    with psycopg.connect(postgresql, autocommit=True) as connection:
-        yield connection
-
-
 @pytest.fixture(autouse=True)
 def again_of_this_release(url: str, admin: Connection) -> Iterator[None]:
     yield
@@ -172,7 +166,6 @@ def connect_and_tell(url: str, pipe: Any) -> None:
 def test_who_read_the_version_before_looks_again_when_it_makes_itself_known(
     store: str, admin: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was upgraded between the two."""
 
     def open_link_and_wait(*given: Any) -> Any:
         link = open_link(*given)
@@ -273,7 +266,6 @@ def made_by_release(folder: Path, url: str, admin: Connection) -> None:
 def test_the_tables_of_every_release_become_those_of_a_new_store(
     url: str, store: str, admin: Connection, tmp_path: Path
 ) -> None:
-    """Those that the tool would keep now are among them."""
     kept = [keep("9.9.9", tmp_path), *(sorted(RELEASES.iterdir()) if RELEASES.exists() else [])]
     wanted = catalog(admin, parse(store).schema)
     assert len(wanted) > 100

@@ -39,20 +39,6 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def qm(url: str) -> Iterator[QueueManager]:
-    with inorder.connect(url, program="test") as one:
-        one.create_queue("Q")
-        yield one
-        one.internals.abandon()
-
-
-@pytest.fixture
-def child(qm: QueueManager, url: str) -> Iterator[Program]:
-    with programs(url, 1) as [one]:
-        yield one
-
-
-@pytest.fixture
 def database(url: str) -> Iterator[psycopg.Connection[Any]]:
     """An administrator's connection to the store's schema."""
     with administrating(url) as one:
@@ -87,14 +73,6 @@ def test_a_waiting_get_is_woken_by(qm: QueueManager, child: Program, what: str) 
     call = waiting(qm, lambda: qm.get("Q", wait=FOREVER, **how))
     child.run(act)
     assert call.result().body == b"2"
-
-
-@pytest.mark.usefixtures("alone")
-def test_a_waiting_browse_is_woken(qm: QueueManager, child: Program) -> None:
-    with qm.open("Q", browse=True) as queue:
-        call = waiting(qm, lambda: queue.browse_first(wait=FOREVER))
-        child.run("qm.put('Q', b'2')")
-        assert call.result().body == b"2"
 
 
 @pytest.mark.usefixtures("alone")

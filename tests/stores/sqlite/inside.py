@@ -86,12 +86,6 @@ def count(database: Database) -> int:
     return found
 
 
-def tidy_at(database: Database, pages: int) -> None:
-    """So many pages are long for a log."""
-    log.LONG_PAGES = pages
-    database.log.note_length(database.connection, "main", 0)
-
-
 class Waiting:
     """A get on a thread of its own that has come to wait; `said` is what it brings."""
 
@@ -145,5 +139,5 @@ def left_behind() -> int:
 
 __all__ = [
     "ForkedConnection", "Waiting", "apsw", "bell", "body_or_error", "coordination", "error_of", "forked", "left_behind",
-    "room_of", "serve", "sys", "watch",
+    "log", "room_of", "serve", "sys", "watch",
 ]  # fmt: skip

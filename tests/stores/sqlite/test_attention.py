@@ -168,7 +168,6 @@ def test_who_is_in_the_way_of_a_wait_is_noted(store: SqliteStore, qm: QueueManag
 
 
 def test_groups_of_another_process_are_followed(store: SqliteStore, qm: QueueManager, path: Path) -> None:
-    """A process that has never met a group takes one that another has put."""
     another = SqliteStore(path, clock=store.clock)
     with connect(another) as theirs:
         qm.put("Q", b"plain")

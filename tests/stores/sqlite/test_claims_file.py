@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import shutil
 import signal
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.helpers import forked
-from tests.helpers.claiming import GROUPS, PHYSICAL, STRICT, Application, claim_pages
-from tests.helpers.support import bodies
-from tests.tiers import gate, nightly
+from tests.helpers.claiming import GROUPS, PHYSICAL, STRICT, Application
+from tests.tiers import gate
 
 import inorder
 from inorder import Flags, Message, QueueManager
 from inorder.errors import CheckpointLost
-from inorder.stores.seam.records import Slice
 from inorder.stores.sql import backend, engine, shortcuts
 from inorder.stores.sqlite import SqliteStore
 from inorder.stores.sqlite.checking import problems
@@ -179,68 +175,11 @@ CHILD = """
 import os, signal
 from inorder import connect
 from inorder.stores.sqlite import SqliteStore
-from tests.helpers.claiming import GROUPS, Application
-path, act = arguments
-store = SqliteStore(path)
-app = Application(store)
-exec(act)
+store = SqliteStore(*arguments)
+qm = connect(store)
+qm.get("Q", syncpoint=True)
+os.kill(os.getpid(), signal.SIGKILL)
 """
-ACTS = {
-    "begin": "pass",
-    "claim": "app.claim(app.settled, most=2)",
-    "claim groups": "app.claim(app.settled, GROUPS, most=4)",
-    "plan": "app.plan(1, 2)",
-    "confirm and claim": "app.claim(2, most=2)",
-    "settle": "app.settle(2)",
-    "finish": "store.finish_claims('Q', 'app', 2)",
-    "release": "store.release_claims('Q', 'app')",
-}
-USUAL = ("begin", "confirm and claim")
-NEEDS_OPEN = ("plan", "confirm and claim", "settle", "finish", "release")
-POINTS = ("written", "committed", "synced", "settled")
-
-
-def run_child(path: Path, act: str, point: str = "") -> int:
-    return forked.run(CHILD, str(path), act, kill_at=point)
-
-
-def prepared(path: Path, act: str) -> None:
-    """A store whose application has claim 1 behind it, and claim 2 open if the act needs one."""
-    store = SqliteStore(path)
-    try:
-        qm = inorder.connect(store, program="test")
-        qm.create_queue("Q")
-        qm.put("Q", b"first", priority=9)
-        fill(qm)
-        app = Application(store)
-        app.claim(0, most=1)
-        app.settle(1)
-        if act in NEEDS_OPEN:
-            app.claim(1, most=2)
-    finally:
-        store.close_store()
-
-
-def seen(path: Path) -> tuple[object, ...]:
-    """What a store holds, but for its epoch: messages, depth, the open claim, how far the application is."""
-    store = SqliteStore(path)
-    try:
-        qm = inorder.connect(store, program="next")
-        assert problems(store.database) == []
-        (account,) = qm.bulk.claims()
-        one = account.open
-        held = None if one is None else (one.number, one.messages, one.planned)
-        if one is not None:
-            part = Slice(one.number, 1, one.messages, one.delivered)
-            pages = claim_pages(store, Application(store).claimer, part)
-            assert sum(map(len, pages)) == one.messages
-        backouts = [message.backout_count for message in qm.browse("Q")]
-        return bodies(qm), backouts, qm.depth("Q"), held, account.settled, account.delivered, len(qm.inspect.units())
-    finally:
-        store.close_store()
-
-
-DEAD = "qm = connect(store); qm.get('Q', syncpoint=True); os.kill(os.getpid(), signal.SIGKILL)"
 
 
 @gate
@@ -252,45 +191,7 @@ def test_a_strict_claim_backs_out_the_dead_that_are_in_its_way(
     app.settle(1)
     filled.get("Q")
     for number in range(1, 4):
-        assert run_child(path, DEAD) == -signal.SIGKILL
+        assert forked.run(CHILD, str(path)) == -signal.SIGKILL
         app.claim(number, STRICT, most=1)
         assert app.bodies(number + 1) == [MESSAGES[2 + number]]
     assert problems(store.database) == []
-
-
-@gate
-@pytest.mark.parametrize(
-    "act", ["confirm and claim", *(pytest.param(one, marks=nightly) for one in ACTS if one not in USUAL)]
-)
-def test_a_process_that_is_killed_in_a_call_leaves_all_of_it_or_nothing(
-    act: str, tmp_path: Path, before_the_act: Counter[str]
-) -> None:
-    whole, untouched = tmp_path / "whole.db", tmp_path / "untouched.db"
-    for path in (whole, untouched):
-        prepared(path, act)
-    assert run_child(whole, ACTS[act]) == 0
-    states = [seen(untouched), seen(whole)]
-    found = [seen(path) for path in killed_at_each_point(untouched, tmp_path, act, before_the_act)]
-    assert all(state in states for state in found)
-    assert states[0] in found
-    assert states[1] in found
-
-
-def killed_at_each_point(prepared: Path, folder: Path, act: str, passed: Mapping[str, int]) -> Iterator[Path]:
-    """Copies of a store, each after a process that was killed at another point of an act on it."""
-    for point in POINTS:
-        for nth in itertools.count(passed[point] + 1):
-            path = folder / f"{point}{nth}.db"
-            shutil.copy(prepared, path)
-            if run_child(path, ACTS[act], f"{point}:{nth}") == 0:
-                break
-            yield path
-
-
-@pytest.fixture(scope="module")
-def before_the_act(tmp_path_factory: pytest.TempPathFactory) -> Counter[str]:
-    """How often a process comes to each point before it acts: when it opens the store and begins."""
-    prepared_store = tmp_path_factory.mktemp("before") / "prepared.db"
-    prepared(prepared_store, "begin")
-    killed = killed_at_each_point(prepared_store, prepared_store.parent, "begin", dict.fromkeys(POINTS, 0))
-    return Counter(path.stem.rstrip("0123456789") for path in killed)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from contextlib import closing, suppress
-from functools import partial
 from pathlib import Path
 
 import apsw
@@ -22,17 +21,6 @@ from inorder.stores.sqlite import log as log_module
 from inorder.stores.sqlite.database import Database
 
 # ---- transactions
-
-
-def test_what_is_written_is_there_for_all_and_after_opening_again(database: Database, path: Path, peer: Child) -> None:
-    assert write(database) == 1
-    assert peer.ask("count(database)") == 1
-    assert peer.ask("write(database)") == 2, "tickets grow over all processes"
-    peer.run("database.close()")
-    database.close()
-    again = opened(path)
-    assert count(again) == 2
-    again.close()
 
 
 def test_a_wrong_statement_is_our_own_fault_and_told_as_it_is(database: Database) -> None:
@@ -184,30 +172,6 @@ def test_a_commit_does_not_sync_and_a_sync_syncs_the_log_once(database: Database
     database.sync(ticket)
     database.sync(ticket)
     assert [os.fstat(one).st_ino for one in syncs] == [Path(f"{path}-wal").stat().st_ino]
-
-
-def test_who_waits_behind_a_leader_is_covered_by_the_next_sync(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    leading, go_on = threading.Event(), threading.Event()
-    syncs = []
-
-    def sync(descriptor: int) -> None:
-        syncs.append(descriptor)
-        leading.set()
-        assert go_on.wait(LIMIT_SECONDS)
-
-    monkeypatch.setattr(log_module, "sync_data", sync)
-    write(database)
-    first = Call(lambda: database.sync(1))
-    assert leading.wait(LIMIT_SECONDS)
-    for _ in range(4):
-        write(database)
-    others = [Call(partial(database.sync, ticket)) for ticket in range(2, 6)]
-    go_on.set()
-    for call in (first, *others):
-        call.result()
-    assert len(syncs) == 2
 
 
 def test_a_sync_that_failed_is_not_tried_again(database: Database, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,9 @@ def test_the_fields_are_those_of_a_message() -> None:
 
 
 def test_the_usual_text_is_short() -> None:
-    assert as_text(DEFAULTS) == "[]"
+    assert as_text(DEFAULTS) == as_text(values(accounting_token=NO_ACCOUNTING)) == "[]"
+    assert with_properties(DEFAULTS, NO_PROPERTIES) == with_properties(DEFAULTS, Properties({})) == "[]"
+    assert parts_of("[]") == ("[]", None)
     assert as_text(values(put_application_name="app", user_identifier="me")) == '["app","me"]'
 
 
@@ -64,10 +66,6 @@ def test_the_usual_text_is_short() -> None:
 )
 def test_what_is_written_is_read(given: dict[str, Any]) -> None:
     assert values_of(as_text(values(**given))) == values(**given)
-
-
-def test_no_accounting_token_is_none() -> None:
-    assert as_text(values(accounting_token=NO_ACCOUNTING)) == "[]"
 
 
 WRONG = {
@@ -145,11 +143,6 @@ def test_properties_stand_behind_all_values(given: dict[str, Any]) -> None:
     assert values_of(begun) == values(put_application_name="app")
     assert len(json.loads(text)) == len(KEPT) + 1
     check(text)
-
-
-def test_without_properties_the_text_is_what_it_was() -> None:
-    assert with_properties(DEFAULTS, NO_PROPERTIES) == with_properties(DEFAULTS, Properties({})) == "[]"
-    assert parts_of("[]") == ("[]", None)
 
 
 def test_a_statement_finds_them(store: SqliteStore) -> None:

@@ -126,7 +126,6 @@ def test_a_large_group_that_the_unit_has_no_room_for_stays(qm: QueueManager) -> 
 
 
 def test_a_large_group_that_has_one_member_twice_and_lacks_another_is_passed_over(qm: QueueManager) -> None:
-    """Counted it is whole."""
     size = SIZES[-1]
     numbers = [1, 1, *range(3, size + 1)]
     qm.put_many(

@@ -66,7 +66,6 @@ for number in range(16):
 
 @gate
 def test_a_process_without_free_descriptors_syncs_and_stops_nobody(child: Program, qm: QueueManager) -> None:
-    """It has had the store open, and has synced nothing yet."""
     child.run(BOUNDS)
     child.run("with spare(0): qm.put('Q', b'1')")
     qm.put("Q", b"2")
@@ -78,7 +77,6 @@ def test_a_process_without_free_descriptors_syncs_and_stops_nobody(child: Progra
 
 @gate
 def test_what_cannot_be_opened_is_an_error_of_ours_and_leaves_nothing(child: Program, qm: QueueManager) -> None:
-    """Whatever number of descriptors is left."""
     child.run(BOUNDS)
     before = child.run(f"{EVERY_CALL}\nanswer = open_files()")
     errors = child.run(BOUNDED)
@@ -93,7 +91,6 @@ def test_what_cannot_be_opened_is_an_error_of_ours_and_leaves_nothing(child: Pro
 def test_a_folder_that_cannot_be_read_is_refused_before_anything_is_written(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The names in it could not be synced."""
     folder = path.parent
     monkeypatch.setattr(os, "access", lambda asked, mode: asked != folder or not mode & os.R_OK)  # root reads all
     with pytest.raises(StoreError, match="cannot be read"):

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.helpers import forked
 from tests.helpers.staged import KEY, Writer, key, letters
 from tests.helpers.support import bodies
-from tests.tiers import gate
 
 import inorder
 from inorder.client.housekeeping import tidy
-from inorder.stores.seam.records import Settled
 from inorder.stores.sql import leftovers
 from inorder.stores.sqlite import SqliteStore
 from inorder.stores.sqlite.checking import problems
-from inorder.support.clock import Clock, SystemClock
 from inorder.testing import ManualClock
 
 
@@ -85,20 +77,6 @@ def test_a_large_staging_goes_in_steps(writer: Writer, monkeypatch: pytest.Monke
     assert is_sound(writer)
 
 
-@contextmanager
-def opened(path: Path, counts: dict[str, int], clock: Clock | None = None) -> Iterator[Writer]:
-    """The next one that has the store open; it knows of these stagings, and how many messages each has."""
-    store = SqliteStore(path, clock=clock or SystemClock())
-    try:
-        writer = Writer(store, inorder.connect(store, program="next"))
-        writer.counts = counts
-        assert is_sound(writer)
-        yield writer
-        assert is_sound(writer)
-    finally:
-        store.close_store()
-
-
 def test_stagings_and_the_ledger_are_in_a_backup_and_there_when_the_store_is_opened_again(
     writer: Writer, store: SqliteStore, path: Path, clock: ManualClock
 ) -> None:
@@ -108,59 +86,15 @@ def test_stagings_and_the_ledger_are_in_a_backup_and_there_when_the_store_is_ope
     writer.qm.admin.backup(copy)
     store.close_store()
     for one in (path, copy):
-        with opened(one, dict(writer.counts), clock) as again:
-            assert again.store.in_ledger("Q", KEY) is not None
-            assert again.settle("one", key=KEY._replace(batch="1")).messages == 3
-            assert bodies(again.qm) == letters("adcb")
-
-
-CHILD = """
-import inorder
-from inorder.stores.sqlite import SqliteStore
-from tests.helpers.staged import Writer
-store = SqliteStore(*arguments)
-writer = Writer(store, inorder.connect(store, program="child"))
-writer.qm.create_queue("Q", order="commit")
-writer.stage("one", [b"a", b"b"], group_key=[1, 1])
-writer.stage("two", [b"c"])
-writer.settle("one", "two")
-"""
-
-
-def killed_at(path: Path, point: str) -> int:
-    return forked.run(CHILD, str(path), kill_at=point)
-
-
-@gate
-@pytest.mark.parametrize(("point", "staged"), [("staged:1", 2), ("staged:2", 3), ("settled-staging:1", 3)])
-def test_a_writer_that_is_killed_leaves_what_it_staged_and_nothing_of_a_settle(
-    path: Path, point: str, staged: int
-) -> None:
-    assert killed_at(path, point) == -signal.SIGKILL
-    with opened(path, {"one": 2, "two": 1}) as writer:
-        assert sum(unit.puts for unit in writer.qm.inspect.units()) == staged
-        assert bodies(writer.qm) == []
-        assert writer.store.in_ledger("Q", KEY) is None
-        if staged == 3:
-            assert writer.settle("one", "two") == Settled(already=False, messages=3)
-            assert bodies(writer.qm) == letters("abc")
-
-
-@gate
-def test_a_settle_that_is_killed_after_its_commit_is_known_to_the_next(path: Path) -> None:
-    """The batch is written once more, and put once."""
-    for point in itertools.count(1):
-        each = path.with_name(f"{point}.db")
-        code = killed_at(each, f"committed:{point}")
-        with opened(each, {}) as writer:
-            if not any(queue.name == "Q" for queue in writer.qm.queues()):
-                continue
-            writer.stage("again", letters("abc"))
-            settled = writer.settle("again")
-            assert bodies(writer.qm) == letters("abc")
-            if code == 0 or settled.already:
-                break
-    assert settled.already
+        reopened = SqliteStore(one, clock=clock)
+        again = Writer(reopened, inorder.connect(reopened, program="next"))
+        again.counts = dict(writer.counts)
+        assert is_sound(again)
+        assert reopened.in_ledger("Q", KEY) is not None
+        assert again.settle("one", key=KEY._replace(batch="1")).messages == 3
+        assert bodies(again.qm) == letters("adcb")
+        assert is_sound(again)
+        reopened.close_store()
 
 
 def test_the_newest_batches_are_kept_though_clocks_are_set_back_and_processes_take_turns(

@@ -169,7 +169,6 @@ def test_a_missing_or_empty_file_is_refused_and_not_made(tmp_path: Path) -> None
 
 
 def test_it_is_refused_while_others_have_it_open(path: Path) -> None:
-    """Another process, this one, or a shell that reads the database."""
     with programs(path, 1) as [other]:
         with pytest.raises(StoreError, match="others have it open"):
             upgraded(path)
@@ -328,7 +327,6 @@ ROOMS = range(0, 1_200_000, 16_384)
 @nightly
 @pytest.mark.parametrize("copies", [False, True], ids=["without a copy", "with a copy"])
 def test_a_disk_that_is_too_full_leaves_the_store_as_it_was(tmp_path: Path, copies: bool) -> None:
-    """Whatever room there is: the tables are changed wholly or not at all."""
     filled(tmp_path / "before.db")
     found = []
     for room in ROOMS:

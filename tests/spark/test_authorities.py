@@ -6,22 +6,43 @@ import pickle
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
+
+pytest.importorskip("msgspec", reason="needs the extra inorder[remote]")
+pytest.importorskip("uvicorn", reason="needs the extra inorder[server]")
+
 from pyspark.sql.types import StructType
 from tests.helpers.support import bodies, drained
 from tests.spark.calls import put, read, taken
 from tests.spark.serving import BROWSES, READS, WRITES, ServedFile
 
 import inorder
-from inorder.errors import ArgumentError, LogInRefused, NotAuthorized, OptionsError, StoreError
+from inorder.errors import ArgumentError, NotAuthorized, OptionsError, StoreError
 from inorder.spark import opening, release, transaction_time
 from inorder.spark.options import sink_options
 from inorder.spark.sink import BatchWriter
 from inorder.spark.source import InorderSource
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedFile]:
+    """A server of a store with the queues Q and BAD."""
+    with ServedFile(tmp_path_factory.mktemp("server"), "Q", "BAD") as one:
+        yield one
+
+
+@pytest.fixture
+def served(server: ServedFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ServedFile:
+    """The same, with the user's credentials in the file that this process reads."""
+    monkeypatch.delenv("INORDER_TOKEN", raising=False)
+    monkeypatch.setenv("INORDER_CREDENTIALS", str(server.keep_credentials(tmp_path / "credentials")))
+    return server
+
 
 Work = Callable[[ServedFile], None]
 
@@ -153,12 +174,6 @@ def test_what_travels_to_tasks_has_no_credentials(three: ServedFile) -> None:
     release(three.url, "Q", "archive")
     assert three.url.encode() in travels
     assert three.token.encode() not in travels
-
-
-def test_a_process_without_credentials_is_refused(served: ServedFile, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("INORDER_CREDENTIALS", "")
-    with pytest.raises(LogInRefused):
-        source(served, application="another").schema()
 
 
 # --- a server that restarts

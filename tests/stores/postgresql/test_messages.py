@@ -1,0 +1,74 @@
+"""Messages on a server: those that a put makes beside its own, texts that it cannot keep, and properties."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.stores.postgresql.server import administrating
+
+from inorder import Match, Message, QueueManager
+from inorder.errors import ArgumentError
+from inorder.model.kinds import Report
+from inorder.model.properties import Properties, PropertyValue
+from inorder.stores.sql.descriptors import PROPERTIES
+
+
+def asking(count: int, reply_to: str) -> list[Message]:
+    return [Message(b"x", report=Report.COA, reply_to_queue=reply_to) for _ in range(count)]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_reports_on_several_messages_of_one_put_leave_their_queue_in_order(qm: QueueManager, count: int) -> None:
+    qm.create_queue("REPLIES")
+    for _ in range(3):
+        sent = qm.put_many("Q", asking(count, "REPLIES"))
+        qm.put("REPLIES", b"between")
+        got = [qm.get("REPLIES") for _ in range(count + 1)]
+        assert [one.correlation_id for one in got[:-1]] == [one.message_id for one in sent]
+        assert got[-1].body == b"between"
+    assert list(qm.admin.check()) == []
+
+
+def test_reports_on_a_put_go_to_the_queue_that_it_is_on(qm: QueueManager) -> None:
+    for _ in range(4):
+        qm.put("Q", asking(1, "Q")[0])
+    assert qm.inspect.status("Q").current_depth == 8
+    assert list(qm.admin.check()) == []
+
+
+# ---- what the server cannot keep
+
+CALLS: dict[str, Callable[[QueueManager], object]] = {
+    "prepare": lambda qm: qm.prepare("a\0b"),
+    "settle": lambda qm: qm.settle("a\0b", "commit"),
+    "end_lease": lambda qm: qm.admin.end_lease("a\0b"),
+    "undo_staging": lambda qm: qm.bulk.undo_staging(["a\0b"]),
+    "deduplicate": lambda qm: qm.put("Q", b"2", deduplicate="a\0b"),
+    "user": lambda qm: qm.accounts.user("a\0b"),
+    "process": lambda qm: qm.admin.process("a\0b"),
+    "program": lambda qm: qm.connect(program="a\0b").put("Q", b"2"),
+}
+
+
+def test_a_text_that_the_server_cannot_keep_is_the_callers_mistake(qm: QueueManager) -> None:
+    for call in CALLS.values():
+        with qm.unit_of_work():
+            qm.put("Q", b"1")
+            with pytest.raises(ArgumentError, match="NUL"):
+                call(qm)
+    assert [one.body for one in qm.browse("Q")] == [b"1"] * len(CALLS)
+    assert qm.admin.check() == []
+
+
+# ---- properties
+
+
+def test_a_statement_finds_them(url: str, qm: QueueManager) -> None:
+    given: dict[str, PropertyValue] = {"a": "\n\0,]", "b": 2**60, "c": "\U0001f600"}
+    qm.put("Q", b"x", format="MQSTR")
+    qm.put("Q", b"x", format="MQSTR", properties=given)
+    with administrating(url) as connection:
+        found = connection.execute(f"SELECT {PROPERTIES} FROM content c ORDER BY id").fetchall()
+    assert found == [(None,), (Properties(given).text,)]
+    assert len(list(qm.browse("Q", match=Match(format="MQSTR")))) == 2
