@@ -133,6 +133,7 @@ class NameTable:
         read: the last message of a name that was read from a queue.
         puts: what was put under which numbers, at all queue managers.
         schedules: what every actor may put when it is due, by name.
+        elsewhere: the queue manager, as the table calls it, of each synchronous remote queue.
     """
 
     first_queue: str = ""
@@ -141,6 +142,7 @@ class NameTable:
     read: dict[tuple[str, str], UniqueId] = field(default_factory=dict)
     puts: dict[tuple[bytes, int, int], list[tuple[str, int]]] = field(default_factory=dict)
     schedules: dict[str, Schedule] = field(default_factory=dict)
+    elsewhere: dict[str, str] = field(default_factory=dict)
 
     def queue(self, name: str | None = None) -> str:
         if not (name or self.first_queue):
@@ -484,6 +486,10 @@ class Actor:
         else:
             options = OpenOptions(input="exclusive" if "exclusive" in step.flags else "shared", read_order=order)
         self._queue(handle, step, options)
+        return StepOutcome("ok")
+
+    def _listen(self, handle: str, step: ScenarioStep) -> StepOutcome:
+        self.manager.listen(self._table.queue(step.keys.get("on")), lambda _: None).cancel()
         return StepOutcome("ok")
 
     def _close(self, handle: str, step: ScenarioStep) -> StepOutcome:

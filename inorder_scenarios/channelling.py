@@ -37,7 +37,13 @@ NUMBERS: Mapping[str, str] = {
     "retries": "message_retry_count",
     "interval": "message_retry_interval",
 }
-TEXTS: Mapping[str, str] = {"queue": "transmission_queue", "read-order": "read_order", "exit": "message_exit"}
+TEXTS: Mapping[str, str] = {
+    "queue": "transmission_queue",
+    "read-order": "read_order",
+    "exit": "message_exit",
+    "speed": "nonpersistent_speed",
+}
+PLACES = (*points.POINTS, *points.FAST_POINTS, WAITS)
 NO_RETRIES = {"short_retry_count": 0, "long_retry_count": 0}
 
 
@@ -176,6 +182,7 @@ def shown(now: channels.ChannelNow) -> StepOutcome:
         "waiting": now.waiting,
         "sent": now.messages,
         "reason": Reason(now.reason).name if now.reason else "none",
+        "speed": now.nonpersistent_speed,
     }
     return StepOutcome("ok", facts=facts)
 
@@ -301,8 +308,8 @@ def _point(step: ScenarioStep) -> tuple[str, int]:
     if asked is None:
         return "", 1
     point, _, nth = asked.partition(":")
-    if point not in (*points.POINTS, WAITS):
-        raise ValueError(f"there is no point {point!r}; it is one of {', '.join(points.POINTS)}, {WAITS}")
+    if point not in PLACES:
+        raise ValueError(f"there is no point {point!r}; it is one of {', '.join(PLACES)}")
     times = number(nth or "1")
     if times < 1:
         raise ValueError(f"a point is come to for the first time, not for time {times}")

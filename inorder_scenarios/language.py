@@ -69,9 +69,12 @@ for names that lead elsewhere:
 
     qm queue NAME remote=QUEUE@MANAGER [transmission-queue=NAME]    a remote definition; remote=@MANAGER is an alias of
                                            the queue manager; also of alter
+    qm queue NAME remote=QUEUE@QM2 mode=synchronous connection=NAME   each call is made at QM2
+    qm define-connection NAME to=qm2    -> ok             the named connection to it
     qm queue NAME usage=transmission    -> ok             a transmission queue
     qm set default-transmission=NAME    -> ok             the default one
-    put and open manager=NAME              the queue manager that has the queue
+    put, open, get manager=NAME            the queue manager that has the queue
+    A listen [on=NAME]                  -> ok             a listener is registered, and cancelled at once
     transmission=QUEUE@MANAGER             of a message that was got: where it is to go; transmission=none: nowhere
 
 for several queue managers (`channelling`), each with a store of its own, which the same clock moves:
@@ -80,10 +83,10 @@ for several queue managers (`channelling`), each with a store of its own, which 
     A@qm2 VERB ..., A.2@qm2 VERB ...       an actor that is connected to it; A and A@qm2 have nothing in common
     confirm-get BODY and others            a body that nobody put there means the message of it that was read there last
     qm define-channel NAME to=qm2          -> ok   a sender channel; its transmission queue is called as that manager.
-                                           Also queue= batch-size= bytes=KILOBYTES read-order= exit=MODULE:FUNCTION, and
-                                           short-retries= long-retries=, with the seconds short-interval=
+                                           Also queue= batch-size= bytes=KILOBYTES read-order= exit=MODULE:FUNCTION,
+                                           speed=, and short-retries= long-retries=, with the seconds short-interval=
                                            long-interval=; of those that a table does not ask for there are none
-    qm2 define-channel NAME receiver       -> ok   what is done there: retries= interval= exit=
+    qm2 define-channel NAME receiver       -> ok   what is done there: retries= interval= exit= speed=
     qm alter-channel NAME ...              the same words
     qm run-channel NAME [kill=POINT] [hold=POINT]  -> ok sent=N   carries until nothing more can be claimed; while it
                                            waits the clock moves. sent= counts the messages of all runs. POINT: a name
@@ -95,7 +98,7 @@ for several queue managers (`channelling`), each with a store of its own, which 
     qm stop-channel NAME MODE, start-channel NAME  -> ok
     qm reset-channel NAME N                -> ok   on both sides
     qm resolve-channel NAME [commit|back_out] [force]  -> ok action=commit
-    qm channel-status NAME                 -> ok state= stop= number= in-doubt= waiting= sent= reason=NAME
+    qm channel-status NAME                 -> ok state= stop= number= in-doubt= waiting= sent= reason=NAME speed=
     qm2 received                           -> N    the number of the last batch that came, of the one channel that did
     qm delete NAME                         -> ok   a queue, with its messages
 
@@ -131,7 +134,7 @@ NO_PROPERTIES = "none"
 REPEATED = frozenset({"property"})  # a word that may be there several times; its values are kept with a blank between
 READ_FLAGS = "logical complete all-messages all-segments strict relaxed notify accept-truncated"
 READ_KEYS = (
-    "on wait buffer match-id match-uid match-correlation match-group match-seq match-offset match-priority "
+    "on manager wait buffer match-id match-uid match-correlation match-group match-seq match-offset match-priority "
     "match-token confirm lock token selector"
 )
 # A text between ` is one with the word in which it stands.
@@ -142,7 +145,7 @@ WORD = re.compile(r"(?:`[^`]*`|[^\s`])+")
 BULK_FLAGS = "logical complete all-messages strict relaxed"
 QUEUE_KEYS = (
     "delivery default-priority order read-order max-depth max-length persistent backout-threshold get put shareable "
-    "alias-of usage remote transmission-queue"
+    "alias-of usage remote transmission-queue mode connection"
 )
 
 
@@ -183,6 +186,7 @@ ACTOR_VERBS: Mapping[str, VerbSyntax] = {
     "undo": _verb((1, 1)),
     "delete": _verb((1, 1), keys="on lock"),
     "open": _verb((0, 0), "exclusive co-op strict relaxed", "on manager"),
+    "listen": _verb(),
     "resumes": _verb(keys=""),
     "begin-claims": _verb(keys="on app"),
     "claim": _verb((1, 1), f"{BULK_FLAGS} ahead", "on app most bytes horizon"),
@@ -199,7 +203,8 @@ ACTOR_VERBS: Mapping[str, VerbSyntax] = {
     "report": _verb((2, 2), "syncpoint", ""),
 }
 CHANNEL_KEYS = (
-    "to queue batch-size bytes read-order exit short-retries long-retries short-interval long-interval retries interval"
+    "to queue batch-size bytes read-order exit speed short-retries long-retries short-interval long-interval "
+    "retries interval"
 )
 OPERATOR_VERBS: Mapping[str, VerbSyntax] = {
     "queue": _verb((1, 1), keys=QUEUE_KEYS),
@@ -213,6 +218,7 @@ OPERATOR_VERBS: Mapping[str, VerbSyntax] = {
     "leave-claimed-group": _verb((1, 1)),
     "delete": _verb((1, 1), keys=""),
     "schedule": _verb((1, 1), keys="on cron zone missed"),
+    "define-connection": _verb((1, 1), keys="to"),
     "define-channel": _verb((1, 1), "receiver", CHANNEL_KEYS),
     "alter-channel": _verb((1, 1), keys=CHANNEL_KEYS),
     "run-channel": _verb((1, 1), keys="kill hold"),
@@ -227,7 +233,7 @@ OPERATOR_VERBS: Mapping[str, VerbSyntax] = {
     "set": _verb(keys="max-uncommitted dead-letter-queue default-transmission"),
 }
 
-CHANNEL_FACTS = frozenset("state stop number in-doubt waiting sent reason action".split())
+CHANNEL_FACTS = frozenset("state stop number in-doubt waiting sent reason action speed".split())
 OK_FACTS = frozenset("id group seq offset flags warning settled horizon".split()) | CHANNEL_FACTS
 MESSAGE_FACTS = frozenset(
     "group segment seq offset flags backouts priority length warning earlier-pending property feedback id "

@@ -8,6 +8,7 @@ from typing import Any
 from inorder.client.manager import QueueManager
 from inorder.errors import InorderError
 from inorder.model.attributes import QueueType
+from inorder.mq import channels
 
 from .actors import NameTable, StepOutcome, number, translate_error, yes
 from .language import ScenarioStep
@@ -28,6 +29,8 @@ ATTRIBUTES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "alias-of": ("base_queue", str),
     "usage": ("usage", str),
     "transmission-queue": ("transmission_queue", str),
+    "mode": ("mode", str),
+    "connection": ("connection", str),
     "max-uncommitted": ("max_uncommitted", number),
     "default-transmission": ("default_transmission_queue", str),
     "dead-letter-queue": ("dead_letter_queue", str),
@@ -56,9 +59,13 @@ def _operate(manager: QueueManager, table: NameTable, step: ScenarioStep, attrib
         name = step.names[0]
         kind: QueueType = next((kind for key, kind in TYPES.items() if key in attributes), "local")
         manager.create_queue(name, type=kind, **attributes)
+        if attributes.get("mode") == "synchronous":
+            table.elsewhere[name] = attributes["remote_manager"].lower()
         table.first_queue = table.first_queue or name
     elif step.verb == "alter":
         manager.alter_queue(step.names[0], **attributes)
+    elif step.verb == "define-connection":
+        channels.define_connection(manager, step.names[0], step.keys["to"])
     elif step.verb == "delete":
         manager.delete_queue(step.names[0], purge=True)
     elif step.verb == "schedule":

@@ -12,6 +12,8 @@ import contextlib
 import threading
 from dataclasses import dataclass, field, replace
 
+from inorder.client import owners
+from inorder.client.owners import OwnerSession
 from inorder.errors import InorderError
 
 from .actors import NameTable, StepOutcome
@@ -19,7 +21,7 @@ from .bulk import BulkActor
 from .channelling import CHANNEL_VERBS, Runs
 from .language import HERE, Expected, Scenario, ScenarioStep, TableError
 from .operator import operate
-from .sites import Site, Sites
+from .sites import Site, Sites, manager_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +41,27 @@ class ScenarioFailure:
 
 @dataclass(slots=True, eq=False)
 class PendingCall:
-    """A call, which may wait, on its own thread."""
+    """A call, which may wait, on its own thread.
+
+    Attributes:
+        site: the queue manager at which it waits, which has the queue.
+        actor: whose it is, a connection to the queue manager of the step.
+    """
 
     site: Site
-    owner: int
+    actor: BulkActor
     step: ScenarioStep
     outcome: StepOutcome | None = None
     error: BaseException | None = None  # which no table can expect: a word it does not know, or an error of ours
     thread: threading.Thread | None = None
     read: bool = False
+
+    def is_asleep(self) -> bool:
+        """Whether it waits, with nothing left to look at."""
+        session = self.actor.manager._session
+        owners = {one.of.manager: one for one in session.owners.values() if isinstance(one, OwnerSession)}
+        session = owners.get(manager_name(self.site.name), session) if self.site.name != self.step.manager else session
+        return self.site.store.waiting.is_asleep(session.owner)
 
 
 @dataclass(slots=True)
@@ -66,6 +80,7 @@ class Stage:
 def run_scenario(scenario: Scenario, store: str = "memory") -> ScenarioFailure | None:
     """Runs one scenario against a fresh store, or several; returns None if all outcomes are as expected."""
     stage = Stage(Sites(store))
+    reach, owners.reach = owners.reach, stage.sites.reach_owner
     try:
         for step in scenario.steps:
             got = _step(stage, scenario, step)
@@ -79,6 +94,7 @@ def run_scenario(scenario: Scenario, store: str = "memory") -> ScenarioFailure |
             )
         return None
     finally:
+        owners.reach = reach
         _strike(stage)
 
 
@@ -111,7 +127,8 @@ def _outcome(stage: Stage, site: Site, step: ScenarioStep) -> StepOutcome:
         actor = stage.actors[who] = BulkActor(site.operator.connect(program=name), site.table)
     if step.verb == "disconnect":
         del stage.actors[who]
-    return _call(stage, who, PendingCall(site, actor.manager.internals.owner, step), actor, number)
+    at = site.table.elsewhere.get(step.keys.get("on", site.table.first_queue), site.name)
+    return _call(stage, who, PendingCall(stage.sites[at], actor, step), number)
 
 
 def _operator(stage: Stage, site: Site, step: ScenarioStep) -> StepOutcome:
@@ -122,7 +139,7 @@ def _operator(stage: Stage, site: Site, step: ScenarioStep) -> StepOutcome:
         return StepOutcome("ok")
     if step.verb == "restart":
         site.store.restart()
-        for who in [who for who in stage.calls if who[1] == site.name]:
+        for who in [who for who, call in stage.calls.items() if site in (call.site, stage.sites[who[1]])]:
             _join(stage.calls.pop(who))
         for who in [who for who in stage.actors if who[1] == site.name]:
             stage.actors.pop(who).manager.internals.abandon()
@@ -136,12 +153,12 @@ def _operator(stage: Stage, site: Site, step: ScenarioStep) -> StepOutcome:
 # --- the calls of actors
 
 
-def _call(stage: Stage, who: tuple[str, str], call: PendingCall, actor: BulkActor, handle: str) -> StepOutcome:
+def _call(stage: Stage, who: tuple[str, str], call: PendingCall, handle: str) -> StepOutcome:
     room = call.site.store.waiting
 
     def run() -> None:
         try:
-            call.outcome = actor.act(handle, call.step)
+            call.outcome = call.actor.act(handle, call.step)
         except BaseException as error:  # noqa: BLE001 - raised again where the call is read
             call.outcome, call.error = StepOutcome("failed"), error
         room.poke()
@@ -149,7 +166,7 @@ def _call(stage: Stage, who: tuple[str, str], call: PendingCall, actor: BulkActo
     call.thread = threading.Thread(target=run, name=f"{who[0]}: {call.step.text}", daemon=True)
     stage.calls[who] = call
     call.thread.start()
-    return _read(stage, who, call, actor)
+    return _read(stage, who, call)
 
 
 def _resume(stage: Stage, who: tuple[str, str]) -> StepOutcome:
@@ -157,10 +174,10 @@ def _resume(stage: Stage, who: tuple[str, str]) -> StepOutcome:
         raise ValueError(f"{who[0]} does not wait")
     call = stage.calls[who]
     call.read = True
-    return _read(stage, who, call, stage.actors[who])
+    return _read(stage, who, call)
 
 
-def _read(stage: Stage, who: tuple[str, str], call: PendingCall, actor: BulkActor) -> StepOutcome:
+def _read(stage: Stage, who: tuple[str, str], call: PendingCall) -> StepOutcome:
     _settle(stage)
     if call.outcome is None:
         return StepOutcome("waits")
@@ -169,7 +186,7 @@ def _read(stage: Stage, who: tuple[str, str], call: PendingCall, actor: BulkActo
     if call.error is not None:
         raise call.error
     if call.outcome.message is not None:
-        return replace(call.outcome, value=actor.name(call.step, call.outcome.message))
+        return replace(call.outcome, value=call.actor.name(call.step, call.outcome.message))
     return call.outcome
 
 
@@ -179,7 +196,7 @@ def _settle(stage: Stage) -> None:
         room = site.store.waiting
         calls = [call for call in stage.calls.values() if call.site is site]
         room.watch_until(
-            lambda: all(call.outcome is not None or room.is_asleep(call.owner) for call in calls)  # noqa: B023
+            lambda: all(call.outcome is not None or call.is_asleep() for call in calls)  # noqa: B023
         )
 
 

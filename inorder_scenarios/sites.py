@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from inorder.client.manager import QueueManager, connect
+from inorder.client.owners import OwnerSession
+from inorder.client.services import Services, connect_at, services_of
+from inorder.rules.puts import Program
 from inorder.testing.clock import ManualClock
 from inorder.testing.stores import NAME, RestartableStore, make_store
 
@@ -44,6 +49,12 @@ class Sites(dict[str, Site]):
         store = make_store(self.kind, self.clock, manager_name(name))
         self[name] = Site(name, store, table)
         return self[name]
+
+    def reach_owner(self, location: str, program: Program, connect: Callable[[Services], OwnerSession]) -> OwnerSession:
+        """Connects to the store of a queue manager by its name in the table, in the place of `owners.reach`."""
+        del program
+        store = self[location].store
+        return connect(services_of(store)) if store.again is None else connect_at(None, store.again, connect)
 
 
 def manager_name(site: str) -> str:

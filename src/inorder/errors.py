@@ -13,6 +13,7 @@
     │   ├── UnknownObject            no channel or process of that name
     │   │   └── UnknownQueue             no queue of that name
     │   ├── WrongQueueType           a queue of the wrong type for the call
+    │   │   └── SynchronousQueue         a synchronous remote queue, which this call cannot use
     │   ├── UnitExists               a unit's name is taken
     │   ├── UnitNotFound             no unit of that name
     │   ├── ConnectionClosed         a closed connection
@@ -87,14 +88,15 @@ from .reasons import REASON_TEXT, Completion, Reason
 __all__ = [
     "REASON_TEXT", "ArgumentError", "CallInProgress", "CallerError", "ChannelStopped", "CheckpointLost",
     "CheckpointTooOld", "Completion", "ConfirmIdMismatch", "ConnectionBroken", "ConnectionClosed", "DuplicateMessage",
-    "DuplicatePending", "Fenced", "ForkedConnection", "GetInhibited", "HandleError", "InconsistentCall",
-    "InorderError", "LeaseOver", "LockMismatch", "LogInRefused", "MatchError", "MessageTooBig", "NoMessageAvailable",
+    "DuplicatePending", "Fenced", "ForkedConnection", "GetInhibited", "HandleError", "InconsistentCall", "InorderError",
+    "LeaseOver", "LockMismatch", "LogInRefused", "MatchError", "MessageTooBig", "NoMessageAvailable",
     "NoMessageUnderCursor", "NotAuthorized", "NotFound", "NotOpenFor", "ObjectExists", "ObjectInUse", "OptionsError",
     "OrderDeadlock", "OrderPending", "OrderSelfBlocked", "OrderUnsupported", "OutcomeUnknown", "PropertyNotAvailable",
     "PutInhibited", "QueueCondition", "QueueDeleted", "QueueFull", "QueueManagerStopping", "QueueNotEmpty", "Reason",
     "SequenceError", "StagingGone", "StoreDamaged", "StoreError", "StoreForeign", "StoreFull", "StoreNewer",
-    "StoreOlder", "TooManyHandles", "TooManyLogIns", "Undeliverable", "UnitExists", "UnitNotAvailable", "UnitNotFound",
-    "UnitOfAnother", "UnitTooLarge", "UnknownObject", "UnknownQueue", "WaitEnded", "WrongQueueType", "WrongState",
+    "StoreOlder", "SynchronousQueue", "TooManyHandles", "TooManyLogIns", "Undeliverable", "UnitExists",
+    "UnitNotAvailable", "UnitNotFound", "UnitOfAnother", "UnitTooLarge", "UnknownObject", "UnknownQueue", "WaitEnded",
+    "WrongQueueType", "WrongState",
 ]  # fmt: skip
 
 SHOWN_CHARACTERS_MAX: Final = 60
@@ -230,6 +232,10 @@ class WrongQueueType(CallerError):
     """
 
     reason = Reason.OBJECT_TYPE_ERROR
+
+
+class SynchronousQueue(WrongQueueType):
+    """A synchronous remote queue, whose owner must be asked; data: queue, remote_queue, remote_manager, connection."""
 
 
 class UnitExists(CallerError):

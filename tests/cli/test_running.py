@@ -97,11 +97,3 @@ def test_names_of_queues_complete_in_a_shell(run: Command, queue: str, store: Pa
         capture_output=True, text=True, timeout=240, check=True,
     )  # fmt: skip
     assert ended.stdout.split() == ["plain,ORDERS"]
-
-
-def test_the_commands_packages_are_not_loaded_by_the_library() -> None:
-    loaded = subprocess.run(
-        [sys.executable, "-c", "import sys, inorder; print('click' in sys.modules, 'rich' in sys.modules)"],
-        capture_output=True, text=True, timeout=240, check=True,
-    )  # fmt: skip
-    assert loaded.stdout.split() == ["False", "False"]

@@ -165,3 +165,14 @@ def test_at_a_terminal_commands_are_typed(
     assert prompts == ["> ", "> ", ". ", "> ", "> ", "> "]
     assert (status, told.out.splitlines()[0]) == (2, "AMQ8006I: Queue A defined.")
     assert "DEFINE QLOCAL(NAME) ..." in told.err
+
+
+def test_a_script_of_a_company_is_answered_as_runmqsc_does(run: Command, tmp_path: Path) -> None:
+    """Each command, and its answer, as in `company.txt`; the store is paid.db with three messages on a queue."""
+    path, here = tmp_path / "paid.db", Path(__file__).parent
+    with inorder.connect(path, name="PAYMENTS") as qm:
+        qm.create_queue("PAY.OLD")
+        qm.put_many("PAY.OLD", [b"1", b"2", b"3"])
+    given = (here / "company.mqsc").read_bytes()
+    ended = run("mqsc", "--skip-unsupported", "--store", str(path), given=given)
+    assert ended == (2, (here / "company.txt").read_text(encoding="utf-8"), "")

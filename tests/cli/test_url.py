@@ -167,20 +167,7 @@ def test_create_takes_a_url_and_shows_no_password(run: Command, url: str) -> Non
 @pytest.mark.parametrize("as_json", [pytest.param(False, id="words"), pytest.param(True, id="json", marks=nightly)])
 @pytest.mark.usefixtures("works_on_q")
 def test_every_command_takes_a_url_and_shows_no_password(run: Command, url: str, as_json: bool) -> None:
-    lock = ""
-    for name, arguments, given, status in STEPS:
-        if name == "held":
-            held(url)
-            with inorder.connect(url) as qm:
-                lock = str(qm.inspect.locks()[0].lock_id)
-            continue
-        words = [lock if word == "LOCK" else word for word in arguments]
-        ended = run(*name.split(), *words, *(["--json"] if as_json else []), given=given)
-        assert ended.status == status, f"{name}: {ended}"
-        assert PASSWORD not in ended.out + ended.err, name
-        assert "Traceback" not in ended.err, name
-    with inorder.connect(url) as qm:
-        assert (qm.depth("Q"), qm.inspect.units(), qm.admin.check()) == (0, [], [])
+    every_step(run, url, url, PASSWORD, {}, *(["--json"] if as_json else []))
 
 
 @pytest.mark.usefixtures("works_on_q")
@@ -192,17 +179,22 @@ def test_every_command_takes_the_url_of_a_server_or_says_what_to_do_instead(
     token = server.add(str(store))
     monkeypatch.setenv("INORDER_TOKEN", token)
     monkeypatch.setenv("INORDER_STORE", server.url)
+    every_step(run, server.url, str(store), token, REFUSED)
+
+
+def every_step(run: Command, place: str, store: str, secret: str, refused: dict[str, str], *more: str) -> None:
+    """Runs all commands on the store at a place; those that are refused end with status 2 and these words."""
     lock = ""
     for name, arguments, given, status in STEPS:
         if name == "held":
-            held(server.url)
-            with inorder.connect(server.url) as qm:
+            held(place)
+            with inorder.connect(place) as qm:
                 lock = str(qm.inspect.locks()[0].lock_id)
             continue
-        ended = run(*name.split(), *[lock if word == "LOCK" else word for word in arguments], given=given)
-        assert ended.status == (2 if name in REFUSED else status), f"{name}: {ended}"
-        assert REFUSED.get(name, "") in ended.err, f"{name}: {ended}"
-        assert token not in ended.out + ended.err, name
+        ended = run(*name.split(), *[lock if word == "LOCK" else word for word in arguments], *more, given=given)
+        assert ended.status == (2 if name in refused else status), f"{name}: {ended}"
+        assert refused.get(name, "") in ended.err, f"{name}: {ended}"
+        assert secret not in ended.out + ended.err, name
         assert "Traceback" not in ended.err, name
     with inorder.connect(store) as qm:
         assert (qm.depth("Q"), qm.inspect.units(), qm.admin.check()) == (0, [], [])

@@ -10,12 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.formats.conftest import LINES
-from tests.formats.test_splitting import DATA, RULES
-from tests.helpers.support import bodies, examples, fresh_manager
-from tests.tiers import ONCE
+from tests.helpers.support import bodies
 
 import inorder
 from inorder import ArgumentError, Flags, Match, Message, NoMessageAvailable, QueueManager
@@ -24,7 +20,6 @@ from inorder.formats import (
     FileGot,
     ManifestError,
     RebuildError,
-    Rule,
     get_file,
     put_file,
     records,
@@ -69,25 +64,6 @@ def test_a_file_goes_through_a_queue(
     assert got == FileGot(put.manifest, put.group_id, target / path)
     assert files(target) == {path: (source / path).read_bytes()}
     assert (qm.depth("Q"), qm.inspect.units()) == (0, [])
-
-
-@pytest.mark.parametrize("kind", ONCE)
-def test_any_bytes_by_any_rule_come_back(kind: str, tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    (tmp_path / "out").mkdir()
-
-    @examples(kind)
-    @given(data=DATA, rule=RULES, chunk=st.integers(1, 70))
-    def come_back(data: bytes, rule: Rule, chunk: int) -> None:
-        (tmp_path / "in/file").write_bytes(data)
-        with fresh_manager(kind) as qm:
-            qm.create_queue("Q")
-            put_file(qm, "Q", tmp_path / "in", "file", rule, chunk=chunk)
-            get_file(qm, "Q", tmp_path / "out", existing="replace")
-            assert qm.depth("Q") == 0
-        assert files(tmp_path / "out") == {"file": data}
-
-    come_back()
 
 
 def test_a_whole_file_has_segments_that_the_queue_takes(qm: QueueManager, source: Path, target: Path) -> None:

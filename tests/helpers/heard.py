@@ -15,6 +15,7 @@ from inorder.errors import CallerError
 from inorder.model.message import IN_GROUP, LAST_IN_GROUP
 from inorder.mq import channels
 from inorder.mq.channels.sides import Receiver, Sending
+from inorder.stores.seam.body_pieces import BodyPiece
 from inorder.stores.seam.records import LedgerKey
 from inorder.stores.seam.telemetry import CALL_KEYS, COMMON_KEYS, EVENTS, PREFIX
 from inorder.stores.sqlite import SqliteStore
@@ -203,5 +204,9 @@ def channelled(qm: QueueManager) -> None:
     channels.start_channel(qm, "BACK")
     ended = channels.run_channel(qm, "BACK", until_empty=True, wait=lambda _: True, connects=connects)
     assert (ended.status, ended.number, ended.messages) == ("inactive", 3, 1)
-    assert [one.number for one in channels.received(qm)] == [3]
+    (received,) = channels.received(qm)
+    assert received.number == 3
+    piece = BodyPiece(b"next", 0, b"d" * 32, 9, 0, b"x")
+    with qm._session:
+        assert qm._store.receive_piece(received.sender, received.epoch, piece) == 1
     channels.delete_channel(qm, "BACK")

@@ -83,7 +83,7 @@ def drawing_apart(store: RestartableStore, *, all_puts: bool = True) -> Restarta
         all_puts: False: only of those in leases and under confirm ids. All others have numbers that rise.
     """
     blocks: dict[int, Iterator[int]] = {}
-    opened: Any = store
+    opened: Any = getattr(store, "inner", store)  # of a store elsewhere: the server's
     put: Callable[[PutRequest], PutOutcome] = opened.put
 
     def apart(request: PutRequest) -> PutOutcome:

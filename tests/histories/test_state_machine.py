@@ -15,7 +15,7 @@ from hypothesis.internal.conjecture import engine
 from hypothesis.internal.conjecture.engine import ConjectureRunner
 from hypothesis.stateful import run_state_machine_as_test
 from tests.helpers.support import drawing_apart
-from tests.machine.between import Between
+from tests.machine.between import Between, BetweenElsewhere
 from tests.machine.everything import Everything, InBulk
 from tests.machine.faults import FAULTS, Fault, OtherNumbers
 from tests.machine.history import History
@@ -32,18 +32,20 @@ EXAMPLES_OF_A_SEED = 6
 EXAMPLES_WITH_FAULT = 2_000  # at most: the first that shows the fault is the last
 SHRINKING_SECONDS = 60
 RIGHT: dict[str, MakeStore] = {"other numbers": OtherNumbers}
-# On a store elsewhere each connection has an object of its own, and hooks are the server's: the tables run there.
-RIGHT |= {name: make for name, make in STORES.items() if name not in ("memory", "remote")}
+RIGHT |= {name: make for name, make in STORES.items() if name != "memory"}
 KINDS: tuple[type[History], ...] = (Everything, InBulk, Between)
 SEEDS = [
     *(pytest.param(number, "sqlite", marks=[] if number < len(KINDS) else gate) for number in range(10)),
     *(pytest.param(number, "postgresql", marks=gate) for number in range(10, 20)),
+    *(pytest.param(number, "remote", marks=gate) for number in range(20, 23)),
 ]
 
 
 def machine(right: str | MakeStore, kind: type[History]) -> type[History]:
     """Histories of a kind, that compare the store in memory with this one, as if each connection were a process."""
     make = RIGHT[right] if isinstance(right, str) else right
+    if right == "remote" and kind is Between:
+        kind = BetweenElsewhere
     given = {
         "make": (STORES["memory"], lambda clock: drawing_apart(make(clock), all_puts=False)),
         "skips_numbers": right == "postgresql",

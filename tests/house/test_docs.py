@@ -25,9 +25,9 @@ from tests.helpers.pages import (
 from inorder import InorderError, errors
 
 FIRST = ROOT / "README.md"
-OF_A_SERVER = ROOT / "docs/tutorial/another-machine.md"  # tests/server/test_tutorial.py
+OF_A_SERVER = ROOT / "docs/tutorial/another-machine.md"  # tests/server/test_how_to.py
 OF_POSTGRESQL = ROOT / "docs/how-to/postgresql.md"  # tests/stores/postgresql/test_privileges.py
-OF_A_STORE_ELSEWHERE = ROOT / "docs/how-to/elsewhere.md"  # tests/server/test_elsewhere_page.py
+OF_A_STORE_ELSEWHERE = ROOT / "docs/how-to/elsewhere.md"  # tests/server/test_how_to.py
 WITH_SERVERS = {OF_A_SERVER, OF_POSTGRESQL, OF_A_STORE_ELSEWHERE}
 ELSEWHERE = {page for page in PAGES if page != FIRST and needs_spark(page)} | {
     ROOT / "examples/README.md",

@@ -22,7 +22,10 @@ CODE_FOLDERS = ("src/inorder", "inorder_scenarios", "demo", "tests", "tools", "b
 ENDINGS = ("*.py", "*.sql", "*.txt", "*.html", "*.css")
 LINES_MAX = 600
 
-HEAVY = frozenset("apsw asyncio matplotlib msgspec numpy pandas psycopg pyarrow pyspark sqlite3 ssl websockets".split())
+OF_A_SERVER = frozenset("anyio h11 starlette uvicorn".split())
+HEAVY = OF_A_SERVER | set(
+    "apsw asyncio click matplotlib msgspec numpy pandas psycopg pyarrow pyspark rich sqlite3 ssl websockets".split()
+)
 IMPORTED_MAX = 168  # in Python 3.13; 167 in 3.10, 164 in 3.11
 IMPORT_PROBE = """
 import sys
@@ -77,7 +80,7 @@ def test_import_inorder_is_light() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", "inorder.cli inorder.testing inorder.formats inorder.mq.mqsc inorder.spark.jobs".split()
+    "name", "inorder.cli inorder.cli.app inorder.testing inorder.formats inorder.mq.mqsc inorder.spark.jobs".split()
 )
 def test_no_door_loads_the_runner_of_scenarios_or_draws(name: str) -> None:
     """The command that 0.1.0 had loads the runner, and an audit that runs loads matplotlib."""
@@ -85,6 +88,7 @@ def test_no_door_loads_the_runner_of_scenarios_or_draws(name: str) -> None:
         pytest.skip("needs the extra inorder[spark]")
     loaded = modules_of_import(name)
     assert name in loaded
+    assert not OF_A_SERVER & loaded
     assert "inorder_scenarios" not in loaded, f"`import {name}` loads the runner: leave it to cli/moved.py."
     assert "matplotlib" not in loaded, f"`import {name}` loads matplotlib: leave it to spark/jobs/charts.py."
 

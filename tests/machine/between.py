@@ -214,3 +214,9 @@ class Between(Ways, Once, Puts, Gets, Confirms, Units, Lives, Bulk):
     settle_2 = settle_3 = Units.settle
     advance_2 = advance_3 = Lives.advance
     stage_and_settle_2 = Bulk.stage_and_settle
+
+
+class BetweenElsewhere(Between):
+    """The same on a store elsewhere, where nobody acts for another user or defines users."""
+
+    define_users = put_asking_as_user = as_user_2 = as_user_3 = alter_user = replace_user = None  # type: ignore[assignment]

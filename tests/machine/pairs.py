@@ -18,6 +18,7 @@ from inorder.client.inspection import Unit
 from inorder.client.listening import Registration
 from inorder.client.queue import Queue
 from inorder.model.properties import Properties
+from inorder.rules.authorities import LAUNCH_TOKEN
 from inorder.rules.browse_token import Resumed, decode
 from inorder.rules.ordering import Cursor, Pending
 from inorder.stores.seam.records import Locked
@@ -121,6 +122,8 @@ class Pairs:
     def _text(self, left: str, right: str, where: str) -> None:
         if where.endswith("data.token"):  # a browse token, on an error
             self.check(decode(left), decode(right), where)
+        elif right == LAUNCH_TOKEN and where.endswith((".user", ".user_identifier")):  # of a store elsewhere
+            self.learn("user", left, right)
         elif GENERATED_NAME.split(left) == GENERATED_NAME.split(right):
             for name, other in zip(GENERATED_NAME.findall(left), GENERATED_NAME.findall(right), strict=True):
                 self.learn("queue", name, other)

@@ -550,6 +550,6 @@ class Lives(History):
     def restart(self, stop: bool) -> None:
         if stop:
             self.compare_told()
-            self.both(lambda side: side.operator.admin.stop())
+            self.both(lambda side: side.hooking.admin.stop())
             self.both(lambda side: side.operator.put("A", b""))
         self.restart_store(told=not stop)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, Literal, TypeVar
 
 from tests.helpers.support import LIMIT_SECONDS, Call, all_settle
 from tests.machine.pairs import Outcome, Returned, failed
@@ -19,6 +20,7 @@ from inorder.stores.seam.views import ConnectionView, QueueView
 from inorder.support.callers import Caller
 from inorder.support.clock import Clock
 from inorder.testing import ManualClock
+from inorder.testing.remote import ServedStore
 from inorder.testing.stores import RestartableStore
 
 T = TypeVar("T")
@@ -27,7 +29,9 @@ Action = Callable[["Side"], Any]
 OPERATOR = 3
 CONNECTIONS = (0, 1, 2, OPERATOR)
 SENTINEL = "SENTINEL"
-VERBS = [name for name, value in vars(Store).items() if callable(value) and name[0] != "_" and name != "attend"]
+PROGRAM = "program "  # the programs of the history; others belong to the comparison and the server
+HOOKS: tuple[Literal["put", "expired", "duplicate"], ...] = ("put", "expired", "duplicate")
+VERBS = {name for name, value in vars(Store).items() if callable(value) and name[0] != "_" and name != "attend"}
 
 
 NOBODY = Call(Caller.now).result()  # a thread that has ended: any may go on with what it has opened
@@ -46,13 +50,12 @@ class Side:
         readers: applications that claim, by name.
         calls: by connection: a call on a thread of its own that has come to wait.
         told: what listeners and hooks were told since the last look.
+        hooking: the connection with the hooks: the operator's, or one of the server of a store elsewhere.
     """
 
     def __init__(self, make: MakeStore, translate: Callable[[str, Any], Any]) -> None:
         self.clock = ManualClock()
-        self.store = make(self.clock)
-        for name in VERBS:
-            setattr(self.store, name, self._settling(getattr(self.store, name)))
+        self.store: RestartableStore = self._prepared(make(self.clock))
         self.translate = translate
         self.connections: dict[int, QueueManager] = {}
         self.handles: dict[int, Queue] = {}
@@ -68,12 +71,20 @@ class Side:
         self.operator.create_queue(SENTINEL)
         self.register()
 
+    def _prepared(self, store: Any) -> Any:
+        """The store; after each of its verbs those who wait look. Of a store elsewhere, each connection's object."""
+        for name in VERBS & set(dir(type(store))):
+            setattr(store, name, self._settling(getattr(store, name)))
+        if (again := store.again) is not None:
+            store.again = lambda: self._prepared(again())
+        return store
+
     @property
     def operator(self) -> QueueManager:
         return self.connections[OPERATOR]
 
     def connect(self, number: int) -> None:
-        self.connections[number] = connect(self.store, program=f"program {number}")
+        self.connections[number] = connect(self.store, program=f"{PROGRAM}{number}")
 
     def match(self, fields: Mapping[str, Any]) -> Match:
         """A match whose ids and tokens are this store's."""
@@ -138,11 +149,12 @@ class Side:
     # --- listeners and hooks
 
     def register(self) -> None:
-        """All hooks."""
-        self.operator.inspect.hook("visible", self._seen)
-        self.operator.inspect.hook("put", lambda queue, message: self._hooked("put", queue, message))
-        self.operator.inspect.hook("expired", lambda queue, message: self._hooked("expired", queue, message))
-        self.operator.inspect.hook("duplicate", lambda queue, message: self._hooked("duplicate", queue, message))
+        """All hooks; those of a store elsewhere are its server's."""
+        served = self.store.inner if isinstance(self.store, ServedStore) else None
+        self.hooking = self.operator if served is None else connect(served, program="hooks")
+        hook = self.hooking.inspect.hook
+        self._registered = [hook(event, partial(self._hooked, event)) for event in HOOKS]
+        self._registered.append(hook("visible", self._seen))
 
     def _seen(self, queue: str, message: Message) -> None:
         if queue == SENTINEL:
@@ -179,6 +191,8 @@ class Side:
 
     def restart(self) -> None:
         """The store starts again; all connect anew."""
+        for one in self._registered:  # a server stays, with its hooks
+            one.cancel()
         self.store.restart()
         self._abandon_all()
         self.handles.clear()
@@ -189,7 +203,7 @@ class Side:
         self.register()
 
     def _abandon_all(self) -> None:
-        for connection in self.connections.values():
+        for connection in (*self.connections.values(), self.hooking):
             connection.internals.abandon()
 
     def close(self) -> None:
@@ -201,8 +215,9 @@ class Side:
 
 
 def opened(operator: QueueManager) -> list[ConnectionView]:
-    """Who is connected, and what they have open; but for since when and from which address, which a server knows."""
-    return [replace(one, since=None, host="") for one in operator.inspect.connections()]
+    """The history's connections, and what they have open; but for since when and from where, which a server knows."""
+    found = operator.inspect.connections()
+    return [replace(one, since=None, host="") for one in found if one.program.name.startswith(PROGRAM)]
 
 
 def listing(source: Iterator[Any], limit: int | None = None) -> tuple[list[Any], Any]:

@@ -19,8 +19,9 @@ from tools.proof.lives import Parent
 import inorder
 from inorder.errors import StoreError
 from inorder.model.attribute import COUNT_MAX
+from inorder.model.channel_attributes import NonpersistentSpeed
 from inorder.mq import channels
-from inorder.mq.channels.points import POINTS
+from inorder.mq.channels.points import FAST_POINTS, POINTS
 from inorder.stores.remote.credentials import FILE_VARIABLE
 
 SEED = int(os.environ.get("INORDER_CRASH_SEED", random.SystemRandom().getrandbits(32)))
@@ -35,12 +36,17 @@ class Sites:
         self.folder, self.here, self.there = folder, here, there
         self._put = 0
 
-    def put(self) -> list[bytes]:
+    def put(self, persistent: bool | None = None) -> list[bytes]:
         bodies = [b"%d" % number for number in range(self._put, self._put + 10)]
         self._put += len(bodies)
         with inorder.connect(place(self.folder, HERE)) as qm:
-            qm.put_many("Q", bodies, manager=THERE)
+            qm.put_many("Q", bodies, manager=THERE, persistent=persistent)
         return bodies
+
+    def alter(self, speed: NonpersistentSpeed) -> None:
+        for name in (HERE, THERE):
+            with inorder.connect(place(self.folder, name)) as qm:
+                channels.alter_channel(qm, "TO.THERE", nonpersistent_speed=speed)
 
     def carry(self) -> None:
         """Carries everything; a server that dies while a program connects is tried again."""
@@ -56,7 +62,7 @@ class Sites:
 
     def arrived(self) -> list[bytes]:
         with inorder.connect(place(self.folder, THERE)) as qm:
-            return [message.body for message in qm.get_many("Q", 100, read_order="strict")]
+            return [message.body for message in qm.get_many("Q", 1_000, read_order="strict")]
 
 
 @pytest.fixture(scope="module")
@@ -80,19 +86,14 @@ def test_a_carrier_dies_at_each_point(sites: Sites) -> None:
 
 
 @pytest.mark.gate
-@pytest.mark.parametrize("point", ["delivered:1", "committed:2", "synced:3"])
-def test_the_receiver_s_server_dies(sites: Sites, point: str) -> None:
+@pytest.mark.parametrize(
+    ("side", "point"),
+    [("there", one) for one in ("delivered:1", "committed:2", "synced:3")]
+    + [("here", one) for one in ("written:2", "committed:4", "settled:3")],
+)
+def test_the_server_of_a_side_dies(sites: Sites, side: str, point: str) -> None:
     bodies = sites.put()
-    sites.there.served.again(point)
-    sites.carry()
-    assert sites.arrived() == bodies
-
-
-@pytest.mark.gate
-@pytest.mark.parametrize("point", ["written:2", "committed:4", "settled:3"])
-def test_the_sender_s_server_dies(sites: Sites, point: str) -> None:
-    bodies = sites.put()
-    sites.here.served.again(point)
+    getattr(sites, side).served.again(point)
     sites.carry()
     assert sites.arrived() == bodies
 
@@ -109,6 +110,62 @@ def test_the_network_breaks_amid_a_frame(sites: Sites, way: Way) -> None:
     sites.there.proxy.cut()  # and forget a cut that is still to come
     sites.carry()
     assert sites.arrived() == bodies
+
+
+class Fast:
+    """The sites with a fast channel between them: what was put, and the promises of C-4."""
+
+    def __init__(self, sites: Sites) -> None:
+        self.sites, self._persistent, self._fast = sites, list[bytes](), list[bytes]()
+
+    def put(self) -> None:
+        self._persistent += self.sites.put(persistent=True)
+        self._fast += self.sites.put(persistent=False)
+
+    def judge(self) -> int:
+        """Checks what has arrived. Returns how many fast messages were lost."""
+        self.sites.carry()
+        arrived = self.sites.arrived()
+        fast = [one for one in arrived if one in set(self._fast)]
+        assert [one for one in arrived if one not in set(self._fast)] == self._persistent
+        assert fast == sorted(set(fast), key=int)
+        return len(self._fast) - len(fast)
+
+
+@pytest.fixture
+def fast(sites: Sites) -> Iterator[Fast]:
+    sites.alter("fast")
+    yield Fast(sites)
+    sites.there.proxy.cut()
+    sites.alter("normal")
+
+
+@pytest.mark.gate
+def test_a_carrier_of_fast_messages_dies_at_each_point(fast: Fast) -> None:
+    for point in (*POINTS, *FAST_POINTS):
+        fast.put()
+        if point != "confirmed":
+            assert forked.run(CARRY, place(fast.sites.folder, HERE), "TO.THERE", kill_at=f"{point}:1") != 0
+    assert 0 < fast.judge() <= 3, "those of one batch, which were removed and not sent"
+
+
+@pytest.mark.gate
+@pytest.mark.parametrize("point", ["committed:2", "committed:4"])
+def test_the_receiver_of_fast_messages_dies(fast: Fast, point: str) -> None:
+    fast.put()
+    fast.sites.there.served.again(point)
+    assert fast.judge() <= 10  # a restart of the receiver discards what has arrived, too
+
+
+@pytest.mark.gate
+@pytest.mark.parametrize("way", ["to server", "to client"])
+def test_the_network_breaks_amid_fast_messages(fast: Fast, way: Way) -> None:
+    for count in (600, 1500, 2500, 3500):
+        fast.put()
+        fast.sites.there.proxy.cut_after(way, count)
+        fast.sites.carry()
+    fast.sites.there.proxy.cut()
+    assert fast.judge() <= 4 * 3
 
 
 @pytest.mark.nightly

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 from typing import Any
 
 import httpx
 import pytest
-from tests.server.conftest import Served
 from tests.server.test_messaging import number_of
 
-import inorder
 from inorder import QueueManager, __version__
 from inorder.model.attributes import QUEUE_ATTRIBUTES
 from inorder.mq.mqsc.words import keywords_of
@@ -88,40 +85,12 @@ async def test_commands_are_run(
     assert response.json() == answer
 
 
-async def test_connections_and_handles_are_shown_in_text_and_in_json(client: httpx.AsyncClient, served: Served) -> None:
-    with inorder.connect(served.store, program="shop") as qm, qm.open("Q1", input="shared", output=True):
-        own = [one for one in qm.inspect.connections() if one.program.name == "shop"]
-        number, host, user = f"{own[0].connection:016X}", own[0].host, own[0].program.user
-        where = {"where": "APPLTAG EQ shop"}
-        for kind, handles in (("conn", False), ("handle", True), ("all", True)):
-            asked = as_object("display", "conn", "*", parameters={"type": kind} | where)
-            (item,) = (await client.post(V2 + MQSC, json=asked)).json()["commandResponse"]
-            found = item["parameters"]
-            assert (found["conn"], found["type"]) == (number, kind.upper())
-            assert ("appltag" in found) == (kind != "handle")
-            assert found.get("objects") == ([HANDLE] if handles else None)
-        asked = as_object("display", "qstatus", "Q1", parameters={"type": "handle", "opentype": "input"} | where)
-        (item,) = (await client.post(V2 + MQSC, json=asked)).json()["commandResponse"]
-        assert item["parameters"] == {
-            "queue": "Q1", "type": "HANDLE", "appltag": "shop", "appltype": "USER", "conname": host,
-            "hstate": "INACTIVE", "input": "SHARED", "output": "YES", "pid": os.getpid(), "userid": user,
-        }  # fmt: skip
-        asked = text(f"DISPLAY CONN({number}) TYPE(HANDLE) OPENOPTS")
-        (item,) = (await client.post(V2 + MQSC, json=asked)).json()["commandResponse"]
-        assert item["text"][0].startswith(f"AMQ8276I: Display Connection details.   CONN({number})")
-        assert item["text"][0].endswith("OPENOPTS(MQOO_INPUT_SHARED,MQOO_OUTPUT)")
-
-
-HANDLE = {
-    "objname": "Q1", "objtype": "QUEUE", "hstate": "INACTIVE", "openopts": ["MQOO_INPUT_SHARED", "MQOO_OUTPUT"]
-}  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("command", "reason", "member", "said"),
     [
         (text("DISPLAY QLOCAL(NONE)"), 2085, "text", "AMQ8147E: "),
         (as_object("display", "qlocal", "NONE"), 2085, "message", "AMQ8147E: "),
+        (as_object("display", "conn", "F" * 16, parameters={"type": "handle"}), 2085, "message", "AMQ8147E: "),
         (text("DEFIN QLOCAL(X)"), 3008, "text", "AMQ8405I: "),
     ],
 )

@@ -1,12 +1,9 @@
-"""Bulk and events over HTTP with servers in processes of their own: kills and cut connections in the middle."""
+"""Bulk over HTTP with servers in processes of their own: kills and cut connections in the middle."""
 
 from __future__ import annotations
 
-import json
-import signal
 import threading
 
-import httpx
 import pytest
 from tests.helpers.support import until
 from tests.server.conftest import Running, Served, Start
@@ -15,12 +12,11 @@ from tests.server.test_api_lost import Asked
 import inorder
 
 pytest.importorskip("pyarrow", reason="needs the extra inorder[arrow]")
-from tests.server.arrows import batch_of, bodies_in, keyed, stream_of
+from tests.server.arrows import batch_of, keyed, stream_of
 
 pytestmark = pytest.mark.nightly
 
 Q = "/inorder/v1/queues/Q1"
-R = f"{Q}/readers/copy"
 BODIES = [b"%d" % number + bytes(1024) for number in range(20_000)]
 STREAM = stream_of(*(batch_of(BODIES[at : at + 1000]) for at in range(0, len(BODIES), 1000)))
 HALF = len(STREAM) // 2
@@ -91,58 +87,3 @@ def test_two_clients_with_one_key_at_once_put_once(start: Start, served: Served)
     assert answers == [{"messages": 20_000}] * 4
     with inorder.connect(served.store) as qm:
         assert (qm.depth("Q1"), [one for one in qm.inspect.units() if one.kind == "staging"]) == (20_000, [])
-
-
-def claimed(client: httpx.Client, epoch: int, after: int) -> httpx.Response:
-    return client.post(f"{R}/arrow", params={"epoch": epoch, "after": after, "messages": 15_000})
-
-
-def test_a_server_that_is_killed_while_it_sends_sends_the_same_again(start: Start, served: Served) -> None:
-    with inorder.connect(served.store) as qm:
-        qm.put_many("Q1", BODIES)
-    running = start()
-    with running.client() as client:
-        epoch = client.post(R).json()["epoch"]
-        given = {"epoch": epoch, "after": 0, "messages": 15_000}
-        with client.stream("POST", f"{R}/arrow", params=given) as answer:
-            pieces = answer.iter_raw()
-            assert next(pieces)
-            running.kill()
-            with pytest.raises(httpx.HTTPError):
-                list(pieces)
-    again = start()
-    with again.client() as client:
-        first, second = claimed(client, epoch, 0), claimed(client, epoch, 1)
-        assert (first.headers["inorder-claim"], second.headers["inorder-claim"]) == ("1", "2")
-        assert bodies_in(first) + bodies_in(second) == BODIES
-        assert client.post(f"{R}/settle", params={"epoch": epoch, "upto": 2}).json() == {"messages": 5_000}
-    with inorder.connect(served.store) as qm:
-        assert qm.depth("Q1") == 0
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_events_go_on_behind_the_last_one_at_the_next_server(start: Start, served: Served, number: int) -> None:
-    seen: list[str] = []
-    cursor = ""
-    for turn in range(3):
-        running = start()
-        query = {"bodies": "true", "start": "first"} | ({"cursor": cursor} if cursor else {})
-        with running.client() as client, inorder.connect(served.store) as qm:
-            qm.put_many("Q1", [b"%d" % at for at in range(turn * 10, turn * 10 + 10)])
-            with client.stream("GET", f"{Q}/events", params=query) as answer:
-                lines = answer.iter_lines()
-                for line in lines:
-                    if line.startswith("id: "):
-                        named = line.removeprefix("id: ")
-                    if line.startswith("data: "):
-                        seen.append(json.loads(line.removeprefix("data: "))["body"])
-                        cursor = named
-                        if len(seen) == turn * 10 + 10 - turn % 2:
-                            break
-                running.process.send_signal(number)
-                if number == signal.SIGTERM:
-                    for _ in lines:  # the stream ends as it should
-                        pass
-        status = running.process.wait(60)
-        assert number == signal.SIGKILL or status == 0, running.log.read_text()
-    assert seen == [str(at) for at in range(30)]

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from starlette.types import ASGIApp
-from tests.server.conftest import Served, app_of, serving
+from tests.server.conftest import Served, alive, app_of, serving
 from tests.server.listening import Event, Listener, listening
 from tests.server.test_messaging import context_of
 
@@ -64,21 +64,22 @@ async def test_messages_come_as_they_arrive_and_stay(start: str, app: ASGIApp, q
 
 
 async def test_who_comes_again_with_the_last_id_misses_nothing_and_gets_nothing_twice(
-    app: ASGIApp, qm: QueueManager
+    served: Served, qm: QueueManager
 ) -> None:
+    """Nor at another server: each visit is to a new one."""
     seen: list[str] = []
     cursor = ""
     for number in range(20):
         given = {"last_event_id": cursor} if cursor and number % 2 else {}
         query = f"&cursor={cursor}" if cursor and not number % 2 else ""
-        async with listening(app, MESSAGES, f"bodies=true{query}", **given) as listener:
+        async with alive(served.app()) as app, listening(app, MESSAGES, f"bodies=true{query}", **given) as listener:
             cursor = cursor or await begun(listener)
             qm.put_many("Q1", [b"%d-%d" % (number, n) for n in range(3)])
             for _ in range(3 if number % 3 else 2):  # sometimes it leaves before the last
                 found = await listener.event()
                 seen.append(found.data["body"])
                 cursor = found.cursor
-    async with listening(app, MESSAGES, f"bodies=true&cursor={cursor}") as listener:
+    async with alive(served.app()) as app, listening(app, MESSAGES, f"bodies=true&cursor={cursor}") as listener:
         seen += await bodies_of(listener, 60 - len(seen))
     assert seen == [f"{number}-{n}" for number in range(20) for n in range(3)]
 

@@ -69,20 +69,6 @@ async def test_gets_of_all_kinds_are_part_of_it(qm: QueueManager, ours: Describe
     assert [(one["body"], one["backout_count"]) for one in back] == [(n, 1) for n in ("1", "2", "3", "g1", "g2")]
 
 
-async def test_a_deadline_really_backs_out(qm: QueueManager, ours: Described) -> None:
-    """Its message is free for others, its put has never been, and who shows the token is refused."""
-    qm.put("Q1", b"a")
-    lease = await lease_of(ours, seconds=600)
-    assert (await ours("get", headers=lease)).json()["body"] == "a"
-    await ours("put", {"body": "b"}, headers=lease)
-    assert (await ours("extend_lease", headers=lease, seconds=0.1)).status_code == 200
-    waiting = ours("get", wait=60)  # of somebody else: it gets what the deadline gives back
-    got = (await waiting).json()
-    assert (got["body"], got["backout_count"]) == ("a", 1)
-    assert refusal(await ours("commit_lease", headers=lease)) == OVER
-    assert (await ours("get")).status_code == 204
-
-
 async def test_a_get_waits_in_a_lease_no_longer_than_it_lasts(ours: Described, served: Served) -> None:
     lease = await lease_of(ours, seconds=600)
     waiting = asyncio.ensure_future(ours("get", headers=lease, wait=600))
@@ -189,13 +175,3 @@ async def test_the_token_is_nowhere_else(served: Served, client: httpx.AsyncClie
     with inorder.connect(served.store) as qm:
         assert token not in str(qm.inspect.units())
     assert not any(b"Inorder-Lease" in path.read_bytes() for path in served.folder.iterdir() if path.is_file())
-
-
-async def test_a_key_in_a_lease_is_free_after_a_back_out(ours: Described) -> None:
-    lease = await lease_of(ours)
-    key = {"Idempotency-Key": "order-17"}
-    await ours("put", {"body": "a"}, headers=lease | key)
-    pending = await ours("put", {"body": "a"}, headers=key)
-    assert refusal(pending) == (409, "INWB0014E", inorder.Reason.DUPLICATE_PENDING.value)
-    await ours("back_out_lease", headers=lease)
-    assert (await ours("put", {"body": "a"}, headers=key)).json()["duplicate_of"] is None

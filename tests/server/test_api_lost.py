@@ -70,16 +70,6 @@ def test_a_get_under_a_confirm_id_whose_answer_is_lost_is_undone_by_the_id(
         assert [message.body for message in qm.browse("Q1")] == [b"second"]
 
 
-async def test_a_get_under_the_same_confirm_id_takes_the_next_message(
-    client: httpx.AsyncClient, qm: QueueManager
-) -> None:
-    """An id may hold several, so it is no key of one request: who repeats undoes first."""
-    qm.put_many("Q1", [b"first", b"second"])
-    bodies = [(await client.post(f"{Q}/get", params={"confirm_id": 7})).json()["body"] for _ in range(2)]
-    assert bodies == ["first", "second"]
-    assert (await client.post(f"{Q}/undo", json={"confirm_id": 7})).json() == {"messages": 2}
-
-
 @gate
 def test_a_claim_whose_answer_is_lost_is_answered_once_more(start: Start, served: Served) -> None:
     pytest.importorskip("pyarrow", reason="needs the extra inorder[arrow]")

@@ -239,23 +239,6 @@ async def test_a_group_in_one_request_and_one_answer(ours: Described) -> None:
     assert (await ours("get_group")).status_code == 204
 
 
-async def test_a_group_piece_by_piece(ours: Described) -> None:
-    """Its state travels in the requests: the group's id, and the next number. Nobody gets it before it is whole."""
-    first = (await ours("put", {"body": "1", "flags": 8})).json()
-    assert first["group_id"] is not None
-    assert first["sequence_number"] == 1
-    for number, flags in ((2, 8), (3, 16)):
-        assert (await ours("get_group")).status_code == 204
-        assert (await ours("get", logical=True, all_messages=True)).status_code == 204
-        piece = {"body": str(number), "flags": flags, "group_id": first["group_id"], "sequence_number": number}
-        assert (await ours("put", piece)).status_code == 201
-    head = (await ours("get", logical=True, all_messages=True)).json()
-    assert (head["body"], head["group_id"]) == ("1", first["group_id"])
-    for number in (2, 3):
-        member = await ours("get", group_id=first["group_id"], sequence_number=number)
-        assert member.json()["body"] == str(number)
-
-
 @serving(connections=1)
 async def test_no_request_goes_on_with_the_group_of_another(ours: Described) -> None:
     """What a handle remembers of a group ends with the request: the next one begins with a group's first message."""
@@ -336,16 +319,6 @@ async def test_a_wait_ends_with_the_message(ours: Described, served: Served) -> 
         await ours("put", {"body": name})
         answer = await waiting
         assert name in answer.text
-
-
-@serving(connections=2)
-async def test_many_waits_are_no_threads(ours: Described, served: Served) -> None:
-    """More gets wait than there are connections; each gets one message."""
-    waiting = [asyncio.ensure_future(ours("get", wait=60)) for _ in range(40)]
-    await until_waiting(served)
-    await ours("put_many", {"messages": [{"body": str(n)} for n in range(40)]})
-    found = [(await one).json()["body"] for one in waiting]
-    assert sorted(map(int, found)) == list(range(40))
 
 
 @serving(limits=Limits(waits=1, wait_seconds=60))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -47,21 +46,6 @@ def begun(running: Running, seconds: int) -> dict[str, str]:
 
 @nightly
 @on_both
-def test_puts_of_a_lease_stand_in_order_whichever_worker_takes_each(start: Start, served: Served) -> None:
-    running, sent = start("--workers", "2"), [str(number).encode() for number in range(40)]
-    await_workers(running, 2)
-    with inorder.connect(served.store) as qm:
-        qm.create_queue("C", order="commit")
-        lease = begun(running, 600)
-        for body in sent:
-            put = asked(running, f"{BASE}/queues/C/put", {"body": body.decode()}, headers=lease)
-            assert put.status_code == 201, put.text
-        assert asked(running, f"{BASE}/lease/commit", headers=lease).status_code == 204
-        assert bodies(qm, "C") == sent
-
-
-@nightly
-@on_both
 def test_any_worker_serves_any_request_of_a_lease(start: Start, served: Served) -> None:
     running = start("--workers", "2")
     await_workers(running, 2)
@@ -102,27 +86,3 @@ def test_a_kill_in_the_middle_of_a_lease_loses_nothing(start: Start, served: Ser
         other.kill()
         assert bodies(qm, "Q1") == [b"b", b"c", b"d"], "what was answered 204 is committed"
         assert qm.admin.check() == []
-
-
-@nightly
-def test_a_kill_while_gets_wait_takes_nothing(start: Start, served: Served) -> None:
-    running = start("--workers", "2")
-    failed: list[BaseException] = []
-
-    def wait() -> None:
-        try:
-            asked(running, f"{Q1}/get", params={"wait": 600})
-        except httpx.HTTPError as error:
-            failed.append(error)
-
-    waiting = [threading.Thread(target=wait) for _ in range(5)]
-    for one in waiting:
-        one.start()
-    with inorder.connect(served.store) as qm:
-        until(lambda: qm.inspect.status("Q1").open_input_count > 0, "a get waits")
-        running.kill()
-        for one in waiting:
-            one.join()
-        assert len(failed) == 5
-        qm.put("Q1", b"a")
-        assert bodies(qm, "Q1") == [b"a"]

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import httpx
@@ -18,8 +19,11 @@ from tests.server.test_messaging import number_of
 import inorder
 from inorder import QueueManager, aio
 from inorder.aio import waiting
+from inorder.errors import StoreError
 from inorder.server import connected_clients
 from inorder.server.api import events
+from inorder.server.connected_clients import ConnectedClients
+from inorder.server.identity import Identity
 from inorder.server.users import Users
 
 Q = "/inorder/v1/queues/Q1"
@@ -31,7 +35,6 @@ OUT: list[tuple[str, How, tuple[int, str, int]]] = [
     ("revoked", lambda qm: qm.accounts.revoke_token(qm.accounts.tokens("anna")[0].name), (401, "MQWB0104E", 0)),
     ("no authority", lambda qm: qm.accounts.alter_user("anna", queues={}), (403, "MQWB0103E", 2035)),
 ]
-IS_OUT = pytest.mark.parametrize(("how", "expected"), [one[1:] for one in OUT], ids=[one[0] for one in OUT])
 
 
 async def asked(client: httpx.AsyncClient, ask: str) -> httpx.Response:
@@ -134,45 +137,33 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "pause", lambda seconds: asyncio.sleep(600))
 
 
-@pytest.mark.parametrize("beats", [0.02, 600.0], ids=["a sign of life", "a message"])
-@IS_OUT
-async def test_a_stream_of_messages_ends_with_its_user(
+@pytest.mark.parametrize("beats", [0.02, 600.0], ids=["a sign of life", "a change"])
+@pytest.mark.parametrize(
+    ("path", "out"),
+    [(f"{Q}/events", one) for one in OUT] + [("/inorder/v1/events", one) for one in OUT[:3]],
+    ids=[*(f"messages {one[0]}" for one in OUT), *(f"queues {one[0]}" for one in OUT[:3])],
+)
+async def test_a_stream_ends_with_its_user(
     served: Served,
-    how: How,
-    expected: tuple[int, str, int],
+    path: str,
+    out: tuple[str, How, tuple[int, str, int]],
     beats: float,
     monkeypatch: pytest.MonkeyPatch,
     client: httpx.AsyncClient,
     qm: QueueManager,
 ) -> None:
+    """Nothing more is shown."""
+    _, how, expected = out
     add(served, "anna", **GRANTED)
-    monkeypatch.setattr(events, "HEARTBEAT_SECONDS", beats)
-
-    async with listened(client, qm, f"{Q}/events") as listener:
+    faster(monkeypatch, beats)
+    async with listened(client, qm, path) as listener:
+        if not path.startswith(Q):
+            assert [one["name"] for one in (await listener.event()).data["queues"]] == ["Q1"]
         how(qm)
         if beats > 1:
             qm.put("Q1", b"secret")
         found = await listener.event()
         assert (found.kind, found.data["message"][:9], found.data["reasonCode"]) == ("failed", *expected[1:])
-        assert await listener.next() is None
-        assert listener.is_over
-
-
-@pytest.mark.parametrize("beats", [0.02, 600.0], ids=["a sign of life", "a change"])
-@pytest.mark.parametrize("how", [one[1] for one in OUT[:3]], ids=[one[0] for one in OUT[:3]])
-async def test_a_stream_of_queues_ends_with_its_user(
-    served: Served, how: How, beats: float, monkeypatch: pytest.MonkeyPatch, client: httpx.AsyncClient, qm: QueueManager
-) -> None:
-    add(served, "anna", **GRANTED)
-    faster(monkeypatch, beats)
-
-    async with listened(client, qm, "/inorder/v1/events") as listener:
-        assert [one["name"] for one in (await listener.event()).data["queues"]] == ["Q1"]
-        how(qm)
-        if beats > 1:
-            qm.put("Q1", b"x")
-        found = await listener.event()
-        assert (found.kind, found.data["message"][:9]) == ("failed", "MQWB0104E"), "nothing more is shown"
         assert await listener.next() is None
         assert listener.is_over
 
@@ -325,3 +316,124 @@ async def test_a_stream_of_queues_shows_what_its_user_may_see_now(
         qm.accounts.alter_user("anna", queues={"Q2": ["inquire"]})
         found = (await listener.event()).data
         assert ([one["name"] for one in found["queues"]], found["gone"]) == (["Q2"], ["Q1"])
+
+
+# --- one look for any number of streams, and nothing left when they have gone
+
+ANNA = Identity(name="anna", roles=frozenset({"reader"}), session="1", token="t1")
+turns = asyncio.sleep
+
+
+class Looks:
+    """The answers to looks, which come when the test says so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[Identity] = []
+        self.answers: dict[str, Identity | Exception | None] = {}
+        self._due = asyncio.Event()
+        monkeypatch.setattr(connected_clients, "pause", self._pause)
+
+    async def _pause(self, seconds: float) -> None:
+        assert seconds == connected_clients.EVERY_SECONDS
+        await self._due.wait()
+
+    async def again(self, identity: Identity) -> Identity | None:
+        self.asked.append(identity)
+        found = self.answers.get(identity.token, identity)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    async def look(self) -> None:
+        """Each watch looks once."""
+        await _settled()
+        due, self._due = self._due, asyncio.Event()
+        due.set()
+        await _settled()
+
+
+async def _settled() -> None:
+    for _ in range(10):
+        await turns(0)
+
+
+def is_reader(identity: Identity) -> bool:
+    return "reader" in identity.roles
+
+
+async def test_streams_of_one_are_looked_up_once_and_all_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = Looks(monkeypatch)
+    watching = ConnectedClients(looks.again)
+    with ExitStack() as held:
+        outs = [held.enter_context(watching.watched(ANNA)) for _ in range(100)]
+        await looks.look()
+        assert looks.asked == [ANNA]
+        assert not any(one.is_set() for one in outs)
+        looks.answers["t1"] = None
+        await looks.look()
+        assert len(looks.asked) == 2
+        assert all(one.is_set() for one in outs)
+
+
+async def test_who_came_in_by_something_else_is_looked_up_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = Looks(monkeypatch)
+    watching = ConnectedClients(looks.again)
+    other = Identity(name="anna", roles=ANNA.roles, session="1", token="t2")
+    with watching.watched(ANNA) as one, watching.watched(other) as two:
+        looks.answers["t2"] = None
+        await looks.look()
+        assert (one.is_set(), two.is_set()) == (False, True)
+
+
+async def test_a_lost_authority_ends_the_streams_that_need_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = Looks(monkeypatch)
+    watching = ConnectedClients(looks.again)
+    with watching.watched(ANNA, is_reader) as one, watching.watched(ANNA) as two:
+        looks.answers["t1"] = Identity(name="anna", roles=frozenset({"operator"}), session="1", token="t1")
+        await looks.look()
+        assert (one.is_set(), two.is_set()) == (True, False)
+
+
+@pytest.mark.parametrize("error", [StoreError, OSError, KeyError])
+async def test_a_store_that_cannot_be_asked_ends_nothing_and_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: type[Exception]
+) -> None:
+    looks = Looks(monkeypatch)
+    watching = ConnectedClients(looks.again)
+    with watching.watched(ANNA) as out:
+        looks.answers["t1"] = error("the store is busy")
+        await looks.look()
+        assert not out.is_set()
+        assert "the store is busy" in caplog.text
+        looks.answers["t1"] = None
+        await looks.look()
+        assert out.is_set()
+
+
+async def test_a_stream_ends_with_its_own_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks, now = Looks(monkeypatch), [100.0]
+    watching = ConnectedClients(looks.again, lambda: now[0])
+    with watching.watched(ANNA, until=200.0) as one, watching.watched(ANNA, until=300.0) as two:
+        await looks.look()
+        assert (one.is_set(), two.is_set()) == (False, False)
+        now[0] = 200.0
+        await looks.look()
+        assert (one.is_set(), two.is_set()) == (True, False)
+        now[0] = 300.0
+        looks.answers["t1"] = StoreError("the store is busy")
+        await looks.look()
+        assert two.is_set(), "to know the time needs no store"
+
+
+async def test_nothing_is_left_when_the_last_stream_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = Looks(monkeypatch)
+    watching = ConnectedClients(looks.again)
+    before = asyncio.all_tasks()
+    with watching.watched(ANNA):
+        with watching.watched(ANNA):
+            await looks.look()
+        await looks.look()
+        assert len(looks.asked) == 2, "one is still there"
+    await looks.look()
+    assert len(looks.asked) == 2
+    assert asyncio.all_tasks() == before

@@ -86,7 +86,6 @@ TYPES = st.recursive(
     max_leaves=3,
 )  # fmt: skip
 NAMES = st.sampled_from(["body", "priority", "properties", "format", "put_at", "expiry", "queue", "uid", "x", "", "\0"])
-GOOD = {"body": pa.binary(), "priority": pa.int32(), "format": pa.string()}
 
 
 @st.composite

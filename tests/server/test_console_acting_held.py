@@ -6,6 +6,7 @@ import html
 import os
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from urllib.parse import quote
 
@@ -21,9 +22,12 @@ from inorder.client.bulk import ClaimReader, Stager
 from inorder.mq import channels
 from inorder.server import Identity
 from inorder.server.console import dead as dead_letters
+from inorder.server.console import labels
 from inorder.server.console.console import PAGES
 from inorder.server.console.listing import uid_text
 
+TIME = re.compile(r'<time datetime="([^"]*)">(\d[^<]*)</time>')
+WITHOUT_ZONE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?! UTC)")
 OF_CONNECTIONS = frozenset({"process", "connection", "handle", "wait", "sqlite_sequence"})
 
 
@@ -500,14 +504,15 @@ def full(store: Path | str) -> inorder.QueueManager:
     qm.accounts.create_user("ann", description=HOSTILE)
     qm.create_queue("X", usage="transmission")
     channels.define_channel(qm, "TO.B", transmission_queue="X", connection="b.db")
-    return qm
+    with qm.accounts.acting("clear", "Q1", user="ann"):
+        return qm
 
 
 @on_both
 async def test_no_get_changes_a_row_and_no_name_is_markup(client: httpx.AsyncClient, served: Served) -> None:
-    """All pages, and whatever they link to."""
+    """On all pages, and whatever they link to; and each time there names its zone."""
     holder = full(served.store)
-    seen: set[str] = set()
+    seen, with_times = set[str](), set[str]()
     await client.get("/console/")  # so that the server is connected
     before = rows(served.store)
     places = ["/console/", *(f"/console/{one.path}" for one in PAGES if "{" not in one.path)]
@@ -525,10 +530,15 @@ async def test_no_get_changes_a_row_and_no_name_is_markup(client: httpx.AsyncCli
         if "text/html" in answer.headers["content-type"]:
             for shown in ("<script>", "\x1b", "\u202e"):
                 assert shown not in answer.text, place
+            assert not WITHOUT_ZONE.search(answer.text), place
+            for machine, people in TIME.findall(answer.text):
+                assert people == labels.clock(datetime.fromisoformat(machine.replace("Z", "+00:00")).timestamp()), place
+                with_times.add(place.removeprefix("/console/").partition("/")[0])
             links = re.findall(r'(?:href|hx-get|formaction)="(/console/[^"#]*)', answer.text)
             places += [html.unescape(link) for link in links]
         assert rows(served.store) == before, place
     for path in (one.path for one in PAGES if one.path != "live"):
         pattern = "/console/" + re.sub(r"\{\w+\}", "[^/?]+", path) + r"(\?.*)?"
         assert any(re.fullmatch(pattern, place) for place in seen), f"no page links to {path}"
+    assert {"queue", "held", "dead", "log"} <= with_times
     holder.close()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from dataclasses import replace
 from itertools import count
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -160,25 +162,13 @@ def test_what_is_not_a_cursor_is_refused(text: str) -> None:
 # --- words and bodies
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(None, ""), (-3, "now"), (0.9, "now"), (1, "1 s"), (61, "1 min 1 s"), (3600, "1 h"), (90_061, "1 d 1 h")],
-)
-def test_spans(seconds: float | None, text: str) -> None:
-    assert labels.span(seconds) == text
+SPANS = {None: "", -3: "now", 0.9: "now", 1: "1 s", 61: "1 min 1 s", 3600: "1 h", 90_061: "1 d 1 h"}
+SIZES = {1_023: "1023 B", 1_536: "1.5 KiB", 104_857_600: "100 MiB", 3 * 2**40: "3,072 GiB"}
 
 
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [
-        (1_023, "1023 B"),
-        (1_536, "1.5 KiB"),
-        (104_857_600, "100 MiB"),
-        (3 * 2**40, "3,072 GiB"),
-    ],
-)
-def test_sizes(count: int, text: str) -> None:
-    assert labels.size(count) == text
+def test_spans_and_sizes() -> None:
+    assert {seconds: labels.span(seconds) for seconds in SPANS} == SPANS
+    assert {count: labels.size(count) for count in SIZES} == SIZES
 
 
 @pytest.mark.parametrize(
@@ -315,3 +305,26 @@ def test_a_row_says_that_a_body_goes_on_only_where_it_does(body: bytes, text: st
         qm.put("Q1", body)
         (sight,) = qm.inspect.look("Q1", preview=listing.PREVIEW)
         assert listing.row(sight).body == text
+
+
+# --- times: each names its zone; test_console_acting_held.py looks at all pages
+
+TEMPLATES = Path(labels.__file__).parent / "templates"
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Auckland", "America/New_York", "UTC"])
+def test_a_time_is_in_utc_and_says_so_wherever_the_server_stands(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    try:
+        with monkeypatch.context() as changed:
+            changed.setenv("TZ", zone)
+            time.tzset()
+            assert labels.clock(1_795_476_548.25) == "2026-11-23 23:29:08 UTC"
+            assert labels.iso(1_795_476_548.25) == "2026-11-23T23:29:08.250Z"
+            assert (labels.clock(None), labels.iso(None)) == ("", "")
+    finally:
+        time.tzset()
+
+
+def test_templates_have_one_way_to_write_a_time() -> None:
+    others = [one.name for one in TEMPLATES.iterdir() if one.name != "parts.html" and "| clock" in one.read_text()]
+    assert others == [], "use the macros `when` and `age` of parts.html"

@@ -1,4 +1,4 @@
-"""The examples of the pages on HTTP, against a server."""
+"""The examples of the pages on HTTP, against a server, and the pages that start their own, on a port that is free."""
 
 from __future__ import annotations
 
@@ -7,20 +7,25 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.helpers.pages import ROOT, blocks
+from tests.helpers.pages import ROOT, blocks, run_page
 from tests.server.conftest import Running, Start
-from tests.server.test_tutorial import free_port
+from tests.tiers import gate, nightly
 
 import inorder
 
-PAGES = Path(__file__).parents[2] / "docs/how-to"
+PAGES = ROOT / "docs/how-to"
 PAGE = PAGES / "http.md"
+WHOLE = [
+    pytest.param(PAGES / "elsewhere.md", marks=gate),
+    pytest.param(ROOT / "docs/tutorial/another-machine.md", marks=nightly),
+]
 AT = "http://127.0.0.1:9443"
 # What stands before the lines of the page: the commands, and a curl that fails where the answer is an error.
 AROUND = """
@@ -48,7 +53,7 @@ def running(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ru
     return one
 
 
-@pytest.mark.nightly
+@nightly
 def test_the_examples_in_python_run(running: Running, capsys: pytest.CaptureFixture[str]) -> None:
     examples = re.findall(r"^```py\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert len(examples) == 3, "say here what a new example needs"
@@ -64,7 +69,7 @@ def test_the_examples_in_python_run(running: Running, capsys: pytest.CaptureFixt
     assert said[-1] == "1 3"
 
 
-@pytest.mark.nightly
+@nightly
 def test_the_example_of_arrow_runs(running: Running, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pyarrow", reason="needs the extra inorder[arrow]")
     page = (PAGES / "bulk.md").read_text(encoding="utf-8")
@@ -76,6 +81,22 @@ def test_the_example_of_arrow_runs(running: Running, capsys: pytest.CaptureFixtu
         assert qm.depth("ORDERS") == 0
 
 
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        port: int = one.getsockname()[1]
+        return port
+
+
+@pytest.mark.parametrize("page", WHOLE, ids=lambda page: page.stem)
+def test_every_line_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert shutil.which("curl"), "the page needs curl: apt install curl"
+    monkeypatch.setenv("INORDER_CREDENTIALS", str(tmp_path / "credentials"))
+    here, folder = tmp_path / page.name, tmp_path / "folder"
+    here.write_text(page.read_text(encoding="utf-8").replace("9443", str(free_port())), encoding="utf-8")
+    folder.mkdir()
+    run_page(here, folder, spark=False)
+
+
 def as_typed(steps: list[str], port: int) -> str:
     text = AROUND + "".join(steps)
     for shown, typed in TYPED.items():
@@ -83,7 +104,7 @@ def as_typed(steps: list[str], port: int) -> str:
     return text.replace("9443", str(port)).replace("PORT", str(port)).replace("PYTHON", shlex.quote(sys.executable))
 
 
-@pytest.mark.nightly
+@nightly
 def test_the_steps_at_a_prompt_run_one_after_the_other(tmp_path: Path) -> None:
     """All that need no other host, no certificate and no service manager; the events come to a client that stays."""
     assert shutil.which("curl"), "the page needs curl: apt install curl"

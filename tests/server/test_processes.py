@@ -22,7 +22,7 @@ import httpx
 import pytest
 from tests.helpers.support import LIMIT_SECONDS, until
 from tests.server.conftest import TEXT, Served, Start
-from tests.server.test_messaging import V1, V3, number_of
+from tests.server.test_messaging import V1, number_of
 from tests.tiers import gate, nightly
 from uvicorn import Config, Server
 from uvicorn.config import STARTUP_FAILURE
@@ -256,21 +256,6 @@ def test_what_is_not_http_gets_an_answer(start: Start) -> None:
         body = answer.partition(b"\r\n\r\n")[2]
         assert json.loads(body)["error"][0]["messageId"]
     assert "Traceback" not in running.log.read_text()
-
-
-@nightly
-def test_a_token_file_is_used_again(start: Start) -> None:
-    first = start()
-    token = first.token
-    assert first.token_file.stat().st_mode & 0o777 == 0o600
-    with first.client() as client:  # it has begun
-        assert client.get("/health").status_code == 200
-    assert first.stop() == 0
-    second = start()
-    assert second.token == token
-    assert token not in json.dumps(second.record)
-    with second.client() as client:
-        assert client.get(f"{V3}/messagelist").json() == {"messages": []}
 
 
 LOGS = """

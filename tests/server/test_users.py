@@ -12,7 +12,6 @@ from tests.server.conftest import (
     AS_NOBODY,
     CSRF,
     PASSWORD,
-    PORT,
     TEXT,
     TOKEN,
     Served,
@@ -34,7 +33,6 @@ from inorder.support import passwords
 
 V1, V3 = "/ibmmq/rest/v1", "/ibmmq/rest/v3"
 LOGIN = f"{V3}/login"
-COOKIE = f"LtpaToken2_{PORT}"
 MQSC = f"{V3}/admin/action/qmgr/QM1/mqsc"
 OTHER = "another password"
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any
 
 import pytest
 
 from inorder import Message, QueueManager, UniqueId
-from inorder.errors import Fenced, InorderError, Reason, SequenceError, Undeliverable
+from inorder.errors import ArgumentError, Fenced, InorderError, Reason, SequenceError, StoreError, Undeliverable
 from inorder.model.kinds import Report
 from inorder.model.message import Transmission
 from inorder.mq.channels.sides import digest
+from inorder.stores.seam.body_pieces import BODIES_MAX, BODY_PIECE_MAX, BodyPiece
 from inorder.stores.seam.records import ChannelBatch, Receipt, Sender
 from inorder.testing.stores import RestartableStore
 
@@ -127,8 +129,105 @@ def test_a_message_that_cannot_be_put(
 
 
 def test_a_batch_that_is_none_is_refused(store: RestartableStore, qm: QueueManager) -> None:
-    for wrong in (batch(0), batch(1, epoch=0), batch(1)._replace(messages=()), batch(1, Message(b"x"))):
+    for wrong in (
+        batch(-1),
+        batch(0, epoch=0),
+        batch(1, epoch=0),
+        batch(1)._replace(messages=()),
+        batch(1, Message(b"x")),
+    ):
         with pytest.raises(InorderError) as refused:
             store.receive(wrong)
         assert refused.value.reason is Reason.ARGUMENT_ERROR
     assert store.received() == []
+
+
+@pytest.mark.every_store
+def test_what_comes_outside_the_batches_leaves_no_record(store: RestartableStore, qm: QueueManager) -> None:
+    """C-4: number 0. The run must be the latest; what cannot be put is discarded and counted."""
+    store.receive(batch(1))
+    before = store.received()
+    qm.create_queue("FULL", max_depth=1)
+    assert store.receive(batch(0, to("Q", b"fast"), to("FULL", b"1"))) == Receipt(False, 2)
+    with pytest.raises(Undeliverable):
+        store.receive(batch(0, to("Q", b"not alone"), to("FULL", b"2")))
+    assert store.receive(batch(0, to("FULL", b"2"), to_dead_letters=True)) == Receipt(False, 0, 0, 1)
+    with pytest.raises(Fenced):
+        store.receive(batch(0, to("Q", b"late"), epoch=1))
+    assert (bodies(qm), bodies(qm, "FULL"), store.received()) == ([b"1", b"fast"], [b"1"], before)
+    assert [(one.messages, one.reason) for one in qm.inspect.dropped()] == [(1, Reason.Q_FULL)]
+
+
+# --- bodies that come piece by piece
+
+WHOLE = b"0123456789"
+
+
+def piece(first: int, data: bytes, of: bytes = WHOLE, **given: Any) -> BodyPiece:
+    return BodyPiece(batch(1).digest, 0, sha256(of).digest(), len(of), first, data)._replace(**given)
+
+
+def held() -> ChannelBatch:
+    return batch(1)._replace(messages=(to("Q", b""),), held=frozenset({0}))
+
+
+@pytest.mark.every_store
+def test_a_body_comes_in_pieces_and_is_put_once(store: RestartableStore, qm: QueueManager) -> None:
+    """Pieces of the same run and of later ones; a repeat, a piece too early and a question change nothing."""
+    steps = [(0, b"", 0, 2), (0, b"0123", 4, 2), (0, b"0123", 4, 2), (6, b"67", 4, 3), (4, b"45", 6, 3), (6, b"", 6, 3)]
+    for first, data, there, epoch in steps:
+        assert store.receive_piece(SENDER, epoch, piece(first, data)) == there
+    with pytest.raises(StoreError, match="not here whole"):
+        store.receive(held())
+    assert store.receive_piece(SENDER, 3, piece(6, b"6789")) == len(WHOLE)
+    assert store.receive(held()) == Receipt(False, 1)
+    assert store.receive(held()).already
+    assert [(one.body, one.length) for one in qm.browse("Q")] == [(WHOLE, len(WHOLE))]
+    assert store.receive_piece(SENDER, 3, piece(0, b"")) == len(WHOLE), "nobody needs to send it again"
+    assert store.receive_piece(SENDER, 3, piece(0, b"", batch=b"next")) == 0
+
+
+def test_a_body_that_does_not_fit_its_digest_is_dropped(store: RestartableStore, qm: QueueManager) -> None:
+    assert store.receive_piece(SENDER, 1, piece(0, b"01234")) == 5
+    assert store.receive_piece(SENDER, 1, piece(5, b"56788")) == 0
+    assert store.receive_piece(SENDER, 1, piece(0, WHOLE)) == len(WHOLE)
+    assert store.receive(held()).put == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"batch": b"another"}, {"digest": b"\0" * 32}, {"size": 11}],
+    ids=["of another batch", "another body", "another length"],
+)
+def test_what_does_not_belong_to_the_batch_is_dropped(
+    store: RestartableStore, qm: QueueManager, other: dict[str, Any]
+) -> None:
+    assert store.receive_piece(SENDER, 1, piece(0, b"0123")) == 4
+    assert store.receive_piece(SENDER, 1, piece(0, b"", **other)) == 0
+    assert store.receive_piece(SENDER, 1, piece(0, b"")) == 0
+    assert store.receive_piece(SENDER._replace(channel="TO.C"), 1, piece(0, b"0123")) == 4
+    store.reset_received(SENDER._replace(channel="TO.C"), 1, 0)
+    assert store.receive_piece(SENDER._replace(channel="TO.C"), 1, piece(0, b"")) == 0
+
+
+def test_a_piece_that_is_none_is_refused(store: RestartableStore, qm: QueueManager) -> None:
+    """Lengths that lie, more than there is room for, a run that is over."""
+    store.receive_piece(SENDER, 1, piece(0, b"x", position=1, size=BODIES_MAX - 9))
+    for wrong in (
+        piece(8, b"890"),
+        piece(-1, b"0"),
+        piece(0, b"", size=0),
+        piece(0, b"", size=BODIES_MAX + 1),
+        piece(0, b"", position=-1),
+        piece(0, b"", digest=b"short"),
+        piece(0, b"", batch=b"x" * 65),
+        piece(0, b"x" * (BODY_PIECE_MAX + 1), size=BODIES_MAX),
+        piece(0, b""),  # together with the other
+    ):
+        with pytest.raises(ArgumentError):
+            store.receive_piece(SENDER, 1, wrong)
+    with pytest.raises(ArgumentError):
+        store.receive(held()._replace(held=frozenset({1})))
+    store.bind_channel(SENDER, 5)
+    with pytest.raises(Fenced):
+        store.receive_piece(SENDER, 4, piece(0, b""))

@@ -16,7 +16,7 @@ from inorder.mq.channels import points as channel_points
 from inorder.stores.engine import points
 
 VARIABLE = "PROOF_KILL_AT"
-POINTS = {**points.POINTS, **channel_points.POINTS}
+POINTS = {**points.POINTS, **channel_points.POINTS, **channel_points.FAST_POINTS}
 
 
 def reach(step: Callable[[str], object]) -> None:

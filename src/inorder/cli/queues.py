@@ -139,8 +139,9 @@ def show(run: Run, name: str) -> None:
     """Show a queue's attributes and status."""
     with run.opened() as qm:
         attributes = qm.attributes(name)
-        has_answer = attributes.type == "remote" or _status(qm, attributes) is not None
-        found = qm.inquire(name, *(() if has_answer else QUEUE_ATTRIBUTES))
+        of_type = [one for one, about in QUEUE_ATTRIBUTES.items() if attributes.type in about.applies_to]
+        has_answer = attributes.type != "remote" and _status(qm, attributes) is not None
+        found = qm.inquire(name, *(() if has_answer else of_type))
     if run.output.as_json:
         run.output.line({one: when(value) if one in TIMES else as_json_value(value) for one, value in found.items()})
         return

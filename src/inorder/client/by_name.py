@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterable, Iterator, Set
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
-from ..errors import QueueDeleted, Reason, TooManyHandles, UnknownQueue, WrongQueueType
+from ..errors import QueueDeleted, Reason, SynchronousQueue, TooManyHandles, UnknownQueue, WrongQueueType
 from ..model.attribute import check_queue_name
 from ..model.message import Got, Message, UniqueId
 from ..model.options import EVERYTHING, BrowseKeywords, GetKeywords, GetOptions, Match, OpenOptions, PutOptions
@@ -19,6 +19,7 @@ from ..stores.seam.records import Locked
 from . import groups
 from .browsing import Browsing
 from .keywords import Data, PutCall, sweep_options
+from .owners import QueueElsewhere, connected, owner_of
 from .queue import Queue
 from .session import Session
 
@@ -46,12 +47,14 @@ class NamesQueues(Protocol):
 
     def _make_room(self, queue: str = "", manager: str = "") -> bool: ...
     def _renew(self, queue: str, manager: str = "") -> bool: ...
+    def _lead(self, there: SynchronousQueue, queue: str, manager: str = "") -> bool: ...
 
 
 def by_name(call: F) -> F:
     """Decorates a call on the default handle of the queue in its first argument: repeats it where that can help.
 
     At the limit of handles it closes another default handle first. If the queue was deleted it reopens the handle once.
+    If the name leads to a synchronous remote queue, the call is made with a handle at the owner.
     """
 
     @functools.wraps(call)
@@ -69,6 +72,10 @@ def by_name(call: F) -> F:
                 if is_new or not connection._renew(queue, named.get("manager", "")):
                     raise
                 is_new = True
+            except SynchronousQueue as there:  # its open failed, so nothing has been done
+                queue = given[0] if given else named["queue"]
+                if not connection._lead(there, queue, named.get("manager", "")):
+                    raise
 
     return cast(F, attempts)
 
@@ -94,7 +101,8 @@ class CallsByName:
 
     def _close_idle(self, handles: Set[int]) -> bool:
         """Closes these handles if all are idle default handles; returns whether it did."""
-        idle = {queue.internals.number: name for name, queue in self._queues.items() if queue.internals.is_idle}
+        ours = [(name, queue) for name, queue in self._queues.items() if queue.internals.session is self._session]
+        idle = {queue.internals.number: name for name, queue in ours if queue.internals.is_idle}
         if not handles <= idle.keys():
             return False
         for number in handles:
@@ -116,11 +124,32 @@ class CallsByName:
     def _open(self, name: Name, options: OpenOptions, **how: Any) -> Queue:
         while True:
             try:
-                with self._session:
-                    return self._made(name, options, **how)
+                try:
+                    with self._session:
+                        return self._made(name, options, **how)
+                except SynchronousQueue as there:
+                    return self._made_elsewhere(there, options, **how)
             except TooManyHandles:
                 if not self._make_room():
                     raise
+
+    def _made_elsewhere(self, there: SynchronousQueue, options: OpenOptions, **how: Any) -> Queue:
+        """Opens a queue at its owner, to which an open here has led."""
+        with self._session:
+            owner = connected(self._session, owner_of(there))
+        how.pop("dynamic_name", None)
+        with owner:
+            return QueueElsewhere(self._session, owner, there, options, **how)
+
+    def _lead(self, there: SynchronousQueue, queue: str, manager: str = HERE) -> bool:
+        """Replaces the default handle, whose open has led elsewhere, by one there; returns whether it did."""
+        name = name_of(queue, manager)
+        own = self._queues.get(name)
+        if own is None or own.internals.number or isinstance(own, QueueElsewhere) or "location" not in there.data:
+            return False
+        self._close_default(name)
+        self._queues[name] = self._made_elsewhere(there, FOR_BROWSE, grows=True, lazy=True)
+        return True
 
     def _made(self, name: Name, options: OpenOptions, **how: Any) -> Queue:
         if isinstance(name, Elsewhere):
@@ -174,9 +203,9 @@ class CallsByName:
     def _has_queue(self, handle: Queue) -> bool:
         """Whether the queue of an open handle still exists."""
         try:
-            with self._session:
+            with handle.internals.session:
                 if handle.internals.number:
-                    self._store.check_handle(handle.internals.number)
+                    handle._store.check_handle(handle.internals.number)
                 return handle.internals.number != 0
         except QueueDeleted:
             return False

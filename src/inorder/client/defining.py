@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Set
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..errors import ObjectExists, ObjectInUse
+from ..errors import ObjectExists, ObjectInUse, SynchronousQueue
 from ..model.attributes import (
     QueueAttributes,
     QueueKeywords,
@@ -16,7 +16,7 @@ from ..model.attributes import (
 )
 from ..model.options import check_switch
 from ..model.selecting import Selector, inquired
-from .by_name import CallsByName
+from .by_name import CallsByName, by_name
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -36,8 +36,9 @@ class Defining(CallsByName):
             type: "local"; "alias", another name for the local or remote queue `base_queue`, with its own defaults and
                 inhibits; "model": opening it creates a dynamic queue with these attributes; "remote", a name for the
                 queue `remote_queue` of the queue manager `remote_manager`. Messages put to a remote queue wait on the
-                transmission queue. Without `remote_queue` it is an alias of the queue manager, for calls that take
-                `manager=` and for replies (N-2).
+                transmission queue; with `mode="synchronous"` each call is made at that queue manager, which the
+                named `connection` reaches (K-2). Without `remote_queue` it is an alias of the queue manager, for calls
+                that take `manager=` and for replies (N-2).
             exist_ok: accepts an existing queue of this name and type if it has the attributes given here; the
                 other attributes may differ.
 
@@ -104,7 +105,15 @@ class Defining(CallsByName):
 
     def _status(self, name: str) -> QueueStatus:
         with self._session:
-            return self._store.status(name)
+            try:
+                return self._store.status(name)
+            except SynchronousQueue:  # its owner has the answer
+                pass
+        return self._status_there(name)
+
+    @by_name
+    def _status_there(self, queue: str) -> QueueStatus:
+        return self._default(queue).status()
 
     def inquire(self, name: str, *selectors: Selector) -> dict[Any, Any]:
         """Returns the selected attributes and status values of a queue, or all of them (MQINQ).
@@ -114,7 +123,8 @@ class Defining(CallsByName):
             *selectors: our names (`max_depth`), MQ's names (`"MaxQDepth"`), or MQ's numbers (15). The result has the
                 selectors as keys; MQ's selectors give MQ's values: InhibitGet is 1 if gets are not allowed.
 
-        A model or remote queue has no status; an alias has the depth and counts of its base queue.
+        A model or remote queue has no status; an alias has the depth and counts of its base queue, and a synchronous
+        remote queue those at its owner.
 
         Raises: ArgumentError 2067, an unknown selector; 2068, the queue has no status.
         """

@@ -60,7 +60,7 @@ class Inspect(Namespace):
     @property
     def has_unit(self) -> bool:
         """Whether a unit of work is open that has put or got something."""
-        return not self._session.closed and self._store.has_unit(self._session.owner)
+        return not self._session.closed and self._session.has_unit
 
     # --- messages on a queue
 

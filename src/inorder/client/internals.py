@@ -58,8 +58,7 @@ class Internals(Namespace):
         """
         if self._session.closed:
             return True
-        has_unit = self._store.has_unit(self._session.owner)
-        return self._session.block is None and not has_unit and not self._open_handles()
+        return self._session.block is None and not self._session.has_unit and not self._open_handles()
 
     def _open_handles(self) -> Collection[Queue]:
         by_name, replies = (set(map(id, one.values())) for one in (self._manager._queues, self._manager._reply_queues))
@@ -114,8 +113,8 @@ class Internals(Namespace):
         """
         check_callable(changed)
         self._manager._check_no_model(queue)
-        with self._manager.open(queue, browse=True) as handle, self._session:
-            self._session.services.store.watch(handle.internals.number, changed)
+        with self._manager.open(queue, browse=True) as handle, (session := handle.internals.session):
+            session.services.store.watch(handle.internals.number, changed)
 
     def promises(self) -> Promises:
         """Lets one sync serve several calls that a thread makes for others.

@@ -192,7 +192,8 @@ class Listening(ABC):
         Raises: ConnectionClosed 2018.
         """
         self._session.check()  # no lock: a call is in progress
-        return self._store.end_waits(self._session.owner)
+        sessions = (self._session, *self._session.owners.values())
+        return any(one.store.end_waits(one.owner) for one in sessions)
 
     @abstractmethod
     def connect(self, *, program: str | None = None) -> Connected: ...

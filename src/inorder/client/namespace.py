@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ..errors import SynchronousQueue
     from .manager import QueueManager
 
 
@@ -24,3 +25,6 @@ class Namespace:
 
     def _renew(self, queue: str, manager: str = "") -> bool:
         return self._manager._renew(queue, manager)
+
+    def _lead(self, there: SynchronousQueue, queue: str, manager: str = "") -> bool:
+        return self._manager._lead(there, queue, manager)

@@ -40,7 +40,7 @@ from ..rules.grouping import unfinished
 from ..rules.lifecycle import Event
 from ..rules.ordering import UNSET, pending_text
 from ..rules.puts import PutResult
-from ..stores.seam.records import GetOutcome, GetRequest, PutRequest
+from ..stores.seam.records import GetOutcome, GetRequest, Opened, PutRequest
 from ..support import old_paths
 from ..support.locks import may_have_happened
 from .browsing import Browsing
@@ -91,8 +91,7 @@ class Queue(ConfirmedCalls):
 
     def _open(self, options: OpenOptions, dynamic_name: str = "*") -> None:
         try:
-            how = {"manager": self._manager, "dynamic_name": dynamic_name}
-            opened = self._store.open(self._session.owner, self.name, options, **how)
+            opened = self._opened(options, dynamic_name)
             self._watched.handle = opened.handle
         except InorderError:
             raise
@@ -101,6 +100,10 @@ class Queue(ConfirmedCalls):
             raise
         self._handle, self.name, self.local_name, _, self._incarnation = opened
         self._is_open_for(opened.options)
+
+    def _opened(self, options: OpenOptions, dynamic_name: str) -> Opened:
+        how = {"manager": self._manager, "dynamic_name": dynamic_name}
+        return self._store.open(self._session.owner, self.name, options, **how)
 
     def _is_open_for(self, options: OpenOptions) -> None:
         self.options = options
@@ -172,29 +175,33 @@ class Queue(ConfirmedCalls):
         return list(self._put([message_of(body, fields) for body in messages], options))
 
     def _put(self, messages: list[Message | bytes], options: PutOptions) -> Sequence[PutResult]:
-        session, puts = self._session, self._puts
-        with session:
+        with self._session:
             if "output" not in self._uses:
                 self._need("output")
-            state, in_unit = puts.state, options.syncpoint
-            in_unit = session.block is not None if in_unit is None else in_unit
-            in_unit = in_unit and not (options.confirm_id or options.uid)
-            if session.services.carry is not None:
-                messages = session.services.carry(messages)
-            if in_unit:
-                session.join_unit()
-            if puts.is_lost and options.logical:
-                puts.check()
-            try:
-                outcome = self._store.put(_tuple(PutRequest, (self._handle, messages, options, state, in_unit, 0)))
-                puts.advance(outcome.state, state if in_unit else None)
-            except InorderError:
-                raise
-            except BaseException as error:
-                puts.is_lost |= options.logical
-                may_have_happened(error, f"the put on {self.name}")
-                raise
-            return outcome.results
+            return self._put_now(messages, options)
+
+    def _put_now(self, messages: list[Message | bytes], options: PutOptions) -> Sequence[PutResult]:
+        """Inside a call, with a handle that is open for output: puts the messages."""
+        session, puts = self._session, self._puts
+        state, in_unit = puts.state, options.syncpoint
+        in_unit = session.block is not None if in_unit is None else in_unit
+        in_unit = in_unit and not (options.confirm_id or options.uid)
+        if session.services.carry is not None:
+            messages = session.services.carry(messages)
+        if in_unit:
+            session.join_unit()
+        if puts.is_lost and options.logical:
+            puts.check()
+        try:
+            outcome = self._store.put(_tuple(PutRequest, (self._handle, messages, options, state, in_unit, 0)))
+            puts.advance(outcome.state, state if in_unit else None)
+        except InorderError:
+            raise
+        except BaseException as error:
+            puts.is_lost |= options.logical
+            may_have_happened(error, f"the put on {self.name}")
+            raise
+        return outcome.results
 
     def end_group(self) -> None:
         """Marks the last message put in logical order, with all its segments, as the last of its group.

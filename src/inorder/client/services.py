@@ -63,6 +63,7 @@ class Services:
         self.now = store.clock.now
         self.telemetry = store.telemetry
         self.carry: Carry | None = None  # an integration's change to messages before a put
+        self.leads_to: weakref.WeakSet[Services] = weakref.WeakSet()  # of owners that its connections have used
         self._file, self._opens = file, opens
         self.coming: set[object] = set()  # connections in the making, for which the file stays open
         self.hub = Hub(store.changes)
@@ -148,6 +149,9 @@ class Services:
                 return
             with contextlib.suppress(ValueError):  # another thread has removed it
                 self.forgotten.remove(found)
+        for owner in list(self.leads_to):  # the connection to it may have been dropped with one of these
+            if owner.forgotten:
+                owner.reap()
 
     def end_all(self) -> None:
         """At the interpreter's end: ends all connections, backs out their units, and waits for no thread."""

@@ -11,7 +11,7 @@ import logging
 import weakref
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from ..errors import (
     CallerError,
@@ -99,6 +99,7 @@ class Retained:
         self._saved = None
 
 
+@runtime_checkable
 class Belonging(Protocol):
     """Something that the end of a connection cancels, such as a listener."""
 
@@ -128,9 +129,12 @@ class Session(Lock):
     It is also the lock of its calls: each call is a `with` block of the session.
     """
 
+    is_lost = False  # only of a connection to an owner: it is broken for good
+    place = "here"  # for the texts of errors
+
     def __init__(self, services: Services, program: Program) -> None:
         super().__init__()
-        self.services = services
+        self.services, self.program = services, program
         self.store: Store = services.store
         self.calls = 0  # begun so far
         self.block: object | None = None  # the open `with unit_of_work()` block
@@ -144,6 +148,8 @@ class Session(Lock):
         self.opener: Caller | None = None  # the caller that began the block or made the unit's first call
         self._retained: dict[int, Retained] = {}  # by their ids
         self.belongings: list[Belonging] = []  # cancelled before the connection ends
+        self.owners: dict[object, Session] = {}  # its connections to owners of synchronous remote queues
+        self.unit_at: Session | None = None  # the one of these at which its unit of work is; None: here
         self._ending = Lock()
         self._life = forks.current
         self._ended = False
@@ -222,8 +228,9 @@ class Session(Lock):
         return one
 
     def handles(self) -> list[Any]:
-        """Returns the handles to which the program or a loop still refers."""
-        return [handle for one in self._watched.copy().values() if (handle := one()) is not None]
+        """Returns the handles to which the program or a loop still refers, also those at owners."""
+        own = [handle for one in self._watched.copy().values() if (handle := one()) is not None]
+        return own + [handle for one in self.owners.values() for handle in one.handles()]
 
     def keep_handles(self) -> None:
         """Inside a call: closes handles in the store that no object has, after an exception from outside."""
@@ -233,7 +240,29 @@ class Session(Lock):
         """Cancels `one` when the connection ends, unless it has ended before."""
         self.belongings = [*(other for other in self.belongings if other.is_alive), one]
 
+    # --- its connections to owners of synchronous remote queues
+
+    def add_owner(self, of: object, made: Session) -> None:
+        """Keeps a connection to an owner until this one ends."""
+        assert isinstance(made, Belonging)
+        self.keep(made)
+        self.owners[of] = made
+
+    def leave_owner(self, lost: Session) -> None:
+        """Ends a connection to an owner that is lost. Its handles are closed, and its unit of work is backed out."""
+        self.owners = {of: one for of, one in self.owners.items() if one is not lost}
+        for handle in lost.handles():
+            handle.closed = True
+        with contextlib.suppress(InorderError):
+            lost.end()
+
     # --- the unit of work
+
+    @property
+    def has_unit(self) -> bool:
+        """Whether its unit of work holds something, here or at an owner."""
+        at = self.unit_at or self
+        return at.is_lost or at.store.has_unit(at.owner)
 
     def begin(self, block: object) -> None:
         """Begins the unit of work of a block. Raises: CallerError 2128; UnitOfAnother 2128, another caller has one."""
@@ -251,18 +280,46 @@ class Session(Lock):
                 raise CallerError(f"the connection has a unit of work already: {remedy}", reason=Reason.UOW_IN_PROGRESS)
             self.block, self.opener = block, Caller.now()
 
-    def join_unit(self) -> None:
+    def join_unit(self, at: Session | None = None) -> None:
         """Inside a call: joins the unit of work, or opens it.
 
-        Raises: UnitOfAnother, another thread or task opened it and may still continue it.
+        Args:
+            at: the connection to the owner where the call is made; None: it is made here.
+
+        Raises: UnitOfAnother, another thread or task opened it and may still continue it. CallerError 2298, the unit
+        holds something elsewhere.
         """
         self._refuse_given_up()
+        if self.unit_at is not at:
+            self._place_unit(at)
         if self.opener is not None and self.opener.is_calling():  # nearly always
             return
         if self.opener is not None and self._has_unit():
             self._check_opener()
         else:
             self.opener = Caller.now()  # an earlier call that failed or got nothing opened no unit
+
+    def _place_unit(self, at: Session | None) -> None:
+        """Makes the unit of work one at an owner, or one here, if it holds nothing yet.
+
+        Two places would need two phases. The row of the unit would be stored here, before the first prepare.
+        """
+        if self.unit_at is not None and self.unit_at.is_lost:
+            raise self._lost_unit()
+        if self.has_unit:
+            holder, other = self.unit_at or self, at or self
+            raise CallerError(
+                f"the unit of work holds messages {holder.place}, so this call {other.place} cannot join it: commit "
+                "first, or make the call with syncpoint=False; one unit cannot span two queue managers",
+                reason=Reason.FUNCTION_NOT_SUPPORTED,
+            )
+        self.unit_at = at
+
+    def _lost_unit(self) -> ConnectionBroken:
+        where = (self.unit_at or self).place
+        return ConnectionBroken(
+            f"the connection was lost, and the unit of work {where} was backed out: back out, too, and begin it again"
+        )
 
     def can_join_unit(self) -> bool:
         """Whether the connection has a unit of work, begun by a block or by a call with syncpoint.
@@ -279,7 +336,7 @@ class Session(Lock):
             return has_unit
 
     def _has_unit(self) -> bool:
-        return self.block is not None or self.store.has_unit(self.owner)
+        return self.block is not None or self.has_unit
 
     def _check_opener(self, reason: Reason = Reason.UNIT_OF_ANOTHER) -> None:
         if self.opener is None or self.opener.admits_caller():
@@ -317,8 +374,15 @@ class Session(Lock):
 
     def _back_out(self, tried: Outcome) -> bool:
         """Backs out the unit that was given up; returns whether it could."""
+        at = self.unit_at or self
         try:
-            self._settled("back_out" if self.store.settle(self.owner, "back_out") else tried)
+            was_open = at.is_lost or at.store.settle(at.owner, "back_out")
+            self._settled("back_out" if was_open else tried)
+        except ConnectionBroken:
+            if at is self:
+                raise
+            self.leave_owner(at)
+            self._settled("back_out")
         except StoreError as error:
             self._not_backed_out = error
             return False
@@ -341,10 +405,18 @@ class Session(Lock):
             self._retained.pop(id(one), None)
 
     def settle(self, outcome: Outcome, later: Later | None = None, *, moves: bool = False) -> None:
-        with self:
+        at = self.unit_at or self
+        if at.is_lost:
+            with self:
+                lost = self._lost_unit()
+                self._settled("back_out")
+            if outcome == "commit":
+                raise lost
+            return
+        with at:
             self._refuse_given_up()
             try:
-                self.store.settle(self.owner, outcome, later, moves=moves)
+                at.store.settle(at.owner, outcome, later, moves=moves)
                 self._settled(outcome)
             except BaseException as error:
                 if isinstance(error, OutcomeUnknown) or not isinstance(error, InorderError):
@@ -352,7 +424,7 @@ class Session(Lock):
                 raise
 
     def _see_whether_settled(self, tried: Outcome) -> None:
-        if not self.store.has_unit(self.owner):
+        if not self.has_unit:
             self._settled(tried)
 
     def prepare(self, name: str) -> None:
@@ -361,6 +433,9 @@ class Session(Lock):
             raise bad_argument("name", name, allowed)
         with self:
             self._refuse_given_up()
+            if self.unit_at is not None and self.has_unit:
+                text = f"the unit of work is {self.unit_at.place}, and only a connection to that can prepare it"
+                raise CallerError(text, reason=Reason.FUNCTION_NOT_SUPPORTED)
             try:
                 self.store.prepare(self.owner, name)
                 self._settled("commit")  # for handles prepare acts as commit (R5.10)
@@ -371,8 +446,11 @@ class Session(Lock):
 
     def _settled(self, outcome: Outcome) -> None:
         self.block = self.opener = None
+        at, self.unit_at = self.unit_at, None
         for one in tuple(self._retained.values()):
             one.settled(outcome)
+        if at is not None:
+            at._settled(outcome)
 
     # --- the end
 
@@ -390,8 +468,9 @@ class Session(Lock):
                 return
             self._ended = True
         if later is not None:
+            at = self.unit_at or self
             try:
-                self.store.settle(self.owner, "back_out", later)
+                at.store.settle(at.owner, "back_out", later)
             except InorderError as error:
                 log.warning("a unit of work is backed out without its delay, %s was lost: %s", later, error)
         try:

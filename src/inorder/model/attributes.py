@@ -29,6 +29,7 @@ DefinitionType = Literal["predefined", "permanent_dynamic", "temporary_dynamic"]
 NonpersistentClass = Literal["normal", "high"]
 TriggerType = Literal["none", "first", "every", "depth", "group"]
 Usage = Literal["normal", "transmission"]
+RemoteMode = Literal["asynchronous", "synchronous"]
 
 MESSAGE_LENGTH_MAX: Final = 104_857_600
 EXPIRY_SECONDS_MAX: Final = 99_999_999.9
@@ -170,6 +171,13 @@ class QueueAttributes:
     transmission_queue: str = field(default="", metadata=names(
         0, "XmitQName", 2024, "The transmission queue; '': the queue with the name of the remote queue manager (R4.1).",
         applies_to=REMOTE, mqsc="XMITQ"))
+    mode: RemoteMode = field(default="asynchronous", metadata=choices(
+        RemoteMode, None, None, "Asynchronous: messages wait on the transmission queue; synchronous: each call is made "
+        "on the remote queue itself, through the connection (A-28, K-2).",
+        applies_to=REMOTE, mqsc="MODE", mqsc_words=("ASYNC", "SYNC")))
+    connection: str = field(default="", metadata=names(
+        0, None, None, "With synchronous: the named connection to the queue manager that has the queue (K-2).",
+        applies_to=REMOTE, mqsc="CONNECTION"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,6 +279,8 @@ class QueueKeywords(TypedDict, total=False):
     remote_queue: str
     remote_manager: str
     transmission_queue: str
+    mode: RemoteMode
+    connection: str
 
 
 class ManagerKeywords(TypedDict, total=False):
@@ -382,6 +392,14 @@ def _agreeing(queue: QueueAttributes) -> QueueAttributes:
     if queue.trigger_type == "depth" and queue.read_order == "unordered":
         allowed = "none, every, first or group if read_order is 'unordered': such a queue has no exact depth"
         raise bad_argument("trigger_type", "depth", allowed, Reason.TRIGGER_TYPE_ERROR)
+    if queue.mode == "synchronous":
+        if not queue.connection:
+            raise bad_argument("connection", "", "the name of a connection if mode is 'synchronous'")
+        if queue.transmission_queue:
+            allowed = "left out if mode is 'synchronous': messages do not wait here"
+            raise bad_argument("transmission_queue", queue.transmission_queue, allowed)
+    elif queue.connection:
+        raise bad_argument("connection", queue.connection, "left out unless mode is 'synchronous'")
     return queue
 
 

@@ -15,6 +15,7 @@ from .attribute import COUNT_MAX, NAME_LENGTH_MAX, Table, checked, table_of
 
 ChannelType = Literal["sender", "receiver"]
 ChannelReadOrder = Literal["strict", "relaxed"]
+NonpersistentSpeed = Literal["normal", "fast"]
 
 CHANNEL_NAME_LENGTH_MAX: Final = 20
 CONNECTION_LENGTH_MAX: Final = 264
@@ -62,6 +63,10 @@ class ChannelAttributes:
     read_order: ChannelReadOrder = field(default="strict", metadata=_about(
         "choice", "READORDER", "Whether it waits for pending messages on the transmission queue, or skips them (C-2).",
         choices=get_args(ChannelReadOrder), mqsc_words=("STRICT", "RELAXED")))
+    nonpersistent_speed: NonpersistentSpeed = field(default="normal", metadata=_about(
+        "choice", "NPMSPEED", "Whether non-persistent messages travel outside the batches, where both sides say fast; "
+        "they may then overtake others and be lost (C-4).",
+        BOTH, choices=get_args(NonpersistentSpeed), mqsc_words=("NORMAL", "FAST")))
     short_retry_count: int = field(default=10, metadata=_count(
         "SHORTRTY", "How often it retries after a short time if the other side cannot be reached."))
     short_retry_interval: int = field(default=60, metadata=_count("SHORTTMR", "Seconds between these retries."))

@@ -43,7 +43,7 @@ def inquired(
 
     Raises ArgumentError 2067 if there is no such selector; 2068 if it is in the status of a model or remote queue.
     """
-    has_status = attributes.type not in ("model", "remote")
+    has_status = attributes.type not in ("model", "remote") or attributes.mode == "synchronous"
     if not selectors:
         selectors = [*_names_of(attributes.type), *(QueueStatus.__slots__ if has_status else ())]
     names = [_known(selector) for selector in selectors]

@@ -5,11 +5,13 @@ MQ's rules (between N-1, N-2, mq-semantics R4.1), as one walk through the defini
     a name alone, or with the own queue manager's name
         local queue                     that queue
         alias                           the object it names: a local queue, or a remote definition
-        remote definition               a transmission queue, then the name and queue manager that it has
+        remote definition               a transmission queue, then the name and queue manager that it has; if it is
+                                        synchronous, the queue at that queue manager, by its connection
     a name with the name of another queue manager, which is that of
         a queue-manager alias           the queue manager that it names, by its transmission queue; if here: as above
         a transmission queue            that queue
-        none of those                   the default transmission queue
+        none of those                   the default transmission queue; without one, the queue manager itself if a
+                                        connection has its name (queue discovery, A-30)
 
 A remote definition without a remote queue is a queue-manager alias. Its transmission queue is the one that it names,
 otherwise the one with the name of the remote queue manager, otherwise the default one. No step is taken twice, so every
@@ -22,7 +24,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..errors import InorderError, UnknownQueue, WrongQueueType, bad_argument, nearest_names, written
+from ..errors import (
+    InorderError,
+    SynchronousQueue,
+    UnknownQueue,
+    WrongQueueType,
+    bad_argument,
+    nearest_names,
+    written,
+)
 from ..model.attribute import is_name
 from ..model.attributes import SYSTEM_QUEUES, ManagerAttributes, QueueAttributes
 from ..model.message import Transmission
@@ -86,7 +96,8 @@ class Names(NamedTuple):
             manager: the name of the queue manager that has the queue; blank, or its own name, is this one.
 
         Raises UnknownQueue 2085; WrongQueueType 2082 and 2001 for an alias, 2043 for a model; for a remote name 2184,
-        2087, 2196, 2091, 2092, 2197, 2198, 2199.
+        2087, 2196, 2091, 2092, 2197, 2198, 2199; SynchronousQueue 2045, it leads to a queue that no message reaches
+        from here by itself.
         """
         if self.is_here(manager):
             return self._here(name)
@@ -118,12 +129,15 @@ class Names(NamedTuple):
         """Returns the name whose authority counts for an open or a put.
 
         It is the name itself if the queue manager is this one; else the queue that the name leads to, which is the
-        transmission queue if the messages leave; "", the queue manager, if it leads nowhere.
+        transmission queue if the messages leave; the definition, if that is synchronous; "", the queue manager, if it
+        leads nowhere.
         """
         if self.is_here(manager):
             return name
         try:
             return self.route(name, manager).queue.name
+        except SynchronousQueue as there:
+            return str(there.over[-1])
         except InorderError:
             return MANAGER
 
@@ -151,7 +165,11 @@ class Names(NamedTuple):
             raise WrongQueueType(text, reason=Reason.UNKNOWN_ALIAS_BASE_Q, queue=alias.name)
         if base.type not in ("local", "remote"):
             raise wrong_base(alias)
-        route = self._of(base)
+        try:
+            route = self._of(base)
+        except SynchronousQueue as there:
+            there.data["over"] = (alias.name, *there.over)
+            raise
         return route._replace(over=(alias, *route.over))
 
     def _remote(self, definition: QueueAttributes) -> Route:
@@ -166,7 +184,14 @@ class Names(NamedTuple):
             )
         return self._sent(definition, Transmission(queue, manager))
 
+    def leads_nowhere(self, manager: str) -> bool:
+        """Whether nothing here says how messages for this other queue manager travel, so that it may be discovered."""
+        is_known = self.is_here(manager) or self.find(manager) is not None
+        return not (is_known or self.manager.default_transmission_queue)
+
     def _sent(self, definition: QueueAttributes, transmission: Transmission) -> Route:
+        if definition.mode == "synchronous":
+            raise synchronous(*transmission, definition.connection, (definition.name,))
         return Route(self._transmission_queue(definition), (definition,), transmission)
 
     def _transmission_queue(self, definition: QueueAttributes) -> QueueAttributes:
@@ -224,6 +249,25 @@ class Names(NamedTuple):
         if manager == name and not definition.transmission_queue:
             allowed = "given, because this definition has the queue manager's name: it would send through itself"
             raise bad_argument("transmission_queue", "", allowed)
+
+
+def synchronous(queue: str, manager: str, connection: str, over: tuple[str, ...] = ()) -> SynchronousQueue:
+    """The error for a name that leads to a queue at its owner.
+
+    Args:
+        queue, manager: the queue and its owner.
+        over: the definitions on the way, the first one first; none: the queue is discovered.
+    """
+    text = f"{over[-1] if over else queue} is a synchronous remote queue: its messages are at queue manager {manager}"
+    return SynchronousQueue(
+        f"{text}, by connection {connection}; this call can only be made there",
+        reason=Reason.OPTION_NOT_VALID_FOR_TYPE,
+        queue=over[0] if over else queue,
+        over=over,
+        remote_queue=queue,
+        remote_manager=manager,
+        connection=connection,
+    )
 
 
 def check_own_name(name: str, definitions: Iterable[QueueAttributes]) -> None:

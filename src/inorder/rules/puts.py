@@ -53,12 +53,16 @@ class PutCircumstances(NamedTuple):
         unit_open: whether the connection has a unit of work open.
         now: seconds since 1970.
         new_number: returns numbers that are never used again; unique ids are made from them.
+        new_uid: returns the reserved unique id of the next message, or of the first segment of one that is split; None:
+            unique ids are made from the numbers. Tokens are not reserved: the messages of a unit of work are in the
+            order of their tokens (B-5), so a reserved one would be below those of earlier messages.
     """
 
     in_unit: bool
     unit_open: bool
     now: float
     new_number: Callable[[], int]
+    new_uid: Callable[[], UniqueId] | None = None
 
 
 class PutResult(NamedTuple):
@@ -96,21 +100,6 @@ class Planned(NamedTuple):
     results: Sequence[PutResult]
     state: GroupState
     split: Mapping[int, int]
-
-
-def with_uids(planned: Planned, uids: Iterable[UniqueId]) -> Planned:
-    """Gives the messages these unique ids. The first segment of a message that was split has its id.
-
-    Tokens and message ids stay as they are. The messages of a unit of work are in the order of their tokens (B-5), so a
-    token must not be reserved: it would be below those of earlier messages.
-    """
-    arriving, results, at = list(planned.arriving), list[PutResult](), 0
-    for nth, (result, uid) in enumerate(zip(planned.results, uids, strict=True)):
-        row = arriving[at]
-        arriving[at] = (*row[:UID], uid, *row[UID + 1 :])
-        results.append(result._replace(uid=uid))
-        at += planned.split.get(nth, 1)
-    return planned._replace(arriving=arriving, results=results)
 
 
 @functools.lru_cache(maxsize=16)
@@ -199,7 +188,7 @@ class PutPlan:
             InconsistentCall: 2241, 2242, 2185, 2245 in logical order.
         """
         plain, prefix, origin, limit = self._plain, self._prefix, self.manager.origin, self._limit
-        new_number, now = at.new_number, at.now
+        new_number, new_uid, now = at.new_number, at.new_uid, at.now
         arriving: list[Row] = []
         results: list[PutResult] = []
         split: dict[int, int] = {}
@@ -216,7 +205,8 @@ class PutPlan:
             else:
                 number, (before_id, before_time, behind_time) = new_number(), plain
                 token = number.to_bytes(16, "big")
-                message_id, uid = prefix + token[8:], _tuple(UniqueId, (origin, number))
+                message_id = prefix + token[8:]
+                uid = _tuple(UniqueId, (origin, number)) if new_uid is None else new_uid()
                 arriving.append((*before_id, message_id, *before_time, now, *behind_time, properties, body,
                                  len(body), 0, token, uid, None, None, None, *NOTHING_LATER))  # fmt: skip
                 results.append(_tuple(PutResult, (message_id, NO_ID, NO_ID, 1, 0, 0, uid, None, None)))
@@ -306,8 +296,8 @@ class PutPlan:
         row[fields] = values
         if fields != NO_CONTEXT:
             row[PUT_AT] = at.now
-        token, uid = number.to_bytes(16, "big"), options.uid or _tuple(UniqueId, (self.manager.origin, number))
-        row[OF_THE_QUEUE] = (0, token, uid, None, None, None)
+        uid = options.uid or (_tuple(UniqueId, (self.manager.origin, number)) if at.new_uid is None else at.new_uid())
+        row[OF_THE_QUEUE] = (0, number.to_bytes(16, "big"), uid, None, None, None)
         return tuple(row)
 
     def _pieces(self, whole: Message, at: PutCircumstances, *, given_id: bool) -> Sequence[Message]:

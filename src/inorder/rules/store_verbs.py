@@ -64,7 +64,8 @@ ALSO: Final[Mapping[str, str]] = MappingProxyType(
         "context": "control keeps the user and program in a message; in others they are replaced by the caller's",
         "identity": "control keeps the user in a message; in others it is replaced by the caller",
         "page": "256 messages at most",
-        "bytes": "the answer ends after 64 MiB of bodies",
+        "bytes": "the answer ends after 65,536 messages or 64 MiB of bodies, unless it is one group",
+        "previews": "1,000 messages and 64 MiB of previews at most, but at least one message",
         "uid": "a unique id of this store that is neither reserved for the connection nor on the queue: control",
         "ids": "confirm ids and lock ids that belong to another user: control",
         "holder": "a message that a confirm id of another user holds: control",
@@ -73,6 +74,7 @@ ALSO: Final[Mapping[str, str]] = MappingProxyType(
         "new": "a lease of this name must not exist",
         "claims": "claims of an application that another user, of channels, and delivers=False: control",
         "staging": "a staging of another user: control",
+        "staged": "a user's stagings for a queue have as many rows as its max_depth at most, together",
         "moves": "moves=True: control",
         "kind": "of channels, connections, addresses and processes; no other kind of object exists for a client",
         "receiver": "the receiver's definition names the user and the sending store; without one: administer",
@@ -120,7 +122,7 @@ _ROWS: Final[Mapping[str, tuple[str, str, str, Lost]]] = {
     "leave_group":         ("",            "handle",                 "",           "harmless"),
     "end_waits":           ("",            "",                       "",           "harmless"),
     # --- confirmed calls
-    "browse_and_lock":     ("get",         "request.handle",         "ids",        "unknown"),
+    "browse_and_lock":     ("get",         "request.handle",         "ids bytes",  "unknown"),
     "one_message":         ("event",       "request.handle",         "ids holder", "unknown"),
     "undo":                ("get put",     "handle",                 "ids",        "unknown"),
     "release_lock":        ("get",         "handle",                 "ids",        "unknown"),
@@ -151,7 +153,7 @@ _ROWS: Final[Mapping[str, tuple[str, str, str, Lost]]] = {
     "survey":              ("browse",      "request.handle",         "",           "read"),
     "read_stretch":        ("browse",      "handle",                 "",           "read"),
     # --- stagings and the ledger
-    "stage":               ("put",         "request.handle",         "context staging", "unknown"),
+    "stage":               ("put",         "request.handle",         "context staging staged", "unknown"),
     "settle_staging":      ("",            "",                       "staging",    "unknown"),
     "undo_staging":        ("",            "",                       "staging",    "harmless"),
     "in_ledger":           ("put",         "queue",                  "",           "read"),
@@ -168,6 +170,7 @@ _ROWS: Final[Mapping[str, tuple[str, str, str, Lost]]] = {
     "channels":            ("display",     "",                       "",           "read"),
     # --- channels at the receiver
     "receive":             ("",            "",                       "receiver",   "harmless"),
+    "receive_piece":       ("",            "",                       "receiver",   "harmless"),
     "bind_channel":        ("",            "",                       "receiver",   "harmless"),
     "reset_received":      ("",            "",                       "receiver",   "harmless"),
     "received":            ("display",     "",                       "",           "read"),
@@ -175,7 +178,7 @@ _ROWS: Final[Mapping[str, tuple[str, str, str, Lost]]] = {
     "is_own":              ("display",     "",                       "",           "read"),
     "report_exception":    ("",            "",                       "identity",   "unknown"),
     # --- looking
-    "look":                ("browse",      "request.queue",          "holders",    "read"),
+    "look":                ("browse",      "request.queue",          "holders previews", "read"),
     "gaps":                ("browse",      "queue",                  "",           "read"),
     "order_view":          ("display",     "queue",                  "",           "read"),
     "waits":               ("display",     EACH,                     "",           "read"),
@@ -206,6 +209,7 @@ LOST_IF: Final[Mapping[str, tuple[tuple[str, Any, Lost], ...]]] = MappingProxyTy
     "one_message":      (("request.event.name",         "CONFIRM_PUT", "harmless"),
                          ("request.event.name",         "CONFIRM_GET", "harmless")),
     "settle":           (("outcome",                    "back_out",  "harmless"),),
+    "receive":          (("batch.number",               0,           "unknown"),),
     "settle_staging":   (("key.batch",                  True,        "harmless"),),
     "report_exception": (("in_unit",                    True,        "harmless"),),
 })
@@ -241,6 +245,7 @@ STAYS: Final[Mapping[str, str]] = MappingProxyType({
     "connect":        "the connection itself is one: the server makes it for the user who has logged in",
     "disconnect":     "its end is the end of the connection",
     "rename":         "the server has the store open, so nobody else can rename the queue manager",
+    "with_bodies":    "the server makes it for the receiver's exit",
     "stop":           "it would stop the server, and every other program, for good",
 })
 

@@ -22,6 +22,7 @@ from inorder.rules.puts import Program
 from inorder.server.identity import Identity
 from inorder.server.store.checking import Checker, OpenedFor
 from inorder.stores.memory import MemoryStore
+from inorder.stores.seam.body_pieces import BodyPiece
 from inorder.stores.seam.definitions import as_text
 from inorder.stores.seam.records import (
     ChannelBatch,
@@ -45,6 +46,7 @@ ALL = OpenOptions(input="shared", output=True, browse=True)
 CHANNEL, PROCESS = as_text(define("C", "receiver")), as_text(define_process("P"))
 SENDER = Sender("S", 1, "TO.QM1", "LONDON")
 MINE, OTHERS = (SENDER._replace(channel=name) for name in ("TO.MINE", "TO.OTHERS"))
+PIECE = BodyPiece(b"batch", 0, b"d" * 32, 9, 0, b"x")
 CONNECTION = '{"name": "P", "location": "https://paris.example", "user": "me"}'
 ADDRESS = '{"name": "p(1)", "connection": "P"}'
 TOGETHER = ("get+put", "browse+get")
@@ -323,6 +325,10 @@ MATRIX: list[Case] = [
     ("channels", "any", of(wanted=[("TO.PARIS", "Q")]), LOOKING),
     ("receive", "any", of(batch=ChannelBatch(SENDER, 1, 1, b"", [])), ADMIN),
     ("bind_channel", "any", of(sender=SENDER, epoch=1), ADMIN),
+    ("receive_piece", "any", of(sender=SENDER, epoch=1, piece=PIECE), ADMIN),
+    ("receive_piece", "of a receiver for me", of(sender=MINE, epoch=1, piece=PIECE), EVERYBODY),
+    ("receive_piece", "of a receiver for another", of(sender=OTHERS, epoch=1, piece=PIECE), ""),
+    ("receive_piece", "from another store", of(sender=MINE._replace(identifier="T"), epoch=1, piece=PIECE), ""),
     ("reset_received", "any", of(sender=SENDER, epoch=1, number=0), ADMIN),
     ("receive", "of a receiver for me", of(batch=ChannelBatch(MINE, 1, 1, b"", [])), EVERYBODY),
     ("receive", "of a receiver for another", of(batch=ChannelBatch(OTHERS, 1, 1, b"", [])), ""),

@@ -25,6 +25,7 @@ from inorder.errors import (
     NoMessageUnderCursor,
     NotAuthorized,
     NotOpenFor,
+    QueueFull,
     UnknownQueue,
 )
 from inorder.model.attributes import define_queue
@@ -49,6 +50,7 @@ from inorder.stores.seam.records import (
     LockRequest,
     OneMessage,
     PutRequest,
+    StageRequest,
     Stretch,
 )
 from inorder.stores.seam.views import LookRequest
@@ -373,6 +375,68 @@ def test_an_answer_is_not_without_limit(at: Served, monkeypatch: pytest.MonkeyPa
         assert len(client.get(client.request(most=2**62, match=match)).messages) == 3
     at.qm.put_many("A", [b"y" * 1_000_000] * 3)
     assert len(client.get(client.request(most=1)).messages) == 1
+    monkeypatch.setattr(checking, "GOT_MESSAGES", 2)
+    assert len(client.get(client.request(most=2**62)).messages) == 2
+
+
+def test_a_browse_and_lock_ends_and_locks_only_the_messages_of_its_answer(
+    at: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checking, "GOT_BYTES", 3_000)
+    client = at.user("me", "get browse", how=OpenOptions(input="shared", browse=True))
+    at.qm.put_many("A", [b"x" * 1_000] * 10)
+    request = LockRequest(handle=client.handle, match=EVERYTHING, confirm_id=0)
+    assert [len(client.browse_and_lock(request).messages) for _ in range(2)] == [3, 3]
+    monkeypatch.setattr(checking, "GOT_MESSAGES", 2)
+    assert len(client.browse_and_lock(request).messages) == 2
+    assert len(at.qm.get_many("A", 10)) == 2
+
+
+def test_nobody_stages_more_rows_than_a_queue_may_have(at: Served) -> None:
+    client, other = (at.user(name, "put", how=OpenOptions(output=True)) for name in ("me", "you"))
+    at.qm.alter_queue("A", max_depth=5)
+
+    def stage(one: Attacker, name: str, count: int, *, is_bounded: bool = True) -> None:
+        one.stage(StageRequest(one.handle, name, count, {"body": [b"x"] * count}, 60.0, is_bounded=is_bounded))
+
+    stage(client, "first", 3)
+    stage(client, "second", 2)
+    for name in ("first", "third"):
+        with pytest.raises(QueueFull, match="user me has staged 5 rows for A; 1 more would exceed its limit of 5"):
+            stage(client, name, 1, is_bounded=False)
+    stage(other, "other", 5)
+    client.undo_staging(["first"])
+    stage(client, "third", 3)
+
+
+def test_claims_that_another_user_ends_stay_those_of_their_user(at: Served) -> None:
+    client, operator = at.user("me", "get", how=OpenOptions(input="shared")), at.user("you", role="admin")
+    at.qm.put_many("A", [b"x"] * 4)
+    ends: list[Callable[[], int]] = [
+        lambda: operator.release_claims("A", "app"),
+        lambda: operator.finish_claims("A", "app", 2),
+    ]
+    for nth, end in enumerate(ends):
+        epoch = client.begin_claims(client.handle, "app").epoch
+        client.claim(ClaimRequest(Claimer(client.handle, "app", epoch), nth, GetOptions(), 2, 100))
+        end()
+        assert [one.program.user for one in at.store.claims()] == ["me"]
+
+
+def test_a_listing_comes_in_pages_and_a_client_that_wants_more_gets_all(
+    at: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = at.user("me", "browse")
+    at.qm.put_many("A", [b"x" * 1_000] * 10)
+    request = LookRequest(queue="A", order="physical", after=None, most=2**62, preview=1_000)
+    for name, most in (("LOOK_MESSAGES", 4), ("GOT_BYTES", 3_000)):
+        monkeypatch.setattr(checking, name, most)
+        pages: list[int] = []
+        look = at.store.look
+        with monkeypatch.context() as patch:
+            patch.setattr(at.store, "look", lambda asked: [pages.append(asked.most), look(asked)][1])  # noqa: B023
+            assert len(client.look(request)) == 10
+        assert set(pages) == {4 if name == "LOOK_MESSAGES" else 3}
 
 
 def test_a_payload_does_not_become_many_times_larger(at: Served) -> None:
@@ -394,7 +458,6 @@ VALUES: list[Any] = [
 
 
 def test_values_are_counted_as_they_stand_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames, "FEW_BYTES", 0)
     for value in [*VALUES, VALUES]:
         count = counted(value)
         monkeypatch.setattr(frames, "VALUES_MAX", count)

@@ -16,8 +16,7 @@ from inorder.errors import WaitEnded
 from inorder.model.attributes import define_queue
 from inorder.rules.grouping import NOTHING_OPEN
 from inorder.rules.ordering import UNSET
-from inorder.server.disconnects import BRIEF_MAX
-from inorder.server.store.brief import MESSAGES_MAX
+from inorder.server.store.brief import BYTES_MAX, MESSAGES_MAX
 from inorder.server.store.connection import CALLS_MAX
 from inorder.stores.memory import MemoryStore
 from inorder.stores.remote.frames import FrameKind
@@ -89,12 +88,23 @@ def test_long_calls_are_made_in_a_thread_of_the_pool(qm: QueueManager, threads: 
 
 
 def test_a_long_message_is_got_in_a_thread_of_the_pool(qm: QueueManager, threads: list[tuple[str, str]]) -> None:
-    long = bytes(BRIEF_MAX + 1)
+    long = bytes(BYTES_MAX + 1)
     qm.put("Q", long)
     assert qm.get("Q").body == long
     assert threads == [("put", POOL), ("get_if", LOOP), ("get", POOL)]
     with pytest.raises(inorder.NoMessageAvailable):
         qm.get("Q")
+
+
+def test_messages_that_are_long_together_are_got_in_a_thread_of_the_pool(
+    qm: QueueManager, threads: list[tuple[str, str]]
+) -> None:
+    bodies = [bytes(BYTES_MAX // 2) + end for end in (b"1", b"2", b"3")]
+    for body in bodies:
+        qm.put("Q", body)
+    threads.clear()
+    assert [one.body for one in qm.get_many("Q", 3)] == bodies
+    assert threads == [("get_if", LOOP), ("get", POOL)]
 
 
 def test_the_loop_does_not_wait_for_another_thread_that_writes(qm: QueueManager, store: MemoryStore) -> None:

@@ -6,15 +6,18 @@ import os
 import threading
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tests.stores.postgresql.server import administrating
 from tests.tiers import gate
 
 import inorder
-from inorder import NoMessageAvailable, QueueManager
+from inorder import Flags, NoMessageAvailable, QueueManager
+from inorder.server.store import checking
 from inorder.server.store.places import SESSIONS_MAX
 from inorder.stores.postgresql import drop, parse
+from inorder.stores.postgresql.engine import PostgresEngine
 from inorder.testing.remote import the_server
 
 pytestmark = gate
@@ -66,6 +69,27 @@ def test_each_waits_and_gets_one_message_and_keeps_its_unit(clients: list[QueueM
     assert sorted(map(int, got)) == list(range(1, CLIENTS))
     with pytest.raises(NoMessageAvailable):
         clients[0].get("Q")
+
+
+@pytest.mark.parametrize("flags", [Flags(0), Flags.LAST_IN_GROUP])
+def test_the_database_sends_no_more_bodies_than_the_answer_has(
+    clients: list[QueueManager], monkeypatch: pytest.MonkeyPatch, flags: Flags
+) -> None:
+    monkeypatch.setattr(checking, "GOT_BYTES", 3_000)
+    clients[0].put("Q", b"in a group", flags=flags)
+    clients[0].put_many("Q", [b"x" * 1_000] * 50)
+    clients[0].get("Q")
+    rows: list[int] = []
+
+    def counted(self: Any, sql: str, values: Any = ()) -> Any:
+        found = PostgresEngine.execute(self, sql, values)
+        rows.append(found.rowcount)
+        return found
+
+    monkeypatch.setattr(PostgresEngine, "run", counted)
+    for in_unit in (False, True):
+        assert len(clients[1].get_many("Q", 40, syncpoint=in_unit)) == 3
+    assert max(rows) == 3
 
 
 def test_the_end_of_one_backs_out_its_unit_alone(clients: list[QueueManager]) -> None:

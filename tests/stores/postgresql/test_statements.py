@@ -248,6 +248,7 @@ HOT = {
     "next held rank": {"message_held"},
     "get available": {"message_place"},
     "get available singles": {"message_place"},
+    "get available within": {"message_place"},
     "get available of group": {"message_member"},
     "hold messages for unit": {"message_pkey"},
     "hold messages for unit many": {"message_pkey"},

@@ -4,10 +4,14 @@
 
     take the channel, bind the receiver      earlier runs are fenced on both sides; both agree on the next batch
     claim a batch, confirm the one before    one transaction here
+    receive what is fast                     non-persistent messages, which that transaction has removed
     read it, pass it through this exit       nothing changes
     pass it through the receiver's exit      where the receiver's store is open: here, or in its server
     receive                                  one transaction there, which advances its record by one
     ... and so on; the last batch that was received is confirmed with the next claim
+
+On a fast channel (C-4) the claim leaves non-persistent messages out. They are removed before they are sent, and are
+never sent again: they may be lost, but do not arrive twice.
 
 If a run dies, the next one reads the open claim and the receiver's record, and sends the batch again; the receiver
 reports a batch that it already has. After trouble with a store the run retries, first at short intervals and then
@@ -20,7 +24,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from ...client.manager import QueueManager
@@ -43,11 +47,12 @@ from ...errors import (
     bad_argument,
 )
 from ...model.channel_attributes import ChannelAttributes
+from ...model.message import Message
 from ...rules.channels import check_agreement
 from ...stores.seam.records import Carrying, ChannelBatch, ChannelNow, Claim, Receipt
 from . import points
 from .defining import channel, status
-from .exits import load, passed, received
+from .exits import load, passed
 from .sides import Connect, Receiver, Sending, aged, bound, digest, open_receiver, reach
 
 LOOK_SECONDS = 1.0  # how soon an idle run notices that it was stopped
@@ -204,13 +209,23 @@ class _Run:
     def _batches(self, carrying: Carrying, receiver: Receiver) -> None:
         sending, done, number = self._sending, carrying.settled, carrying.number
         there, was_there = receiver.definition(self._definition.name), False
+        fast = self._definition.nonpersistent_speed == there.nonpersistent_speed == "fast"
         while True:
             try:
-                found = sending.next(carrying, done)
+                found = sending.next(carrying, done, fast=fast)
             except GetInhibited:
                 sending.confirm(carrying, done)  # batches that the receiver has are not sent again
                 raise
             claim = found.claim
+            if found.fast:
+                _at("removed")
+                self._send_fast(carrying, found.fast, receiver, there)
+                _at("passed")
+                self._idle, was_there = 0.0, False
+                if claim is None:
+                    if self._wait(0.0):
+                        raise Stopping
+                    continue
             if claim is None:
                 _at("confirmed")
                 self._heed(found.stop)
@@ -218,11 +233,11 @@ class _Run:
                     raise Stopping
                 if was_there and self._wait(BUSY_SECONDS):  # messages that cannot be claimed yet
                     raise Stopping
-                was_there = self._await_messages(receiver)
+                was_there = self._await_messages(receiver, fast=fast)
                 continue
             _at("claimed")
             read_at = sending.now()
-            batch = self._batch(carrying, claim, number + 1, there, is_open_here=receiver.user is None)
+            batch = self._batch(carrying, claim, number + 1, receiver, there)
             self._deliver(batch, receiver, there, read_at)
             _at("received")
             done, number, self._idle, was_there = claim.number, number + 1, 0.0, False
@@ -230,22 +245,37 @@ class _Run:
                 sending.confirm(carrying, done)
                 raise Stopping
 
+    def _send_fast(
+        self, carrying: Carrying, messages: Sequence[Message], receiver: Receiver, there: ChannelAttributes
+    ) -> None:
+        """Sends messages that are off the transmission queue: once, whatever happens to them."""
+        read_at = self._sending.now()
+        batch = self._passed(ChannelBatch(carrying.sender, 0, carrying.epoch, b"", messages), receiver, there)
+        try:
+            self._deliver(batch, receiver, there, read_at)
+        except Stopping:  # while it waited for the next try
+            left = aged(batch.messages, self._sending.now() - read_at)
+            receiver.call(lambda store: store.receive(batch._replace(messages=left, to_dead_letters=True)))
+            raise
+
     def _heed(self, stop: str) -> None:
         if stop:
             raise Stopping(stop)
 
     def _batch(
-        self, carrying: Carrying, claim: Claim, number: int, there: ChannelAttributes, *, is_open_here: bool
+        self, carrying: Carrying, claim: Claim, number: int, receiver: Receiver, there: ChannelAttributes
     ) -> ChannelBatch:
-        """The batch to send for a claim, through the exits that this process calls."""
+        """The batch to send for a claim."""
         messages = self._sending.read(carrying, claim)
-        mark = digest(messages)
-        gone, vetoed = passed(messages, frozenset(), load(self._definition, self._exits), self._definition)
-        batch = ChannelBatch(carrying.sender, number, carrying.epoch, mark, gone, vetoed)
-        if is_open_here:
-            batch = received(batch, there, self._exits)
+        batch = ChannelBatch(carrying.sender, number, carrying.epoch, digest(messages), messages)
+        batch = self._passed(batch, receiver, there)
         _at("sending")
         return batch
+
+    def _passed(self, batch: ChannelBatch, receiver: Receiver, there: ChannelAttributes) -> ChannelBatch:
+        """The batch after the exits that this process calls: the receiver's too, if it has that store open."""
+        batch = passed(batch, self._definition, self._exits)
+        return passed(batch, there, self._exits) if receiver.user is None else batch
 
     def _deliver(self, batch: ChannelBatch, receiver: Receiver, there: ChannelAttributes, read_at: float) -> Receipt:
         """Sends a batch, as often as the receiver's definition says (C-5), and returns the receipt.
@@ -274,22 +304,22 @@ class _Run:
         if self._wait(seconds):
             raise Stopping
 
-    def _await_messages(self, receiver: Receiver) -> bool:
+    def _await_messages(self, receiver: Receiver, *, fast: bool) -> bool:
         """Waits at most a second for a message; returns whether there is one."""
         definition = self._definition
         if definition.disconnect_interval and self._idle >= definition.disconnect_interval:
             raise Stopping
         try:
-            self._sending.queue.browse_first(wait=LOOK_SECONDS, read_order=definition.read_order)
+            found = self._sending.queue.browse_first(wait=LOOK_SECONDS, read_order=definition.read_order)
         except (NoMessageAvailable, OrderPending):
             self._idle += LOOK_SECONDS
             self._sending.manager.admin.check_store()
             if self._idle % definition.heartbeat_interval < LOOK_SECONDS:
                 assert receiver.manager, "it answers"
-            is_there = False
+            is_there, waits = False, False
         else:
-            is_there = True
-        if self._wait((definition.batch_interval or 0.0) if is_there else 0.0):
+            is_there, waits = True, bool(found.persistent) or not fast
+        if self._wait((definition.batch_interval or 0.0) if waits else 0.0):
             raise Stopping
         return is_there
 

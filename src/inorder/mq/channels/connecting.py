@@ -17,25 +17,12 @@ from ...model.attribute import NAME_LENGTH_MAX, NAMES_ALLOWED, is_name
 from ...model.channel_attributes import CONNECTION_LENGTH_MAX, ChannelAttributes
 from ...model.parameters import is_storable
 from ...stores.open import REMOTE_URL, URL_LIKE, locate
+from ...stores.seam.connections import CONNECTION, Connection, read_connection
 from ...stores.seam.damage import decodes
 
-CONNECTION, ADDRESS = "connection", "address"  # kinds of objects
+ADDRESS = "address"  # a kind of objects
 _ONE_ADDRESS: Final = r"[^()/,\s]+\([0-9]{1,5}\)"
 MQ_ADDRESS: Final = re.compile(rf"{_ONE_ADDRESS}(?:,\s*{_ONE_ADDRESS})*")
-
-
-class Connection(NamedTuple):
-    """How the store at the other end of channels is reached.
-
-    Args:
-        name: 1 to 48 characters out of A-Z a-z 0-9 . / _ %
-        location: the path or URL of the store. It has no password: others can read it.
-        user: that the server of the store must know this side as; empty: any.
-    """
-
-    name: str
-    location: str
-    user: str = ""
 
 
 class MappedAddress(NamedTuple):
@@ -50,11 +37,6 @@ class MappedAddress(NamedTuple):
     connection: str
 
 
-@decodes("a connection")
-def _read(text: str) -> Connection:
-    return Connection(*(str(json.loads(text)[name]) for name in Connection._fields))
-
-
 @decodes("an address of MQ")
 def _mapped(text: str) -> MappedAddress:
     return MappedAddress(*(str(json.loads(text)[name]) for name in MappedAddress._fields))
@@ -62,7 +44,7 @@ def _mapped(text: str) -> MappedAddress:
 
 def checked_connection(text: str) -> Connection:
     """Reads a connection that a client gives. Raises ArgumentError; StoreDamaged, it is none."""
-    made = _read(text)
+    made = read_connection(text)
     _check(made)
     return made
 
@@ -128,13 +110,13 @@ def delete_connection(qm: QueueManager, name: str) -> None:
 def connection(qm: QueueManager, name: str) -> Connection:
     """Returns one connection. Raises UnknownObject 2085 with the most similar names."""
     with qm._session:
-        return _read(qm._store.object(CONNECTION, name).attributes)
+        return read_connection(qm._store.object(CONNECTION, name).attributes)
 
 
 def connections(qm: QueueManager) -> list[Connection]:
     """Returns all connections, by name."""
     with qm._session:
-        return sorted(_read(row.attributes) for row in qm._store.objects(CONNECTION))
+        return sorted(read_connection(row.attributes) for row in qm._store.objects(CONNECTION))
 
 
 def map_address(qm: QueueManager, address: str, connection: str) -> None:

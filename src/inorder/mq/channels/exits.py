@@ -11,7 +11,7 @@ channel, the receiver's in the one that has the receiver's store open: the serve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from importlib import import_module
 
 from ...errors import ArgumentError, CallerError, Reason
@@ -67,36 +67,29 @@ def _none(definition: ChannelAttributes, why: str) -> ArgumentError:
     return ArgumentError(text, argument="message_exit", value=name, allowed=allowed)
 
 
-def received(batch: ChannelBatch, definition: ChannelAttributes, modules: Collection[str]) -> ChannelBatch:
-    """Passes a batch through the exit of its receiver. Raises: as `load` and `passed`."""
-    messages, vetoed = passed(batch.messages, batch.vetoed, load(definition, modules), definition)
-    return batch._replace(messages=messages, vetoed=vetoed)
+def passed(batch: ChannelBatch, definition: ChannelAttributes, modules: Collection[str]) -> ChannelBatch:
+    """Passes a batch through the exit of its sender or receiver, and notes the messages that it rejects.
 
-
-def passed(
-    messages: Sequence[Message], vetoed: frozenset[int], exit_: Exit | None, definition: ChannelAttributes
-) -> tuple[Sequence[Message], frozenset[int]]:
-    """Passes messages through an exit; also returns the positions of those that it rejected.
-
-    Raises CallerError if the exit raised, or returned something else.
+    Raises: as `load`; CallerError if the exit raised, or returned something else.
     """
+    exit_ = load(definition, modules)
     if exit_ is None:
-        return messages, vetoed
-    gone, vetoes = list(messages), set(vetoed)
-    for position, message in enumerate(messages):
-        if position in vetoes:
+        return batch
+    gone, vetoed = list(batch.messages), set(batch.vetoed)
+    for position, message in enumerate(batch.messages):
+        if position in vetoed:
             continue
         try:
             changed = exit_(message, definition)
         except Exception as error:
             raise _failed(definition, f"raised {error!r}") from error
         if changed is None:
-            vetoes.add(position)
+            vetoed.add(position)
         elif isinstance(changed, Message):
             gone[position] = changed.with_values(uid=message.uid, transmission=message.transmission)
         else:
             raise _failed(definition, f"returned {type(changed).__name__}, not a message")
-    return gone, frozenset(vetoes)
+    return batch._replace(messages=gone, vetoed=frozenset(vetoed))
 
 
 def _failed(definition: ChannelAttributes, what: str) -> CallerError:

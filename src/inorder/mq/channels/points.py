@@ -15,7 +15,13 @@ POINTS = {
     "received": "the receiver has put it, and it is not confirmed",
     "confirmed": "all batches are confirmed, and no message is left",
 }
+FAST_POINTS = {
+    "removed": "non-persistent messages are off the transmission queue, and none of them has been sent",
+    "passed": "the receiver has put them, outside of the batches",
+}
 
 
 reached: Callable[[str], object] | None = None
-"""Called with the name of a point, one of `POINTS`, when a run reaches it, if a test has set it."""
+"""Called with the name of a point when a run reaches it, if a test has set it: one of `POINTS`, or on a fast channel of
+`FAST_POINTS`.
+"""

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from ...client.manager import QueueManager, connect_to
+from ...client.owners import check_user
 from ...client.store_transfer import EXPIRY_SECONDS_MIN
 from ...errors import Fenced, NotAuthorized, SequenceError, StoreError, UnknownObject
 from ...model.channel_attributes import ChannelAttributes
@@ -75,11 +76,10 @@ class Sending:
         most_bytes = self.definition.batch_kilobytes * KILOBYTE
         return ClaimRequest(claimer, done, self.options, self.definition.batch_size, most_bytes)
 
-    def next(self, carrying: Carrying, done: int) -> NextBatch:
+    def next(self, carrying: Carrying, done: int, *, fast: bool = False) -> NextBatch:
         """Confirms all claims up to `done`, and gets the next batch, or the one that is open."""
-        return self.call(
-            lambda store, handle: store.next_batch(self._request(handle, carrying, done), self.definition.name)
-        )
+        name = self.definition.name
+        return self.call(lambda store, handle: store.next_batch(self._request(handle, carrying, done), name, fast=fast))
 
     def confirm(self, carrying: Carrying, done: int) -> int:
         return self.call(
@@ -221,14 +221,11 @@ def reach(qm: QueueManager, definition: ChannelAttributes, connects: Connect) ->
     """
     connection = connection_of(qm, definition)
     receiver = connects(connection.location)
-    known = receiver.user
-    if connection.user and known != connection.user:
+    try:
+        check_user(connection.name, connection.location, connection.user, receiver.user)
+    except NotAuthorized:
         receiver.close()
-        raise NotAuthorized(
-            f"connection {connection.name} is for user {connection.user}, but {connection.location} knows this side as "
-            f"{known}: put the credentials of {connection.user} into the credentials file (inorder login)",
-            user=known,
-        )
+        raise
     return receiver
 
 

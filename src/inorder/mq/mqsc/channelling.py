@@ -30,7 +30,7 @@ OBJECTS: Final = ("CHANNEL", "CHSTATUS")
 VERBS: Final = ("START", "STOP", "PING", "RESET", "RESOLVE")
 STATUS: Final = (
     "CHANNEL XMITQ CONNAME STATUS INDOUBT CURMSGS CURSEQNO LSTSEQNO MSGS BYTSSENT SHORTRTS LONGRTS STOPREQ XQMSGSA "
-    "XQMSGAGE LSTMSGDA LSTMSGTI REASON"
+    "XQMSGAGE LSTMSGDA LSTMSGTI REASON NPMSPEED"
 ).split()
 STATUS_INTEGERS: Final = frozenset(
     "CURMSGS CURSEQNO LSTSEQNO MSGS BYTSSENT SHORTRTS LONGRTS XQMSGSA XQMSGAGE REASON".split()
@@ -232,6 +232,6 @@ def _status(one: ChannelNow, place: str, now: float) -> Row:
         one.name, one.queue, place, one.status.upper(), "YES" if one.in_doubt else "NO", one.in_doubt,
         one.number + bool(one.in_doubt), one.number, one.messages, one.size, one.short_retries, one.long_retries,
         "YES" if one.stop else "NO", one.waiting, age(one.oldest_put_at, now), date, time,
-        one.reason,
+        one.reason, one.nonpersistent_speed.upper(),
     ]  # fmt: skip
     return dict(zip(STATUS, values, strict=True))

@@ -131,12 +131,6 @@ UNSUPPORTED_IN_PROCESSES: Final[Mapping[str, UnsupportedName]] = MappingProxyTyp
 UNSUPPORTED_IN_CHANNELS: Final[Mapping[str, UnsupportedName]] = MappingProxyType(
     {
         **_unsupported(
-            "a channel carries each message once and in order; with FAST, messages that are not persistent may be lost "
-            "and overtake others",
-            "NPMSPEED",
-            "NORMAL",
-        ),
-        **_unsupported(
             "no exit changes the bytes on a line; MSGEXIT sees each message, and may encrypt or compress its body",
             "SENDEXIT SENDDATA RCVEXIT RCVDATA",
             "",

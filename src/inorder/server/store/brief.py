@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ...model.message import Got
-from ...model.options import GetOptions
 from ...stores.seam.protocol import LocalStore
 from ...stores.seam.records import GetOutcome, GetRequest, PutRequest
-from ..disconnects import BRIEF_MAX
 
-MESSAGES_MAX: Final = 16
+MESSAGES_MAX: Final = 128
+BYTES_MAX: Final = 131_072  # of a call, or of the bodies of an answer
 BY_INDEX: Final = frozenset(
     {"uid", "message_id", "correlation_id", "group_id"}
 )  # fields by which a store finds quickly
@@ -27,7 +26,7 @@ class NotBrief(Exception):
 
 
 def is_brief(verb: str, arguments: Mapping[str, Any], unit: int) -> bool:
-    """Whether a call of at most `BRIEF_MAX` bytes is brief.
+    """Whether a call of at most `BYTES_MAX` bytes is brief.
 
     Args:
         unit: how many messages the connection's unit of work has.
@@ -37,7 +36,7 @@ def is_brief(verb: str, arguments: Mapping[str, Any], unit: int) -> bool:
         return len(request.messages) <= MESSAGES_MAX
     if verb == "get":
         wanted: GetRequest = arguments["request"]
-        return wanted.most == 1 and _is_found_quickly(wanted.options)
+        return wanted.most <= MESSAGES_MAX and _is_found_quickly(wanted)
     if verb == "settle":
         return unit <= MESSAGES_MAX
     return verb in ALWAYS or (verb == "close" and not arguments.get("delete"))
@@ -52,16 +51,23 @@ def messages_of(verb: str, arguments: Mapping[str, Any]) -> int:
     return 0 if verb in ALWAYS else MESSAGES_MAX + 1
 
 
-def _is_found_quickly(options: GetOptions) -> bool:
-    match = options.match
-    return options.browse is None and match.selector is None and match.fields.keys() <= BY_INDEX
+def _is_found_quickly(wanted: GetRequest) -> bool:
+    options, match = wanted.options, wanted.options.match
+    if options.browse is not None or match.selector is not None:
+        return False
+    if wanted.most > 1:  # one statement takes them all
+        return not (match.fields or options.logical or wanted.one_group)
+    return match.fields.keys() <= BY_INDEX
 
 
 def get_short(store: LocalStore, request: GetRequest) -> GetOutcome:
     """Gets as `get`. Raises: as that; NotBrief, and nothing has happened."""
-    return store.get_if(request, _check_length)
+    left = BYTES_MAX
 
+    def check_length(message: Got) -> None:
+        nonlocal left
+        left -= len(message.body)
+        if left <= 0:
+            raise NotBrief
 
-def _check_length(message: Got) -> None:
-    if len(message.body) > BRIEF_MAX:
-        raise NotBrief
+    return store.get_if(request._replace(most_bytes=BYTES_MAX), check_length)

@@ -40,7 +40,7 @@ from ...rules.naming import Names
 from ...rules.store_verbs import ACTS, EACH, FILLED_IN, OBJECT_KINDS, OTHERS, VERBS, value_at
 from ...stores.seam.definitions import as_text, channel_of, process_of, queue_of
 from ...stores.seam.protocol import LocalStore
-from ...stores.seam.records import Claimer, OneMessage, Opened, PutRequest, Sender, StageRequest
+from ...stores.seam.records import Claimer, GetRequest, LockRequest, OneMessage, Opened, PutRequest, Sender, StageRequest
 from ...stores.seam.tables import UnitKind
 from ...stores.seam.views import LookRequest, MessageView, Unit
 from ..calls import DONE_TO
@@ -57,7 +57,9 @@ CONTEXT: Final = frozenset(
 )
 ACT_LENGTH_MAX: Final = 256
 PAGE_MESSAGES: Final = 256  # of a browse, at once
-GOT_BYTES: Final = 64 * 2**20  # of bodies that one call gets
+GOT_MESSAGES: Final = 65_536  # that one call gets or locks
+GOT_BYTES: Final = 64 * 2**20  # of their bodies
+LOOK_MESSAGES: Final = 1_000  # of a listing, at once
 
 
 class OpenedFor(NamedTuple):
@@ -363,7 +365,13 @@ class Checker:
             name = "limit" if "limit" in arguments else "most"
             full[name] = min(arguments[name], PAGE_MESSAGES)
         if "bytes" in also:
-            full["request"] = full["request"]._replace(most_bytes=GOT_BYTES)
+            full["request"] = _limited(full["request"])
+        if "staged" in also:
+            full["request"] = full["request"]._replace(is_bounded=True)
+        if "previews" in also:
+            wanted: LookRequest = full["request"]
+            most = min(wanted.most, LOOK_MESSAGES, max(1, GOT_BYTES // max(1, wanted.preview)))
+            full["request"] = dataclasses.replace(wanted, most=most)
         return full
 
     def note(self, verb: str, arguments: Arguments, answer: Any) -> None:
@@ -468,6 +476,15 @@ def _signed(request: PutRequest | StageRequest) -> PutRequest | StageRequest:
     if request.options.context == "default":
         return request
     return request._replace(options=dataclasses.replace(request.options, context="default"))
+
+
+def _limited(request: GetRequest | LockRequest) -> GetRequest | LockRequest:
+    """The request with an end of its answer. One group ends by itself: the rest of a large one is read in pages."""
+    if isinstance(request, LockRequest):
+        most = GOT_MESSAGES if request.most is None else min(request.most, GOT_MESSAGES)
+        return dataclasses.replace(request, most=most, most_bytes=GOT_BYTES)
+    most = request.most if request.one_group else min(request.most, GOT_MESSAGES)
+    return request._replace(most=most, most_bytes=GOT_BYTES)
 
 
 # --- items of answers

@@ -28,9 +28,9 @@ from ...client.operator_log import ERROR_LENGTH_MAX
 from ...errors import ConnectionBroken, InorderError, LogInRefused, NotOpenFor, StoreError
 from ...model.message import Message
 from ...model.options import OpenOptions
-from ...mq.channels.exits import received
+from ...mq.channels.exits import passed
 from ...rules.puts import Program
-from ...stores.remote.frames import FEW_BYTES, HEADER, PIECE_MAX, Flag, FrameKind, WireFrame, check_values, pieces
+from ...stores.remote.frames import HEADER, PIECE_MAX, Flag, FrameKind, WireFrame, check_values, pieces
 from ...stores.remote.link import PROTOCOL, Hello
 from ...stores.remote.wire import WireError, decode_call, encode_answer, encode_error
 from ...stores.seam.protocol import LocalStore, Store
@@ -39,7 +39,7 @@ from ...support.release import __version__
 from ..identity import Identity, ReadObject
 from ..logs import LOGGER
 from ..settings import Limits
-from .brief import NotBrief, get_short, is_brief, messages_of
+from .brief import BYTES_MAX, NotBrief, get_short, is_brief, messages_of
 from .checking import PAGE_MESSAGES, ActToLog, Checker
 from .places import SharedStore
 from .protocol import StoreProtocol
@@ -239,7 +239,7 @@ class StoreConnection:
         frame = self._calls.popleft()
         self._bytes -= len(frame.payload)
         lane = self._lane
-        if lane is None or lane.is_held_up or frame.kind is not FrameKind.CALL or len(frame.payload) > FEW_BYTES:
+        if lane is None or lane.is_held_up or frame.kind is not FrameKind.CALL or len(frame.payload) > BYTES_MAX:
             self._begin_slowly(frame)
             return
         try:
@@ -309,7 +309,7 @@ class StoreConnection:
             await asyncio.shield(self._leaving)
             return Answered(FrameKind.ANSWER, b"")
         if call is None:
-            is_short = len(frame.payload) <= FEW_BYTES
+            is_short = len(frame.payload) <= BYTES_MAX
             call = _read_call(frame.payload) if is_short else await self._run(_read_call, frame.payload)
         verb, arguments = call
         if frame.kind in SPECIAL and verb != SPECIAL[frame.kind]:
@@ -333,7 +333,7 @@ class StoreConnection:
         found = waiting.outcome[0]
         if isinstance(found, BaseException):
             raise found
-        if sum(len(one.body) for one in found.messages) <= FEW_BYTES:
+        if sum(len(one.body) for one in found.messages) <= BYTES_MAX:
             return self._answered(verb, arguments, found)
         answer: Answered = await self._run(self._answered, verb, arguments, found)
         return answer
@@ -362,7 +362,7 @@ class StoreConnection:
     # --- in a thread, or in the loop's
 
     def _made_briefly(self, verb: str, arguments: dict[str, Any], _: object) -> Answered | None:
-        """Makes a brief call. None: nothing has happened, because a message is too long."""
+        """Makes a brief call. None: nothing has happened, because the answer is too long."""
         try:
             with self._in_call(waits=False):  # whoever ends the connection may be waiting for the store, which is held
                 return self._made(verb, arguments, None, _made_short)
@@ -435,9 +435,10 @@ class StoreConnection:
 
     def _filled(self, verb: str, arguments: dict[str, Any]) -> dict[str, Any]:
         if verb == "receive":
-            batch: ChannelBatch = arguments["batch"]
-            receiver = self._checker.receiver(batch.sender.channel)
-            arguments = {**arguments, "batch": received(batch, receiver, self._exits)}
+            batch: ChannelBatch | None = self.store.with_bodies(arguments["batch"])
+            if batch is not None:
+                receiver = self._checker.receiver(batch.sender.channel)
+                arguments = {**arguments, "batch": passed(batch, receiver, self._exits)}
         return self._checker.filled(verb, arguments, self.identity, leases_max=self._limits.leases)
 
     @contextlib.contextmanager
@@ -505,7 +506,7 @@ class StoreConnection:
             error = InorderError("an unexpected error, which the server's log has")
         if isinstance(hindering := error.data.get("handles"), Set):  # the client can close its own
             own = {one.number: number for number, one in self._handles.items()}
-            error.data["handles"] = frozenset(own.get(number, -number) for number in hindering)
+            error.data["handles"] = {own.get(number, -number) for number in hindering}
         shown = self._checker.shown_error(error, self.identity)
         return Answered(FrameKind.ERROR, encode_error(shown), self._has_unit())
 

@@ -31,7 +31,7 @@ OWN: Final = ""
 UNKNOWN: Final = ":"
 """The mark of an unknown user: for a message whose putter is no longer recorded."""
 USER: Final = "user"  # the kind of object
-ANY_REPORT: Final = REPORT_GENERATED | Report.EXCEPTION
+ANY_REPORT: Final = int(REPORT_GENERATED | Report.EXCEPTION)  # a plain integer: each message is asked
 REPORT, REPLY_TO, REPLY_TO_MANAGER = (
     Message.FIELDS[name].index for name in ("report", "reply_to_queue", "reply_to_queue_manager")
 )

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from ...errors import QueueFull
 from ...model.attributes import QueueAttributes
+from ...model.message import Message
 from ...rules.ordering import read_order
 from ...rules.staged_columns import Columns
 from ..seam.bulk_page import BulkPage
@@ -123,15 +124,27 @@ class BulkVerbs(OpenStore):
 
     def take_claim(self, operation: Operation, request: ClaimRequest) -> Claim | None:
         """Takes the next claim, as part of an operation."""
+        return self.take_next(operation, request, fast=False)[0]
+
+    def take_next(
+        self, operation: Operation, request: ClaimRequest, *, fast: bool
+    ) -> tuple[Claim | None, Sequence[Message]]:
+        """Takes the next claim. With `fast`, a new claim leaves non-persistent messages out: they are removed and
+        returned.
+        """
         handle = self.handle(request.claimer.handle)
         queue = tidied(operation, handle)
         resolved = get_allowed(operation, handle, queue)
         account, held, takes = claiming.to_take(operation, queue, request)
         if not takes:
-            return held
+            return held, ()
         reading = Claiming(operation, handle, queue, request, resolved, operation.manager, account)
         taken = None if self.shortcuts is None else self.shortcuts.claim(reading)
-        return claiming.taken(reading, reading.run_claim() if taken is None else taken)
+        part = reading.run_claim() if taken is None else taken
+        gone: Sequence[Message] = ()
+        if fast and part.messages:
+            part, gone = claiming.take_out(reading, part)
+        return claiming.taken(reading, part), gone
 
     @event("plan_claims", keys="application unit", handle=_of_claimer, about=_by_claimer)
     @in_operation(alone=False)

@@ -77,4 +77,5 @@ def channel_now(operation: Operation, channel: str, name: str, oldest: Mapping[i
         reason=row.reason,
         error=row.error,
         changed_at=row.changed_at,
+        nonpersistent_speed="fast" if row.fast else "normal",
     )

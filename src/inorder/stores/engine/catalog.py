@@ -16,18 +16,21 @@ from ...errors import (
     QueueCondition,
     QueueNotEmpty,
     Reason,
+    SynchronousQueue,
     TooManyHandles,
+    UnknownObject,
     UnknownQueue,
     WrongQueueType,
 )
 from ...model.attributes import SYSTEM_QUEUES, ManagerAttributes, QueueAttributes, QueueStatus
 from ...model.message import Transmission
 from ...model.options import OpenOptions
-from ...rules.naming import Route
+from ...rules.naming import Route, synchronous
 from ...rules.ordering import read_order
+from ..seam.connections import CONNECTION, Connection, read_connection
 from ..seam.damage import only
 from ..seam.definitions import as_text, queue_of
-from ..seam.tables import DefinitionRow, HandleRow, ManagerRow, UnitRow
+from ..seam.tables import DefinitionRow, HandleRow, ManagerRow, ObjectRow, UnitRow
 from .operation import Operation
 from .process import OpenHandle
 from .queue import LocalQueue
@@ -294,12 +297,36 @@ class Catalog:
             queue = self._dynamic(definition, dynamic_name)
             made = queue.definition_type == "temporary_dynamic"
             return ToOpen(queue.name, Route(queue), self.is_exclusive(queue, options, None), made)
-        route = names.route(name, manager)
+        route = self._route_to_open(name, manager)
         check_uses(name, route.transmission, options)
         read_order(route.queue.read_order, options.read_order)
         if route.queue.name not in self._known:
             self.add(route.queue)
         return ToOpen(name, route, self.is_exclusive(route.queue, options, None), made_temporary=False)
+
+    def _route_to_open(self, name: str, manager: str) -> Route:
+        """Resolves a name that is opened. Raises: as `route`; SynchronousQueue, with the location of its owner."""
+        try:
+            return self.route(name, manager)
+        except SynchronousQueue as there:
+            known = self._connection(there.connection)
+            if known is None:
+                text = f"{there.over[-1]} names connection {there.connection}, which is not defined"
+                remedy = f"define it with: inorder connection define {there.connection} URL"
+                raise UnknownObject(f"{text}: {remedy}", kind=CONNECTION, object=there.connection) from None
+            there.data |= {"location": known.location, "user": known.user}
+            raise
+        except WrongQueueType as error:
+            known = self._connection(manager) if self._known.names.leads_nowhere(manager) else None
+            if known is None:
+                raise
+            discovered = synchronous(name, manager, known.name)
+            discovered.data |= {"location": known.location, "user": known.user}
+            raise discovered from error
+
+    def _connection(self, name: str) -> Connection | None:
+        rows = self._operation.backend.select(ObjectRow, type=CONNECTION, name=name)
+        return read_connection(rows[0].attributes) if rows else None
 
     def is_exclusive(self, queue: QueueAttributes, options: OpenOptions, own: int | None) -> bool:
         """Whether this input open is exclusive. Raises: ObjectInUse 2042 if it conflicts (R4.4)."""

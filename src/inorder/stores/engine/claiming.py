@@ -9,18 +9,19 @@ from typing import NamedTuple
 
 from ...errors import Fenced, NotFound, ObjectInUse, OptionsError, bad_argument, written
 from ...model.attributes import ManagerAttributes, QueueAttributes
-from ...model.message import NO_ID
+from ...model.message import NO_ID, Message
 from ...model.options import GetOptions, check_whole
 from ...rules import claims as rules
 from ...rules.channels import CHANNEL
 from ...rules.claims import ClaimRecord, Next
 from ...rules.grouping import NOTHING_OPEN, GroupState, is_head, state_after
+from ...rules.lifecycle import Event
 from ...rules.ordering import UNSET
 from ...rules.puts import Program
 from ..seam.bulk_page import BulkPage
 from ..seam.damage import damaged, decodes
 from ..seam.looking import group_of
-from ..seam.queued import QueuedMessage, Reader, available
+from ..seam.queued import QueuedMessage, Reader, as_got, available
 from ..seam.records import Claim, Claimer, ClaimRequest, Claims, ClaimStart, GetRequest, Outcome, Slice
 from ..seam.surveying import members_from
 from ..seam.tables import AccountRow, ClaimRow, SentRow, UnitRow, application_reader
@@ -29,7 +30,7 @@ from .operation import Operation
 from .process import OpenHandle
 from .queue import LocalQueue
 from .reading import Reading
-from .settling import settle
+from .settling import happen, settle
 
 APPLICATION_LENGTH_MAX = 256
 
@@ -352,6 +353,33 @@ def taken(claiming: Claiming, taken: ClaimedPart) -> Claim | None:
     account.held.append(claim)
     _keep_claim(claiming.operation, claiming.queue, account, claim)
     return shown(account, claim)
+
+
+def take_out(claiming: Claiming, part: ClaimedPart) -> tuple[ClaimedPart, Sequence[Message]]:
+    """Removes the non-persistent messages of a claim that is not recorded yet. Returns the rest of it, and them.
+
+    On disk when the call returns: a machine that fails must not bring back messages that were sent.
+    """
+    operation, queue, unit = claiming.operation, claiming.queue, claiming.unit
+    rows = sorted(operation.backend.rows(unit=unit.id), key=lambda row: row.claimed)
+    gone, kept = ([row for row in rows if bool(row.message.persistent) is stays] for stays in (False, True))
+    if not gone:
+        return part, ()
+    operation.durable = True
+    messages = [
+        as_got(row, operation.now).with_values(backout_count=0, place=None) for row in operation.backend.read(gone)
+    ]
+    if kept:
+        for row in gone:
+            happen(operation, queue, row, Event.CONFIRM)
+        for position, row in enumerate(kept, 1):
+            if row.claimed != position:
+                operation.backend.write(row, row._replace(claimed=position))
+    else:
+        settle(operation, unit.id, "commit")
+        operation.end_unit(unit.id)
+    size = sum(row.message.length for row in gone)
+    return part._replace(messages=len(kept), size=part.size - size), messages
 
 
 def _note_done(account: Account) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from ...errors import ConfirmIdMismatch, LockMismatch, NotFound, Reason, WrongState, bad_argument
@@ -63,7 +64,7 @@ def browse_and_lock(
     ends_at = None if request.lease is None else operation.now + request.lease
     unit = operation.begin_unit(handle.connection.holder, "lock", str(lock_id), queue.id, lease_ends_at=ends_at)
     operation.idle.add(unit.id)  # if nothing matches
-    found = list(islice(queue.find_all(wanted_by(request.match), reader), request.most))
+    found = list(_up_to(request.most_bytes, islice(queue.find_all(wanted_by(request.match), reader), request.most)))
     operation.durable |= bool(found)
     messages: list[Got] = []
     for row in operation.backend.read(found):
@@ -74,6 +75,16 @@ def browse_and_lock(
         happen(operation, queue, taken, Event.BROWSE_LOCK, lock=unit.id, lock_confirm=request.confirm_id)
         messages.append(as_got(row, operation.now))
     return Locked(messages, lock_id)
+
+
+def _up_to(most_bytes: int | None, rows: Iterable[QueuedMessage]) -> Iterator[QueuedMessage]:
+    """Yields rows until their bodies have this many bytes."""
+    left = math.inf if most_bytes is None else most_bytes
+    for row in rows:
+        yield row
+        left -= row.message.length
+        if left <= 0:
+            return
 
 
 def one_message(operation: Operation, queue: LocalQueue, request: OneMessage) -> Reason | None:

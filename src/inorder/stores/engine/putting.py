@@ -10,7 +10,7 @@ from ...errors import DuplicateMessage, OptionsError, QueueFull, WrongState, bad
 from ...model.message import Message, UniqueId
 from ...model.options import PutOptions
 from ...rules.lifecycle import Event, StepAnswer, step
-from ...rules.puts import Planned, PutCircumstances, PutPlan, PutResult, with_uids
+from ...rules.puts import Planned, PutCircumstances, PutPlan, PutResult
 from ..seam.queued import QueuedMessage
 from ..seam.records import PutOutcome, PutRequest
 from . import authority, putkeys
@@ -33,9 +33,9 @@ def put(operation: Operation, handle: OpenHandle, queue: LocalQueue, request: Pu
             return PutOutcome([], state)
         new_number = _numbers(operation, connection, request)
     plan = _plan(operation, handle, queue, options)
-    at = _tuple(PutCircumstances, (in_unit, connection.unit is not None, operation.now, new_number))
+    new_uid = _reserved(operation, connection, queue, request) if request.uid_number else None
+    at = _tuple(PutCircumstances, (in_unit, connection.unit is not None, operation.now, new_number, new_uid))
     planned = plan.puts(messages, state, at)
-    planned = _with_reserved(operation, connection, queue, request, planned) if request.uid_number else planned
     earlier = None
     if options.uid is not None or options.confirm_id:
         again = Repeat(operation, queue, request)
@@ -72,15 +72,16 @@ def _numbers(operation: Operation, connection: OpenConnection, request: PutReque
     return chain(operation.numbers(len(request.messages)), iter(operation.number, 0)).__next__
 
 
-def _with_reserved(
-    operation: Operation, connection: OpenConnection, queue: LocalQueue, request: PutRequest, planned: Planned
-) -> Planned:
-    """Gives the messages the reserved unique ids that the request names, which are then used up.
+def _reserved(
+    operation: Operation, connection: OpenConnection, queue: LocalQueue, request: PutRequest
+) -> Callable[[], UniqueId]:
+    """Returns a source of the reserved unique ids that the request names, which are used up with the operation.
 
     Raises: ArgumentError, if not all are reserved; DuplicateMessage, if another connection has put one with
     `PutOptions.uid` meanwhile, because it took this put for lost.
     """
     first, count, reserved = request.uid_number, len(request.messages), connection.reserved
+    origin = operation.manager.origin
     if request.options.uid is not None:
         raise bad_argument("uid_number", first, "0 with the option uid")
     if not reserved:
@@ -89,13 +90,13 @@ def _with_reserved(
         last = reserved.stop - 1
         raise bad_argument("uid_number", first, f"the first of {count:,} ids in the rest of this connection's block, "
                            f"{reserved.start} to {last}")  # fmt: skip
-    uids = [UniqueId(operation.manager.origin, number) for number in range(first, first + count)]
+    uids = [_tuple(UniqueId, (origin, number)) for number in range(first, first + count)]
     for row in operation.backend.rows(1, queue=queue.id, uids=uids):
         uid = row.message.uid
         raise DuplicateMessage(f"{uid} is already on {queue.attributes.name}", uid=uid)
     operation.remember(connection, "reserved")
     connection.reserved = range(first + count, reserved.stop)
-    return with_uids(planned, uids)
+    return iter(uids).__next__
 
 
 def _plan(operation: Operation, handle: OpenHandle, queue: LocalQueue, options: PutOptions) -> PutPlan:

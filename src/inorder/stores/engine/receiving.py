@@ -32,16 +32,18 @@ from ...rules.channels import Last
 from ...rules.grouping import NOTHING_OPEN
 from ...rules.naming import Route
 from ...rules.puts import Program, PutCircumstances, PutPlan
+from ..seam.body_pieces import BodyPiece
 from ..seam.records import ChannelBatch, Receipt, Received, Sender
 from ..seam.tables import ReceivedRow
 from ..seam.telemetry import event
-from . import authority, points
+from . import arriving_bodies, authority, points
 from .catalog import Catalog
 from .dead_letters import move_to_dead_letters
+from .delivering import count_dropped
 from .operation import Operation, in_operation
 from .process import OpenStore
 from .queue import LocalQueue
-from .reports import report_arrivals
+from .reports import report_arrivals, report_exception
 from .settling import discard
 
 DIGEST_LENGTH_MAX = 64
@@ -67,6 +69,9 @@ def _shown(row: ReceivedRow) -> Received:
 def receive(operation: Operation, batch: ChannelBatch, user: str | None) -> Receipt:
     """Puts a batch: `Store.receive`."""
     row, channel = _row(operation, batch.sender), batch.sender.channel
+    if not batch.number:
+        rules.check_epoch(_last(row), batch.epoch, channel)
+        return _Delivery(operation, batch, user).run()
     if rules.was_done(_last(row), batch.number, batch.epoch, batch.digest, channel):
         return Receipt(True)
     receipt = _Delivery(operation, batch, user).run()
@@ -218,24 +223,33 @@ class _Delivery:
         Undeliverable.
         """
         batch = self._batch
-        if not batch.to_dead_letters or self._is_required(going):
+        if not batch.to_dead_letters or (batch.number and self._is_required(going)):
             raise Undeliverable(
                 f"channel {batch.sender.channel}: {going.queue} does not accept a message of batch {batch.number}: "
                 f"{error.args[0]}",
                 reason=error.reason,
                 queue=going.queue,
             )
-        done = move_to_dead_letters(
-            self._operation,
-            message.with_values(transmission=None),
-            reason=error.reason,
-            target=going.queue,
-            manager=going.manager,
-            program=batch.sender.channel,
-            attempts=batch.attempts + 1,
-            error=str(error.args[0]),
-            put_by=self._mark if authority.asks_for_reports(message.row) else None,
-        )
+        dead = message.with_values(transmission=None)
+        put_by = self._mark if authority.asks_for_reports(message.row) else None
+        try:
+            done = move_to_dead_letters(
+                self._operation,
+                dead,
+                reason=error.reason,
+                target=going.queue,
+                manager=going.manager,
+                program=batch.sender.channel,
+                attempts=batch.attempts + 1,
+                error=str(error.args[0]),
+                put_by=put_by,
+            )
+        except Undeliverable:
+            if batch.number:
+                raise
+            report_exception(self._operation, dead, error.reason, put_by)  # the sender no longer has the message
+            count_dropped(self._operation, 0, error.reason)
+            done = "discarded"
         self._buried += done == "buried"
         self._discarded += done == "discarded"
 
@@ -259,12 +273,46 @@ class ReceivingVerbs(OpenStore):
         about=lambda receipt, batch, **_: [batch.sender.channel, receipt is not None and receipt.already],
     )
     def receive(self, batch: ChannelBatch, *, user: str | None = None) -> Receipt:
-        check_batch(batch)
-        return self._receive(batch, user)
+        return self._receive(self.with_bodies(batch) or batch, user)
 
     @in_operation(feeds=True, unless_dead=(Undeliverable,))
     def _receive(self, operation: Operation, batch: ChannelBatch, user: str | None) -> Receipt:
-        return receive(operation, batch, user)
+        receipt = receive(operation, batch, user)
+        if batch.held:
+            arriving_bodies.forget(operation, batch.sender)
+        return receipt
+
+    def with_bodies(self, batch: ChannelBatch) -> ChannelBatch | None:
+        check_batch(batch)
+        lacks = any(not batch.messages[position].body for position in batch.held)
+        return self._with_bodies(batch) if lacks else batch
+
+    @in_operation(writes=False)
+    def _with_bodies(self, operation: Operation, batch: ChannelBatch) -> ChannelBatch | None:
+        last, channel = _last(_row(operation, batch.sender)), batch.sender.channel
+        if rules.was_done(last, batch.number, batch.epoch, batch.digest, channel):
+            return None
+        return arriving_bodies.filled(operation, batch)
+
+    @event(
+        "receive_piece",
+        "bytes",
+        "channel",
+        measured=lambda _, __, ___, piece: [len(piece.data)],
+        about=lambda _, sender, *__: [sender.channel],
+    )
+    def receive_piece(self, sender: Sender, epoch: int, piece: BodyPiece) -> int:
+        check_sender(sender)
+        arriving_bodies.check_piece(piece)
+        return self._receive_piece(sender, epoch, piece)
+
+    @in_operation()
+    def _receive_piece(self, operation: Operation, sender: Sender, epoch: int, piece: BodyPiece) -> int:
+        last = _last(_row(operation, sender))
+        rules.check_epoch(last, epoch, sender.channel)
+        if last.digest and piece.batch == last.digest:  # the answer was lost
+            return piece.size
+        return arriving_bodies.keep(operation, sender, piece)
 
     @event("bind_channel", keys="channel", about=lambda _, sender, __: [sender.channel])
     @in_operation()
@@ -285,6 +333,7 @@ class ReceivingVerbs(OpenStore):
         operation.backend.save(
             row._replace(number=number, epoch=epoch, messages=0, digest=b"", received_at=operation.now)
         )
+        arriving_bodies.forget(operation, sender)
         operation.durable = True
 
     @event("received")
@@ -307,7 +356,9 @@ def check_batch(batch: ChannelBatch) -> None:
     check_sender(batch.sender)
     if len(batch.digest) > DIGEST_LENGTH_MAX:
         raise bad_argument("batch", len(batch.digest), f"a digest of at most {DIGEST_LENGTH_MAX} bytes")
-    if batch.number < 1 or batch.epoch < 1:
-        raise bad_argument("batch", (batch.number, batch.epoch), "a batch with a number and an epoch from 1")
+    if batch.number < 0 or batch.epoch < 1:
+        raise bad_argument("batch", (batch.number, batch.epoch), "a batch with a number from 0 and an epoch from 1")
+    if any(not 0 <= position < len(batch.messages) for position in batch.held):
+        raise bad_argument("batch", len(batch.held), "bodies held for positions of its messages")
     if not batch.messages or any(one.transmission is None for one in batch.messages):
         raise bad_argument("batch", len(batch.messages), "messages that name their destination")

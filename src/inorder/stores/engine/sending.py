@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...errors import ChannelStopped, Fenced, NotFound, ObjectInUse, QueueCondition, Reason, WrongQueueType
+from ...model.message import Message
 from ...rules.channels import CHANNEL
 from ..seam.damage import only
 from ..seam.records import Carrying, ChannelNow, ClaimRequest, NextBatch, Outcome, Sender
@@ -28,14 +29,23 @@ from .queue import LocalQueue
 
 def _confirmed(operation: Operation, queue: LocalQueue, channel: str, claim: tuple[int, int]) -> None:
     """Counts one more confirmed batch, with its messages and bytes."""
+    _count(operation, queue, channel, *claim, batches=1)
+    operation.durable = True
+
+
+def _count(operation: Operation, queue: LocalQueue, channel: str, messages: int, size: int, *, batches: int) -> None:
     row = sent_of_channel(operation, queue, channel)
-    messages, size = claim
     operation.backend.save(
         row._replace(
-            number=row.number + 1, messages=row.messages + messages, size=row.size + size, sent_at=operation.now
+            number=row.number + batches, messages=row.messages + messages, size=row.size + size, sent_at=operation.now
         )
     )
-    operation.durable = True
+
+
+def _measured(found: NextBatch) -> list[int]:
+    """How many messages, and bytes of bodies, are to be sent."""
+    messages, size = (0, 0) if found.claim is None else (found.claim.messages, found.claim.size)
+    return [messages + len(found.fast), size + sum(one.length for one in found.fast)]
 
 
 def _open_of(account: Account) -> tuple[int, int]:
@@ -118,23 +128,33 @@ class SendingVerbs(BulkVerbs):
 
     # --- batches
 
-    @event("next_batch", "messages bytes", "channel", handle=lambda request, _: request.claimer.handle,
-           measured=lambda found, *_: [found.claim.messages, found.claim.size] if found.claim else [0, 0],
-           about=lambda _, __, channel: [channel])  # fmt: skip
+    @event(
+        "next_batch",
+        "messages bytes",
+        "channel",
+        handle=lambda request, *_, **__: request.claimer.handle,
+        measured=lambda found, *_, **__: _measured(found),
+        about=lambda _, __, channel, **___: [channel],
+    )
     @in_operation(alone=False)
-    def next_batch(self, operation: Operation, request: ClaimRequest, channel: str) -> NextBatch:
+    def next_batch(self, operation: Operation, request: ClaimRequest, channel: str, *, fast: bool = False) -> NextBatch:
         queue = operation.queue_of(self.handle(request.claimer.handle))
         account = claiming.live_account(operation, queue, request.claimer)
         confirms = request.start > account.settled
         done = _open_of(account) if confirms and account.open is not None else None
-        stop = row_of_channel(operation, channel).stop
-        if not stop:
-            claim = self.take_claim(operation, request)
+        row, claim = row_of_channel(operation, channel), None
+        gone: Sequence[Message] = ()
+        if row.fast != fast:
+            operation.backend.save(row._replace(fast=int(fast)))
+        if not row.stop:
+            claim, gone = self.take_next(operation, request, fast=fast)
         elif done is not None:
             claiming.settle_claims(operation, queue, request.claimer, request.start)
         if done is not None:
             _confirmed(operation, queue, channel, done)
-        return NextBatch(None if stop else claim, stop)
+        if gone:
+            _count(operation, queue, channel, len(gone), sum(one.length for one in gone), batches=0)
+        return NextBatch(claim, row.stop, gone)
 
     @event("confirm_batch", "messages", "channel", handle=lambda request, _: request.claimer.handle,
            measured=lambda messages, *_: [messages], about=lambda _, __, channel: [channel])  # fmt: skip

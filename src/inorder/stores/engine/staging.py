@@ -15,6 +15,7 @@ from ...errors import (
     NotOpenFor,
     PutInhibited,
     QueueDeleted,
+    QueueFull,
     Reason,
     StagingGone,
     UnitExists,
@@ -154,6 +155,8 @@ def stage(
         known = None
     if known is not None and known[0].queue != queue.id:
         raise UnitExists(f"{request.name!r} stages rows for another queue", unit=request.name)
+    if request.is_bounded:
+        _check_bound(operation, handle, queue, request.count)
     program = handle.connection.program
     columns = addressed(
         columns, request.count, resolved, handle.transmission, operation.store.definitions.names.reply_to
@@ -183,6 +186,20 @@ def stage(
         )
     )
     operation.durable = True
+
+
+def _check_bound(operation: Operation, handle: OpenHandle, queue: LocalQueue, rows: int) -> None:
+    """Checks the rows of all stagings of the handle's user for the queue. Raises: QueueFull 2053."""
+    user, most = handle.connection.holder.user, queue.attributes.max_depth
+    units = operation.backend.select(UnitRow, kind="staging", queue=queue.id)
+    before = sum(_staging_of(operation, one).given for one in units if one.user == user)
+    if before + rows > most:
+        raise QueueFull(
+            f"user {user} has staged {before:,} rows for {queue.attributes.name}; {rows:,} more would exceed its limit "
+            f"of {most:,}. Put or undo the stagings that are not needed, or wait until they expire",
+            queue=queue.attributes.name,
+            depth=before,
+        )
 
 
 def drop(operation: Operation, staging: StagingRow) -> None:

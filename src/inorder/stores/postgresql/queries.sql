@@ -124,6 +124,28 @@ FROM (
 ) AS m JOIN content c ON c.id = m.id
 ORDER BY m.rank, m.number, m.ordinal LIMIT ?2;
 
+-- name: get available within
+-- The same up to the message at which their bodies have ?3 bytes, so that the database sends no more of them.
+SELECT {got}
+FROM (
+    SELECT first_ones.*, sum(length) OVER (ORDER BY rank, number, ordinal) - length AS earlier FROM (
+        SELECT * FROM (
+            SELECT * FROM message WHERE queue = ?1 AND head = 2 AND available ORDER BY rank, number, ordinal LIMIT ?2
+        ) AS whole
+        UNION ALL
+        SELECT * FROM (
+            SELECT * FROM message WHERE queue = ?1 AND head = 1 AND available ORDER BY rank, number, ordinal LIMIT ?2
+        ) AS unfinished
+        UNION ALL
+        SELECT * FROM (
+            SELECT * FROM message WHERE queue = ?1 AND head = 0 AND available ORDER BY rank, number, ordinal LIMIT ?2
+        ) AS inner_ones
+        ORDER BY rank, number, ordinal LIMIT ?2
+    ) AS first_ones
+) AS m JOIN content c ON c.id = m.id
+WHERE m.earlier < ?3
+ORDER BY m.rank, m.number, m.ordinal;
+
 -- name: first leftovers
 -- PostgreSQL knows the length of a body without reading it.
 SELECT leftover.id, coalesce(octet_length(c.body), 0) FROM leftover LEFT JOIN content c ON c.id = leftover.id

@@ -19,7 +19,8 @@ CREATE TABLE channel (
     long_retries bigint NOT NULL CHECK (long_retries >= 0),
     reason bigint NOT NULL,
     error text COLLATE "C" NOT NULL,
-    changed_at double precision NOT NULL
+    changed_at double precision NOT NULL,
+    fast bigint NOT NULL DEFAULT 0 CHECK (fast IN (0, 1))
 ) WITH (fillfactor = 50);
 
 CREATE TABLE sent (
@@ -44,3 +45,25 @@ CREATE TABLE received (
     received_at double precision NOT NULL,
     PRIMARY KEY (identifier, incarnation, channel)
 ) WITH (fillfactor = 50);
+
+CREATE TABLE body (
+    identifier text COLLATE "C" NOT NULL,
+    incarnation bigint NOT NULL,
+    channel text COLLATE "C" NOT NULL,
+    position bigint NOT NULL CHECK (position >= 0),
+    batch bytea NOT NULL,
+    digest bytea NOT NULL,
+    size bigint NOT NULL CHECK (size > 0),
+    held bigint NOT NULL CHECK (held BETWEEN 0 AND size),
+    PRIMARY KEY (identifier, incarnation, channel, position)
+);
+
+CREATE TABLE piece (
+    identifier text COLLATE "C" NOT NULL,
+    incarnation bigint NOT NULL,
+    channel text COLLATE "C" NOT NULL,
+    position bigint NOT NULL,
+    first bigint NOT NULL CHECK (first >= 0),
+    data bytea NOT NULL,
+    PRIMARY KEY (identifier, incarnation, channel, position, first)
+);

@@ -35,7 +35,6 @@ class Flag(enum.IntFlag):
 
 
 VALUES_MAX: Final = 2_000_000  # in one payload; about 140 MB if all of them are empty maps
-FEW_BYTES: Final = 65_536  # a payload of this length cannot have too many values
 # The whole length of a value by its first byte; of a text or of bytes: below 0, how many bytes say how much follows.
 SIZES: Final = (
     *[1] * 0xA0, *range(1, 0x21), *[1] * 4, -1, -2, -4, -11, -12, -14, 5, 9,
@@ -65,7 +64,7 @@ def pieces(kind: FrameKind, number: int, payload: bytes, flags: int = 0) -> Iter
 
 def check_values(payload: bytes) -> None:
     """Checks that a payload does not become much larger in memory: a map of one byte takes 64. Raises: WireError."""
-    if len(payload) <= FEW_BYTES:
+    if len(payload) <= VALUES_MAX:  # each value has at least one byte
         return
     at, end, count = 0, len(payload), 0
     while at < end:

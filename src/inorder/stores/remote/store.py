@@ -8,6 +8,7 @@ connection says so at each call until the program has backed out, too.
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import logging
 import random
@@ -25,11 +26,24 @@ from ...rules.puts import Program
 from ...rules.store_verbs import FILLED_IN, OBJECT_KINDS, VERBS, lost_of
 from ...support.clock import Clock, SystemClock
 from ...support.release import __version__
+from ..seam.body_pieces import BODIES_MAX, BODY_PIECE_MAX, BodyPiece
 from ..seam.changes import Changes
 from ..seam.gathering import Gathering
 from ..seam.protocol import Store
-from ..seam.records import GetRequest, Leased, LedgerKey, Opened, PutOutcome, PutRequest, Settled, Staged
+from ..seam.records import (
+    ChannelBatch,
+    GetRequest,
+    Leased,
+    LedgerKey,
+    Opened,
+    PutOutcome,
+    PutRequest,
+    Receipt,
+    Settled,
+    Staged,
+)
 from ..seam.telemetry import Telemetry
+from ..seam.views import LookRequest, MessageView
 from .address import RemoteAddress
 from .frames import FrameKind
 from .link import PROTOCOL, Hello, Lost, LostBefore, RemoteLink
@@ -326,6 +340,26 @@ class RemoteStore:
             raise self._unknown("settle_staging", ()) from gone
         return settled
 
+    # --- what a channel brings, with long bodies piece by piece
+
+    def receive(self, batch: ChannelBatch, *, user: str | None = None) -> Receipt:
+        """See `Store.receive`. After a loss, long bodies of a numbered batch go on where they were."""
+        del user
+        messages, held, room = list(batch.messages), set(batch.held), BODIES_MAX
+        for position, message in enumerate(messages) if batch.number else ():
+            if BODY_PIECE_MAX < len(message.body) <= room:
+                self._send_body(batch, position, message.body)
+                messages[position] = message.with_values(body=b"")
+                held.add(position)
+                room -= len(message.body)
+        receipt: Receipt = self._call("receive", (batch._replace(messages=messages, held=frozenset(held)),), {})
+        return receipt
+
+    def _send_body(self, batch: ChannelBatch, position: int, body: bytes) -> None:
+        piece = BodyPiece(batch.digest, position, hashlib.sha256(body).digest(), len(body), 0, b"")
+        while (there := self._call("receive_piece", (batch.sender, batch.epoch, piece), {})) < len(body):
+            piece = piece._replace(first=there, data=body[there : there + BODY_PIECE_MAX])
+
     # --- handles, which are opened again after a loss
 
     def open(
@@ -387,6 +421,17 @@ class RemoteStore:
         finally:
             self._waits = False
 
+    # --- listings, whose pages the server may make smaller
+
+    def look(self, request: LookRequest) -> Sequence[MessageView]:
+        """See `Store.look`."""
+        found: list[MessageView] = self._call("look", (request,), {})
+        page = found
+        while page and len(found) < request.most:
+            page = self._call("look", (replace(request, after=page[-1].position, most=request.most - len(found)),), {})
+            found += page
+        return found
+
     # --- what only a store of this process has
 
     def refuse_lost(self) -> None:
@@ -416,6 +461,7 @@ INSTEAD: Final[Mapping[str, str]] = MappingProxyType({
     "rename": "stop the server, and run 'inorder rename' on the machine that has the store",
     "stop": "stop the server itself; it would end every other program's connection",
     "acts": "run 'inorder acts' on the machine that has the store, or open the log in the console of its server",
+    "with_bodies": OF_A_SERVER,
     "get_if": "get the message in a unit of work, and back out if it must stay",
     "set_user": "the user of a connection is that of its token or certificate",
     "begin_act": OF_A_SERVER,

@@ -13,7 +13,6 @@ the kinds of their fields. Answers are only checked for their types.
 
 from __future__ import annotations
 
-import abc
 import dataclasses
 import functools
 import inspect
@@ -23,7 +22,7 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -42,7 +41,7 @@ from ...rules.puts import Program
 from ...rules.store_verbs import FILLED_IN, VERBS
 from ..seam.bulk_page import BulkPage
 from ..seam.protocol import Store
-from ..seam.records import BULK_COLUMNS, StageRequest
+from ..seam.records import BULK_COLUMNS, GetOutcome, PutRequest, StageRequest
 
 T = TypeVar("T")
 
@@ -54,14 +53,6 @@ class WireError(StoreError):
 # ---- the types on the wire, where they differ from the annotations
 
 Plain = None | bool | int | float | str
-
-
-class Body(abc.ABC):  # noqa: B024 - a name for two classes
-    """Stands for `Message | bytes`, which `msgspec` cannot tell apart by itself."""
-
-
-Body.register(bytes)
-Body.register(Message)
 
 
 Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -86,13 +77,34 @@ class WireState(GroupState):
     flags: Annotated[int, msgspec.Meta(ge=0, le=FLAGS_MAX)]
 
 
+BLANK: Final[Row] = (*Message().row[: Message.properties.index], None, *Message().row[Message.properties.index + 1 :])
+LEAST: Final = Message.warning.index  # every release has these
+PROPERTIES: Final = Message.properties.index
+BODY, LENGTH, UID, PLACE = Message.body.index, Message.length.index, Message.uid.index, Message.place.index
+
+
+def _row_type() -> Any:
+    """A row as `msgspec` reads it by itself. A short one would take hundreds of times its length, so it is refused."""
+    hints = typing.get_type_hints(MessageFields)
+    kinds = {
+        name: typing.get_args(hints[name])[0] if name in hints else type(field.default)
+        for name, field in Message.FIELDS.items()
+    }
+    kinds["properties"] = str | None
+    fields = list(kinds.items())
+    later = [(*field, default) for field, default in zip(fields[LEAST:], BLANK[LEAST:], strict=True)]
+    return msgspec.defstruct("Row", [*fields[:LEAST], *later], array_like=True, gc=False)
+
+
+ROW: Final = _row_type()
+
 IN_BOTH: Final[Mapping[Any, Any]] = {
     dict[str, Any]: dict[str, Plain],  # attributes
     tuple[Any, ...]: tuple[Plain | tuple[Plain, ...], ...],  # where a page ended: numbers, and pairs of them
 }
 IN_CALLS: Final[Mapping[Any, Any]] = {
     **IN_BOTH,
-    Message | bytes: Body,
+    Message | bytes: ROW | bytes,
     GroupState: WireState,
     int: Whole,
     float: Number,
@@ -162,25 +174,6 @@ def _defined(sent: QueueAttributes) -> QueueAttributes:
 
 # ---- messages and matches
 
-BLANK: Final[Row] = (*Message().row[: Message.properties.index], None, *Message().row[Message.properties.index + 1 :])
-WIDTH: Final = len(BLANK)
-LEAST: Final = Message.warning.index  # every release has these
-PROPERTIES: Final = Message.properties.index
-BODY, LENGTH, UID, PLACE = Message.body.index, Message.length.index, Message.uid.index, Message.place.index
-
-
-def _row_type() -> Any:
-    """The row as a record, because `msgspec` makes ready for a record once, but for a plain tuple at each call."""
-    hints = typing.get_type_hints(MessageFields)
-    kinds = {
-        name: typing.get_args(hints[name])[0] if name in hints else type(field.default)
-        for name, field in Message.FIELDS.items()
-    }
-    kinds["properties"] = str | None
-    return NamedTuple("Row", list(kinds.items()))
-
-
-ROW: Final = _row_type()
 CHECKS: Final = tuple(
     (field.index, name, field.check, field.default)
     for name, field in GIVEN.items()
@@ -188,6 +181,14 @@ CHECKS: Final = tuple(
 )
 EXPIRY: Final = Message.expiry.index
 check_uid = UniqueIds().check
+astuple = msgspec.structs.astuple
+
+
+class GotRows(GetOutcome):
+    """`GetOutcome` as it is read: a message is a row until all are made at once."""
+
+    __slots__ = ()
+    messages: list[ROW]  # type: ignore[valid-type]
 
 
 def _named(fault: object, names: Sequence[str]) -> str:
@@ -200,32 +201,25 @@ def _named(fault: object, names: Sequence[str]) -> str:
 
 
 def _row_of(plain: Any) -> list[Any]:
-    if type(plain) is not list:
-        raise ValueError(f"a message must be a list, not {type(plain).__name__}")
-    if len(plain) < LEAST:  # a short one would take hundreds of times its length
-        raise ValueError(f"a message must have at least {LEAST} fields, not {len(plain)}")
-    if len(plain) != WIDTH:
-        plain = [*plain[:WIDTH], *BLANK[len(plain) :]]
     try:
-        return list(msgspec.convert(plain, ROW, builtin_types=(bytes,)))
+        return list(astuple(msgspec.convert(plain, ROW, builtin_types=(bytes,))))
     except msgspec.ValidationError as error:
         raise ValueError(_named(error, tuple(Message.FIELDS))) from None
 
 
-def _told(plain: Any) -> Message:
-    """A message of an answer."""
-    row = _row_of(plain)
-    row[PROPERTIES] = Properties.from_text(row[PROPERTIES])
-    return Message.from_row(tuple(row))
+def _told(rows: Iterable[Row]) -> list[Any]:
+    """The messages of an answer."""
+    return Message.from_rows(
+        [(*one[:PROPERTIES], Properties.from_text(one[PROPERTIES]), *one[PROPERTIES + 1 :]) for one in rows]
+    )
 
 
-def _given(plain: Any) -> Message:
+def _given(row: list[Any]) -> Message:
     """A message of a call, checked as by its constructor. Raises: as `Message`.
 
     It may be one that was got: less than a tenth of a second may be left of its expiry, and it has values that the
     queue manager has set.
     """
-    row = _row_of(plain)
     text = row[PROPERTIES]
     row[PROPERTIES] = NO_PROPERTIES if text is None else Properties(decoded(text))
     for index, name, check, default in CHECKS:
@@ -275,17 +269,15 @@ def _plain(value: Any) -> Any:
 
 
 def _of_call(kind: type[Any], plain: Any) -> Any:
-    if kind is Body and type(plain) is bytes:
-        return plain
-    if kind is Body or kind is Message:
-        return _given(plain)
+    if kind is Message:
+        return _given(_row_of(plain))
     assert kind is Match, kind
     return _match(plain)
 
 
 def _of_answer(kind: type[Any], plain: Any) -> Any:
     if kind is Message:
-        return _told(plain)
+        return _told([tuple(_row_of(plain))])[0]
     assert kind is Match, kind
     return _match(plain)
 
@@ -400,7 +392,10 @@ def _arguments(verb: str) -> WireReader:
 def _answer(verb: str) -> WireReader:
     assert verb in VERBS, verb
     returned = typing.get_type_hints(getattr(Store, verb))["return"]
-    return WireReader(_wired(returned, IN_BOTH), _of_answer, _refused)
+    return WireReader(_wired(returned, IN_ANSWERS), _of_answer, _refused)
+
+
+IN_ANSWERS: Final[Mapping[Any, Any]] = {**IN_BOTH, GetOutcome: GotRows}
 
 
 @functools.cache
@@ -446,12 +441,23 @@ def _staged(request: StageRequest) -> StageRequest:
     return request._replace(columns={**request.columns, "transmission": sent})
 
 
+def _put(request: PutRequest) -> PutRequest:
+    rows: Sequence[Any] = request.messages
+    try:
+        return request._replace(messages=[one if type(one) is bytes else _given(list(astuple(one))) for one in rows])
+    except InorderError:
+        raise
+    except TROUBLE as error:
+        raise ArgumentError(f"the messages of put must have fields of their types: {error}", argument="put") from None
+
+
 def _checked(request: T) -> T:
     _check_numbers("request", request)
     return request
 
 
 FINISHED: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "put": _put,
     "stage": _staged,
     "create_queue": _defined,
     "browse_and_lock": _checked,
@@ -461,15 +467,25 @@ FINISHED: Final[Mapping[str, Callable[[Any], Any]]] = {
 """How the only argument of a verb is finished, where its types do not say all."""
 
 
+def _read(payload: bytes) -> tuple[str, Any]:
+    verb, raw = CALL.read(payload)
+    _shape(verb)
+    return verb, _arguments(verb).read(raw)
+
+
+GET: Final = encode(("get", ()))[:-1]
+AGAIN_MAX: Final = 1_024  # bytes
+_read_again = functools.lru_cache(maxsize=256)(_read)  # a program gets in the same way again and again
+
+
 def decode_call(payload: bytes) -> tuple[str, dict[str, Any]]:
     """Reads a call: the verb, and its arguments by name, without `owner`.
 
     Raises: WireError, if this is no call or there is no such verb; ArgumentError, for arguments of other types or out
     of their ranges; what the constructors of options and messages raise (OptionsError, MatchError, CallerError 2027).
     """
-    verb, raw = CALL.read(payload)
-    _shape(verb)
-    arguments = _arguments(verb).read(raw)._asdict()
+    verb, read = (_read_again if payload.startswith(GET) and len(payload) <= AGAIN_MAX else _read)(payload)
+    arguments = read._asdict()
     finish = FINISHED.get(verb)
     if finish is not None:
         for name, value in arguments.items():
@@ -488,12 +504,20 @@ def encode_answer(verb: str, value: Any) -> bytes:
 def decode_answer(verb: str, payload: bytes) -> Any:
     """Reads what a verb returns. Raises: WireError."""
     value = _answer(verb).read(payload)
+    if isinstance(value, GotRows):
+        return _outcome(value)
+    if verb == "browse_page":
+        return list(map(_outcome, value))
     if isinstance(value, BulkPage):
         return _page(value)
     if verb == "read_stretch":
         page, after = value
         return _page(page), after
     return value
+
+
+def _outcome(read: GotRows) -> GetOutcome:
+    return GetOutcome(_told(map(astuple, read.messages)), *read[1:])
 
 
 def _page(page: BulkPage) -> BulkPage:

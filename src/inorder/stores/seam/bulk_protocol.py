@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from .body_pieces import BodyPiece
 from .bulk_page import BulkPage
 from .records import (
     Carrying,
@@ -143,9 +144,13 @@ class BulkStore(Protocol):
         Raises: Fenced, if another connection runs it.
         """
 
-    def next_batch(self, request: ClaimRequest, channel: str) -> NextBatch:
+    def next_batch(self, request: ClaimRequest, channel: str, *, fast: bool = False) -> NextBatch:
         """As `claim`; the confirmed claim was the channel's next batch and is counted as sent in the same
         transaction.
+
+        Args:
+            fast: a new claim holds persistent messages only. The others among those that it takes are removed and
+                returned, and counted as sent. A repeat does not return them again.
         """
 
     def confirm_batch(self, request: ClaimRequest, channel: str) -> int:
@@ -183,6 +188,21 @@ class BulkStore(Protocol):
 
         Raises: SequenceError 9030; Fenced; Undeliverable, with the reason why a message cannot be put. Nothing has
         changed then.
+        """
+
+    def receive_piece(self, sender: Sender, epoch: int, piece: BodyPiece) -> int:
+        """Keeps a piece of a body of the channel's next batch, if it continues what is there. Returns how many bytes
+        of the body are there: all if its batch was received, 0 also if the whole body did not fit its digest and was
+        dropped. A repeat changes nothing.
+
+        Raises: Fenced; ArgumentError.
+        """
+
+    def with_bodies(self, batch: ChannelBatch) -> ChannelBatch | None:
+        """Returns a batch with the bodies that have arrived before it in pieces, for the exit of a receiver; None: it
+        needs them no more, because it was received.
+
+        Raises: ArgumentError; StoreError, if one of them is not there whole; SequenceError, Fenced.
         """
 
     def bind_channel(self, sender: Sender, epoch: int) -> Received:

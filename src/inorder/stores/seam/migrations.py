@@ -59,16 +59,66 @@ class Ladder:
 SQLITE: Final[Sequence[MigrationStep]] = (
     MigrationStep(
         version=11,
-        why="messages say whose authority counts for their reports, keys of puts when they lay in the future",
-        statements="ALTER TABLE message ADD COLUMN put_by TEXT; ALTER TABLE putkey ADD COLUMN met_at REAL;",
+        why="messages say whose authority counts for their reports, keys of puts when they lay in the future, channels "
+        "whether they are fast; bodies arrive in pieces",
+        statements="ALTER TABLE message ADD COLUMN put_by TEXT; ALTER TABLE putkey ADD COLUMN met_at REAL; "
+        "ALTER TABLE channel ADD COLUMN fast INTEGER NOT NULL DEFAULT 0 CHECK (fast IN (0, 1));"
+        """
+        CREATE TABLE body (
+            identifier TEXT NOT NULL,
+            incarnation INTEGER NOT NULL,
+            channel TEXT NOT NULL,
+            position INTEGER NOT NULL CHECK (position >= 0),
+            batch BLOB NOT NULL,
+            digest BLOB NOT NULL,
+            size INTEGER NOT NULL CHECK (size > 0),
+            held INTEGER NOT NULL CHECK (held BETWEEN 0 AND size),
+            PRIMARY KEY (identifier, incarnation, channel, position)
+        ) STRICT, WITHOUT ROWID;
+
+        CREATE TABLE piece (
+            identifier TEXT NOT NULL,
+            incarnation INTEGER NOT NULL,
+            channel TEXT NOT NULL,
+            position INTEGER NOT NULL,
+            first INTEGER NOT NULL CHECK (first >= 0),
+            data BLOB NOT NULL,
+            PRIMARY KEY (identifier, incarnation, channel, position, first)
+        ) STRICT;
+        """,
     ),
 )
 POSTGRESQL: Final[Sequence[MigrationStep]] = (
     MigrationStep(
         version=4,
-        why="messages say whose authority counts for their reports, keys of puts when they lay in the future",
+        why="messages say whose authority counts for their reports, keys of puts when they lay in the future, channels "
+        "whether they are fast; bodies arrive in pieces",
         statements='ALTER TABLE message ADD COLUMN put_by text COLLATE "C"; '
         "ALTER TABLE putkey ADD COLUMN met_at double precision; "
+        "ALTER TABLE channel ADD COLUMN fast bigint NOT NULL DEFAULT 0 CHECK (fast IN (0, 1)); "
+        """
+        CREATE TABLE body (
+            identifier text COLLATE "C" NOT NULL,
+            incarnation bigint NOT NULL,
+            channel text COLLATE "C" NOT NULL,
+            position bigint NOT NULL CHECK (position >= 0),
+            batch bytea NOT NULL,
+            digest bytea NOT NULL,
+            size bigint NOT NULL CHECK (size > 0),
+            held bigint NOT NULL CHECK (held BETWEEN 0 AND size),
+            PRIMARY KEY (identifier, incarnation, channel, position)
+        );
+
+        CREATE TABLE piece (
+            identifier text COLLATE "C" NOT NULL,
+            incarnation bigint NOT NULL,
+            channel text COLLATE "C" NOT NULL,
+            position bigint NOT NULL,
+            first bigint NOT NULL CHECK (first >= 0),
+            data bytea NOT NULL,
+            PRIMARY KEY (identifier, incarnation, channel, position, first)
+        );
+        """
         "DROP FUNCTION is_other(bigint);",
     ),
 )

@@ -128,6 +128,7 @@ class LockRequest:
     Args:
         most: the largest number of messages, the first in queue order; None: all.
         lease: seconds after which the lock id ends by itself; None: never (A-19).
+        most_bytes: after how many bytes of bodies the answer ends; None: after any number.
     """
 
     handle: int
@@ -135,6 +136,7 @@ class LockRequest:
     confirm_id: int
     most: int | None = None
     lease: float | None = None
+    most_bytes: int | None = None
 
 
 class Locked(NamedTuple):
@@ -360,6 +362,8 @@ class StageRequest(NamedTuple):
         checks_numbers: whether the numbers in the caller's own groups must be consecutive when they are put.
         arrives: whether the messages enter the system now, so that COA is reported. False: they come from another
             queue.
+        is_bounded: whether all stagings of the connection's user for the queue may together have as many rows as its
+            `max_depth` at most. A server sets it for its clients.
     """
 
     handle: int
@@ -369,6 +373,7 @@ class StageRequest(NamedTuple):
     lasts: float
     checks_numbers: bool = True
     arrives: bool = True
+    is_bounded: bool = False
 
 
 class Staged(NamedTuple):
@@ -484,13 +489,16 @@ class ChannelBatch(NamedTuple):
     """Messages that a channel delivers, to be put together.
 
     Args:
-        number: one more than that of the previous batch.
+        number: one more than that of the previous batch; 0: the messages travel outside the batches. The receiver then
+            keeps no record of them, discards those that it can neither put nor make dead letters, and puts them twice
+            if they are sent twice.
         epoch: of the sender's claims.
         digest: of the unique ids of the messages, as they were claimed (`channels.sides.digest`).
         messages: as they were on the transmission queue, each with its `transmission`.
         vetoed: the positions of messages that an exit rejects.
         attempts: how often it was tried before and failed because a message could not be put.
         to_dead_letters: whether a message that cannot be put becomes a dead letter; if false, the whole batch fails.
+        held: the positions of messages whose bodies have arrived before, piece by piece.
     """
 
     sender: Sender
@@ -501,6 +509,7 @@ class ChannelBatch(NamedTuple):
     vetoed: frozenset[int] = frozenset()
     attempts: int = 0
     to_dead_letters: bool = False
+    held: frozenset[int] = frozenset()
 
 
 class Receipt(NamedTuple):
@@ -548,12 +557,14 @@ class NextBatch(NamedTuple):
     """The claim that a channel is to send next.
 
     Args:
-        claim: None: there are no messages, or the channel must stop.
+        claim: None: there are no messages for a batch, or the channel must stop.
         stop: how an operator stopped it; empty: nobody did.
+        fast: non-persistent messages to send outside the batch. They are no longer on the queue.
     """
 
     claim: Claim | None
     stop: str
+    fast: Sequence[Message] = ()
 
 
 class ChannelNow(NamedTuple):
@@ -566,10 +577,12 @@ class ChannelNow(NamedTuple):
         in_doubt: messages of the next batch, which has been sent but not confirmed.
         waiting: messages on the transmission queue.
         oldest_put_at: when the oldest of them was put; None: there is none.
-        messages, size: of all confirmed batches.
-        sent_at: when the last one was confirmed; None: never.
+        messages, size: of all confirmed batches, and of what was sent outside of them.
+        sent_at: when the last of these were confirmed or sent; None: never.
         short_retries, long_retries: failed attempts since it last sent something.
         reason, error: the present trouble; 0 and empty: none.
+        nonpersistent_speed: "fast" if non-persistent messages travel outside the batches in its last run, else
+            "normal".
     """
 
     name: str
@@ -588,3 +601,4 @@ class ChannelNow(NamedTuple):
     reason: int
     error: str
     changed_at: float
+    nonpersistent_speed: str = "normal"

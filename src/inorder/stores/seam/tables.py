@@ -322,6 +322,7 @@ class ChannelRow(NamedTuple):
         stop: how an operator stopped it; empty: nobody did.
         short_retries, long_retries: failed attempts of the run since it last sent something.
         reason, error: why it does not run; 0 and empty: there is no trouble.
+        fast: whether its last run sent non-persistent messages outside the batches.
     """
 
     name: str
@@ -334,6 +335,7 @@ class ChannelRow(NamedTuple):
     reason: int
     error: str
     changed_at: float
+    fast: int = 0
 
 
 class SentRow(NamedTuple):
@@ -341,7 +343,7 @@ class SentRow(NamedTuple):
 
     Args:
         number: of the last confirmed batch. The open claim of the channel is the next one.
-        messages, size: of all confirmed batches.
+        messages, size: of all confirmed batches, and of what was sent outside of them.
     """
 
     queue: int
@@ -373,8 +375,40 @@ class ReceivedRow(NamedTuple):
     received_at: float
 
 
+class BodyRow(NamedTuple):
+    """A long body of the next batch of a channel that delivers here, as far as it has arrived (`PieceRow`).
+
+    Args:
+        position: of its message in the batch.
+        batch: the digest of the batch.
+        digest: SHA-256 of the whole body.
+        size: bytes of the whole body.
+        held: bytes that have arrived.
+    """
+
+    identifier: str
+    incarnation: int
+    channel: str
+    position: int
+    batch: bytes
+    digest: bytes
+    size: int
+    held: int
+
+
+class PieceRow(NamedTuple):
+    """A piece of such a body. `first`: how many bytes come before it."""
+
+    identifier: str
+    incarnation: int
+    channel: str
+    position: int
+    first: int
+    data: bytes
+
+
 class DroppedRow(NamedTuple):
-    """Reports and other messages that the queue manager made and had to drop (C-5).
+    """Messages that the queue manager had to drop: those that it made, and what came outside of batches (C-4, C-5).
 
     Args:
         queue: the queue whose messages they concerned; 0: none that is here.
@@ -411,6 +445,8 @@ KEY_LENGTHS: Final[Mapping[type[Any], int]] = {
     ChannelRow: 1,
     SentRow: 2,
     ReceivedRow: 3,
+    BodyRow: 4,
+    PieceRow: 5,
     DroppedRow: 1,
 }
 

@@ -290,7 +290,7 @@ class QueueView:
 
 
 class Dropped(NamedTuple):
-    """Messages that the queue manager made and had to drop: reports and trigger messages.
+    """Messages that the queue manager had to drop: reports, trigger messages, and what came outside of batches (C-4).
 
     Args:
         queue: the queue whose messages they concerned; empty: none that is here.

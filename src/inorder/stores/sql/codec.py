@@ -66,6 +66,7 @@ GOT_COLUMNS = (
     'm.sequence_number, m."offset", m.flags, m.original_length, c.crc, c.body, m.length, m.uid_origin, m.uid_number, '
     f"m.expires_at, m.backouts, m.rank, m.number, m.ordinal{LATER_COLUMNS}"
 )
+GOT_BODY = GOT_COLUMNS.split(", ").index("c.body")
 # For `Codec.bulk`: the stored ones of `records.BULK_COLUMNS`, and columns for checking a row.
 READ_IN_BULK = [
     *"rank number ordinal delivery expires_at priority persistent message_id correlation_id put_at group_id "

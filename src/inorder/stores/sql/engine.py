@@ -10,6 +10,7 @@ from ...rules.staging import Key
 from ..seam.backend import OperationKind
 from .shapes import Table
 
+WITHIN = "get available within"  # a statement that counts bytes, of databases that send all rows at once
 TAKE_AWAY = "get and remove"  # a statement that reads, deletes and counts at once; not all databases have it
 MANY = 1000  # the number of rows from which `Engine.ignore_groups` pays
 

@@ -10,6 +10,7 @@ same answers.
 from __future__ import annotations
 
 import math
+import operator
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
@@ -28,7 +29,8 @@ from ..seam.queued import QueuedMessage
 from ..seam.records import GetOutcome, GetRequest, Rest
 from .attention import GROUPS
 from .bulk import NO_END, Levels, SqlBulk
-from .engine import MANY, TAKE_AWAY
+from .codec import GOT_BODY
+from .engine import MANY, TAKE_AWAY, WITHIN
 from .search import START, StrictSearch, is_own
 from .selection import EVERYTHING, Heads
 
@@ -37,7 +39,7 @@ PAGE_BYTES: Final = 1 << 20
 PLAIN_GROUP = GetOptions(logical=True, complete=True, all_messages=True)
 # Options that do not affect how a message is found or taken.
 HARMLESS = frozenset({"wait", "syncpoint", "read_order"})
-COMPARED = tuple(name for name in GetOptions.__slots__ if name not in HARMLESS)
+compared = operator.attrgetter(*(name for name in GetOptions.__slots__ if name not in HARMLESS))
 _tuple = tuple.__new__  # makes a named tuple without an extra call: each get makes one
 _, AFTER_HELD_GET = step(State.UNLOCKED, Event.GET_HELD)
 FLAGS, PERSISTENT, GROUP, SEQUENCE, LENGTH = (
@@ -124,8 +126,13 @@ class SqlShortcuts:
             found = self._backend.take_away(queue.id, count)
         else:
             take = self._sql["get available" if may_be_in_groups else "get available singles"]
-            rows = self._backend.engine.run(take, (queue.id, count))
-            found = list(_up_to(request.most_bytes, rows)) if is_limited else rows.fetchall()
+            run = self._backend.engine.run
+            if is_limited and WITHIN in self._sql:
+                found = run(self._sql[WITHIN], (queue.id, count, request.most_bytes)).fetchall()
+            elif is_limited:
+                found = list(_up_to(request.most_bytes, run(take, (queue.id, count))))
+            else:
+                found = run(take, (queue.id, count)).fetchall()
         if not found:
             return None
         messages = self._backend.codec.got(found, operation.now)
@@ -298,7 +305,7 @@ class SqlShortcuts:
 
 
 def _is(options: GetOptions, plain: GetOptions) -> bool:
-    return options is plain or all(getattr(options, name) == getattr(plain, name) for name in COMPARED)
+    return options is plain or compared(options) == compared(plain)
 
 
 def _are_a_group(members: Iterable[tuple[int, int]]) -> bool:
@@ -319,10 +326,10 @@ def _outcome(request: GetRequest, messages: Sequence[Message], state: GroupState
 
 
 def _up_to(most_bytes: int | None, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-    """Yields rows until they have this many bytes."""
+    """Yields rows until their bodies have this many bytes."""
     left = math.inf if most_bytes is None else most_bytes
     for row in rows:
         yield row
-        left -= sum(len(one) for one in row if isinstance(one, bytes))
+        left -= len(row[GOT_BODY])
         if left <= 0:
             return

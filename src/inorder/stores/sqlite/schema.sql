@@ -235,7 +235,8 @@ CREATE TABLE channel (
     long_retries INTEGER NOT NULL CHECK (long_retries >= 0),
     reason INTEGER NOT NULL,
     error TEXT NOT NULL,
-    changed_at REAL NOT NULL
+    changed_at REAL NOT NULL,
+    fast INTEGER NOT NULL DEFAULT 0 CHECK (fast IN (0, 1))   -- whether it sends non-persistent messages outside batches
 ) STRICT, WITHOUT ROWID;
 
 -- The progress of a channel on a transmission queue: its confirmed batches.
@@ -262,6 +263,29 @@ CREATE TABLE received (
     received_at REAL NOT NULL,
     PRIMARY KEY (identifier, incarnation, channel)
 ) STRICT, WITHOUT ROWID;
+
+-- Long bodies of the next batch of each sender, as far as they have arrived.
+CREATE TABLE body (
+    identifier TEXT NOT NULL,
+    incarnation INTEGER NOT NULL,
+    channel TEXT NOT NULL,
+    position INTEGER NOT NULL CHECK (position >= 0),               -- of the message in the batch
+    batch BLOB NOT NULL,                                           -- the digest of the batch
+    digest BLOB NOT NULL,                                          -- of the whole body
+    size INTEGER NOT NULL CHECK (size > 0),
+    held INTEGER NOT NULL CHECK (held BETWEEN 0 AND size),
+    PRIMARY KEY (identifier, incarnation, channel, position)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE piece (
+    identifier TEXT NOT NULL,
+    incarnation INTEGER NOT NULL,
+    channel TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    first INTEGER NOT NULL CHECK (first >= 0),
+    data BLOB NOT NULL,
+    PRIMARY KEY (identifier, incarnation, channel, position, first)
+) STRICT;
 
 -- Contents whose messages are gone. They are removed in steps after the transaction that settled a large unit.
 CREATE TABLE leftover (

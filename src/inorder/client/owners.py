@@ -1,0 +1,310 @@
+"""Synchronous remote queues: the connections to their owners, and the handles whose calls are made there (K-2).
+
+An open of such a queue raises `SynchronousQueue`, which says where it is. `CallsByName` then opens it as a
+`QueueElsewhere`, through an `OwnerSession`: a connection to the owner's store that belongs to the connection here, is
+made when it is first needed, and ends with it. Nothing about the messages is stored here.
+
+A unit of work is at one place: here, or at one owner, where it then commits in one phase (`Session.unit_at`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from ..errors import (
+    ConnectionBroken,
+    ConnectionClosed,
+    GetInhibited,
+    InorderError,
+    NotAuthorized,
+    PutInhibited,
+    QueueCondition,
+    Reason,
+    StoreError,
+    SynchronousQueue,
+    UnknownQueue,
+    WrongQueueType,
+)
+from ..model.attributes import QueueAttributes, QueueStatus
+from ..model.message import Message
+from ..model.options import EVERYTHING, GetOptions, Match, OpenOptions, PutOptions
+from ..model.selecting import NO_CHANGES, Selector, in_our_words
+from ..rules.naming import Names
+from ..rules.puts import Program, PutResult
+from ..stores.open import locate
+from ..stores.seam.records import Opened
+from .confirming import USES, Locked, Use
+from .queue import Queue
+from .services import Services, connect_at
+from .session import NOT_OPEN, Session
+
+LEADS: Final = ("type", "base_queue", "remote_queue", "remote_manager", "mode", "connection")
+"""The attributes of a definition that say where it leads."""
+
+
+class Owner(NamedTuple):
+    """The queue manager that has a queue, as a definition here names it.
+
+    Args:
+        manager: its name.
+        connection: the name of the connection to it.
+        location: the path or URL of its store.
+        user: that its server must know this side as; empty: any.
+    """
+
+    manager: str
+    connection: str
+    location: str
+    user: str
+
+
+def owner_of(there: SynchronousQueue) -> Owner:
+    """Returns the owner of the queue to which an open here leads."""
+    return Owner(there.remote_manager, there.connection, there.location, there.user)
+
+
+def reach(location: str, program: Program, connect: Callable[[Services], OwnerSession]) -> OwnerSession:
+    """Connects to the store of an owner, which must exist. Raises: StoreError and its subclasses; NotAuthorized."""
+    where = locate(location, named_by_program=False)
+    if not where.is_there(program.name):
+        raise StoreError(f"there is no store at {where}", path=str(where))
+    return connect_at(where.resolved, lambda: where.open(where.default_name, program.name), connect)
+
+
+def check_user(connection: str, location: str, wanted: str, known: str | None) -> None:
+    """Raises: NotAuthorized 2035, the server there knows this side as another user than the connection says."""
+    if wanted and known != wanted:
+        raise NotAuthorized(
+            f"connection {connection} is for user {wanted}, but {location} knows this side as {known}: put the "
+            f"credentials of {wanted} into the credentials file (inorder login)",
+            user=known,
+        )
+
+
+class OwnerSession(Session):
+    """The connection to an owner, used by one connection here.
+
+    A call on it is a call on that connection too, so the rules on threads are the same.
+
+    Attributes:
+        of: the owner.
+        is_lost: it is broken for good; the next open makes another.
+    """
+
+    def __init__(self, services: Services, program: Program, home: Session, of: Owner) -> None:
+        super().__init__(services, program)
+        self.of, self._home, self.place = of, weakref.ref(home), f"at queue manager {of.manager}"
+        home.services.leads_to.add(services)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the connection here must end it."""
+        return not self.closed
+
+    def cancel(self) -> None:
+        """Ends it with the connection here."""
+        self.end()
+
+    @property
+    def home(self) -> Session:
+        """The connection here."""
+        found = self._home()
+        if found is None:  # its handles hold it
+            raise ConnectionClosed("the connection is closed")
+        return found
+
+    def __enter__(self) -> None:
+        home = self.home
+        home.__enter__()
+        try:
+            super().__enter__()
+        except BaseException:
+            home.__exit__(None, None, None)
+            raise
+        self.block = home.block
+
+    def __exit__(self, *raised: object) -> None:
+        super().__exit__(*raised)
+        try:
+            if isinstance(raised[1], InorderError):
+                self._tell(raised[1])
+        finally:
+            self.home.__exit__(*raised)
+
+    def _tell(self, error: InorderError) -> None:
+        """Makes an error of a call there say where that was, and notes that the connection is lost."""
+        named(error, self.of)
+        if isinstance(error, ConnectionBroken):
+            try:
+                self.store.refuse_lost()  # type: ignore[attr-defined]  # of every `LocalStore`
+            except ConnectionBroken:
+                self.is_lost = True
+                self.home.leave_owner(self)
+
+    def join_unit(self, at: Session | None = None) -> None:
+        del at
+        self.home.join_unit(self)
+
+
+def named(error: InorderError, owner: Owner) -> None:
+    """Makes an error say at which queue manager it happened, and by which connection that is reached."""
+    if "owner" not in error.data:
+        error.data |= {"owner": owner.manager, "connection": owner.connection}
+        said = f"{error.args[0]} (at queue manager {owner.manager}, by connection {owner.connection})"
+        error.args = (said, *error.args[1:])
+
+
+def connected(home: Session, of: Owner) -> OwnerSession:
+    """Inside a call on `home`: returns its connection to an owner, made if it has none.
+
+    Raises: StoreError 2059, the owner cannot be reached, and other errors of a connect; NotAuthorized 2035;
+    WrongQueueType 2087, another queue manager is there.
+    """
+    known = home.owners.get(of)
+    if isinstance(known, OwnerSession):
+        return known
+    try:
+        made = reach(of.location, home.program, lambda services: OwnerSession(services, home.program, home, of))
+    except InorderError as error:
+        if type(error) is StoreError:
+            error.reason = Reason.Q_MGR_NOT_AVAILABLE
+        named(error, of)
+        raise
+    try:
+        check_user(of.connection, of.location, of.user, getattr(made.store, "user", None))
+        name = made.store.manager().name
+        if name != of.manager:
+            text = f"connection {of.connection} leads to queue manager {name}, not to {of.manager}"
+            raise WrongQueueType(text, reason=Reason.UNKNOWN_REMOTE_Q_MGR, connection=of.connection, owner=name)
+    except BaseException:
+        made.end()
+        raise
+    home.add_owner(of, made)
+    return made
+
+
+class QueueElsewhere(Queue):
+    """An open synchronous remote queue: each call is made on the queue of the owner.
+
+    The definitions here are looked at by each call: they may inhibit it, and give priority and persistence to messages
+    without. `_uses` stays empty, so that each call asks `_need` or `_need_nothing`, which do this.
+    """
+
+    def __init__(
+        self, home: Session, owner: OwnerSession, there: SynchronousQueue, options: OpenOptions, **how: Any
+    ) -> None:
+        self._home, self._there, self._here = home, str(there.remote_queue), str(there.queue)
+        self._over = tuple(home.store.queue(name) for name in there.over)
+        super().__init__(owner, self._here, options, **how)
+
+    def _opened(self, options: OpenOptions, dynamic_name: str) -> Opened:
+        store, owner = self._store, self._session.owner
+        try:
+            if store.queue(self._there).type == "model":
+                raise WrongQueueType(f"{self._there} is a model queue", reason=Reason.Q_TYPE_ERROR, queue=self._there)
+            return store.open(owner, self._there, options)._replace(name=self._here)
+        except SynchronousQueue as further:
+            raise WrongQueueType(
+                f"{self._there} is a synchronous remote queue there, too: name its owner {further.remote_manager} "
+                f"in the definition of {self._here}",
+                reason=Reason.OPTION_NOT_VALID_FOR_TYPE,
+                queue=self._here,
+            ) from further
+
+    def _is_open_for(self, options: OpenOptions) -> None:
+        self.options = options
+
+    # --- the definitions here
+
+    def _need(self, use: Use) -> None:
+        self._alive()
+        self._look_here()
+        if self._handle == NOT_OPEN or not self.options.covers(USES[use][0]):
+            super()._need(use)
+
+    def _need_nothing(self) -> None:
+        self._look_here()
+        super()._need_nothing()
+
+    def _need_for_reading(self, options: GetOptions) -> None:
+        super()._need_for_reading(options)
+        self._check_gets()
+
+    def browse_and_lock(self, match: Match = EVERYTHING, **how: Any) -> Locked:
+        """Locks messages at the owner; see `Queue.browse_and_lock`."""
+        with self._session:
+            self._need_nothing()
+            self._check_gets()
+        return super().browse_and_lock(match, **how)
+
+    def _check_gets(self) -> None:
+        if not all(one.get_allowed for one in self._over):
+            raise GetInhibited(f"gets from {self.name} are inhibited", queue=self.name)
+
+    def _look_here(self) -> None:
+        """Reads the definitions again. Raises: QueueCondition 2041, they lead elsewhere now."""
+        for before in self._over:
+            try:
+                now = self._home.store.queue(before.name)
+            except UnknownQueue as error:
+                raise self._changed() from error
+            if now is not before and now != before:
+                if any(getattr(now, one) != getattr(before, one) for one in LEADS):
+                    raise self._changed()
+                self._over = tuple(now if one is before else one for one in self._over)
+
+    def _changed(self) -> QueueCondition:
+        return QueueCondition(f"{self.name} has changed: open it again", reason=Reason.OBJECT_CHANGED)
+
+    def attributes(self) -> QueueAttributes:
+        """Returns the attributes of the definition as opened; of a discovered queue, those at its owner."""
+        with self._session:
+            self._need_nothing()
+            return self._over[0] if self._over else self._store.queue(self._there)
+
+    def status(self) -> QueueStatus:
+        """Returns depth and open counts of the queue at its owner."""
+        with self._session:
+            self._need_nothing()
+            return self._store.status(self._there)
+
+    def set(self, changes: Mapping[Selector, object] = NO_CHANGES, /, **given: Any) -> None:
+        """Changes attributes of the definition here; see `Queue.set`."""
+        wanted = in_our_words(changes, given)
+        with self._session:
+            self._need_nothing()
+            store, name = (self._home.store, self._here) if self._over else (self._store, self._there)
+            store.alter_queue(name, "set", wanted)
+
+    # --- puts
+
+    def _put_now(self, messages: list[Message | bytes], options: PutOptions) -> Sequence[PutResult]:
+        if not all(one.put_allowed for one in self._over):
+            raise PutInhibited(f"puts on {self.name} are inhibited", queue=self.name)
+        if self._home.services.carry is not None:
+            messages = self._home.services.carry(messages)
+        return super()._put_now([self._put_from_here(one) for one in messages], options)
+
+    def _put_from_here(self, message: Message | bytes) -> Message | bytes:
+        """Returns a message with the defaults of the definition, and this queue manager in its address for replies."""
+        changed: dict[str, Any] = {}
+        if self._over:
+            changed = {"priority": self._over[0].default_priority, "persistent": self._over[0].default_persistence}
+        if isinstance(message, bytes):
+            return Message(message, **changed) if changed else message
+        changed = {name: value for name, value in changed.items() if getattr(message, name) is None}
+        if message.reply_to_queue and not message.reply_to_queue_manager:
+            changed["reply_to_queue"], changed["reply_to_queue_manager"] = self._reply_to(message.reply_to_queue)
+        return message.replace(**changed) if changed else message
+
+    def _reply_to(self, queue: str) -> tuple[str, str]:
+        store, found = self._home.store, {}
+        with contextlib.suppress(UnknownQueue):
+            found[queue] = store.queue(queue)
+        return Names(store.manager(), found).reply_to(queue)
+
+
+__all__ = ["Owner", "OwnerSession", "QueueElsewhere", "check_user", "connected", "named", "owner_of", "reach"]
