@@ -22,8 +22,8 @@ from .language import OPERATOR, ScenarioStep
 from .sites import Site, Sites, manager_name
 
 CHANNEL_VERBS = frozenset(
-    "define-channel alter-channel run-channel resume-channel kill-channel stop-channel start-channel reset-channel "
-    "resolve-channel channel-status received".split()
+    "define-connection define-channel alter-channel run-channel resume-channel kill-channel stop-channel start-channel "
+    "reset-channel resolve-channel channel-status received".split()
 )
 EXITS = ("tests.helpers.channelled",)  # modules whose functions a table may name
 WAITS = "waits"  # an extra point: the run waits before it tries again
@@ -209,6 +209,10 @@ class Runs:
                 run.kill()
 
     # --- definitions
+
+    def _define_connection(self, site: Site, step: ScenarioStep) -> StepOutcome:
+        channels.define_connection(site.operator, step.names[0], step.keys["to"])
+        return StepOutcome("ok")
 
     def _define_channel(self, site: Site, step: ScenarioStep) -> StepOutcome:
         given = _attributes(step)

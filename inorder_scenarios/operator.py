@@ -8,7 +8,6 @@ from typing import Any
 from inorder.client.manager import QueueManager
 from inorder.errors import InorderError
 from inorder.model.attributes import QueueType
-from inorder.mq import channels
 
 from .actors import NameTable, StepOutcome, number, translate_error, yes
 from .language import ScenarioStep
@@ -64,8 +63,6 @@ def _operate(manager: QueueManager, table: NameTable, step: ScenarioStep, attrib
         table.first_queue = table.first_queue or name
     elif step.verb == "alter":
         manager.alter_queue(step.names[0], **attributes)
-    elif step.verb == "define-connection":
-        channels.define_connection(manager, step.names[0], step.keys["to"])
     elif step.verb == "delete":
         manager.delete_queue(step.names[0], purge=True)
     elif step.verb == "schedule":

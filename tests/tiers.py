@@ -51,6 +51,7 @@ NOT_REMOTE = {
     "tests/client/test_leases.py::test_who_waits_looks_again_when_the_next_lease_ends": INSIDE,
     "tests/client/test_looking.py::test_who_is_connected_is_listed_with_what_they_have_open": "the server is listed",
     "tests/client/test_strict.py::test_b28_a_strict_wait_looks_again_when_a_blocker_expires_or_is_due": INSIDE,
+    "tests/stores/test_agreement.py::test_a_claim_that_is_over_is_held_until_more_is_taken_ahead": OBJECT,
     "tests/stores/test_agreement.py::test_a_hook_has_the_bodies_of_what_was_staged": HOOKS,
     "tests/stores/test_agreement.py::test_a_hook_is_told_of_several_queues_by_their_names": HOOKS,
     "tests/stores/test_agreement.py::test_r6_2_the_hook_is_told_first_of_what_expired_first": HOOKS,

@@ -16,7 +16,9 @@ from tests.stores.remote.conftest import Tried, home, tried
 from inorder.cli import main
 from inorder.cli.app import app
 from inorder.cli.running import completions
-from inorder.stores.remote.credentials import Credentials, from_file
+from inorder.stores.memory import MemoryStore
+from inorder.stores.remote.credentials import Credentials, from_file, keep
+from inorder.testing.remote import the_server
 
 __all__ = ["home", "tried"]
 
@@ -68,6 +70,19 @@ def test_files_for_tls_are_options_before_the_command(
 def test_what_cannot_be_done_elsewhere_is_refused(run: Command, command: str, told: str) -> None:
     ended = run(*command.split())
     assert (ended.status in (2, 3), told in ended.err, SECRET in ended.err) == (True, True, False), ended
+
+
+def test_two_names_of_one_server_are_one_store(run: Command, home: Path) -> None:
+    server = the_server(os.getpid())
+    token = server.add(MemoryStore("QM1"))
+    one, two = server.url, server.url.replace("127.0.0.1", "localhost")
+    for url in (one, two):
+        keep(url.partition("://")[2], Credentials(token))
+    for name in "AB":
+        assert run("--store", one, "queue", "create", name).status == 0
+    ended = run("--store", one, "move", "A", "B", "--to-store", two, "--application", "app")
+    assert (ended.status, "--application needs another store" in ended.err) == (2, True)
+    server.remove(token)
 
 
 def test_login_stores_a_token_from_standard_input(run: Command, home: Path) -> None:

@@ -297,7 +297,8 @@ def test_ctrl_c_leaves_nothing_held(run: Command, queue: str, store: Path) -> No
     assert waiting.stdout.readline() == b"1\n"
     waiting.send_signal(signal.SIGINT)
     _, told = waiting.communicate(timeout=240)
-    assert (waiting.returncode, told.decode().strip()) == (130, "interrupted; no messages are held")
+    last = told.decode().splitlines()[-1]  # on a busy machine it has said before that another program had the lock
+    assert (waiting.returncode, last) == (130, "interrupted; no messages are held")
     with inorder.connect(store) as qm:
         assert not qm.inspect.units()
         assert qm.inspect.status(queue).open_input_count == 0

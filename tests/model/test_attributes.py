@@ -26,7 +26,7 @@ from inorder.model.attributes import (
 
 EVERY_ATTRIBUTE = [*QUEUE_ATTRIBUTES.values(), *MANAGER_ATTRIBUTES.values()]
 COMMON = "name type description default_priority default_persistence put_allowed"
-OF_REMOTE = {"remote_queue", "remote_manager", "transmission_queue"}
+OF_REMOTE = {"remote_queue", "remote_manager", "transmission_queue", "mode", "connection"}
 
 
 def local(**given: object) -> QueueAttributes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.helpers.claiming import Application, put_all, store_of
 from tests.helpers.support import told
 
 from inorder import Flags, QueueManager
@@ -97,3 +98,15 @@ def test_the_rest_of_a_large_group_is_what_was_got_of_it(qm: QueueManager) -> No
         got += [message.body for message in messages]
         unit.back_out()
     assert got == bodies
+
+
+def test_a_claim_that_is_over_is_held_until_more_is_taken_ahead(qm: QueueManager) -> None:
+    put_all(qm, [b"1", b"2", b"3"])
+    app = Application(store_of(qm))
+    app.claim(0, most=1)
+    for number in (1, 2):
+        app.plan(number - 1, number)
+        app.claim(number, most=1, ahead=True)
+        app.claim(number)
+        (account,) = store_of(qm).claims()
+        assert [one.number for one in account.held] == [number, number + 1]

@@ -358,6 +358,7 @@ BAD_CALLS: list[tuple[Callable[[Writer], object], str]] = [
     (staging(count=-1), "count"),
     (staging(count=True), "count"),
     (staging(columns={"priority": [1]}), "columns"),
+    (staging(lasts=0.0), "lasts"),
     (settling(LedgerKey("a", "q", 1)), "batch"),  # type: ignore[arg-type]
     (settling(LedgerKey(None, "q", "1")), "application"),  # type: ignore[arg-type]
     (settling(LedgerKey("a", "\ud800", "1")), "query"),

@@ -52,6 +52,7 @@ SILENT = {
     "wait": "it has events of its own when it begins and ends, and an `inorder.get` for each look",
     "end_waits": "it looks at this process's memory only; the wait that it ends says that it ended",
     "users_of": "a server asks it about a call of a client, which has an event of its own",
+    "with_bodies": "it is the first part of a receive, which has an event of its own",
     "wait_apart": "as `wait`, for a server",
     "watch_apart": "as `watch`, for a server",
     "watch": "it is not a call that waits, but serves those that do",

@@ -13,6 +13,7 @@ REMEDIES: dict[str, str] = {
     "UnknownObject": "Correct the name (`nearest` has similar ones), or define the channel or process.",
     "UnknownQueue": "Correct the name (`nearest` has similar ones), or create the queue.",
     "WrongQueueType": "Name a queue of the type that the text requires.",
+    "SynchronousQueue": "Connect to the owner for this call. `open`, and calls that name a queue, go there.",
     "UnitExists": "Choose another name, or settle the unit with this name.",
     "UnitNotFound": "Check `qm.inspect.units()`: the unit may have been settled already.",
     "ConnectionClosed": "Connect again.",

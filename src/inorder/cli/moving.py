@@ -18,7 +18,8 @@ from .. import Match, NoMessageAvailable, QueueManager
 from ..client import store_transfer
 from ..errors import UnknownQueue
 from ..model.attributes import QUEUE_ATTRIBUTES
-from ..stores.open import Location
+from ..mq.channels.defining import identifier
+from ..stores.open import Location, OverNetwork
 from .choosing import ORDER, READ_ORDER, UNIT_SIZE, takes_match
 from .output import count
 from .parts import UNIT_BYTES, parts, take
@@ -164,7 +165,7 @@ def _opened_both(
             qm.attributes(source)  # before a store is created
             to = Run(to_store, as_json=run.output.as_json)
             other = stack.enter_context(to.opened(make=wants.create))
-            if to_store.is_one_with(run.store):
+            if to_store.is_one_with(run.store) or _are_one_server(run.store, qm, to_store, other):
                 other = None
         if other is None:
             _check_two(qm, source, target)
@@ -173,6 +174,12 @@ def _opened_both(
         else:
             _find_target(run, qm, source, other, target, wants)
         yield qm, other
+
+
+def _are_one_server(one: Location, qm: QueueManager, two: Location, other: QueueManager) -> bool:
+    """Whether two URLs lead to one store elsewhere, by two names of its server."""
+    are_elsewhere = isinstance(one, OverNetwork) and isinstance(two, OverNetwork)
+    return are_elsewhere and identifier(qm) == identifier(other)
 
 
 def _find_target(run: Run, qm: QueueManager, source: str, other: QueueManager, target: str, wants: _Wants) -> None:

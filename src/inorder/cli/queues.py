@@ -139,9 +139,10 @@ def show(run: Run, name: str) -> None:
     """Show a queue's attributes and status."""
     with run.opened() as qm:
         attributes = qm.attributes(name)
-        of_type = [one for one, about in QUEUE_ATTRIBUTES.items() if attributes.type in about.applies_to]
-        has_answer = attributes.type != "remote" and _status(qm, attributes) is not None
-        found = qm.inquire(name, *(() if has_answer else of_type))
+        asked = [one for one, about in QUEUE_ATTRIBUTES.items() if attributes.type in about.applies_to]
+        if attributes.type != "remote":  # the owner of a synchronous one is not asked: it may be out of reach
+            asked = [] if _status(qm, attributes) is not None else list(QUEUE_ATTRIBUTES)
+        found = qm.inquire(name, *asked)
     if run.output.as_json:
         run.output.line({one: when(value) if one in TIMES else as_json_value(value) for one, value in found.items()})
         return

@@ -19,7 +19,7 @@ from ..stores.seam.records import Locked
 from . import groups
 from .browsing import Browsing
 from .keywords import Data, PutCall, sweep_options
-from .owners import QueueElsewhere, connected, owner_of
+from .owners import Lead, QueueElsewhere, connected, led, owner_of
 from .queue import Queue
 from .session import Session
 
@@ -122,24 +122,33 @@ class CallsByName:
         return queue
 
     def _open(self, name: Name, options: OpenOptions, **how: Any) -> Queue:
+        known = name, how.get("manager")
         while True:
             try:
                 try:
                     with self._session:
-                        return self._made(name, options, **how)
+                        if (lead := led(self._session, known)) is None:
+                            return self._made(name, options, **how)
                 except SynchronousQueue as there:
-                    return self._made_elsewhere(there, options, **how)
+                    lead = self._lead_of(there)
+                    self._session.leads[known] = lead
+                return self._made_elsewhere(lead, name, options, **how)
             except TooManyHandles:
                 if not self._make_room():
                     raise
 
-    def _made_elsewhere(self, there: SynchronousQueue, options: OpenOptions, **how: Any) -> Queue:
-        """Opens a queue at its owner, to which an open here has led."""
+    def _lead_of(self, there: SynchronousQueue) -> Lead:
         with self._session:
-            owner = connected(self._session, owner_of(there))
-        how.pop("dynamic_name", None)
+            return Lead(there, tuple(map(self._store.queue, there.over)))
+
+    def _made_elsewhere(self, lead: Lead, name: Name, options: OpenOptions, **how: Any) -> QueueElsewhere:
+        """Opens a queue at its owner, to which an open of its name here has led."""
+        with self._session:
+            owner = connected(self._session, owner_of(lead.there))
+        if isinstance(name, Elsewhere):
+            name, how["manager"] = name
         with owner:
-            return QueueElsewhere(self._session, owner, there, options, **how)
+            return QueueElsewhere((self._session, owner), lead, name, options, **how)
 
     def _lead(self, there: SynchronousQueue, queue: str, manager: str = HERE) -> bool:
         """Replaces the default handle, whose open has led elsewhere, by one there; returns whether it did."""
@@ -148,7 +157,7 @@ class CallsByName:
         if own is None or own.internals.number or isinstance(own, QueueElsewhere) or "location" not in there.data:
             return False
         self._close_default(name)
-        self._queues[name] = self._made_elsewhere(there, FOR_BROWSE, grows=True, lazy=True)
+        self._queues[name] = self._made_elsewhere(self._lead_of(there), name, FOR_BROWSE, grows=True, lazy=True)
         return True
 
     def _made(self, name: Name, options: OpenOptions, **how: Any) -> Queue:

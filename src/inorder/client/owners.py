@@ -35,12 +35,14 @@ from ..model.selecting import NO_CHANGES, Selector, in_our_words
 from ..rules.naming import Names
 from ..rules.puts import Program, PutResult
 from ..stores.open import locate
-from ..stores.seam.records import Opened
+from ..stores.seam.connections import CONNECTION, read_connection
+from ..stores.seam.records import Opened, Outcome
 from .confirming import USES, Locked, Use
 from .queue import Queue
 from .services import Services, connect_at
 from .session import NOT_OPEN, Session
 
+NO_UNIT: Final = -1
 LEADS: Final = ("type", "base_queue", "remote_queue", "remote_manager", "mode", "connection")
 """The attributes of a definition that say where it leads."""
 
@@ -64,6 +66,32 @@ class Owner(NamedTuple):
 def owner_of(there: SynchronousQueue) -> Owner:
     """Returns the owner of the queue to which an open here leads."""
     return Owner(there.remote_manager, there.connection, there.location, there.user)
+
+
+class Lead(NamedTuple):
+    """Where the open of a name has led, and the definitions that said so."""
+
+    there: SynchronousQueue
+    over: tuple[QueueAttributes, ...]
+
+
+def led(home: Session, name: object) -> Lead | None:
+    """Inside a call on `home`: returns where a name leads if its last open has led there and nothing has changed since.
+
+    Two definitions are read faster than an open fails.
+    """
+    known = home.leads.get(name)
+    is_asked = home.services.store.changes.are_elsewhere  # a server asks what its user may open
+    if not isinstance(known, Lead) or not known.over or is_asked:  # how a queue was discovered is not noted here
+        return None
+    there = known.there
+    with contextlib.suppress(InorderError):
+        connection = read_connection(home.store.object(CONNECTION, there.connection).attributes)
+        is_there = (connection.location, connection.user) == (there.location, there.user)
+        if is_there and all(home.store.queue(one.name) == one for one in known.over):
+            return known
+    del home.leads[name]
+    return None
 
 
 def reach(location: str, program: Program, connect: Callable[[Services], OwnerSession]) -> OwnerSession:
@@ -92,11 +120,15 @@ class OwnerSession(Session):
     Attributes:
         of: the owner.
         is_lost: it is broken for good; the next open makes another.
+        units: how many units of work have ended there.
+        opened: the queues that were opened there.
     """
 
     def __init__(self, services: Services, program: Program, home: Session, of: Owner) -> None:
         super().__init__(services, program)
         self.of, self._home, self.place = of, weakref.ref(home), f"at queue manager {of.manager}"
+        self.units, self.opened = 0, set[str]()
+        self._of_here: InorderError | None = None
         home.services.leads_to.add(services)
 
     @property
@@ -120,6 +152,9 @@ class OwnerSession(Session):
         home = self.home
         home.__enter__()
         try:
+            if self.is_lost:
+                text = f"the connection to queue manager {self.of.manager} was lost: open the queue again"
+                raise ConnectionBroken(text, owner=self.of.manager, connection=self.of.connection)
             super().__enter__()
         except BaseException:
             home.__exit__(None, None, None)
@@ -129,17 +164,23 @@ class OwnerSession(Session):
     def __exit__(self, *raised: object) -> None:
         super().__exit__(*raised)
         try:
-            if isinstance(raised[1], InorderError):
+            if isinstance(raised[1], InorderError) and raised[1] is not self._of_here:
                 self._tell(raised[1])
         finally:
             self.home.__exit__(*raised)
+
+    def here(self, error: InorderError) -> InorderError:
+        """Notes, inside a call, that its error is not one of the owner; returns the error."""
+        self._of_here = error
+        return error
 
     def _tell(self, error: InorderError) -> None:
         """Makes an error of a call there say where that was, and notes that the connection is lost."""
         named(error, self.of)
         if isinstance(error, ConnectionBroken):
             try:
-                self.store.refuse_lost()  # type: ignore[attr-defined]  # of every `LocalStore`
+                self.services.store.refuse_lost()
+                self.store.has_unit(self.owner)  # raises if the store has ended this connection
             except ConnectionBroken:
                 self.is_lost = True
                 self.home.leave_owner(self)
@@ -147,6 +188,10 @@ class OwnerSession(Session):
     def join_unit(self, at: Session | None = None) -> None:
         del at
         self.home.join_unit(self)
+
+    def _settled(self, outcome: Outcome) -> None:
+        self.units += 1
+        super()._settled(outcome)
 
 
 def named(error: InorderError, owner: Owner) -> None:
@@ -189,23 +234,30 @@ def connected(home: Session, of: Owner) -> OwnerSession:
 class QueueElsewhere(Queue):
     """An open synchronous remote queue: each call is made on the queue of the owner.
 
-    The definitions here are looked at by each call: they may inhibit it, and give priority and persistence to messages
-    without. `_uses` stays empty, so that each call asks `_need` or `_need_nothing`, which do this.
+    The definitions here may inhibit a call, and give priority and persistence to messages without. Each call outside a
+    unit of work reads them, and the first two calls in it. `_uses` stays empty, so that each call asks `_need` or
+    `_need_nothing`, which do this.
+
+    Attributes:
+        over: the definitions on the way, the first one first; none: the queue was discovered.
     """
 
     def __init__(
-        self, home: Session, owner: OwnerSession, there: SynchronousQueue, options: OpenOptions, **how: Any
+        self, sessions: tuple[Session, OwnerSession], lead: Lead, name: str, options: OpenOptions, **how: Any
     ) -> None:
-        self._home, self._there, self._here = home, str(there.remote_queue), str(there.queue)
-        self._over = tuple(home.store.queue(name) for name in there.over)
-        super().__init__(owner, self._here, options, **how)
+        self._home, self._owner = sessions
+        self._there, self._here, self.over = str(lead.there.remote_queue), name, lead.over
+        self._looked_in = NO_UNIT
+        super().__init__(self._owner, name, options, **how)
 
     def _opened(self, options: OpenOptions, dynamic_name: str) -> Opened:
         store, owner = self._store, self._session.owner
         try:
-            if store.queue(self._there).type == "model":
+            if self._there not in self._owner.opened and store.queue(self._there).type == "model":
                 raise WrongQueueType(f"{self._there} is a model queue", reason=Reason.Q_TYPE_ERROR, queue=self._there)
-            return store.open(owner, self._there, options)._replace(name=self._here)
+            opened = store.open(owner, self._there, options)
+            self._owner.opened.add(self._there)
+            return opened._replace(name=self._here)
         except SynchronousQueue as further:
             raise WrongQueueType(
                 f"{self._there} is a synchronous remote queue there, too: name its owner {further.remote_manager} "
@@ -223,7 +275,18 @@ class QueueElsewhere(Queue):
         self._alive()
         self._look_here()
         if self._handle == NOT_OPEN or not self.options.covers(USES[use][0]):
+            self._ask_here(USES[use][0])
             super()._need(use)
+
+    def _ask_here(self, options: OpenOptions) -> None:
+        """Where this program is a user of a server: asks whether it may open the definition for this (P-3)."""
+        if self._home.services.store.changes.are_elsewhere:
+            try:
+                self._home.store.open(self._home.owner, self._here, options, manager=self._manager)
+            except SynchronousQueue:  # it may
+                pass
+            except InorderError as error:
+                raise self._owner.here(error) from None
 
     def _need_nothing(self) -> None:
         self._look_here()
@@ -241,12 +304,16 @@ class QueueElsewhere(Queue):
         return super().browse_and_lock(match, **how)
 
     def _check_gets(self) -> None:
-        if not all(one.get_allowed for one in self._over):
-            raise GetInhibited(f"gets from {self.name} are inhibited", queue=self.name)
+        if not all(one.get_allowed for one in self.over):
+            raise self._owner.here(GetInhibited(f"gets from {self.name} are inhibited", queue=self.name))
 
     def _look_here(self) -> None:
         """Reads the definitions again. Raises: QueueCondition 2041, they lead elsewhere now."""
-        for before in self._over:
+        if self._home.unit_at is self._owner:
+            if self._looked_in == self._owner.units:
+                return
+            self._looked_in = self._owner.units
+        for before in self.over:
             try:
                 now = self._home.store.queue(before.name)
             except UnknownQueue as error:
@@ -254,16 +321,17 @@ class QueueElsewhere(Queue):
             if now is not before and now != before:
                 if any(getattr(now, one) != getattr(before, one) for one in LEADS):
                     raise self._changed()
-                self._over = tuple(now if one is before else one for one in self._over)
+                self.over = tuple(now if one is before else one for one in self.over)
 
-    def _changed(self) -> QueueCondition:
-        return QueueCondition(f"{self.name} has changed: open it again", reason=Reason.OBJECT_CHANGED)
+    def _changed(self) -> InorderError:
+        changed = QueueCondition(f"{self.name} has changed: open it again", reason=Reason.OBJECT_CHANGED)
+        return self._owner.here(changed)
 
     def attributes(self) -> QueueAttributes:
         """Returns the attributes of the definition as opened; of a discovered queue, those at its owner."""
         with self._session:
             self._need_nothing()
-            return self._over[0] if self._over else self._store.queue(self._there)
+            return self.over[0] if self.over else self._store.queue(self._there)
 
     def status(self) -> QueueStatus:
         """Returns depth and open counts of the queue at its owner."""
@@ -276,14 +344,14 @@ class QueueElsewhere(Queue):
         wanted = in_our_words(changes, given)
         with self._session:
             self._need_nothing()
-            store, name = (self._home.store, self._here) if self._over else (self._store, self._there)
+            store, name = (self._home.store, self.over[0].name) if self.over else (self._store, self._there)
             store.alter_queue(name, "set", wanted)
 
     # --- puts
 
     def _put_now(self, messages: list[Message | bytes], options: PutOptions) -> Sequence[PutResult]:
-        if not all(one.put_allowed for one in self._over):
-            raise PutInhibited(f"puts on {self.name} are inhibited", queue=self.name)
+        if not all(one.put_allowed for one in self.over):
+            raise self._owner.here(PutInhibited(f"puts on {self.name} are inhibited", queue=self.name))
         if self._home.services.carry is not None:
             messages = self._home.services.carry(messages)
         return super()._put_now([self._put_from_here(one) for one in messages], options)
@@ -291,8 +359,8 @@ class QueueElsewhere(Queue):
     def _put_from_here(self, message: Message | bytes) -> Message | bytes:
         """Returns a message with the defaults of the definition, and this queue manager in its address for replies."""
         changed: dict[str, Any] = {}
-        if self._over:
-            changed = {"priority": self._over[0].default_priority, "persistent": self._over[0].default_persistence}
+        if self.over:
+            changed = {"priority": self.over[0].default_priority, "persistent": self.over[0].default_persistence}
         if isinstance(message, bytes):
             return Message(message, **changed) if changed else message
         changed = {name: value for name, value in changed.items() if getattr(message, name) is None}

@@ -176,7 +176,7 @@ class QueueAttributes:
         "on the remote queue itself, through the connection (A-28, K-2).",
         applies_to=REMOTE, mqsc="MODE", mqsc_words=("ASYNC", "SYNC")))
     connection: str = field(default="", metadata=names(
-        0, None, None, "With synchronous: the named connection to the queue manager that has the queue (K-2).",
+        0, None, None, "With synchronous: the named connection to the queue manager that has the queue (A-28).",
         applies_to=REMOTE, mqsc="CONNECTION"))
 
 

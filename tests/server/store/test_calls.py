@@ -157,3 +157,19 @@ def test_a_wait_ends_though_its_end_is_sent_right_behind_it(elsewhere: ServedSto
         kind, number, payload = link._next()
         assert (kind, number) == (FrameKind.ERROR, 1_000)
         assert isinstance(decode_error(payload), WaitEnded)
+
+
+def test_a_watch_ends_with_what_its_function_raises_and_the_connection_stays(
+    qm: QueueManager, elsewhere: ServedStore
+) -> None:
+    link, called = elsewhere._link, list[None]()
+
+    def fails() -> None:
+        called.append(None)
+        raise ZeroDivisionError
+
+    with qm.unit_of_work():
+        qm.put("Q", b"x")
+        with pytest.raises(ZeroDivisionError):
+            qm.internals.watch("Q", fails)
+    assert (elsewhere._link, len(called), qm.get("Q").body) == (link, 1, b"x")

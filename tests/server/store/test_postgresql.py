@@ -18,6 +18,7 @@ from inorder.server.store import checking
 from inorder.server.store.places import SESSIONS_MAX
 from inorder.stores.postgresql import drop, parse
 from inorder.stores.postgresql.engine import PostgresEngine
+from inorder.stores.postgresql.pipeline import StatementResult
 from inorder.testing.remote import the_server
 
 pytestmark = gate
@@ -79,17 +80,16 @@ def test_the_database_sends_no_more_bodies_than_the_answer_has(
     clients[0].put("Q", b"in a group", flags=flags)
     clients[0].put_many("Q", [b"x" * 1_000] * 50)
     clients[0].get("Q")
-    rows: list[int] = []
+    sent: list[StatementResult] = []
 
     def counted(self: Any, sql: str, values: Any = ()) -> Any:
-        found = PostgresEngine.execute(self, sql, values)
-        rows.append(found.rowcount)
-        return found
+        sent.append(PostgresEngine.execute(self, sql, values))
+        return sent[-1]
 
     monkeypatch.setattr(PostgresEngine, "run", counted)
     for in_unit in (False, True):
         assert len(clients[1].get_many("Q", 40, syncpoint=in_unit)) == 3
-    assert max(rows) == 3
+    assert max(one.count() for one in sent) == 3
 
 
 def test_the_end_of_one_backs_out_its_unit_alone(clients: list[QueueManager]) -> None:

@@ -41,9 +41,9 @@ SELECT format('definition %s: %s %s is defined as another', id, type, name) FROM
 WHERE CAST(attributes AS json) ->> 'name' IS DISTINCT FROM name OR CAST(attributes AS json) ->> 'type' IS DISTINCT FROM type;
 
 -- name: objects
--- The same for channels, processes, users and tokens; there is no other kind.
+-- The same for channels, processes, connections, addresses, users and tokens; there is no other kind.
 SELECT format('%s %s: it is defined as another, or of no kind', type, name) FROM object
-WHERE type NOT IN ('channel', 'process', 'user', 'token') OR CAST(attributes AS json) ->> 'name' IS DISTINCT FROM name;
+WHERE type NOT IN ('channel', 'process', 'connection', 'address', 'user', 'token') OR CAST(attributes AS json) ->> 'name' IS DISTINCT FROM name;
 
 -- name: messages
 -- The columns of a message are valid and consistent with each other.

@@ -163,25 +163,42 @@ class RemoteLink:
         """Sends a call and returns the kind and the payload of its answer.
 
         Args:
-            on_event: called for each event that the server sends before the answer.
+            on_event: called for each event that the server sends before the answer. If it raises, the call is ended,
+                and raises the same.
 
         Raises: Lost; LostBefore, the call has not happened; CallInProgress, a finalizer or a signal handler calls in
         the middle of a call.
         """
         if self._calling.is_mine:
             raise CallInProgress("a call was made from inside another one, by a finalizer or a signal handler")
+        failures: list[Exception] = []
+
+        def tell() -> None:
+            if on_event is None or failures:
+                return
+            try:
+                on_event()
+            except Exception as error:  # noqa: BLE001 - raised after the answer
+                failures.append(error)
+                self.say(FrameKind.END_WAITS)
+
         with self._calling:
             number = next(self._numbers) if number is None else number
             try:
                 self._notice_end()
                 self._send(kind, number, payload)
                 self.has_asked = True
-                return self._answer(number, on_event)
-            except BaseException:
+                answer = self._answer(number, tell)
+            except BaseException as error:
                 self.drop()
+                if failures and isinstance(error, Lost):
+                    raise failures[0] from error
                 raise
             finally:
                 self.has_asked = False
+        if failures:
+            raise failures[0]
+        return answer
 
     def ask(self, kind: FrameKind) -> None:
         """Sends a request of a special kind, also while a call waits, and returns after its answer. Raises: Lost."""
@@ -195,14 +212,13 @@ class RemoteLink:
         """Sends something that needs no answer, also while a call waits. Raises: Lost."""
         self._send(kind, 0, b"")
 
-    def _answer(self, number: int, on_event: Callable[[], object] | None = None) -> tuple[int, bytes]:
+    def _answer(self, number: int, on_event: Callable[[], object] = bool) -> tuple[int, bytes]:
         while True:
             kind, answered, payload = self._next()
             if not answered and kind == FrameKind.ERROR:
                 raise Lost from decode_error(payload)  # it says why the server ends the connection
             if answered == number and kind == FrameKind.EVENT:
-                if on_event is not None:
-                    on_event()
+                on_event()
             elif answered == number:
                 return kind, payload
             elif answered == self._asked:

@@ -199,8 +199,8 @@ class RemoteStore:
                     raise self._broken() from lost
                 self._is_repeat |= not is_before
                 continue
-            except BaseException:  # from outside, in the middle of the call: the link is dropped
-                self._lost_unit = had_unit and verb not in UNIT_ENDS
+            except BaseException:  # by the caller's function, or from outside: then the link is dropped
+                self._lost_unit = had_unit and link.is_lost and verb not in UNIT_ENDS
                 raise
             if kind == FrameKind.ERROR:
                 error = decode_error(answer)

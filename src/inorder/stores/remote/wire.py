@@ -18,11 +18,10 @@ import functools
 import inspect
 import math
 import operator
-import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -30,11 +29,10 @@ import msgspec
 from ... import errors
 from ...errors import ArgumentError, InorderError, Reason, StoreError, UnknownQueue, bad_argument, bounded, written
 from ...model.attributes import QUEUE_ATTRIBUTES, QueueAttributes, define_queue
-from ...model.fields import FLAGS_MAX, GIVEN, INT_MAX, NONE, NUMBER_MAX, MessageFields, Place, Transmission, UniqueId
-from ...model.message import Message, Row, check_together
-from ...model.options import Match, UniqueIds
+from ...model.fields import FLAGS_MAX, GIVEN, INT_MAX, NONE, NUMBER_MAX, Place, Transmission, UniqueId
+from ...model.message import Message
+from ...model.options import Match
 from ...model.parameters import ID_LENGTH, WHOLE_MAX, is_storable
-from ...model.properties import NO_PROPERTIES, Properties, decoded
 from ...rules.grouping import GroupState
 from ...rules.leases import LOCK_SECONDS_MAX, SECONDS_MAX
 from ...rules.puts import Program
@@ -42,6 +40,7 @@ from ...rules.store_verbs import FILLED_IN, VERBS
 from ..seam.bulk_page import BulkPage
 from ..seam.protocol import Store
 from ..seam.records import BULK_COLUMNS, GetOutcome, PutRequest, StageRequest
+from .rows import PROPERTIES, ROW, message_of_call, messages_of_answer, named, row_of
 
 T = TypeVar("T")
 
@@ -76,27 +75,6 @@ class WireState(GroupState):
     length: Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX)]
     flags: Annotated[int, msgspec.Meta(ge=0, le=FLAGS_MAX)]
 
-
-BLANK: Final[Row] = (*Message().row[: Message.properties.index], None, *Message().row[Message.properties.index + 1 :])
-LEAST: Final = Message.warning.index  # every release has these
-PROPERTIES: Final = Message.properties.index
-BODY, LENGTH, UID, PLACE = Message.body.index, Message.length.index, Message.uid.index, Message.place.index
-
-
-def _row_type() -> Any:
-    """A row as `msgspec` reads it by itself. A short one would take hundreds of times its length, so it is refused."""
-    hints = typing.get_type_hints(MessageFields)
-    kinds = {
-        name: typing.get_args(hints[name])[0] if name in hints else type(field.default)
-        for name, field in Message.FIELDS.items()
-    }
-    kinds["properties"] = str | None
-    fields = list(kinds.items())
-    later = [(*field, default) for field, default in zip(fields[LEAST:], BLANK[LEAST:], strict=True)]
-    return msgspec.defstruct("Row", [*fields[:LEAST], *later], array_like=True, gc=False)
-
-
-ROW: Final = _row_type()
 
 IN_BOTH: Final[Mapping[Any, Any]] = {
     dict[str, Any]: dict[str, Plain],  # attributes
@@ -174,66 +152,12 @@ def _defined(sent: QueueAttributes) -> QueueAttributes:
 
 # ---- messages and matches
 
-CHECKS: Final = tuple(
-    (field.index, name, field.check, field.default)
-    for name, field in GIVEN.items()
-    if name != "properties" and field.check is not None
-)
-EXPIRY: Final = Message.expiry.index
-check_uid = UniqueIds().check
-astuple = msgspec.structs.astuple
-
 
 class GotRows(GetOutcome):
     """`GetOutcome` as it is read: a message is a row until all are made at once."""
 
     __slots__ = ()
-    messages: list[ROW]  # type: ignore[valid-type]
-
-
-def _named(fault: object, names: Sequence[str]) -> str:
-    """What `msgspec` says of a fault, with the name of the argument or field where it says its number."""
-
-    def name(found: re.Match[str]) -> str:
-        return names[int(found[1])] if int(found[1]) < len(names) else found[0]
-
-    return re.sub(r"\$\[([0-9]+)\](?=[^`]*`$)", name, str(fault))
-
-
-def _row_of(plain: Any) -> list[Any]:
-    try:
-        return list(astuple(msgspec.convert(plain, ROW, builtin_types=(bytes,))))
-    except msgspec.ValidationError as error:
-        raise ValueError(_named(error, tuple(Message.FIELDS))) from None
-
-
-def _told(rows: Iterable[Row]) -> list[Any]:
-    """The messages of an answer."""
-    return Message.from_rows(
-        [(*one[:PROPERTIES], Properties.from_text(one[PROPERTIES]), *one[PROPERTIES + 1 :]) for one in rows]
-    )
-
-
-def _given(row: list[Any]) -> Message:
-    """A message of a call, checked as by its constructor. Raises: as `Message`.
-
-    It may be one that was got: less than a tenth of a second may be left of its expiry, and it has values that the
-    queue manager has set.
-    """
-    text = row[PROPERTIES]
-    row[PROPERTIES] = NO_PROPERTIES if text is None else Properties(decoded(text))
-    for index, name, check, default in CHECKS:
-        value = row[index]
-        if value != default and not (index == EXPIRY and 0 <= value < 0.1):
-            row[index] = check(name, value)
-    row[LENGTH] = min(max(row[LENGTH], len(row[BODY])), NUMBER_MAX)
-    if row[UID] is not None:
-        check_uid("uid", row[UID])
-    if row[PLACE] is not None and max(map(abs, row[PLACE])) > WHOLE_MAX:
-        raise bad_argument("place", row[PLACE], "numbers of 64 bits")
-    made = tuple(row)
-    check_together(made)
-    return Message.from_row(made)
+    messages: list[ROW]
 
 
 def _match(plain: Any) -> Match:
@@ -270,14 +194,14 @@ def _plain(value: Any) -> Any:
 
 def _of_call(kind: type[Any], plain: Any) -> Any:
     if kind is Message:
-        return _given(_row_of(plain))
+        return message_of_call(row_of(plain))
     assert kind is Match, kind
     return _match(plain)
 
 
 def _of_answer(kind: type[Any], plain: Any) -> Any:
     if kind is Message:
-        return _told([tuple(_row_of(plain))])[0]
+        return messages_of_answer([row_of(plain)])[0]
     assert kind is Match, kind
     return _match(plain)
 
@@ -383,7 +307,7 @@ def _arguments(verb: str) -> WireReader:
     kind._field_defaults = dict(defaults)
 
     def refuse(fault: object) -> InorderError:
-        return ArgumentError(f"the arguments of {verb} must have its types: {_named(fault, names)}", argument=verb)
+        return ArgumentError(f"the arguments of {verb} must have its types: {named(fault, names)}", argument=verb)
 
     return WireReader(kind, _of_call, refuse)
 
@@ -444,7 +368,7 @@ def _staged(request: StageRequest) -> StageRequest:
 def _put(request: PutRequest) -> PutRequest:
     rows: Sequence[Any] = request.messages
     try:
-        return request._replace(messages=[one if type(one) is bytes else _given(list(astuple(one))) for one in rows])
+        return request._replace(messages=[one if type(one) is bytes else message_of_call(one) for one in rows])
     except InorderError:
         raise
     except TROUBLE as error:
@@ -517,7 +441,7 @@ def decode_answer(verb: str, payload: bytes) -> Any:
 
 
 def _outcome(read: GotRows) -> GetOutcome:
-    return GetOutcome(_told(map(astuple, read.messages)), *read[1:])
+    return GetOutcome(messages_of_answer(read.messages), *read[1:])
 
 
 def _page(page: BulkPage) -> BulkPage:

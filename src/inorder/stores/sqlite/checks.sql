@@ -8,9 +8,9 @@ WHERE json_valid(attributes)
     AND (attributes ->> '$.name' IS NOT name OR attributes ->> '$.type' IS NOT type);
 
 -- name: objects
--- The same for channels, processes, users and tokens; there is no other kind.
+-- The same for channels, processes, connections, addresses, users and tokens; there is no other kind.
 SELECT format('%s %s: it is defined as another, or of no kind', type, name) FROM object
-WHERE type NOT IN ('channel', 'process', 'user', 'token') OR (json_valid(attributes) AND attributes ->> '$.name' IS NOT name);
+WHERE type NOT IN ('channel', 'process', 'connection', 'address', 'user', 'token') OR (json_valid(attributes) AND attributes ->> '$.name' IS NOT name);
 
 -- name: depth
 -- The depth counts every message except those that units of work have got (R4.6).

@@ -1,0 +1,444 @@
+"""Synchronous remote queues: calls at the owner of the queue, and what happens when it cannot be reached (K-2)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from tests.helpers.elsewhere import elsewhere_in, log_in
+from tests.helpers.proxy import Proxy, Way
+from tests.tiers import gate
+
+import inorder
+from inorder import ConnectionBroken, InorderError, NoMessageAvailable, OutcomeUnknown, QueueManager
+from inorder.aio import connect as aio_connect
+from inorder.client.owners import OwnerSession
+from inorder.errors import CallInProgress, NotFound, WaitEnded
+from inorder.mq import channels
+from inorder.stores.remote import store as remote_store
+from inorder.stores.remote.link import RemoteLink
+from inorder.testing.remote import the_server
+
+SYNCHRONOUS: Any = {"type": "remote", "mode": "synchronous", "remote_queue": "Q", "remote_manager": "PARIS"}
+FAR = "Q.PARIS"
+
+
+def define(qm: QueueManager, location: str) -> None:
+    """Defines Q of PARIS here, at this path or URL."""
+    channels.define_connection(qm, "PARIS", location)
+    qm.create_queue(FAR, connection="PARIS", **SYNCHRONOUS)
+
+
+@pytest.fixture
+def sites(tmp_path: Path) -> Iterator[tuple[QueueManager, QueueManager]]:
+    """LONDON, with the name FAR of the queue Q of PARIS, and PARIS; both in files."""
+    paris, london = tmp_path / "paris.db", tmp_path / "london.db"
+    with inorder.connect(london, name="LONDON") as here, inorder.connect(paris, name="PARIS") as there:
+        there.create_queue("Q")
+        here.create_queue("L")
+        define(here, str(paris))
+        yield here, there
+
+
+class Served(NamedTuple):
+    """LONDON in a file, and PARIS behind a proxy and a server of this process."""
+
+    here: QueueManager
+    there: QueueManager
+    proxy: Proxy
+
+
+@pytest.fixture
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    monkeypatch.setattr(remote_store, "PAUSES", (0.001, 0.01))
+    monkeypatch.setenv("INORDER_CREDENTIALS", str(tmp_path / "credentials"))
+    server = the_server(os.getpid())
+    with inorder.connect(tmp_path / "paris.db", name="PARIS") as there:
+        there.create_queue("Q")
+        token = server.add(there._session.services.store)  # type: ignore[arg-type]
+        with (
+            Proxy(int(server.url.rpartition(":")[2])) as proxy,
+            inorder.connect(tmp_path / "london.db", name="LONDON") as here,
+        ):
+            log_in(tmp_path / "credentials", {f"127.0.0.1:{proxy.port}": token})
+            here.create_queue("L")
+            define(here, f"http://127.0.0.1:{proxy.port}")
+            yield Served(here, there, proxy)
+        server.remove(token)
+
+
+def error_of(call: Callable[..., Any], *given: Any, **named: Any) -> InorderError:
+    with pytest.raises(InorderError) as raised:
+        call(*given, **named)
+    return raised.value
+
+
+def bodies(qm: QueueManager, queue: str = "Q") -> list[bytes]:
+    return [message.body for message in qm.browse(queue)]
+
+
+# --- what is asked of the owner, and what of the definition
+
+
+def test_depth_and_status_are_the_owners_and_attributes_are_those_of_the_definition(
+    sites: tuple[QueueManager, QueueManager],
+) -> None:
+    here, there = sites
+    there.put_many("Q", [b"1", b"2"])
+    assert here.depth(FAR) == 2
+    found = here.inquire(FAR)
+    assert (found["mode"], found["connection"], found["current_depth"]) == ("synchronous", "PARIS", 2)
+    assert here.inquire(FAR, "CurrentQDepth") == {"CurrentQDepth": 2}
+    with here.open(FAR) as handle:
+        assert handle.attributes() == here.attributes(FAR)
+        assert handle.status().current_depth == 2
+        handle.set(put_allowed=False)
+    assert not here.attributes(FAR).put_allowed
+    assert there.attributes("Q").put_allowed
+
+
+def test_a_definition_says_mode_and_connection_together(sites: tuple[QueueManager, QueueManager]) -> None:
+    here, _ = sites
+    define = here.create_queue
+    for wrong in ({"connection": ""}, {"connection": "PARIS", "transmission_queue": "X"}):
+        assert isinstance(error_of(define, "R", **(SYNCHRONOUS | wrong)), ValueError)
+    left_out = error_of(define, "R", type="remote", remote_queue="Q", remote_manager="PARIS", connection="PARIS")
+    assert "connection must be left out unless mode is 'synchronous'" in str(left_out)
+
+
+def test_every_way_to_read_and_to_write_goes_there(sites: tuple[QueueManager, QueueManager]) -> None:
+    here, there = sites
+    here.put_many(FAR, [b"1", b"2"])
+    here.put_json(FAR, {"n": 3})
+    with here.group(FAR) as group:
+        group.put(b"4")
+        group.put(b"5")
+    assert bodies(there) == bodies(here, FAR) == [b"1", b"2", b'{"n":3}', b"4", b"5"]
+    assert [message.body for message in here.get_many(FAR, 3)] == [b"1", b"2", b'{"n":3}']
+    assert [message.body for message in here.get_group(FAR)] == [b"4", b"5"]
+    with here.open("Q", manager="PARIS") as discovered:
+        discovered.put(b"6")
+        assert discovered.browse_first().body == discovered.get(under_cursor=True).body == b"6"
+    assert here.inspect.overview("L")[0].depth == 0
+    assert here.admin.check() == there.admin.check() == []
+
+
+def test_handles_here_and_there_are_told_apart(sites: tuple[QueueManager, QueueManager]) -> None:
+    here, there = sites
+    here.put(FAR, b"1")
+    here.put("L", b"1")
+    idle = [here.internals.is_idle]
+    with here.open(FAR):
+        idle.append(here.internals.is_idle)
+    assert idle == [True, False]
+    here.delete_queue("L", purge=True)
+    assert here.get(FAR).body == b"1"
+    here.put(FAR, b"2")
+    here.close_queue(FAR)
+    there.delete_queue("Q", purge=True)
+    assert "at queue manager PARIS, by connection PARIS" in str(error_of(here.put, FAR, b"3"))
+    there.create_queue("Q")
+    here.put(FAR, b"4")
+    assert bodies(there) == [b"4"]
+
+
+def test_a_unit_of_work_there_follows_the_block_here(sites: tuple[QueueManager, QueueManager]) -> None:
+    here, there = sites
+    with here.unit_of_work() as unit:
+        here.put(FAR, b"1")
+        assert bodies(there) == []
+        refused = error_of(here.put, "L", b"x")
+        assert refused.reason == 2298
+        assert "holds messages at queue manager PARIS, so this call here cannot join it" in str(refused)
+        here.put("L", b"at once", syncpoint=False)
+    assert unit.status == "committed"
+    with here.unit_of_work() as unit:
+        assert here.get(FAR).body == b"1"
+        unit.back_out()
+    assert (there.get("Q").backout_count, here.depth("L")) == (1, 1)
+    with here.lease(seconds=60):
+        assert error_of(here.put, FAR, b"2").reason == 2298
+    here.put(FAR, b"3", syncpoint=True)
+    here.close()
+    assert bodies(there) == [b"3"]
+
+
+def test_a_dropped_connection_is_dropped_there_too(sites: tuple[QueueManager, QueueManager]) -> None:
+    here, there = sites
+    other = here.connect()
+    other.put(FAR, b"1", syncpoint=True)
+    assert len(there.inspect.units()) == 1
+    del other
+    gc.collect()
+    here.depth("L")
+    assert there.inspect.units() == []
+    assert len(there.inspect.connections()) == 1
+
+
+def test_a_wait_there_is_ended_from_here_and_admits_no_other_call(sites: tuple[QueueManager, QueueManager]) -> None:
+    here, there = sites
+    found: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            here.get(FAR, wait=inorder.FOREVER)
+        except InorderError as error:
+            found.append(error)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    there._store.waiting.watch_until(lambda: bool(there._store.waiting._waiters))  # type: ignore[attr-defined]
+    with pytest.raises(CallInProgress):
+        here.put("L", b"x")
+    assert here.end_waits()
+    waiting.join()
+    assert [type(one) for one in found] == [WaitEnded]
+
+
+def test_asyncio_waits_there(sites: tuple[QueueManager, QueueManager], tmp_path: Path) -> None:
+    _, there = sites
+
+    async def run() -> bytes:
+        async with aio_connect(tmp_path / "london.db") as qm:
+            waiting = asyncio.create_task(qm.get(FAR, wait=inorder.FOREVER))
+            await asyncio.sleep(0)
+            await asyncio.to_thread(there.put, "Q", b"1")
+            return (await waiting).body
+
+    assert asyncio.run(run()) == b"1"
+
+
+# --- owners that cannot be reached
+
+
+def test_an_error_names_the_owner_and_the_connection(sites: tuple[QueueManager, QueueManager], tmp_path: Path) -> None:
+    here, _ = sites
+    channels.define_connection(here, "PARIS", str(tmp_path / "none.db"), replace=True)
+    error = error_of(here.put, FAR, b"1")
+    assert (error.reason, error.owner, error.connection) == (2059, "PARIS", "PARIS")
+    assert "there is no store at" in str(error)
+    assert not (tmp_path / "none.db").exists()
+    channels.define_connection(here, "PARIS", "http://127.0.0.1:1", replace=True)
+    assert error_of(here.depth, FAR).reason == 2059
+    channels.define_connection(here, "PARIS", str(tmp_path / "london.db"), replace=True)
+    assert "leads to queue manager LONDON, not to PARIS" in str(error_of(here.get, FAR))
+    assert error_of(here.open, "Q", manager="PARIS", browse=True).reason == 2087
+
+
+def test_an_owner_that_was_restarted_is_connected_again(sites: tuple[QueueManager, QueueManager]) -> None:
+    here, there = sites
+    handle = here.open(FAR)
+    handle.put(b"1")
+    here.put(FAR, b"2", syncpoint=True)
+    there._store.restart()  # type: ignore[attr-defined]
+    assert isinstance(error_of(here.put, FAR, b"3"), ConnectionBroken)
+    assert "open the queue again" in str(error_of(handle.put, b"3"))
+    here.put(FAR, b"4")
+    assert isinstance(error_of(here.put, "L", b"5", syncpoint=True), ConnectionBroken)
+    assert "was backed out" in str(error_of(here.commit))
+    here.put("L", b"6", syncpoint=True)
+    here.commit()
+    assert (bodies(here, FAR), bodies(here, "L")) == ([b"1", b"4"], [b"6"])
+
+
+def test_a_lost_connection_to_a_server_is_made_again_and_its_unit_of_work_is_lost(served: Served) -> None:
+    here, there, proxy = served
+    handle = here.open(FAR)
+    handle.put(b"1")
+    proxy.cut()
+    assert handle.get().body == b"1"
+    handle.put(b"2", syncpoint=True)
+    proxy.cut()
+    assert isinstance(error_of(handle.put, b"3", syncpoint=True), ConnectionBroken)
+    here.back_out()
+    with here.unit_of_work():
+        handle.put(b"4")
+    assert bodies(there) == [b"4"]
+    proxy.cut_after("to client", 0)
+    unknown = error_of(handle.get)
+    assert isinstance(unknown, OutcomeUnknown)
+    assert unknown.owner == "PARIS"
+
+
+@gate
+def test_the_user_of_the_connection_acts_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with elsewhere_in(tmp_path, monkeypatch) as at:
+        at.b.create_queue("OTHER")
+        for name in ("Q", "OTHER"):
+            wanted = SYNCHRONOUS | {"remote_queue": name, "remote_manager": "B", "connection": "THERE"}
+            at.a.create_queue(f"{name}.B", **wanted)
+        at.a.put("Q.B", b"1")
+        assert at.b.get("Q").user_identifier == "london"
+        refused = error_of(at.a.get, "Q.B")
+        assert (refused.reason, refused.user, refused.owner) == (2035, "london", "B")
+        assert error_of(at.a.put, "OTHER.B", b"1").reason == 2035
+        channels.define_connection(at.a, "THERE", at.url, user="rome", replace=True)
+        at.a.close_queue("Q.B")
+        refused = error_of(at.a.put, "Q.B", b"2")
+        assert "connection THERE is for user rome, but" in str(refused)
+        assert refused.reason == 2035
+
+
+# --- what a call costs
+
+
+@pytest.mark.parametrize("call", ["put", "get", "browse", "unit"])
+def test_a_call_is_as_many_messages_on_the_wire_as_by_a_connection_to_the_owner(
+    served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    here, there, proxy = served
+    calls: list[object] = []
+    ask = RemoteLink.call
+
+    def counts(*given: Any, **named: Any) -> Any:
+        calls.append(given)
+        return ask(*given, **named)
+
+    monkeypatch.setattr(RemoteLink, "call", counts)
+    there.put_many("Q", [b"1"] * 10)
+
+    def counted(qm: QueueManager, queue: str) -> int:
+        with qm.open(queue) as handle:
+            handle.get()  # what the first call makes, such as unique ids
+            handle.put(b"1")
+            calls.clear()
+            if call == "put":
+                handle.put(b"1")
+            elif call == "get":
+                handle.get()
+            elif call == "browse":
+                list(handle.browse())
+            else:
+                with qm.unit_of_work():
+                    handle.get()
+                    handle.put(b"1")
+            return len(calls)
+
+    with inorder.connect(f"http://127.0.0.1:{proxy.port}") as direct:
+        assert counted(here, FAR) == counted(direct, "Q") > 0
+
+
+# --- assured calls, as an application makes them (A-21 to A-25)
+
+
+class Journal(dict[str, Any]):
+    """What the application keeps on its disk: it survives whatever else is lost."""
+
+
+def put_once(qm: QueueManager, journal: Journal, body: bytes, confirm_id: int) -> None:
+    """Puts a message once, whatever has happened to an earlier try of this call."""
+    if "confirming" not in journal:
+        if "sending" in journal:  # its answer may be lost: take it back, the copy that may be there is hidden
+            with_lost_answers(lambda: undone(qm, confirm_id))
+        journal["sending"] = confirm_id
+        put = qm.put(FAR, body, confirm_id=confirm_id)
+        journal["confirming"] = put.uid  # on disk before the first confirm (A-24): from here on there is no way back
+    qm.confirm_put(FAR, journal["confirming"])
+    journal.clear()
+
+
+def get_once(qm: QueueManager, journal: Journal, confirm_id: int) -> bytes:
+    """Gets a message once, whatever has happened to an earlier try of this call."""
+    if "got" not in journal:
+        if "getting" in journal:
+            with_lost_answers(lambda: undone(qm, confirm_id))
+        journal["getting"] = confirm_id
+        message = qm.get(FAR, confirm_id=confirm_id)
+        journal["got"] = message.uid, message.body
+    uid, body = journal["got"]
+    qm.confirm_get(FAR, uid)
+    journal.clear()
+    return bytes(body)
+
+
+def undone(qm: QueueManager, confirm_id: int) -> None:
+    with contextlib.suppress(NotFound):  # it had not happened, or was undone
+        qm.undo(FAR, confirm_id)
+
+
+def with_lost_answers(call: Callable[[], Any]) -> Any:
+    """Makes a call of the application again until its answer has come."""
+    while True:
+        try:
+            return call()
+        except (OutcomeUnknown, ConnectionBroken):
+            pass
+
+
+ACTS = ("put", "confirm_put", "get", "confirm_get")
+
+
+@pytest.mark.parametrize("way", ["to server", "to client"])
+@pytest.mark.parametrize("act", ACTS)
+def test_an_assured_message_survives_a_lost_answer_at_every_place(
+    served: Served, monkeypatch: pytest.MonkeyPatch, act: str, way: Way
+) -> None:
+    here, there, proxy = served
+    here.put(FAR, b"0")
+    assert here.get(FAR).body == b"0"
+    losses = [act]
+    made = getattr(QueueManager, act)
+
+    def cut_once(*given: Any, **named: Any) -> Any:
+        if losses:
+            losses.clear()
+            proxy.cut_after(way, 0)
+        return made(*given, **named)
+
+    monkeypatch.setattr(QueueManager, act, cut_once)
+    journal, taken = Journal(), Journal()
+    with_lost_answers(lambda: put_once(here, journal, b"1", 7))
+    assert there.depth("Q") == 1
+    assert with_lost_answers(lambda: get_once(here, taken, 8)) == b"1"
+    assert (losses, there.depth("Q"), there.inspect.units()) == ([], 0, [])
+
+
+@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize("happens", [False, True])
+def test_an_application_that_dies_there_goes_on_from_what_it_wrote(
+    served: Served, monkeypatch: pytest.MonkeyPatch, act: str, happens: bool
+) -> None:
+    here, there, _ = served
+    made, deaths = getattr(QueueManager, act), [act]
+
+    def dies_once(*given: Any, **named: Any) -> Any:
+        if not deaths:
+            return made(*given, **named)
+        deaths.clear()
+        if happens:
+            made(*given, **named)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(QueueManager, act, dies_once)
+    journal, taken = Journal(), Journal()
+
+    def in_another_program(call: Callable[[QueueManager], Any]) -> Any:
+        while True:
+            program = here.connect()
+            try:
+                return call(program)
+            except KeyboardInterrupt:
+                program.internals.abandon()
+
+    in_another_program(lambda qm: put_once(qm, journal, b"1", 7))
+    assert in_another_program(lambda qm: get_once(qm, taken, 8)) == b"1"
+    with pytest.raises(NoMessageAvailable):
+        there.get("Q")
+    assert there.inspect.units() == []
+
+
+def test_the_connection_to_an_owner_is_one(sites: tuple[QueueManager, QueueManager]) -> None:
+    here, there = sites
+    here.put(FAR, b"1")
+    with here.open(FAR), here.open("Q", manager="PARIS"):
+        assert [type(one) for one in here._session.owners.values()] == [OwnerSession]
+    assert len(there.inspect.connections()) == 2
+    here.close()
+    assert len(there.inspect.connections()) == 1
