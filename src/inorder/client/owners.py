@@ -238,8 +238,8 @@ class QueueElsewhere(Queue):
     """An open synchronous remote queue: each call is made on the queue of the owner.
 
     The definitions here may inhibit a call, and give priority and persistence to messages without. Each call outside a
-    unit of work reads them, and the first two calls in it; a browse that goes on, once a second as for its pages. `_uses` stays empty, so that each call asks `_need` or
-    `_need_nothing`, which do this.
+    unit of work reads them, and the first two calls in it; a browse that goes on reads them once a second. `_uses`
+    stays empty, so that each call asks `_need` or `_need_nothing`, which do this.
 
     Attributes:
         over: the definitions on the way, the first one first; none: the queue was discovered.
