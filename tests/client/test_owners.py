@@ -286,6 +286,22 @@ def test_the_user_of_the_connection_acts_there(tmp_path: Path, monkeypatch: pyte
         assert refused.reason == 2035
 
 
+@gate
+def test_a_user_of_a_server_needs_rights_on_the_definition_for_each_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with elsewhere_in(tmp_path, monkeypatch) as at:
+        channels.define_connection(at.b, "BACK", str(tmp_path / "a.db"))
+        at.b.create_queue("Q.A", **(SYNCHRONOUS | {"remote_manager": "A", "connection": "BACK"}))
+        at.b.accounts.create_user("rome", roles=["application"], queues={"Q.A": ("put",)})
+        with inorder.connect(at.url, token=at.b.accounts.create_token("rome", "test")) as qm:
+            qm.put("Q.A", b"1")
+            refused = error_of(qm.get, "Q.A")
+            assert (refused.reason, refused.user, "owner" in refused.data) == (2035, "rome", False)
+            assert error_of(qm.put, "Q", b"1", manager="A").reason in (2035, 2087)
+        assert bodies(at.a) == [b"1"]
+
+
 # --- what a call costs
 
 

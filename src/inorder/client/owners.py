@@ -10,6 +10,7 @@ A unit of work is at one place: here, or at one owner, where it then commits in 
 from __future__ import annotations
 
 import contextlib
+import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -37,12 +38,14 @@ from ..rules.puts import Program, PutResult
 from ..stores.open import locate
 from ..stores.seam.connections import CONNECTION, read_connection
 from ..stores.seam.records import Opened, Outcome
+from .browsing import PAGE_SECONDS
 from .confirming import USES, Locked, Use
-from .queue import Queue
+from .queue import NO_USES, Queue
 from .services import Services, connect_at
 from .session import NOT_OPEN, Session
 
 NO_UNIT: Final = -1
+OUTPUT: Final[frozenset[Use]] = frozenset({"output"})
 LEADS: Final = ("type", "base_queue", "remote_queue", "remote_manager", "mode", "connection")
 """The attributes of a definition that say where it leads."""
 
@@ -214,10 +217,10 @@ def connected(home: Session, of: Owner) -> OwnerSession:
     try:
         made = reach(of.location, home.program, lambda services: OwnerSession(services, home.program, home, of))
     except InorderError as error:
-        if type(error) is StoreError:
-            error.reason = Reason.Q_MGR_NOT_AVAILABLE
         named(error, of)
-        raise
+        if type(error) is not StoreError:  # its subclasses say more than that the owner cannot be reached
+            raise
+        raise StoreError(str(error.args[0]), reason=Reason.Q_MGR_NOT_AVAILABLE, **error.data) from error
     try:
         check_user(of.connection, of.location, of.user, getattr(made.store, "user", None))
         name = made.store.manager().name
@@ -235,8 +238,8 @@ class QueueElsewhere(Queue):
     """An open synchronous remote queue: each call is made on the queue of the owner.
 
     The definitions here may inhibit a call, and give priority and persistence to messages without. Each call outside a
-    unit of work reads them, and the first two calls in it. `_uses` stays empty, so that each call asks `_need` or
-    `_need_nothing`, which do this.
+    unit of work reads them, and the first two calls in it; a browse that goes on reads them once a second. `_uses`
+    stays empty, so that each call asks `_need` or `_need_nothing`, which do this.
 
     Attributes:
         over: the definitions on the way, the first one first; none: the queue was discovered.
@@ -247,7 +250,7 @@ class QueueElsewhere(Queue):
     ) -> None:
         self._home, self._owner = sessions
         self._there, self._here, self.over = str(lead.there.remote_queue), name, lead.over
-        self._looked_in = NO_UNIT
+        self._looked_in, self._fresh_until, self._browses_on = NO_UNIT, 0.0, False
         super().__init__(self._owner, name, options, **how)
 
     def _opened(self, options: OpenOptions, dynamic_name: str) -> Opened:
@@ -293,7 +296,11 @@ class QueueElsewhere(Queue):
         super()._need_nothing()
 
     def _need_for_reading(self, options: GetOptions) -> None:
-        super()._need_for_reading(options)
+        self._browses_on = options.browse == "next"
+        try:
+            super()._need_for_reading(options)
+        finally:
+            self._browses_on = False
         self._check_gets()
 
     def browse_and_lock(self, match: Match = EVERYTHING, **how: Any) -> Locked:
@@ -309,6 +316,8 @@ class QueueElsewhere(Queue):
 
     def _look_here(self) -> None:
         """Reads the definitions again. Raises: QueueCondition 2041, they lead elsewhere now."""
+        if self._browses_on and time.monotonic() < self._fresh_until:
+            return
         if self._home.unit_at is self._owner:
             if self._looked_in == self._owner.units:
                 return
@@ -322,6 +331,7 @@ class QueueElsewhere(Queue):
                 if any(getattr(now, one) != getattr(before, one) for one in LEADS):
                     raise self._changed()
                 self.over = tuple(now if one is before else one for one in self.over)
+        self._fresh_until = time.monotonic() + PAGE_SECONDS
 
     def _changed(self) -> InorderError:
         changed = QueueCondition(f"{self.name} has changed: open it again", reason=Reason.OBJECT_CHANGED)
@@ -349,12 +359,19 @@ class QueueElsewhere(Queue):
 
     # --- puts
 
-    def _put_now(self, messages: list[Message | bytes], options: PutOptions) -> Sequence[PutResult]:
-        if not all(one.put_allowed for one in self.over):
-            raise self._owner.here(PutInhibited(f"puts on {self.name} are inhibited", queue=self.name))
-        if self._home.services.carry is not None:
-            messages = self._home.services.carry(messages)
-        return super()._put_now([self._put_from_here(one) for one in messages], options)
+    def _put(self, messages: list[Message | bytes], options: PutOptions) -> Sequence[PutResult]:
+        with self._session:
+            self._need("output")
+            if not all(one.put_allowed for one in self.over):
+                raise self._owner.here(PutInhibited(f"puts on {self.name} are inhibited", queue=self.name))
+            if self._home.services.carry is not None:
+                messages = self._home.services.carry(messages)
+            messages = [self._put_from_here(one) for one in messages]
+        self._uses = OUTPUT  # the definitions need not be read a second time
+        try:
+            return super()._put(messages, options)
+        finally:
+            self._uses = NO_USES
 
     def _put_from_here(self, message: Message | bytes) -> Message | bytes:
         """Returns a message with the defaults of the definition, and this queue manager in its address for replies."""
