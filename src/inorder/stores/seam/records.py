@@ -127,8 +127,7 @@ class LockRequest:
 
     Args:
         most: the largest number of messages, the first in queue order; None: all.
-        lease: seconds after which the lock id ends by itself; None: never (A-19).
-        most_bytes: after how many bytes of bodies the answer ends; None: after any number.
+        lease: seconds after which the lock id ends by itself; None: never (A-19). most_bytes: as in `GetRequest`.
     """
 
     handle: int
@@ -352,18 +351,15 @@ class StageRequest(NamedTuple):
 
     Args:
         handle: opened for output.
-        name: of the staging, unique in the store. The first request creates the staging.
-        count: rows in this request, 0 or more.
+        name: of the staging, unique in the store; the first request creates it. count: rows in this request.
         columns: by names from `rules.staged_columns.STAGED_COLUMNS`, each with `count` values. `body` must be there. A
             missing column, or None in any other than `body`, means the put's default. Context comes from the caller's
             columns, as in a put that sets all context. Properties are mappings. `group_key` and `order_key`: int of 64
             bits, float, str or bytes; None: in no group, and first in the order.
         lasts: seconds from now until the staging expires, above 0; each request sets it again.
         checks_numbers: whether the numbers in the caller's own groups must be consecutive when they are put.
-        arrives: whether the messages enter the system now, so that COA is reported. False: they come from another
-            queue.
-        is_bounded: whether all stagings of the connection's user for the queue may together have as many rows as its
-            `max_depth` at most. A server sets it for its clients.
+        arrives: whether the messages enter the system now, so that COA is reported; else from another queue.
+        is_bounded: whether the user's stagings for the queue have at most `max_depth` rows; a server sets it.
     """
 
     handle: int
