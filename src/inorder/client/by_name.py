@@ -122,17 +122,18 @@ class CallsByName:
         return queue
 
     def _open(self, name: Name, options: OpenOptions, **how: Any) -> Queue:
-        known = name, how.get("manager")
+        is_name = isinstance(name, str | Elsewhere) and "manager" not in how
         while True:
             try:
                 try:
                     with self._session:
-                        if (lead := led(self._session, known)) is None:
+                        if not is_name or (lead := led(self._session, name)) is None:
                             return self._made(name, options, **how)
                 except SynchronousQueue as there:
                     with self._session:
                         lead = lead_of(self._session, there)
-                    self._session.leads[known] = lead
+                    if is_name:
+                        self._session.leads[name] = lead
                 return self._made_elsewhere(lead, name, options, **how)
             except TooManyHandles:
                 if not self._make_room():
