@@ -1,4 +1,4 @@
-"""Gets: buffers, many at once, wildcards, what is left of a life, pieces that cannot be joined."""
+"""Gets: buffers, many at once, wildcards, what is left of a life."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import math
 from typing import Any, Literal
 
 import pytest
-from tests.helpers.support import bodies, drained
+from tests.helpers.support import bodies, drained, waiting
 
-from inorder import Match, Message, NoMessageAvailable, QueueManager, Reason, UniqueId
+from inorder import FOREVER, Match, Message, NoMessageAvailable, QueueManager, Reason, UniqueId
 from inorder.errors import InconsistentCall, InorderError
 from inorder.model.message import IN_GROUP, LAST_IN_GROUP, Descriptor
 from inorder.model.options import UNMATCHED
@@ -151,6 +151,13 @@ def test_get_many_ends_at_the_limit_of_the_unit_and_loses_nothing(
             qm.get_many("Q", 4)
     assert got == [b"1", b"2"]
     assert bodies(qm) == [b"3", b"4"]
+
+
+def test_get_many_that_waits_returns_as_soon_as_it_has_one(qm: QueueManager) -> None:
+    other = qm.connect()
+    call = waiting(other, lambda: [message.body for message in other.get_many("Q", 5, wait=FOREVER)])
+    qm.put("Q", b"1")
+    assert call.result() == [b"1"]
 
 
 @pytest.mark.every_store

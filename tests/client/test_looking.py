@@ -159,8 +159,12 @@ def test_every_state_and_holder_is_shown(qm: QueueManager, clock: ManualClock) -
             "claim": {"available", "claimed"},
         }
         assert qm.inspect.status("Q").current_depth == 8, "nothing was taken by looking"
-        clock.advance(55.0)
-        assert (seen(qm)["delayed"].state, seen(qm)["delayed"].due_at) == ("available", None)
+
+
+def test_a_delayed_message_is_available_when_its_time_has_come(qm: QueueManager, clock: ManualClock) -> None:
+    put(qm, "late", delay=5.0)
+    clock.advance(5.0)
+    assert [(one.state, one.due_at) for one in qm.inspect.look("Q")] == [("available", None)]
 
 
 @pytest.mark.every_store

@@ -26,7 +26,6 @@ from inorder import (
 )
 from inorder.errors import MatchError, OptionsError
 from inorder.model.options import BROWSES, BrowseKeywords, GetKeywords, PutKeywords
-from inorder.rules.gets import rank_of
 
 get_options: Any = GetOptions
 MARKS = ("mark_handle", "mark_co_op", "unmarked", "unmark_handle", "unmark_co_op")
@@ -191,21 +190,20 @@ def test_a_match_without_some_of_its_fields() -> None:
     assert match == Match(priority=3, offset=0, token=TOKEN)
 
 
+def test_only_matches_by_message_unique_and_correlation_id_are_specific() -> None:
+    assert Match(message_id=b"x").specific
+    assert Match(uid=UniqueId("Q", 1), priority=3).specific
+    assert Match(correlation_id=b"x").specific
+    for match in (Match(), Match(message_id=b""), Match(group_id=b"g"), Match(token=TOKEN), Match(priority=1)):
+        assert not match.specific
+
+
 def test_equal_matches_have_one_hash_whatever_the_order_of_their_fields() -> None:
     one, other = Match(priority=1, format="A"), Match(format="A", priority=1)
     assert one == other
     assert hash(one) == hash(other)
     assert one != Match(priority=1)
     assert one != "Match"
-
-
-def test_r3_27_who_names_a_message_is_served_first_and_who_only_looks_last() -> None:
-    for specific in (Match(message_id=b"x"), Match(uid=UniqueId("Q", 1), priority=3), Match(correlation_id=b"x")):
-        assert rank_of(GetOptions(match=specific)) == 0
-    for match in (Match(), Match(message_id=b""), Match(group_id=b"g"), Match(token=TOKEN), Match(priority=1)):
-        assert rank_of(GetOptions(match=match)) == 1
-    assert rank_of(GetOptions(browse="first", lock=True)) == 1
-    assert rank_of(GetOptions(browse="first", match=Match(message_id=b"x"))) == 2
 
 
 # ---- what a queue is opened for

@@ -110,8 +110,15 @@ def test_r5_9_a_unit_inside_a_unit_is_2128(qm: QueueManager) -> None:
     with inner:
         qm.put("Q", b"3")
     assert bodies(qm) == [b"1", b"2", b"3"]
-    qm.put("Q", b"4", syncpoint=True)
-    with pytest.raises(CallerError, match="2128"), qm.unit_of_work():
+
+
+def test_a_block_after_a_call_with_syncpoint_is_2128(qm: QueueManager) -> None:
+    qm.put("Q", b"1", syncpoint=True)
+    with pytest.raises(CallerError) as raised, qm.unit_of_work():
+        pass
+    assert raised.value.reason == Reason.UOW_IN_PROGRESS
+    qm.commit()
+    with qm.unit_of_work():
         pass
 
 

@@ -98,8 +98,8 @@ class ConfirmedCalls(ABC):
             most: the largest number of messages, from 1; the first in queue order are taken. None: all.
             lease: seconds from now, above 0, at most 31,536,000 (a year); None: no end.
 
-        Returns: the messages in queue order, and the lock id. On a store elsewhere one call locks at most 65,536 messages, and
-        no more after 64 MiB of bodies; call it again for the rest.
+        Returns: the messages in queue order, and the lock id. On a store elsewhere one call locks at most 65,536
+            messages, and no more after 64 MiB of bodies; call it again for the rest.
 
         Raises: ArgumentError; GetInhibited 2016; NotOpenFor 2037; QueueDeleted 2052.
 
