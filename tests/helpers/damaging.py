@@ -22,8 +22,8 @@ from inorder.mq import channels
 from inorder.mq.channels.sides import Receiver
 from inorder.rules.ordering import UNSET
 from inorder.stores.memory import MemoryStore
-from inorder.stores.seam.body_pieces import BodyPiece
-from inorder.stores.seam.records import ChannelBatch, LedgerKey, SurveyRequest
+from inorder.stores.seam.channel_records import BodyPiece, ChannelBatch
+from inorder.stores.seam.records import LedgerKey, SurveyRequest
 from inorder.stores.sql.attention import EDGES
 from inorder.stores.sqlite import SqliteStore
 from inorder.stores.sqlite.checking import problems
