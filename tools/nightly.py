@@ -75,7 +75,7 @@ SHARDS = (
         pytest=_tests("tests", mark="hypothesis and not nightly and not spark"),
     ),
     Shard(name="random histories and schedules, planted faults", folders=STORES, pytest=_tests(*HISTORIES)),
-    Shard(name="PostgreSQL: cuts, kills, pairs", folders=STORES, pytest=_tests(*POSTGRESQL)),
+    Shard(name="PostgreSQL: cuts, kills, pairs, contention", folders=STORES, pytest=_tests(*POSTGRESQL)),
     Shard(name="kills, interrupts, power cuts, damage", folders=ALL, pytest=_tests("tests", without=CLAIMED)),
     Shard(
         name="Spark",

@@ -264,6 +264,20 @@ def test_a_group_has_a_short_name(group_id: bytes, name: str) -> None:
 # --- for machines, and what comes
 
 
+def test_machines_are_told_the_place_and_the_holder(run: Command, qm: QueueManager) -> None:
+    put(qm, "1", priority=4, syncpoint=True)
+    [record] = run("browse", "ORDERS", "--json").records
+    assert (record["queue"], record["state"], record["due_at"], record["visible_since"]) == (
+        "ORDERS",
+        "put",
+        None,
+        None,
+    )
+    assert record["place"] == {"rank": -4, "number": 1, "ordinal": 0}
+    assert record["holder"].keys() == {"kind", "name", "program", "user", "since", "connection", "process"}
+    assert (record["holder"]["kind"], record["holder"]["process"]) == ("session", os.getpid())
+
+
 def test_follow_misses_nothing_that_comes_while_it_reads(
     run: Command, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:

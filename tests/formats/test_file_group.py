@@ -235,6 +235,15 @@ def test_a_link_at_the_path_is_something_that_exists(source: Path, target: Path,
     assert (target.parent / "victim").read_bytes() == LINES
 
 
+def test_a_link_in_the_way_is_not_followed(source: Path, target: Path) -> None:
+    elsewhere = target.parent / "elsewhere"
+    elsewhere.mkdir()
+    (target / "sub").symlink_to(elsewhere)
+    with pytest.raises(UnsafePath, match="its part 'sub' is a link"):
+        rebuild(bodies(source), target)
+    assert everything(elsewhere) == []
+
+
 def test_a_file_and_a_folder_of_one_name_are_refused(target: Path) -> None:
     rebuild([make(manifest(path="a")), b"a", b"b", b"c"], target)
     with pytest.raises(UnsafePath, match="is a link, or not a folder"):

@@ -146,6 +146,16 @@ async def test_what_is_held_is_listed_under_the_user_who_asked(qm: QueueManager,
     assert {one.name for one in held.values()} == {"inorder serve"}
 
 
+async def test_a_confirm_id_undoes_everything_under_it(ours: Described) -> None:
+    await ours("put_many", {"messages": [{"body": "a"}, {"body": "b"}]})
+    assert (await ours("get", confirm_id=7)).json()["body"] == "a"
+    await ours("put", {"body": "c"}, confirm_id=7)
+    assert bodies_of(await ours("browse_and_lock", confirm_id=7)) == ["b"]
+    assert bodies_of(await ours("browse")) == []
+    assert (await ours("undo", {"confirm_id": 7})).json() == {"messages": 3}
+    assert bodies_of(await ours("browse")) == ["a", "b"]
+
+
 async def test_a_number_without_a_fraction_is_an_integer(ours: Described) -> None:
     """So JSON Schema has it, and some programs write each number with a point."""
     put = await ours("put", {"body": "a", "priority": 7.0, "sequence_number": 1e0}, confirm_id=7)

@@ -175,3 +175,13 @@ async def test_the_token_is_nowhere_else(served: Served, client: httpx.AsyncClie
     with inorder.connect(served.store) as qm:
         assert token not in str(qm.inspect.units())
     assert not any(b"Inorder-Lease" in path.read_bytes() for path in served.folder.iterdir() if path.is_file())
+
+
+async def test_a_key_in_a_lease_is_free_after_a_back_out(ours: Described) -> None:
+    lease = await lease_of(ours)
+    key = {"Idempotency-Key": "order-17"}
+    await ours("put", {"body": "a"}, headers=lease | key)
+    pending = await ours("put", {"body": "a"}, headers=key)
+    assert refusal(pending) == (409, "INWB0014E", inorder.Reason.DUPLICATE_PENDING.value)
+    await ours("back_out_lease", headers=lease)
+    assert (await ours("put", {"body": "a"}, headers=key)).json()["duplicate_of"] is None

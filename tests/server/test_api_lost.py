@@ -12,7 +12,7 @@ import pytest
 from tests.helpers.support import until
 from tests.server.conftest import CSRF, PASSWORD, TOKEN, Running, Served, Start, add, app_of
 from tests.server.test_messaging import Client, scope_of
-from tests.tiers import gate
+from tests.tiers import gate, nightly
 
 import inorder
 from inorder import QueueManager
@@ -71,19 +71,24 @@ def test_a_get_under_a_confirm_id_whose_answer_is_lost_is_undone_by_the_id(
 
 
 @gate
-def test_a_claim_whose_answer_is_lost_is_answered_once_more(start: Start, served: Served) -> None:
+@pytest.mark.parametrize("is_killed", [False, pytest.param(True, marks=nightly)], ids=["cut", "server killed"])
+def test_a_claim_whose_answer_is_lost_is_answered_once_more(start: Start, served: Served, is_killed: bool) -> None:
     pytest.importorskip("pyarrow", reason="needs the extra inorder[arrow]")
     from tests.server.arrows import rows_in
 
     running = start()
+    reader = f"{Q}/readers/copy"
     with inorder.connect(served.store) as qm, running.client() as client:
         qm.put_many("Q1", [b"first", b"second", b"third"])
-        reader = f"{Q}/readers/copy"
         epoch = client.post(reader).json()["epoch"]
         path = f"{reader}/arrow?epoch={epoch}&after=0&messages=2"
         asked = Asked(running, path)
         until(lambda: [unit.gets for unit in qm.inspect.units() if unit.kind == "claim"] == [2], "it is claimed")
         asked.is_cut()
+    if is_killed:
+        running.kill()
+        running = start()
+    with inorder.connect(served.store) as qm, running.client() as client:
         answers = [client.post(path) for _ in range(2)]
         assert [answer.headers["Inorder-Claim"] for answer in answers] == ["1", "1"]
         assert [[row["body"] for row in rows_in(answer)] for answer in answers] == [[b"first", b"second"]] * 2

@@ -358,6 +358,18 @@ def scope_of(method: str, path: str, query: bytes) -> dict[str, Any]:
             "headers": headers, "scheme": "http", "root_path": "", "http_version": "1.1"}  # fmt: skip
 
 
+async def test_a_client_that_goes_while_its_get_waits_takes_nothing(client: httpx.AsyncClient) -> None:
+    app: Any = app_of(client)
+    goes = Client()
+    scope = scope_of("DELETE", f"{V1}/message", b"wait=60000")
+    waiting = asyncio.ensure_future(app(scope, goes.receive, goes.send))
+    await asyncio.sleep(0)
+    goes.leave()
+    await waiting
+    await client.post(f"{V1}/message", content="x", headers=TEXT)
+    assert (await client.delete(f"{V1}/message")).text == "x"
+
+
 @pytest.mark.parametrize("asks_the_system", [False, True])
 async def test_a_client_that_goes_when_its_message_was_taken_leaves_it_in_its_place(
     qm: QueueManager, served: Served, monkeypatch: pytest.MonkeyPatch, asks_the_system: bool

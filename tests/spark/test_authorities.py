@@ -22,7 +22,7 @@ from tests.spark.calls import put, read, taken
 from tests.spark.serving import BROWSES, READS, WRITES, ServedFile
 
 import inorder
-from inorder.errors import ArgumentError, NotAuthorized, OptionsError, StoreError
+from inorder.errors import ArgumentError, LogInRefused, NotAuthorized, OptionsError, StoreError
 from inorder.spark import opening, release, transaction_time
 from inorder.spark.options import sink_options
 from inorder.spark.sink import BatchWriter
@@ -174,6 +174,12 @@ def test_what_travels_to_tasks_has_no_credentials(three: ServedFile) -> None:
     release(three.url, "Q", "archive")
     assert three.url.encode() in travels
     assert three.token.encode() not in travels
+
+
+def test_a_process_without_credentials_is_refused(served: ServedFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INORDER_CREDENTIALS", "")
+    with pytest.raises(LogInRefused):
+        source(served, application="another").schema()
 
 
 # --- a server that restarts

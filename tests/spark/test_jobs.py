@@ -223,15 +223,20 @@ def test_the_commands(
 
     archive, back, store = str(folder / "archive"), str(folder / "back"), ("--store", url)
     load = ("pipeline", "load", str(files), "Q", "--format", "files", "--transaction", "monday", *store)
-    assert run(*load)["files"] == 4
-    assert run(*load)["already"] is True
+    loaded, put = run(*load), [message.body for message in qm.browse("Q")]
+    assert (loaded["files"], loaded["already"]) == (4, False)
+    assert (loaded["messages"], loaded["size"]) == (len(put), sum(map(len, put)))
+    again = run(*load)
+    assert (again["already"], again["messages"], again["size"]) == (True, 0, 0)
     assert run("pipeline", "drain", "Q", archive, *store)["batches"] == 1
     finished = run("claim", "finish", "Q", "drain", "--checkpoint", f"{archive}/_checkpoint", *store)
     assert finished == {"queue": "Q", "application": "drain", "confirmed": 0}
     incomplete = ("--incomplete", str(folder / "aside"))
     assert run("pipeline", "reorder", archive, str(folder / "ordered"), *incomplete)["groups"] == 4
     assert run("pipeline", "audit", archive, str(folder / "audit"))["error_count"] == 0
-    assert run("pipeline", "unload", archive, back)["files"] == 4
+    written = run("pipeline", "unload", archive, back)
+    size = sum(len(content) for content, _ in tree(files).values())
+    assert (written["files"], written["messages"], written["size"]) == (4, loaded["messages"], size)
     assert tree(Path(back)) == tree(files)
     replay = ("pipeline", "replay", str(folder / "ordered"), "Q", "--transaction", "again", *store)
     assert run(*replay)["messages"] > 0

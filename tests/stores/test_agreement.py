@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from tests.helpers.claiming import Application, put_all, store_of
 from tests.helpers.support import told
@@ -9,6 +11,7 @@ from tests.helpers.support import told
 from inorder import Flags, QueueManager
 from inorder.client.bulk import LedgerKey, Stager
 from inorder.errors import QueueDeleted
+from inorder.stores.seam.changes import Changes, Subscription
 from inorder.testing import ManualClock
 
 pytestmark = pytest.mark.every_store
@@ -104,9 +107,32 @@ def test_a_claim_that_is_over_is_held_until_more_is_taken_ahead(qm: QueueManager
     put_all(qm, [b"1", b"2", b"3"])
     app = Application(store_of(qm))
     app.claim(0, most=1)
+
+    def held() -> list[int]:
+        (account,) = store_of(qm).claims()
+        return [one.number for one in account.held]
+
     for number in (1, 2):
         app.plan(number - 1, number)
         app.claim(number, most=1, ahead=True)
+        assert held() == [number, number + 1]
         app.claim(number)
-        (account,) = store_of(qm).claims()
-        assert [one.number for one in account.held] == [number, number + 1]
+        assert held() == [number, number + 1]
+
+
+def test_of_subscriptions_that_turn_at_once_none_is_forgotten() -> None:
+    changes = Changes()
+    subscriptions = [changes.subscribe(lambda _: None) for _ in range(8)]
+
+    def turn(one: Subscription) -> None:
+        for _ in range(300):
+            one.turn(heeds=True)
+            one.turn(heeds=False)
+        one.turn(heeds=one is subscriptions[0])
+
+    threads = [threading.Thread(target=turn, args=(one,)) for one in subscriptions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert changes.is_heard

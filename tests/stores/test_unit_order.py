@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Literal, cast
 
 import pytest
@@ -115,8 +114,9 @@ def test_a_report_that_another_makes_in_a_unit_stands_behind_what_the_unit_had_p
 
 
 @gate
-def test_three_processes_that_put_in_one_lease_in_turn(tmp_path: Path) -> None:
-    path = tmp_path / "orders.db"
+@pytest.mark.parametrize("where", ["sqlite", "postgresql"])
+def test_three_processes_that_put_in_one_lease_in_turn(make: Callable[[str], str], where: str) -> None:
+    path = make(where)
     with inorder.connect(path) as qm:
         for order in ORDERS:
             qm.create_queue(order, order=order)

@@ -6,6 +6,8 @@ The server of these tests brings nothing to disk of its own accord for ten secon
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -13,7 +15,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.stores.postgresql.server import Server
+from tests.helpers.support import until
+from tests.stores.postgresql.server import ROOT, Server
 from tests.tiers import nightly
 from tools.proof import crash
 from tools.proof.checker import OBSERVER, ROUNDS, URL, check_folder, run_observer
@@ -183,3 +186,32 @@ def test_a_synchronous_standby_that_takes_over_breaks_no_promise(server: Server,
             ledger.put(qm)
             assert number_of(list(qm.browse("Q"))[-1]) > last + 1  # counters have jumped
             assert qm.inspect.units() == []
+
+
+# ---- the server of these tests syncs, and goes with its process
+
+STARTS = """
+import time
+from tests.stores.postgresql.server import Server
+server = Server()
+print(server.folder, server.sql("SHOW fsync"), flush=True)
+time.sleep(600)
+"""
+
+
+def test_nothing_is_left_of_a_server_whose_process_is_killed(postgresql: str) -> None:
+    with subprocess.Popen([sys.executable, "-c", STARTS], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        folder, fsync = process.stdout.readline().split()
+        pid = int(Path(folder, "data/postmaster.pid").read_text().splitlines()[0])
+        process.kill()
+    assert fsync == "on"
+    until(lambda: not Path(folder).exists(), "its folder is gone")
+    until(lambda: state_of(pid) in "Z", "it is gone")
+
+
+def state_of(pid: int) -> str:
+    """The state of a process, as one letter; empty if there is none."""
+    with suppress(FileNotFoundError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return ""

@@ -6,6 +6,7 @@ INORDER_LONG=1 cuts after every byte, otherwise a sample of them is tried.
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Callable
 from typing import Literal
 
@@ -106,6 +107,25 @@ def test_what_is_told_after_a_cut_is_true(url: str, qm: QueueManager, proxy: Pro
     if exchange.in_unit:  # a put that finds its queue as it left it goes to the server together with its commit
         assert "broken" in told
     assert "unknown" in told
+    assert list(qm.admin.check()) == []
+
+
+@nightly
+@pytest.mark.parametrize("way", ["to server", "to client"])
+def test_a_put_that_is_repeated_with_its_unique_id_is_there_once(
+    url: str, qm: QueueManager, proxy: Proxy, way: Way
+) -> None:
+    exchange = EXCHANGES["put"]
+    _, passed = exchange.run(url, proxy, None, 0)
+    qm.get("Q")
+    for count in cuts(passed[way]):
+        uid = inorder.UniqueId(uuid.uuid4().hex[:8], count + 1)
+        exchange = Exchange(lambda one, uid=uid: outcome_of(lambda: one.put("Q", b"put", uid=uid)))  # type: ignore[misc]
+        outcome, _ = exchange.run(url, proxy, way, count)
+        if outcome != "done":
+            qm.put("Q", b"put", uid=uid, resend=True)
+        assert [message.uid for message in qm.browse("Q")] == [uid], (count, outcome)
+        qm.get("Q")
     assert list(qm.admin.check()) == []
 
 

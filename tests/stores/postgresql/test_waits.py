@@ -76,6 +76,14 @@ def test_a_waiting_get_is_woken_by(qm: QueueManager, child: Program, what: str) 
 
 
 @pytest.mark.usefixtures("alone")
+def test_a_waiting_browse_is_woken(qm: QueueManager, child: Program) -> None:
+    with qm.open("Q", browse=True) as queue:
+        call = waiting(qm, lambda: queue.browse_first(wait=FOREVER))
+        child.run("qm.put('Q', b'2')")
+        assert call.result().body == b"2"
+
+
+@pytest.mark.usefixtures("alone")
 def test_one_message_ends_one_wait_of_many_processes_and_connections(qm: QueueManager, url: str) -> None:
     with programs(url, 2) as each:
         for one in each:

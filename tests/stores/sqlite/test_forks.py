@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.stores.sqlite.inside import count, opened
 from tests.stores.sqlite.programs import Child
-from tests.tiers import gate
+from tests.tiers import gate, nightly
 
 pytestmark = gate
 
@@ -142,3 +142,30 @@ def test_a_log_that_another_process_removed_during_a_fork_has_been_synced(parent
     parent.run("database.sync(write(database))")
     assert parent.ask("synced == [os.stat(f'{database.path}-wal').st_ino]"), "another log was synced than was written"
     assert parent.ask("count(database)") == 4
+
+
+@nightly
+def test_forks_among_checkpoints_and_what_other_processes_do(parent: Child, path: Path) -> None:
+    parent.run(
+        "log.LONG_PAGES = 5; database.log.note_length(database.connection, 'main', 0)\n"
+        "stop, failed, written = [], [], []\n"
+        "def work():\n"
+        "    try:\n"
+        "        while not stop:\n"
+        "            database.sync(write(database)); database.tidy_log(); written.append(1)\n"
+        "    except BaseException as error:\n"
+        "        failed.append(repr(error))\n"
+        "def forking():\n"
+        "    while not stop:\n"
+        "        if not forked(lambda: count(opened(database.path)) > 0): failed.append('nothing there')\n"
+        "threads = [threading.Thread(target=act, daemon=True) for act in (work, work, forking)]\n"
+        "for thread in threads: thread.start()\n"
+    )
+    with Child() as other:
+        other.begin(
+            f"for _ in range(150):\n    own = opened({str(path)!r}); own.sync(write(own)); own.close()\n    del own"
+        )
+        other.answer(240)
+    parent.run("stop.append(1)\nfor thread in threads: thread.join()")
+    assert parent.ask("failed") == []
+    assert parent.ask("count(database) == 1 + len(written) + 150")

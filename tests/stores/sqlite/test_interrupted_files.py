@@ -64,6 +64,18 @@ def test_a_sync_that_failed_elsewhere_meanwhile_promises_nothing(
         qm.put("Q", b"1")
 
 
+def test_a_close_that_is_interrupted_is_finished(path: Path, planted: Planted, peer: Child) -> None:
+    one = opened(path)
+    one.hold_owner(7)
+    assert not planted(one, "_disconnect", TimeoutError())
+    with pytest.raises(TimeoutError):
+        one.close()
+    one.close()
+    assert Path(f"{path}-lock") not in coordination.attached()
+    assert peer.ask("database._coordination.is_alone")
+    assert not peer.ask("database.is_alive(7)")
+
+
 def test_an_opening_that_is_interrupted_leaves_nothing_attached(path: Path, planted: Planted) -> None:
     assert not planted(database, "identity_of", TimeoutError())
     with pytest.raises(TimeoutError):

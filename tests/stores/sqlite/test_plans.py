@@ -153,6 +153,23 @@ def row_selections() -> set[str]:
     return found - {""}
 
 
+def sent() -> set[str]:
+    """The names that modules of `sql` say; where a part of a name is put in, every text that they know is tried."""
+    nodes = [node for tree in trees(SQL) for node in ast.walk(tree)]
+    words = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    made = [
+        [[part.value] if isinstance(part, ast.Constant) else sorted(words | row_selections()) for part in node.values]
+        for node in nodes
+        if isinstance(node, ast.JoinedStr) and len(node.values) == 2
+    ]
+    return words | {"".join(map(str, parts)) for one in made for parts in product(*one)}
+
+
+@pytest.mark.nightly
+def test_every_statement_is_sent() -> None:
+    assert STATEMENTS.keys() - sent() == set(), "nobody sends these: remove them"
+
+
 def test_every_selection_of_rows_has_a_statement() -> None:
     assert {f"rows by {one}" for one in row_selections()} <= STATEMENTS.keys()
 
