@@ -69,7 +69,6 @@
 
 Errors in the content of files that are read or written have their own branch, `inorder.formats.FormatError`. A broken
 invariant of inorder itself raises ``AssertionError``, through ``assert``.
-
 Every error carries its reason code, and its data as attributes. A warning never raises; it is on the result. The class
 says whose fault the error is and how to react. The reason says exactly what happened, so one class may come with
 several reasons.
@@ -236,6 +235,8 @@ class WrongQueueType(CallerError):
 
 class SynchronousQueue(WrongQueueType):
     """A synchronous remote queue, whose owner must be asked; data: queue, remote_queue, remote_manager, connection."""
+
+    reason = Reason.OPTION_NOT_VALID_FOR_TYPE
 
 
 class UnitExists(CallerError):

@@ -388,9 +388,11 @@ def test_a_cancelled_call_has_not_happened_and_its_neighbours_have() -> None:
             tasks = [asyncio.ensure_future(put(number)) for number in range(4)]
             await asyncio.sleep(0)  # the thread has been given the first, and waits with it
             tasks[2].cancel()
+            tasks.insert(2, asyncio.ensure_future(qm.run(lambda one: one.put("NONE", b""), is_brief=True)))
             await asyncio.sleep(0)
         found = await asyncio.gather(*tasks, return_exceptions=True)
-        assert isinstance(found[2], asyncio.CancelledError)
+        assert isinstance(found[2], inorder.errors.UnknownQueue), "a call that fails does so alone"
+        assert isinstance(found[3], asyncio.CancelledError)
         assert [one.body for one in await qm.get_many("Q", 9)] == [b"0", b"1", b"3"]
 
     in_tasks(IN_MEMORY, work)

@@ -14,7 +14,7 @@ from tests.helpers.cutting import ended
 from tests.helpers.support import Stores, bodies, memory_alone
 from tests.helpers.waking import BROWSING, WAKING
 
-from inorder import FOREVER, Match, NoMessageAvailable, QueueManager, UnknownQueue, aio, connect
+from inorder import FOREVER, Match, NoMessageAvailable, OrderPending, QueueManager, UnknownQueue, aio, connect
 from inorder.errors import ConnectionClosed, GetInhibited, QueueDeleted, QueueManagerStopping
 from inorder.stores.seam.protocol import LocalStore
 from inorder.testing import ManualClock
@@ -143,6 +143,13 @@ def test_waits_go_by_the_clock_of_the_store(stores: Stores) -> None:
             await watched(one, waiters=3)
             clock.advance(31)
             assert {type(end) for end in await asyncio.gather(*tasks, return_exceptions=True)} == {NoMessageAvailable}
+            qm.put("Q", b"1", syncpoint=True)
+            qm.put("Q", b"2", syncpoint=False)
+            task = asyncio.create_task(one.get("Q", wait=30, read_order="strict"))
+            await watched(one)
+            clock.advance(31)
+            with pytest.raises(OrderPending):
+                await task
 
         run(store, work)
 

@@ -121,6 +121,16 @@ def test_segments_are_joined_as_a_get_of_the_complete_message_joins_them(qm: Que
     assert [row["body"] for row in rows] == [b"before", b"one two three", b"after"]
 
 
+def test_the_properties_of_the_first_piece_are_those_of_the_whole(qm: QueueManager) -> None:
+    with qm.open("Q", output=True) as queue, qm.unit_of_work():
+        queue.put(b"1", flags=Flags.SEGMENT, logical=True, properties={"colour": "red"})
+        queue.put(b"2", flags=Flags.LAST_SEGMENT, logical=True, properties={"colour": "blue"})
+    (row,) = rows_of(pages_of(qm), join=True)
+    (whole,) = qm.browse("Q", logical=True, complete=True)
+    assert (row["body"], dict(whole.properties)) == (b"12", {"colour": "red"})
+    assert row["properties"] == as_pairs_of(whole)
+
+
 def test_a_message_is_joined_over_the_end_of_a_page(qm: QueueManager) -> None:
     put_segments(qm, b"one ", b"two ", b"three")
     qm.put("Q", b"after")

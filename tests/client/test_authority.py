@@ -95,6 +95,24 @@ def test_a_message_that_asks_for_no_report_may_name_any_queue(shop: QueueManager
     assert shop.depth("Q") == 2
 
 
+def test_each_message_of_a_call_is_asked_about_however_it_is_put(shop: QueueManager) -> None:
+    shop.alter_queue("Q", max_length=32)
+    message = Message(SECRET, report=ALL, reply_to_queue="START", flags=inorder.Flags.SEGMENTATION_ALLOWED)
+    short = message.replace(body=b"", flags=0)
+    calls: list[Callable[[], object]] = [
+        lambda: shop.put_many("Q", [b"1", short]),
+        lambda: shop.put("Q", message),
+        lambda: shop.put("Q", short, confirm_id=7),
+        lambda: shop.put("Q", short, deduplicate="1"),
+        lambda: shop.put("Q", short, syncpoint=True),
+    ]
+    with shop.accounts.on_behalf_of("shop"):
+        for call in calls:
+            with pytest.raises(NotAuthorized):
+                call()
+    assert (shop.depth("Q"), shop.depth("START")) == (0, 0)
+
+
 # --- when the report is made
 
 

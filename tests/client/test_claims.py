@@ -134,6 +134,7 @@ def test_pages_end_by_rows_and_by_bytes(qm: QueueManager, monkeypatch: pytest.Mo
     handle = app.claimer.handle
     (stretch,) = store_of(qm).survey(SurveyRequest(handle, PHYSICAL, UNSET, ALL, ALL, 1)).stretches
     assert [len(page) for page in stretch_pages(store_of(qm), handle, stretch)] == [1, 3, 2]
+    assert [app.survey(most_bytes=limit)[1] for limit in (1, 7)] == [[b"aaaa"], [b"aaaa", b"bb", b"c"]]
     app.claim(0)
     (part,) = app.plan(0, 1)
     assert [len(page) for page in claim_pages(store_of(qm), app.claimer, part)] == [1, 3, 2]

@@ -111,8 +111,9 @@ def test_a_unit_that_takes_long_keeps_its_keys_beyond_their_time(
     qm.put("Q", b"one", deduplicate="k", deduplicate_for=10.0, syncpoint=True)
     clock.advance(1000.0)
     qm.admin.discard_expired()
-    with connect(store, program="other") as other, pytest.raises(DuplicatePending):
+    with connect(store, program="other") as other, pytest.raises(DuplicatePending, match="of test") as refused:
         other.put("Q", b"two", deduplicate="k")
+    assert (refused.value.data["key"], refused.value.data["by"]) == ("k", "test")
     qm.commit()
     assert qm.put("Q", b"three", deduplicate="k").duplicate_of is not None
 

@@ -175,18 +175,22 @@ def test_r4_3_a_queue_with_messages_is_2055_unless_purged(qm: QueueManager) -> N
     assert (names(qm), handle.closed) == ([], True)
 
 
-@pytest.mark.parametrize("act", ["put", "get"])
+@pytest.mark.parametrize("act", ["put", "get", "prepare"])
 @pytest.mark.parametrize("option", ["delete", "purge"])
 def test_r4_3_a_queue_with_uncommitted_work_is_2055_even_if_purged(qm: QueueManager, act: str, option: str) -> None:
     handle = qm.open("PERMANENT", dynamic_name="KEEP")
-    if act == "put":
+    if act != "get":
         handle.put(b"1", syncpoint=True)
+        if act == "prepare":
+            qm.prepare("P")
     else:
         handle.put(b"1")
         handle.get(syncpoint=True)
     keywords: Any = {option: True}
     with pytest.raises(QueueNotEmpty, match="2055"):
         handle.close(**keywords)
+    if act == "prepare":
+        qm.settle("P", "back_out")
     qm.back_out()
     handle.close(purge=True)
     assert names(qm) == []

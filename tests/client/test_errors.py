@@ -16,7 +16,6 @@ from inorder.errors import (
     CallerError,
     Completion,
     InorderError,
-    NoMessageAvailable,
     OrderPending,
     QueueCondition,
     Reason,
@@ -102,10 +101,6 @@ def test_a_wrong_argument_is_a_value_error_too() -> None:
 
 
 # ---- one error
-
-
-def test_the_text_ends_with_the_reason() -> None:
-    assert str(NoMessageAvailable("queue 'Q' is empty")) == "queue 'Q' is empty [2033 NO_MSG_AVAILABLE]"
 
 
 def test_a_reason_given_wins_over_the_reason_of_the_class() -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from tests.helpers.support import LIMIT_SECONDS, Call, bodies, told
@@ -87,6 +88,21 @@ def test_a_listener_that_calls_the_store_is_told_of_that_afterwards(store: Resta
     subscribe(store, pass_on)
     qm.put("Q", b"1")
     assert seen == ["Q", "R"]
+
+
+def test_many_threads_lose_no_change_and_all_are_told_in_order(store: RestartableStore, qm: QueueManager) -> None:
+    seen: list[bytes] = []
+    subscribe(store, lambda change: seen.extend(message.body for message in change.visible))
+
+    def put(number: int) -> None:
+        with qm.connect() as own:
+            for n in range(50):
+                own.put("Q", b"%d %d" % (number, n))
+
+    for call in [Call(partial(put, number)) for number in range(4)]:
+        call.result()
+    qm.inspect.status("Q")
+    assert seen == bodies(qm)
 
 
 # ---- the thread of the listeners

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.helpers.support import LIMIT_SECONDS, bodies, told
 
-from inorder import Arrival, Message, QueueManager, connect
+from inorder import Arrival, Message, QueueFull, QueueManager, connect
 from inorder.stores.sqlite import SqliteStore
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
@@ -92,7 +92,24 @@ def test_a_hook_is_told_of_every_put_committed_or_not(qm: QueueManager, heard: H
     qm.put("R", b"2", syncpoint=True)
     assert (heard.told("Q"), heard.told("R")) == ([("Q", b"1")], [("R", b"2")])
     qm.commit()
-    assert heard.told("R") == [("R", b"2")]
+    qm.alter_queue("R", max_depth=2)
+    with pytest.raises(QueueFull):
+        qm.put_many("R", [b"3", b"4"])
+    assert heard.told("R") == [("R", b"2")], "and of none that is refused"
+
+
+def test_a_hook_is_told_of_what_expires_when_its_get_is_backed_out(
+    qm: QueueManager, heard: Heard, clock: ManualClock
+) -> None:
+    qm.inspect.hook("expired", heard)
+    qm.put("Q", b"old", expiry=10)
+    qm.get("Q", syncpoint=True)
+    clock.advance(10)
+    qm.admin.discard_expired()
+    assert heard.told() == []
+    qm.back_out()
+    qm.admin.discard_expired()
+    assert heard.told() == [("Q", b"old")]
 
 
 @pytest.mark.parametrize("touch", ["get", "browse", "put", "status", "discard_expired", "connect"])

@@ -1,4 +1,4 @@
-"""Gets: buffers, many at once, wildcards, what is left of a life, pieces that cannot be joined."""
+"""Gets: buffers, many at once, wildcards, what is left of a life."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import math
 from typing import Any, Literal
 
 import pytest
-from tests.helpers.support import bodies, drained
+from tests.helpers.support import bodies, drained, waiting
 
-from inorder import Match, Message, NoMessageAvailable, QueueManager, Reason
+from inorder import FOREVER, Match, Message, NoMessageAvailable, QueueManager, Reason, UniqueId
 from inorder.errors import InconsistentCall, InorderError
 from inorder.model.message import IN_GROUP, LAST_IN_GROUP, Descriptor
 from inorder.model.options import UNMATCHED
@@ -63,10 +63,10 @@ def test_b34_a_get_tells_the_place_that_a_browse_has_told(qm: QueueManager) -> N
 @pytest.mark.every_store
 def test_r6_1_a_message_tells_what_is_left_of_its_life(qm: QueueManager, clock: ManualClock) -> None:
     qm.put("Q", b"1", expiry=10)
-    qm.put("Q", b"2")
+    qm.put("Q", b"2", delay=2)
     qm.put("Q", b"3", expiry=math.inf)
     clock.advance(4)
-    assert [message.expiry for message in qm.browse("Q")] == [6, math.inf, math.inf]
+    assert [(message.expiry, message.delay) for message in qm.browse("Q")] == [(6, 0), (math.inf, 0), (math.inf, 0)]
     clock.advance(5.95)
     assert qm.get("Q").expiry == pytest.approx(0.1)
     clock.advance(1)
@@ -87,6 +87,8 @@ def test_what_was_got_can_be_put_again(qm: QueueManager, clock: ManualClock) -> 
     assert (again.body, again.priority, again.correlation_id, again.format) == (b"1", 4, got.correlation_id, "MQSTR")
     assert (again.message_id, again.expiry, again.backout_count) == (got.message_id, 7, 0)
     assert again.uid != got.uid
+    elsewhere = UniqueId("ELSEWHERE", 5)
+    assert qm.put("R", b"2", uid=elsewhere).uid == qm.get("R").uid == elsewhere
 
 
 def test_a_truncated_message_that_is_put_again_is_as_long_as_what_came(qm: QueueManager) -> None:
@@ -149,6 +151,13 @@ def test_get_many_ends_at_the_limit_of_the_unit_and_loses_nothing(
             qm.get_many("Q", 4)
     assert got == [b"1", b"2"]
     assert bodies(qm) == [b"3", b"4"]
+
+
+def test_get_many_that_waits_returns_as_soon_as_it_has_one(qm: QueueManager) -> None:
+    other = qm.connect()
+    call = waiting(other, lambda: [message.body for message in other.get_many("Q", 5, wait=FOREVER)])
+    qm.put("Q", b"1")
+    assert call.result() == [b"1"]
 
 
 @pytest.mark.every_store

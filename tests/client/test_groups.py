@@ -195,6 +195,15 @@ def test_a_loop_that_fails_backs_out_and_takes_its_puts_along(qm: QueueManager) 
     assert (qm.depth("Q"), bodies(qm, "OUT")) == (0, [b"1", b"2"])
 
 
+def test_inside_a_unit_leaving_early_leaves_the_group_with_the_unit(qm: QueueManager) -> None:
+    put_group(qm, b"1", b"2")
+    with qm.unit_of_work() as unit:
+        next(qm.get_group("Q"))
+        assert (bodies(qm), qm.inspect.units()[0].gets) == ([], 2)
+        unit.back_out()
+    assert bodies(qm) == [b"1", b"2"]
+
+
 def test_a_handle_inside_a_group_cannot_get_another(qm: QueueManager) -> None:
     put_group(qm, b"1", b"2")
     assert qm.get("Q", logical=True).body == b"1"

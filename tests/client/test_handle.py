@@ -37,6 +37,14 @@ def test_browsing_handles_are_in_neither_open_count(qm: QueueManager) -> None:
     assert opens(qm) == (0, 0)
 
 
+def test_a_browse_loop_begins_at_the_first_and_moves_the_cursor_of_its_handle(qm: QueueManager) -> None:
+    qm.put_many("Q", [b"1", b"2", b"3"])
+    handle = qm.open("Q")
+    assert [handle.browse_next().body, handle.browse_next().body] == [b"1", b"2"]
+    assert next(handle.browse()).body == b"1"
+    assert [handle.browse_cursor().body, handle.browse_next().body] == [b"1", b"2"]
+
+
 def test_leaving_the_block_of_a_closed_handle_is_fine(qm: QueueManager) -> None:
     with qm.open("Q") as handle:
         handle.close()

@@ -137,6 +137,42 @@ def test_a_strict_reader_waits_behind_a_lease_and_is_woken_by_its_end(
     assert call.result() == b"1"
 
 
+def test_housekeeping_ends_leases_that_nobody_meets_unless_they_were_extended(
+    qm: QueueManager, clock: ManualClock
+) -> None:
+    lease, extended = qm.lease(seconds=30), qm.lease(seconds=30)
+    for one, body in ((lease, b"1"), (extended, b"2")):
+        with one:
+            qm.put("Q", body)
+    clock.advance(29)
+    assert extended.extend(30) == clock.now() + 30
+    clock.advance(29)
+    qm.connect().close()
+    assert (qm.depth("Q"), [unit.name for unit in qm.inspect.units()]) == (1, [extended.name])
+    extended.commit()
+    assert bodies(qm) == [b"2"]
+
+
+@pytest.mark.every_store
+def test_two_threads_that_use_one_token_at_once_take_each_message_once(qm: QueueManager) -> None:
+    given = [b"%d" % number for number in range(20)]
+    qm.put_many("Q", given)
+    lease, got, start = qm.lease(), list[bytes](), threading.Barrier(2)
+
+    def take() -> None:
+        with qm.connect() as own:
+            start.wait()
+            with own.resume_lease(lease.token):
+                for _ in range(10):
+                    got.append(own.get("Q").body)
+                    own.put("Q", b"done")
+
+    for call in [Call(take), Call(take)]:
+        call.result()
+    lease.commit()
+    assert (sorted(got, key=int), bodies(qm), qm.admin.check()) == (given, [b"done"] * 20, [])
+
+
 def test_a_clock_that_is_set_back_does_not_keep_a_lease_for_longer(qm: QueueManager, clock: ManualClock) -> None:
     qm.put("Q", b"1")
     lease = qm.lease(seconds=30)

@@ -161,6 +161,12 @@ def test_every_state_and_holder_is_shown(qm: QueueManager, clock: ManualClock) -
         assert qm.inspect.status("Q").current_depth == 8, "nothing was taken by looking"
 
 
+def test_a_delayed_message_is_available_when_its_time_has_come(qm: QueueManager, clock: ManualClock) -> None:
+    put(qm, "late", delay=5.0)
+    clock.advance(5.0)
+    assert [(one.state, one.due_at) for one in qm.inspect.look("Q")] == [("available", None)]
+
+
 @pytest.mark.every_store
 def test_what_has_expired_is_passed_over_and_stays(qm: QueueManager, clock: ManualClock) -> None:
     put(qm, "kept", expiry=5.0)
@@ -195,6 +201,8 @@ def test_a_match_chooses_and_places_stay(qm: QueueManager, order: ListingOrder) 
     )
     assert names(qm.inspect.look("Q", order=order, match=Match(group_id=b"Y"))) == ["Y1", "Y2", "Y3.1", "Y3.2"]
     assert names(qm.inspect.look("Q", order=order, match=Match(priority=5))) == []
+    third = next(qm.browse("Q", match=Match(sequence_number=3))).uid
+    assert names(qm.inspect.look("Q", order=order, match=Match(uid=third))) == ["Y3.1"]
 
 
 @pytest.mark.every_store

@@ -21,6 +21,7 @@ from inorder import (
     PutOptions,
     QueueManager,
     Reason,
+    UniqueId,
     aio,
 )
 from inorder.errors import MatchError, OptionsError
@@ -187,6 +188,14 @@ def test_a_match_without_some_of_its_fields() -> None:
     match = Match(priority=3, offset=0, token=TOKEN)
     assert match.without("offset", "token", "format") == Match(priority=3)
     assert match == Match(priority=3, offset=0, token=TOKEN)
+
+
+def test_only_matches_by_message_unique_and_correlation_id_are_specific() -> None:
+    assert Match(message_id=b"x").specific
+    assert Match(uid=UniqueId("Q", 1), priority=3).specific
+    assert Match(correlation_id=b"x").specific
+    for match in (Match(), Match(message_id=b""), Match(group_id=b"g"), Match(token=TOKEN), Match(priority=1)):
+        assert not match.specific
 
 
 def test_equal_matches_have_one_hash_whatever_the_order_of_their_fields() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -174,9 +173,11 @@ def test_a_dropped_connection_is_dropped_there_too(sites: tuple[QueueManager, Qu
     here, there = sites
     other = here.connect()
     other.put(FAR, b"1", syncpoint=True)
+    assert next(other.browse(FAR), None) is None
+    with contextlib.suppress(InorderError):
+        other.put("L", b"2", syncpoint=True)
     assert len(there.inspect.units()) == 1
-    del other
-    gc.collect()
+    del other  # nothing refers to it in a circle
     here.depth("L")
     assert there.inspect.units() == []
     assert len(there.inspect.connections()) == 1
@@ -284,6 +285,22 @@ def test_the_user_of_the_connection_acts_there(tmp_path: Path, monkeypatch: pyte
         refused = error_of(at.a.put, "Q.B", b"2")
         assert "connection THERE is for user rome, but" in str(refused)
         assert refused.reason == 2035
+
+
+@gate
+def test_a_user_of_a_server_needs_rights_on_the_definition_for_each_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with elsewhere_in(tmp_path, monkeypatch) as at:
+        channels.define_connection(at.b, "BACK", str(tmp_path / "a.db"))
+        at.b.create_queue("Q.A", **(SYNCHRONOUS | {"remote_manager": "A", "connection": "BACK"}))
+        at.b.accounts.create_user("rome", roles=["application"], queues={"Q.A": ("put",)})
+        with inorder.connect(at.url, token=at.b.accounts.create_token("rome", "test")) as qm:
+            qm.put("Q.A", b"1")
+            refused = error_of(qm.get, "Q.A")
+            assert (refused.reason, refused.user, "owner" in refused.data) == (2035, "rome", False)
+            assert error_of(qm.put, "Q", b"1", manager="A").reason in (2035, 2087)
+        assert bodies(at.a) == [b"1"]
 
 
 # --- what a call costs

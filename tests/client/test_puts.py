@@ -1,4 +1,4 @@
-"""Puts: ids, contexts, limits, and messages that the queue manager splits."""
+"""Puts: ids, contexts, limits, messages that the queue manager splits, empty segments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from inorder import Message, QueueManager, Reason
 from inorder.errors import CallerError, MessageTooBig
-from inorder.model.message import LAST_SEGMENT, SEGMENT
+from inorder.model.message import IN_GROUP, LAST_SEGMENT, SEGMENT, SEGMENTATION_ALLOWED
 from inorder.testing import ManualClock
 
 USER_LENGTH = 12
@@ -98,7 +98,28 @@ def test_r2_22_of_two_limits_the_one_that_binds_is_told(qm: QueueManager, queues
     assert (raised.value.reason, raised.value.limit, raised.value.queue) == (2030, queues_limit, "Q")
 
 
-# ---- headers are not cut (R2.23)
+def test_r2_22_the_queue_managers_limit_splits_too(qm: QueueManager) -> None:
+    qm.admin.alter_manager(max_length=32_768)
+    qm.put("Q", bytes(70_000), flags=SEGMENTATION_ALLOWED)
+    assert [message.length for message in qm.browse("Q")] == [32_768, 32_768, 70_000 - 65_536]
+    assert qm.get("Q", complete=True).body == bytes(70_000)
+
+
+def test_r2_25_pieces_differ_in_message_id_offset_and_flags_only(qm: QueueManager) -> None:
+    qm.alter_queue("Q", max_length=100)
+    fields: Any = {"priority": 3, "correlation_id": b"c", "format": "MQSTR", "reply_to_queue": "R"}
+    result = qm.put("Q", bytes(250), flags=SEGMENTATION_ALLOWED | IN_GROUP, logical=True, **fields)
+    pieces = list(qm.browse("Q"))
+    assert [piece.offset for piece in pieces] == [0, 96, 192]
+    assert [piece.flags for piece in pieces] == [1 + 2 + 8, 1 + 2 + 8, 1 + 2 + 4 + 8]
+    assert len({piece.message_id for piece in pieces}) == len({piece.token for piece in pieces}) == 3
+    own = {"message_id", "offset", "flags", "body", "length", "token", "uid", "place"}
+    same = [{name: value for name, value in piece.fields() if name not in own} for piece in pieces]
+    assert same[0] == same[1] == same[2]
+    assert (result.message_id, result.flags) == (pieces[0].message_id, SEGMENTATION_ALLOWED | IN_GROUP)
+
+
+# ---- empty segments (R2.19)
 
 
 def test_t17_the_last_segment_of_a_message_may_be_empty(qm: QueueManager) -> None:

@@ -139,6 +139,10 @@ def test_replies_to_the_old_name_arrive_by_a_definition_of_it(path: Path) -> Non
         qm.put("Q", b"question", reply_to_queue="Q")
     inorder.rename(path, "LYON")
     with inorder.connect(path) as qm:
+        qm.create_queue("FAR", type="remote", remote_queue="Q", remote_manager="NICE", transmission_queue="X")
+    with pytest.raises(inorder.ArgumentError, match="name must be another name: FAR leads to"):
+        inorder.rename(path, "NICE")
+    with inorder.connect(path) as qm:
         asked = qm.get("Q")
         assert asked.reply_to_queue_manager == "PARIS"
         with pytest.raises(inorder.errors.WrongQueueType):

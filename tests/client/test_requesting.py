@@ -58,6 +58,7 @@ def test_the_temporary_queue_serves_all_requests_and_goes_with_the_connection(
     requester, queues = qm.connect(), list[str]()
     for model in ({}, {}, {"reply_to_queue": "MODEL"}, {"reply_to_queue": "MODEL"}):
         call, request = asked(requester, server, **model)
+        assert not request.persistent, "its reply could not be put"
         server.reply(request, b"")
         call.result()
         queues.append(request.reply_to_queue)
@@ -128,11 +129,14 @@ def test_nobody_works_for_a_requester_who_has_gone(qm: QueueManager, clock: Manu
 
 def test_a_reply_that_is_late_goes_by_itself(qm: QueueManager, server: QueueManager, clock: ManualClock) -> None:
     qm.create_queue("R")
-    call, request = asked(qm, server, reply_to_queue="R")
+    qm.create_queue("A", type="alias", base_queue="R")
+    call, request = asked(qm, server, reply_to_queue="A")
     clock.advance(4)
     got = request.expiry
     server.reply(request, b"")
-    assert (got, call.result().expiry) == (10, 10)
+    reply = call.result()
+    assert (got, reply.expiry) == (10, 10)
+    assert (request.persistent, request.reply_to_queue, reply.persistent) == (True, "A", True)
     call, request = asked(qm, server, reply_to_queue="R", expiry=20)
     clock.advance(15)
     assert isinstance(call.error(), NoMessageAvailable)

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from inorder import Got, Match, NoMessageAvailable, OrderPending, QueueManager
+from inorder import Got, Match, NoMessageAvailable, OrderPending, QueueManager, connect
 from inorder.errors import ArgumentError, ConnectionClosed
 from inorder.rules.retries import Failure, failure_of
 from inorder.testing import ManualClock
+from inorder.testing.stores import RestartableStore
 
 
 def clock_of(qm: QueueManager) -> ManualClock:
@@ -26,16 +27,24 @@ def fail(qm: QueueManager, *, delay: float = 10, error: str = "KeyError: 'price'
     return message
 
 
-def test_a_strict_reader_waits_behind_it_and_it_keeps_its_place(qm: QueueManager) -> None:
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_strict_reader_waits_behind_it_and_it_keeps_its_place_and_its_error(
+    store: RestartableStore, restarts: bool
+) -> None:
+    qm = connect(store)
+    qm.create_queue("Q")
     qm.put("Q", b"1")
     qm.put("Q", b"2")
     place = fail(qm, read_order="strict").place
+    if restarts:
+        store.restart()
+        qm = connect(store)
     with pytest.raises(OrderPending):
         qm.get("Q", read_order="strict")
     clock_of(qm).advance(10)
     got = [qm.get("Q", read_order="strict") for _ in range(2)]
-    assert [one.body for one in got] == [b"1", b"2"]
-    assert got[0].place == place
+    assert [(one.body, one.backout_count) for one in got] == [(b"1", 1), (b"2", 0)]
+    assert (got[0].place, got[0].properties["retry.error"]) == (place, "KeyError: 'price'")
 
 
 def test_why_is_kept_and_everybody_sees_it(qm: QueueManager) -> None:

@@ -45,6 +45,7 @@ def test_mqs_words_bring_mqs_values(qm: QueueManager) -> None:
 def test_every_word_of_mq_can_be_asked_for(qm: QueueManager) -> None:
     told = qm.inquire("Q", *BY_MQ, *OURS)
     assert told.keys() == BY_MQ.keys() | OURS
+    assert qm.inquire("Q").keys() == OURS
     names = [word for word in BY_MQ if isinstance(word, str)]
     numbers = [word for word in BY_MQ if isinstance(word, int)]
     assert [told[name] for name in names] == [told[number] for number in numbers]

@@ -10,7 +10,7 @@ from tests.helpers import carried, forked
 from tests.helpers.carried import CARRY, fill, seen
 from tests.helpers.support import Make, bodies, until
 
-from inorder import Feedback, Match, OrderPending, QueueFull, QueueManager, Report, connect
+from inorder import Feedback, Match, Message, OrderPending, QueueFull, QueueManager, Report, connect
 from inorder.client import store_transfer
 from inorder.client.bulk import Bulk, ClaimReader, Staged, Stager
 from inorder.errors import Fenced, GetInhibited, MessageTooBig, ObjectInUse, PutInhibited
@@ -362,6 +362,14 @@ def test_at_most_so_many_messages_and_bytes(world: World) -> None:
     assert list(store_transfer.move(world.a, "Q", world.b, "Q", most=5, unit_bytes=2000)) == [2, 2, 1]
     assert list(store_transfer.copy(world.a, "Q", world.b, "Q", most=3, unit_bytes=2000)) == [2, 1]
     assert list(store_transfer.copy(world.a, "Q", world.b, "Q", unit=4)) == [2]
+
+
+def test_a_copy_takes_what_a_selector_chooses_and_goes_on_with_it(world: World) -> None:
+    world.a.put_many("Q", [Message(b"%d" % number, properties={"n": number}) for number in range(10)])
+    odd = Match(selector="n IN (1, 3, 5, 7)")
+    assert list(store_transfer.copy(world.a, "Q", world.b, "Q", match=odd, unit=3, most=3)) == [3]
+    assert sum(store_transfer.copy(world.a, "Q", world.b, "Q", match=odd)) == 1
+    assert [message.properties for message in world.b.browse("Q")] == [{"n": number} for number in (1, 3, 5, 7)]
 
 
 def test_through_aliases_it_is_the_work_of_their_queues(world: World) -> None:

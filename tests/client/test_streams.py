@@ -103,6 +103,17 @@ def test_a_stream_that_fails_leaves_nothing(qm: QueueManager, failing_read: int,
     assert qm.put_stream("Q", stream_of(b"67", b"89")).offset == 2
 
 
+def test_inside_a_unit_a_stream_is_part_of_it(qm: QueueManager) -> None:
+    with qm.unit_of_work() as unit:
+        qm.put_stream("Q", io.BytesIO(TEXT), chunk=4)
+        assert bodies(qm) == []
+        unit.back_out()
+    assert qm.depth("Q") == 0
+    with qm.unit_of_work():
+        qm.put_stream("Q", io.BytesIO(TEXT), chunk=4)
+    assert qm.get("Q", complete=True).body == TEXT
+
+
 @memory_alone  # the limit is the door's; in a file it would be two gigabytes written for the same answer
 def test_r1_9_a_message_has_at_most_999_999_999_bytes(qm: QueueManager) -> None:
     qm.alter_queue("Q", max_length=104_857_600)
@@ -228,6 +239,18 @@ def test_a_stream_that_cannot_be_written_backs_out(qm: QueueManager, writes: int
     stream = io.BytesIO()
     assert qm.get_stream("Q", stream).backout_count == 1
     assert stream.getvalue() == TEXT
+
+
+def test_inside_a_unit_a_message_got_is_part_of_it(qm: QueueManager) -> None:
+    qm.put_stream("Q", io.BytesIO(TEXT), chunk=4)
+    with qm.unit_of_work() as unit:
+        qm.get_stream("Q", io.BytesIO())
+        assert qm.inspect.units()[0].gets == 3
+        unit.back_out()
+    assert len(pieces(qm)) == 3
+    with qm.unit_of_work():
+        qm.get_stream("Q", io.BytesIO())
+    assert qm.depth("Q") == 0
 
 
 def test_a_handle_within_a_message_cannot_get_a_stream(qm: QueueManager) -> None:

@@ -91,6 +91,30 @@ def test_a_relaxed_browse_has_no_token(qm: QueueManager) -> None:
     assert raised.value.reason is Reason.ORDER_UNSUPPORTED
 
 
+@pytest.mark.every_store
+def test_b31_a_reader_whose_way_is_free_again_is_in_no_circle(qm: QueueManager) -> None:
+    """One waits for two; two commits, and waits for one: one can go on, though it may not have looked yet."""
+    qm.create_queue("R")
+    for n in range(4):
+        for queue in ("Q", "R"):
+            qm.put_many(queue, [b"1", b"2"])
+        one, two = qm.connect(), qm.connect()
+        two.get("Q", syncpoint=True)
+
+        def go_on(one: QueueManager = one) -> bytes:
+            one.get("R", syncpoint=True)
+            body = one.get("Q", syncpoint=True, read_order="strict", wait=FOREVER).body
+            one.commit()
+            return body
+
+        call = Call(go_on)
+        call.sleeps(one)
+        two.commit()
+        assert two.get("R", syncpoint=True, read_order="strict", wait=FOREVER).body == b"2", n
+        assert call.result() == b"2"
+        two.commit()
+
+
 def test_a_sweep_through_a_buffer_that_is_too_small_is_refused(qm: QueueManager) -> None:
     with pytest.raises(OptionsError, match="accept_truncated"):
         list(qm.browse("Q", buffer=3))

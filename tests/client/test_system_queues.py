@@ -61,3 +61,5 @@ def test_a_look_at_one_that_was_never_used_finds_nothing_and_keeps_nothing(qm: Q
     assert kept(qm) == []
     with pytest.raises(UnknownQueue):
         qm.inspect.look("SYSTEM.NOT.THERE")
+    qm.put("A", b"1")
+    assert (kept(qm), qm.depth("A"), qm.depth(DEAD)) == ([DEAD], 1, 1)

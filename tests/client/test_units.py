@@ -88,6 +88,10 @@ def test_after_it_has_ended_it_takes_no_call(qm: QueueManager) -> None:
         for call in calls:
             with pytest.raises(UnitNotFound, match="committed"):
                 call()
+        with qm.unit_of_work():
+            qm.put("Q", b"1")
+            assert bodies(qm) == []
+        assert bodies(qm) == [b"1"]
     new = qm.unit_of_work()
     with pytest.raises(UnitNotFound, match="new"):
         new.commit()
@@ -106,6 +110,16 @@ def test_r5_9_a_unit_inside_a_unit_is_2128(qm: QueueManager) -> None:
     with inner:
         qm.put("Q", b"3")
     assert bodies(qm) == [b"1", b"2", b"3"]
+
+
+def test_a_block_after_a_call_with_syncpoint_is_2128(qm: QueueManager) -> None:
+    qm.put("Q", b"1", syncpoint=True)
+    with pytest.raises(CallerError) as raised, qm.unit_of_work():
+        pass
+    assert raised.value.reason == Reason.UOW_IN_PROGRESS
+    qm.commit()
+    with qm.unit_of_work():
+        pass
 
 
 # ---- preparing

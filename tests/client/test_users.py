@@ -227,6 +227,21 @@ def test_failures_are_bounded_by_user_for_all_processes(stores: Stores, clock: M
         assert two.accounts.identify(name="alice", verify=verifies("secret"), address="10.9.9.9").name == "alice"
 
 
+def test_failures_are_bounded_by_address_and_log_ins_that_succeed_are_not(qm: QueueManager) -> None:
+    qm.accounts.create_user("alice", password_hash=HASH)
+    right: Any = {"name": "alice", "verify": verifies("secret")}
+    for _ in range(2 * LIMITS["address"].failures):
+        qm.accounts.identify(**right, address="10.0.0.1")
+    assert buckets(qm) == 0
+    for number in range(LIMITS["address"].failures):
+        with pytest.raises(LogInRefused):
+            qm.accounts.identify(name=f"guess {number}", verify=verifies("x"), address="10.0.0.1")
+    for shown in (right, {"token": "x.y"}):
+        with pytest.raises(TooManyLogIns):
+            qm.accounts.identify(**shown, address="10.0.0.1")
+    assert qm.accounts.identify(**right, address="10.0.0.2").name == "alice"
+
+
 @pytest.mark.every_store
 def test_log_ins_that_run_at_once_are_bounded_too(qm: QueueManager) -> None:
     """They are counted before they are tried."""

@@ -43,6 +43,13 @@ def browser(qm: QueueManager) -> bytes:
         return handle.browse_first(wait=FOREVER).body
 
 
+def locker(qm: QueueManager) -> bytes:
+    handle = qm.open("Q", browse=True)
+    body = handle.browse_first(wait=FOREVER, lock=True).body
+    assert not handle.closed
+    return body
+
+
 # ---- who is served (R3.27)
 
 
@@ -74,6 +81,15 @@ def test_with_a_remover_the_remover_is_served(qm: QueueManager) -> None:
     looking.sleeps()
     qm.put("Q", b"2")
     assert looking.result() == b"2"
+
+
+def test_a_browse_with_lock_counts_as_a_remover(qm: QueueManager) -> None:
+    looking, locking = Waiter(qm, browser), Waiter(qm, locker)
+    qm.put("Q", b"1")
+    assert locking.result() == b"1"
+    looking.sleeps()
+    locking.qm.close()
+    assert looking.result() == b"1"
 
 
 # ---- what ends a wait

@@ -22,7 +22,8 @@ from inorder.mq import channels
 from inorder.mq.channels.sides import Receiver
 from inorder.rules.ordering import UNSET
 from inorder.stores.memory import MemoryStore
-from inorder.stores.seam.records import ChannelBatch, LedgerKey, SurveyRequest
+from inorder.stores.seam.channel_records import BodyPiece, ChannelBatch
+from inorder.stores.seam.records import LedgerKey, SurveyRequest
 from inorder.stores.sql.attention import EDGES
 from inorder.stores.sqlite import SqliteStore
 from inorder.stores.sqlite.checking import problems
@@ -47,6 +48,8 @@ def fill(path: Path) -> None:
     _put_all(qm)
     _report_and_trigger(qm)
     _carry_both_ways(store, qm)
+    for last in channels.received(qm):
+        store.receive_piece(last.sender, last.epoch, BodyPiece(b"next", 0, b"d" * 32, 9, 0, b"piece"))
     _come_through_a_door(store, qm)
     _hold_some(qm)
     other = qm.connect(program="other")

@@ -15,7 +15,7 @@ from inorder.errors import CallerError
 from inorder.model.message import IN_GROUP, LAST_IN_GROUP
 from inorder.mq import channels
 from inorder.mq.channels.sides import Receiver, Sending
-from inorder.stores.seam.body_pieces import BodyPiece
+from inorder.stores.seam.channel_records import BodyPiece
 from inorder.stores.seam.records import LedgerKey
 from inorder.stores.seam.telemetry import CALL_KEYS, COMMON_KEYS, EVENTS, PREFIX
 from inorder.stores.sqlite import SqliteStore

@@ -181,7 +181,10 @@ BAD: list[tuple[str, list[object], Reason, str]] = [
     ("process", ["a b"], Reason.ARGUMENT_ERROR, NAME),
     ("usage", ["xmitq"], Reason.ARGUMENT_ERROR, "one of: normal, transmission"),
 ]
-BAD_OF_REMOTE = [(name, ["a b", None], Reason.ARGUMENT_ERROR, NAME) for name in sorted(OF_REMOTE)]
+BAD_OF_REMOTE: list[tuple[str, list[object], Reason, str]] = [
+    ("mode", ["sync", None], Reason.ARGUMENT_ERROR, "one of: asynchronous, synchronous"),
+]
+BAD_OF_REMOTE += [(name, ["a b", None], Reason.ARGUMENT_ERROR, NAME) for name in sorted(OF_REMOTE - {"mode"})]
 BAD_OF_MANAGER: list[tuple[str, list[object], Reason, str]] = [
     ("name", ["", "a b", None], Reason.ARGUMENT_ERROR, NAME),
     ("origin", ["a b", None], Reason.ARGUMENT_ERROR, NAME),

@@ -56,6 +56,8 @@ def test_every_way_to_put_takes_them(qm: QueueManager) -> None:
     with qm.unit_of_work(), qm.group("Q") as group:
         group.put(b"x", properties=GIVEN)
     assert list(map(text_of, qm.browse("Q"))) == [TEXT] * 7
+    qm.put("Q", b"", properties={"a": "x" * (65_536 - 8)})  # as long as they may be
+    assert qm.admin.check() == []
 
 
 def test_of_a_stream_the_first_segment_has_them(qm: QueueManager) -> None:

@@ -17,7 +17,7 @@ from tests.helpers.proxy import Proxy
 from inorder.errors import StoreError
 from inorder.mq import channels
 from inorder.stores.remote.store import RemoteStore
-from inorder.stores.seam.body_pieces import BODY_PIECE_MAX
+from inorder.stores.seam.channel_records import BODY_PIECE_MAX
 
 pytestmark = pytest.mark.gate
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from inorder.model.attributes import define_queue
 from inorder.model.message import IN_GROUP, LAST_IN_GROUP, Message, Place
-from inorder.rules.ordering import effective_priority, first
+from inorder.rules.ordering import effective_priority, first, is_deadlocked
 
 # delivery, the queue's default, the message -> the effective priority (tests/scenarios/priority_and_fifo.txt: the rest)
 PLACEMENTS = [
@@ -43,3 +43,16 @@ def test_the_relaxed_choice_is_the_earliest_behind(found: set[Place], after: Pla
     chosen = first([Thing(place) for place in found], after)
     behind = sorted(place for place in found if after is None or place > after)
     assert (chosen.place if chosen else None) == (behind[0] if behind else None)
+
+
+# for each that waits, and each level, whom it waits for (tests/scenarios/strict_deadlock.txt: the rest)
+@pytest.mark.parametrize(
+    ("waits", "stuck"),
+    [
+        ({1: [{2}, {3}], 2: [{1}]}, False),  # 1 can go on at another level
+        ({1: [{2, 3}], 2: [{1}]}, True),  # 1 needs both
+        ({1: [{2}], 2: [{3}], 3: [{2}]}, True),  # 1 waits for a circle
+    ],
+)
+def test_b31_who_can_never_go_on(waits: dict[int, list[set[int]]], stuck: bool) -> None:
+    assert is_deadlocked(1, {one: [frozenset(level) for level in levels] for one, levels in waits.items()}) is stuck

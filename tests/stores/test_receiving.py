@@ -12,8 +12,7 @@ from inorder.errors import ArgumentError, Fenced, InorderError, Reason, Sequence
 from inorder.model.kinds import Report
 from inorder.model.message import Transmission
 from inorder.mq.channels.sides import digest
-from inorder.stores.seam.body_pieces import BODIES_MAX, BODY_PIECE_MAX, BodyPiece
-from inorder.stores.seam.records import ChannelBatch, Receipt, Sender
+from inorder.stores.seam.channel_records import BODIES_MAX, BODY_PIECE_MAX, BodyPiece, ChannelBatch, Receipt, Sender
 from inorder.testing.stores import RestartableStore
 
 from ..helpers.support import bodies

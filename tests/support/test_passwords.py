@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -54,8 +52,3 @@ def test_without_the_library_the_error_says_what_to_install(monkeypatch: pytest.
     monkeypatch.setattr(passwords, "import_module", gone)
     with pytest.raises(CallerError, match=re.escape(how_to_install("server"))):
         passwords.hashed("correct horse")
-
-
-def test_who_imports_inorder_does_not_load_it() -> None:
-    code = "import sys, inorder; print([name for name in sys.modules if 'argon2' in name or 'passwords' in name])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -202,6 +202,7 @@ def test_without_a_dead_letter_queue_they_go_to_the_systems_queue(qm: QueueManag
     assert (heard.outcomes, worker.stopped) == ([DEAD, DONE], {})
     assert bodies(qm, "SYSTEM.DEAD.LETTER.QUEUE") == [b"bad"]
     assert [one.why.error[:16] for one in qm.dead.letters()] == ["ValueError: torn"]
+    assert (qm.dead.replay().messages, bodies(qm, "Q")) == (1, [b"bad"])
 
 
 @pytest.mark.parametrize("verdict", [Dead("torn"), ValueError("torn")])

@@ -19,7 +19,7 @@ from ..stores.seam.records import Locked
 from . import groups
 from .browsing import Browsing
 from .keywords import Data, PutCall, sweep_options
-from .owners import Lead, QueueElsewhere, connected, led, owner_of
+from .owners import Lead, QueueElsewhere, connected, lead_of, led
 from .queue import Queue
 from .session import Session
 
@@ -122,29 +122,27 @@ class CallsByName:
         return queue
 
     def _open(self, name: Name, options: OpenOptions, **how: Any) -> Queue:
-        known = name, how.get("manager")
+        is_name = isinstance(name, str | Elsewhere) and "manager" not in how
         while True:
             try:
                 try:
                     with self._session:
-                        if (lead := led(self._session, known)) is None:
+                        if not is_name or (lead := led(self._session, name)) is None:
                             return self._made(name, options, **how)
                 except SynchronousQueue as there:
-                    lead = self._lead_of(there)
-                    self._session.leads[known] = lead
+                    with self._session:
+                        lead = lead_of(self._session, there)
+                    if is_name:
+                        self._session.leads[name] = lead
                 return self._made_elsewhere(lead, name, options, **how)
             except TooManyHandles:
                 if not self._make_room():
                     raise
 
-    def _lead_of(self, there: SynchronousQueue) -> Lead:
-        with self._session:
-            return Lead(there, tuple(map(self._store.queue, there.over)))
-
     def _made_elsewhere(self, lead: Lead, name: Name, options: OpenOptions, **how: Any) -> QueueElsewhere:
         """Opens a queue at its owner, to which an open of its name here has led."""
         with self._session:
-            owner = connected(self._session, owner_of(lead.there))
+            owner = connected(self._session, lead.owner)
         if isinstance(name, Elsewhere):
             name, how["manager"] = name
         with owner:
@@ -157,7 +155,9 @@ class CallsByName:
         if own is None or own.internals.number or isinstance(own, QueueElsewhere) or "location" not in there.data:
             return False
         self._close_default(name)
-        self._queues[name] = self._made_elsewhere(self._lead_of(there), name, FOR_BROWSE, grows=True, lazy=True)
+        with self._session:
+            lead = lead_of(self._session, there)
+        self._queues[name] = self._made_elsewhere(lead, name, FOR_BROWSE, grows=True, lazy=True)
         return True
 
     def _made(self, name: Name, options: OpenOptions, **how: Any) -> Queue:

@@ -10,6 +10,7 @@ A unit of work is at one place: here, or at one owner, where it then commits in 
 from __future__ import annotations
 
 import contextlib
+import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -35,14 +36,16 @@ from ..model.selecting import NO_CHANGES, Selector, in_our_words
 from ..rules.naming import Names
 from ..rules.puts import Program, PutResult
 from ..stores.open import locate
-from ..stores.seam.connections import CONNECTION, read_connection
+from ..stores.seam.definitions import CONNECTION, read_connection
 from ..stores.seam.records import Opened, Outcome
+from .browsing import PAGE_SECONDS
 from .confirming import USES, Locked, Use
-from .queue import Queue
+from .queue import NO_USES, Queue
 from .services import Services, connect_at
 from .session import NOT_OPEN, Session
 
 NO_UNIT: Final = -1
+OUTPUT: Final[frozenset[Use]] = frozenset({"output"})
 LEADS: Final = ("type", "base_queue", "remote_queue", "remote_manager", "mode", "connection")
 """The attributes of a definition that say where it leads."""
 
@@ -63,16 +66,23 @@ class Owner(NamedTuple):
     user: str
 
 
-def owner_of(there: SynchronousQueue) -> Owner:
-    """Returns the owner of the queue to which an open here leads."""
-    return Owner(there.remote_manager, there.connection, there.location, there.user)
-
-
 class Lead(NamedTuple):
-    """Where the open of a name has led, and the definitions that said so."""
+    """Where the open of a name has led.
 
-    there: SynchronousQueue
+    Args:
+        owner, queue: the queue, and who has it.
+        over: the definitions on the way, the first one first; none: the queue was discovered.
+    """
+
+    owner: Owner
+    queue: str
     over: tuple[QueueAttributes, ...]
+
+
+def lead_of(home: Session, there: SynchronousQueue) -> Lead:
+    """Inside a call on `home`: returns where the open led that has raised this."""
+    owner = Owner(there.remote_manager, there.connection, there.location, there.user)
+    return Lead(owner, there.remote_queue, tuple(map(home.store.queue, there.over)))
 
 
 def led(home: Session, name: object) -> Lead | None:
@@ -84,10 +94,10 @@ def led(home: Session, name: object) -> Lead | None:
     is_asked = home.services.store.changes.are_elsewhere  # a server asks what its user may open
     if not isinstance(known, Lead) or not known.over or is_asked:  # how a queue was discovered is not noted here
         return None
-    there = known.there
+    owner = known.owner
     with contextlib.suppress(InorderError):
-        connection = read_connection(home.store.object(CONNECTION, there.connection).attributes)
-        is_there = (connection.location, connection.user) == (there.location, there.user)
+        connection = read_connection(home.store.object(CONNECTION, owner.connection).attributes)
+        is_there = (connection.location, connection.user) == (owner.location, owner.user)
         if is_there and all(home.store.queue(one.name) == one for one in known.over):
             return known
     del home.leads[name]
@@ -162,9 +172,10 @@ class OwnerSession(Session):
         self.block = home.block
 
     def __exit__(self, *raised: object) -> None:
+        of_here, self._of_here = self._of_here, None  # it refers to this session
         super().__exit__(*raised)
         try:
-            if isinstance(raised[1], InorderError) and raised[1] is not self._of_here:
+            if isinstance(raised[1], InorderError) and raised[1] is not of_here:
                 self._tell(raised[1])
         finally:
             self.home.__exit__(*raised)
@@ -214,10 +225,10 @@ def connected(home: Session, of: Owner) -> OwnerSession:
     try:
         made = reach(of.location, home.program, lambda services: OwnerSession(services, home.program, home, of))
     except InorderError as error:
-        if type(error) is StoreError:
-            error.reason = Reason.Q_MGR_NOT_AVAILABLE
         named(error, of)
-        raise
+        if type(error) is not StoreError:  # its subclasses say more than that the owner cannot be reached
+            raise
+        raise StoreError(str(error.args[0]), reason=Reason.Q_MGR_NOT_AVAILABLE, **error.data) from error
     try:
         check_user(of.connection, of.location, of.user, getattr(made.store, "user", None))
         name = made.store.manager().name
@@ -235,8 +246,8 @@ class QueueElsewhere(Queue):
     """An open synchronous remote queue: each call is made on the queue of the owner.
 
     The definitions here may inhibit a call, and give priority and persistence to messages without. Each call outside a
-    unit of work reads them, and the first two calls in it. `_uses` stays empty, so that each call asks `_need` or
-    `_need_nothing`, which do this.
+    unit of work reads them, and the first two calls in it; a browse that goes on reads them once a second. `_uses`
+    stays empty, so that each call asks `_need` or `_need_nothing`, which do this.
 
     Attributes:
         over: the definitions on the way, the first one first; none: the queue was discovered.
@@ -246,8 +257,8 @@ class QueueElsewhere(Queue):
         self, sessions: tuple[Session, OwnerSession], lead: Lead, name: str, options: OpenOptions, **how: Any
     ) -> None:
         self._home, self._owner = sessions
-        self._there, self._here, self.over = str(lead.there.remote_queue), name, lead.over
-        self._looked_in = NO_UNIT
+        self._there, self._here, self.over = lead.queue, name, lead.over
+        self._looked_in, self._fresh_until, self._browses_on = NO_UNIT, 0.0, False
         super().__init__(self._owner, name, options, **how)
 
     def _opened(self, options: OpenOptions, dynamic_name: str) -> Opened:
@@ -293,7 +304,11 @@ class QueueElsewhere(Queue):
         super()._need_nothing()
 
     def _need_for_reading(self, options: GetOptions) -> None:
-        super()._need_for_reading(options)
+        self._browses_on = options.browse == "next"
+        try:
+            super()._need_for_reading(options)
+        finally:
+            self._browses_on = False
         self._check_gets()
 
     def browse_and_lock(self, match: Match = EVERYTHING, **how: Any) -> Locked:
@@ -309,6 +324,8 @@ class QueueElsewhere(Queue):
 
     def _look_here(self) -> None:
         """Reads the definitions again. Raises: QueueCondition 2041, they lead elsewhere now."""
+        if self._browses_on and time.monotonic() < self._fresh_until:
+            return
         if self._home.unit_at is self._owner:
             if self._looked_in == self._owner.units:
                 return
@@ -322,6 +339,7 @@ class QueueElsewhere(Queue):
                 if any(getattr(now, one) != getattr(before, one) for one in LEADS):
                     raise self._changed()
                 self.over = tuple(now if one is before else one for one in self.over)
+        self._fresh_until = time.monotonic() + PAGE_SECONDS
 
     def _changed(self) -> InorderError:
         changed = QueueCondition(f"{self.name} has changed: open it again", reason=Reason.OBJECT_CHANGED)
@@ -349,12 +367,19 @@ class QueueElsewhere(Queue):
 
     # --- puts
 
-    def _put_now(self, messages: list[Message | bytes], options: PutOptions) -> Sequence[PutResult]:
-        if not all(one.put_allowed for one in self.over):
-            raise self._owner.here(PutInhibited(f"puts on {self.name} are inhibited", queue=self.name))
-        if self._home.services.carry is not None:
-            messages = self._home.services.carry(messages)
-        return super()._put_now([self._put_from_here(one) for one in messages], options)
+    def _put(self, messages: list[Message | bytes], options: PutOptions) -> Sequence[PutResult]:
+        with self._session:
+            self._need("output")
+            if not all(one.put_allowed for one in self.over):
+                raise self._owner.here(PutInhibited(f"puts on {self.name} are inhibited", queue=self.name))
+            if self._home.services.carry is not None:
+                messages = self._home.services.carry(messages)
+            messages = [self._put_from_here(one) for one in messages]
+        self._uses = OUTPUT  # the definitions need not be read a second time
+        try:
+            return super()._put(messages, options)
+        finally:
+            self._uses = NO_USES
 
     def _put_from_here(self, message: Message | bytes) -> Message | bytes:
         """Returns a message with the defaults of the definition, and this queue manager in its address for replies."""
@@ -375,4 +400,4 @@ class QueueElsewhere(Queue):
         return Names(store.manager(), found).reply_to(queue)
 
 
-__all__ = ["Owner", "OwnerSession", "QueueElsewhere", "check_user", "connected", "named", "owner_of", "reach"]
+__all__ = ["Lead", "OwnerSession", "QueueElsewhere", "check_user", "connected", "lead_of", "led", "reach"]

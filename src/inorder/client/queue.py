@@ -175,33 +175,29 @@ class Queue(ConfirmedCalls):
         return list(self._put([message_of(body, fields) for body in messages], options))
 
     def _put(self, messages: list[Message | bytes], options: PutOptions) -> Sequence[PutResult]:
-        with self._session:
+        session, puts = self._session, self._puts
+        with session:
             if "output" not in self._uses:
                 self._need("output")
-            return self._put_now(messages, options)
-
-    def _put_now(self, messages: list[Message | bytes], options: PutOptions) -> Sequence[PutResult]:
-        """Inside a call, with a handle that is open for output: puts the messages."""
-        session, puts = self._session, self._puts
-        state, in_unit = puts.state, options.syncpoint
-        in_unit = session.block is not None if in_unit is None else in_unit
-        in_unit = in_unit and not (options.confirm_id or options.uid)
-        if session.services.carry is not None:
-            messages = session.services.carry(messages)
-        if in_unit:
-            session.join_unit()
-        if puts.is_lost and options.logical:
-            puts.check()
-        try:
-            outcome = self._store.put(_tuple(PutRequest, (self._handle, messages, options, state, in_unit, 0)))
-            puts.advance(outcome.state, state if in_unit else None)
-        except InorderError:
-            raise
-        except BaseException as error:
-            puts.is_lost |= options.logical
-            may_have_happened(error, f"the put on {self.name}")
-            raise
-        return outcome.results
+            state, in_unit = puts.state, options.syncpoint
+            in_unit = session.block is not None if in_unit is None else in_unit
+            in_unit = in_unit and not (options.confirm_id or options.uid)
+            if session.services.carry is not None:
+                messages = session.services.carry(messages)
+            if in_unit:
+                session.join_unit()
+            if puts.is_lost and options.logical:
+                puts.check()
+            try:
+                outcome = self._store.put(_tuple(PutRequest, (self._handle, messages, options, state, in_unit, 0)))
+                puts.advance(outcome.state, state if in_unit else None)
+            except InorderError:
+                raise
+            except BaseException as error:
+                puts.is_lost |= options.logical
+                may_have_happened(error, f"the put on {self.name}")
+                raise
+            return outcome.results
 
     def end_group(self) -> None:
         """Marks the last message put in logical order, with all its segments, as the last of its group.

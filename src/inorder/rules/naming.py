@@ -261,7 +261,6 @@ def synchronous(queue: str, manager: str, connection: str, over: tuple[str, ...]
     text = f"{over[-1] if over else queue} is a synchronous remote queue: its messages are at queue manager {manager}"
     return SynchronousQueue(
         f"{text}, by connection {connection}; this call can only be made there",
-        reason=Reason.OPTION_NOT_VALID_FOR_TYPE,
         queue=over[0] if over else queue,
         over=over,
         remote_queue=queue,

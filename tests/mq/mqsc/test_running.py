@@ -288,6 +288,10 @@ def queues(draw: st.DrawFn) -> tuple[str, QueueType, dict[str, Any]]:
         each for each in QUEUE_ATTRIBUTES.values() if kind in each.applies_to and each.name not in ("name", "type")
     ]
     given = draw(st.fixed_dictionaries({}, optional={each.name: values_of(each) for each in of_kind}))
+    if given.get("mode") == "synchronous":
+        given |= {"transmission_queue": "", "connection": given.get("connection") or "A.CONNECTION"}
+    elif kind == "remote":
+        given["connection"] = ""
     if kind in ("local", "model"):
         made = {"local": ["predefined", "permanent_dynamic"], "model": ["permanent_dynamic", "temporary_dynamic"]}[kind]
         given["definition_type"] = draw(st.sampled_from(made))

@@ -25,7 +25,8 @@ from inorder.rules.store_verbs import FILLED_IN, lost_of
 from inorder.stores.memory import MemoryStore
 from inorder.stores.remote.address import parse
 from inorder.stores.remote.store import RemoteStore
-from inorder.stores.seam.records import ChannelBatch, Claimer, ClaimRequest, GetRequest, PutRequest
+from inorder.stores.seam.channel_records import ChannelBatch
+from inorder.stores.seam.records import Claimer, ClaimRequest, GetRequest, PutRequest
 from inorder.stores.seam.tables import (
     ActRow,
     ConnectionRow,

@@ -22,10 +22,9 @@ from inorder.rules.puts import Program
 from inorder.server.identity import Identity
 from inorder.server.store.checking import Checker, OpenedFor
 from inorder.stores.memory import MemoryStore
-from inorder.stores.seam.body_pieces import BodyPiece
+from inorder.stores.seam.channel_records import BodyPiece, ChannelBatch, Sender
 from inorder.stores.seam.definitions import as_text
 from inorder.stores.seam.records import (
-    ChannelBatch,
     Claimer,
     ClaimRequest,
     GetRequest,
@@ -33,7 +32,6 @@ from inorder.stores.seam.records import (
     LockRequest,
     OneMessage,
     PutRequest,
-    Sender,
     Slice,
     Staged,
     StageRequest,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import msgspec
 import pytest
@@ -431,12 +432,9 @@ def test_a_listing_comes_in_pages_and_a_client_that_wants_more_gets_all(
     request = LookRequest(queue="A", order="physical", after=None, most=2**62, preview=1_000)
     for name, most in (("LOOK_MESSAGES", 4), ("GOT_BYTES", 3_000)):
         monkeypatch.setattr(checking, name, most)
-        pages: list[int] = []
-        look = at.store.look
-        with monkeypatch.context() as patch:
-            patch.setattr(at.store, "look", lambda asked: [pages.append(asked.most), look(asked)][1])  # noqa: B023
+        with mock.patch.object(at.store, "look", wraps=at.store.look) as look:
             assert len(client.look(request)) == 10
-        assert set(pages) == {4 if name == "LOOK_MESSAGES" else 3}
+        assert {call.args[0].most for call in look.call_args_list} == {4 if name == "LOOK_MESSAGES" else 3}
 
 
 def test_a_payload_does_not_become_many_times_larger(at: Served) -> None:

@@ -204,7 +204,7 @@ def test_only_control_keeps_another_name_in_a_message(world: World, context: str
     assert checker.filled("put", given, identity_of("put"), leases_max=1)["request"].options == PutOptions()
     assert checker.filled("put", given, identity_of("operator"), leases_max=1) == given
     columns: dict[str, list[Any]] = {"body": [b"x"], "user_identifier": ["root"], "put_at": [1.0], "priority": [1]}
-    rows = {"request": StageRequest(world.me.handle, "s", 1, columns, 60.0)}
+    rows = {"request": StageRequest(world.me.handle, "s", 1, columns, 60.0, is_bounded=True)}
     assert checker.filled("stage", rows, identity_of("put"), leases_max=1)["request"].columns == {
         "body": [b"x"],
         "priority": [1],

@@ -27,7 +27,7 @@ import inorder.spark
 from inorder.spark import jobs
 
 TEXT_MAX = 3000  # a line of a pipe is one only up to 4,096 bytes
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 240
 SLOW_SECONDS = 60.0
 
 

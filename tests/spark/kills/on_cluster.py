@@ -22,7 +22,7 @@ import inorder
 from inorder.spark.options import DAY_SECONDS
 
 ROUNDS = 10
-BATCH_SECONDS = 120.0
+BATCH_SECONDS = 240.0
 CREDENTIALS = "credentials"  # the name of the files that may have the secret
 
 

@@ -18,7 +18,7 @@ from tests.tiers import gate
 
 from inorder.spark.options import DAY_SECONDS
 
-BATCH_SECONDS = 120.0
+BATCH_SECONDS = 240.0
 
 
 @pytest.fixture

@@ -113,7 +113,7 @@ def test_two_drivers_are_killed_one_after_the_other(world: World, successor: Dri
 
 # --- from queue to queue: killed when a task has staged, and when a batch is put
 
-EXPIRY_SECONDS = 60.0
+EXPIRY_SECONDS = 3600.0
 
 
 def stagings(world: World) -> list[Unit]:

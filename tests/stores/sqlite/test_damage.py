@@ -50,7 +50,7 @@ TEXTS_OF_USERS = {
     "ledger.application", "ledger.query", "ledger.batch", "message.uid_origin",
     "putkey.target", "putkey.key", "putkey.uid_origin", "attempt.key",
     "act.user", "act.address", "act.act", "act.queue", "act.error",
-    "message.lock_confirm",
+    "message.lock_confirm", "body.identifier", "body.channel", "piece.identifier", "piece.channel",
 }  # fmt: skip
 TIMES = {
     "definition.created_at", "definition.altered_at", "unit.started_at", "unit.lease_ends_at", "message.expires_at",
@@ -76,9 +76,12 @@ ANY_NUMBER = {
     # What it names may have gone before: a queue, a message.
     "handle.queue", "entered.queue", "wait.queue", "mark.message", "channel.carrier", "dropped.queue",
     "received.incarnation",
+    # Of what has not arrived whole: whoever sends the rest replaces it.
+    "body.incarnation", "body.position", "body.size", "body.held", "piece.incarnation", "piece.position", "piece.first",
+    "channel.fast",
 }  # fmt: skip
 ANYTHING = {"staged.group_key", "staged.order_key"}  # of the caller
-BYTES = {"content.accounting_token", "entered.group_id", "received.digest"}  # of whatever length
+BYTES = {"content.accounting_token", "entered.group_id", "received.digest", "body.batch", "body.digest", "piece.data"}
 
 
 def may_be(table: str, column: str, value: str) -> bool:

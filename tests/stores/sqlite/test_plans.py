@@ -16,14 +16,17 @@ import pytest
 from inorder import stores
 from inorder.stores import sql
 from inorder.stores.seam import tables
+from inorder.stores.seam.channel_records import Sender
 from inorder.stores.seam.records import LedgerKey
 from inorder.stores.seam.tables import (
+    BodyRow,
     ClaimRow,
     DefinitionRow,
     DroppedRow,
     EnteredRow,
     HandleRow,
     LedgerRow,
+    PieceRow,
     UnitRow,
     UpTo,
     WaitRow,
@@ -321,6 +324,7 @@ def asked_by_the_package() -> Iterator[Asked]:
 GIVEN_AS_A_WHOLE: dict[str, list[tuple[str, ...]]] = {  # `**where`: the fields that each of them may have
     LedgerRow.__name__: [LedgerKey._fields],
     DefinitionRow.__name__: [("name",), ("id",)],
+    **{row.__name__: [Sender._fields[:3], (*Sender._fields[:3], "position")] for row in (BodyRow, PieceRow)},
     **{row.__name__: [("queue",)] for row in (HandleRow, WaitRow, DroppedRow)},
 }
 

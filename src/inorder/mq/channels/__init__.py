@@ -7,7 +7,7 @@ A channel is defined in the sending queue manager, with the transmission queue a
 from __future__ import annotations
 
 from ...model.channel_attributes import ChannelAttributes
-from ...stores.seam.records import ChannelNow, Received
+from ...stores.seam.channel_records import ChannelNow, Received
 from .carrying import run_channel
 from .connecting import (
     Connection,

@@ -49,7 +49,8 @@ from ...errors import (
 from ...model.channel_attributes import ChannelAttributes
 from ...model.message import Message
 from ...rules.channels import check_agreement
-from ...stores.seam.records import Carrying, ChannelBatch, ChannelNow, Claim, Receipt
+from ...stores.seam.channel_records import Carrying, ChannelBatch, ChannelNow, Receipt
+from ...stores.seam.records import Claim
 from . import points
 from .defining import channel, status
 from .exits import load, passed

@@ -17,8 +17,8 @@ from ...model.attribute import NAME_LENGTH_MAX, NAMES_ALLOWED, is_name
 from ...model.channel_attributes import CONNECTION_LENGTH_MAX, ChannelAttributes
 from ...model.parameters import is_storable
 from ...stores.open import REMOTE_URL, URL_LIKE, locate
-from ...stores.seam.connections import CONNECTION, Connection, read_connection
 from ...stores.seam.damage import decodes
+from ...stores.seam.definitions import CONNECTION, Connection, read_connection
 
 ADDRESS = "address"  # a kind of objects
 _ONE_ADDRESS: Final = r"[^()/,\s]+\([0-9]{1,5}\)"

@@ -22,8 +22,8 @@ from ...errors import (
 from ...model.channel_attributes import ChannelAttributes, ChannelType, altered, define
 from ...model.options import check_whole
 from ...model.parameters import one_of
+from ...stores.seam.channel_records import Carrying, ChannelNow, Received
 from ...stores.seam.definitions import as_text, channel_of
-from ...stores.seam.records import Carrying, ChannelNow, Received
 from .sides import Connect, Receiver, Sending, bound, digest, open_receiver, reach
 
 KIND = "channel"

@@ -17,7 +17,7 @@ from importlib import import_module
 from ...errors import ArgumentError, CallerError, Reason
 from ...model.channel_attributes import ChannelAttributes
 from ...model.message import Message
-from ...stores.seam.records import ChannelBatch
+from ...stores.seam.channel_records import ChannelBatch
 
 Exit = Callable[[Message, ChannelAttributes], Message | None]
 

@@ -21,9 +21,10 @@ from ...model.properties import NO_PROPERTIES, Properties
 from ...rules.channels import CHANNEL, Last
 from ...stores.open import locate
 from ...stores.seam.bulk_page import BulkPage
+from ...stores.seam.channel_records import Carrying, NextBatch
 from ...stores.seam.definitions import channel_of
 from ...stores.seam.protocol import Store
-from ...stores.seam.records import BULK_COLUMNS, Carrying, Claim, Claimer, ClaimRequest, NextBatch, Slice
+from ...stores.seam.records import BULK_COLUMNS, Claim, Claimer, ClaimRequest, Slice
 from .connecting import connection_of
 
 T = TypeVar("T")

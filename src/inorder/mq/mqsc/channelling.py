@@ -12,9 +12,9 @@ from ...client.manager import QueueManager
 from ...errors import UnknownObject
 from ...model.attribute import Attribute
 from ...model.channel_attributes import CHANNEL_ATTRIBUTES, ChannelAttributes, define
+from ...stores.seam.channel_records import ChannelNow
 from ...stores.seam.damage import utc
 from ...stores.seam.definitions import channel_of
-from ...stores.seam.records import ChannelNow
 from .. import channels
 from ..channels.defining import KIND
 from .commands import ObjectCommand

@@ -38,18 +38,10 @@ from ...rules.channels import CHANNEL
 from ...rules.lifecycle import Event
 from ...rules.naming import Names
 from ...rules.store_verbs import ACTS, EACH, FILLED_IN, OBJECT_KINDS, OTHERS, VERBS, value_at
+from ...stores.seam.channel_records import Sender
 from ...stores.seam.definitions import as_text, channel_of, process_of, queue_of
 from ...stores.seam.protocol import LocalStore
-from ...stores.seam.records import (
-    Claimer,
-    GetRequest,
-    LockRequest,
-    OneMessage,
-    Opened,
-    PutRequest,
-    Sender,
-    StageRequest,
-)
+from ...stores.seam.records import Claimer, GetRequest, LockRequest, OneMessage, Opened, PutRequest, StageRequest
 from ...stores.seam.tables import UnitKind
 from ...stores.seam.views import LookRequest, MessageView, Unit
 from ..calls import DONE_TO

@@ -33,8 +33,8 @@ from ...rules.puts import Program
 from ...stores.remote.frames import HEADER, PIECE_MAX, Flag, FrameKind, WireFrame, check_values, pieces
 from ...stores.remote.link import PROTOCOL, Hello
 from ...stores.remote.wire import WireError, decode_call, encode_answer, encode_error
+from ...stores.seam.channel_records import ChannelBatch
 from ...stores.seam.protocol import LocalStore, Store
-from ...stores.seam.records import ChannelBatch
 from ...support.release import __version__
 from ..identity import Identity, ReadObject
 from ..logs import LOGGER

@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...errors import StoreError, bad_argument
-from ..seam.body_pieces import BODIES_MAX, BODY_PIECE_MAX, BodyPiece
+from ..seam.channel_records import BODIES_MAX, BODY_PIECE_MAX, BodyPiece, ChannelBatch, Sender
 from ..seam.damage import damaged, only
-from ..seam.records import ChannelBatch, Sender
 from ..seam.tables import BodyRow, PieceRow
 from .operation import Operation
 

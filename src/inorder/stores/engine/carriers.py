@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ...errors import UnknownQueue, WrongQueueType
 from ...rules.channels import CHANNEL
 from ...rules.puts import Program
-from ..seam.records import ChannelNow
+from ..seam.channel_records import ChannelNow
 from ..seam.tables import ChannelRow, ConnectionRow, SentRow
 from .catalog import Catalog
 from .claiming import Account, account_of

@@ -27,9 +27,8 @@ from ...model.message import Transmission
 from ...model.options import OpenOptions
 from ...rules.naming import Route, synchronous
 from ...rules.ordering import read_order
-from ..seam.connections import CONNECTION, Connection, read_connection
 from ..seam.damage import only
-from ..seam.definitions import as_text, queue_of
+from ..seam.definitions import CONNECTION, Connection, as_text, queue_of, read_connection
 from ..seam.tables import DefinitionRow, HandleRow, ManagerRow, ObjectRow, UnitRow
 from .operation import Operation
 from .process import OpenHandle
@@ -314,15 +313,13 @@ class Catalog:
                 text = f"{there.over[-1]} names connection {there.connection}, which is not defined"
                 remedy = f"define it with: inorder connection define {there.connection} URL"
                 raise UnknownObject(f"{text}: {remedy}", kind=CONNECTION, object=there.connection) from None
-            there.data |= {"location": known.location, "user": known.user}
+            _located(there, known)
             raise
         except WrongQueueType as error:
             known = self._connection(manager) if self._known.names.leads_nowhere(manager) else None
             if known is None:
                 raise
-            discovered = synchronous(name, manager, known.name)
-            discovered.data |= {"location": known.location, "user": known.user}
-            raise discovered from error
+            raise _located(synchronous(name, manager, known.name), known) from error
 
     def _connection(self, name: str) -> Connection | None:
         rows = self._operation.backend.select(ObjectRow, type=CONNECTION, name=name)
@@ -361,6 +358,11 @@ class Catalog:
         )
         self.create(attributes)
         return attributes
+
+
+def _located(there: SynchronousQueue, known: Connection) -> SynchronousQueue:
+    there.data |= {"location": known.location, "user": known.user}
+    return there
 
 
 def _leads_on(attributes: QueueAttributes) -> bool:

@@ -15,11 +15,11 @@ from ...errors import bad_argument
 from ...rules.gaps import Gaps, gaps, member_of
 from ...rules.puts import Program
 from ..seam.backend import Peer, Share
+from ..seam.channel_records import ChannelNow
 from ..seam.damage import damaged, only
 from ..seam.definitions import Definitions, channel_of
 from ..seam.looking import group_of, holder_of, logical_key, pending_from_text, sight_of
 from ..seam.queued import GOT
-from ..seam.records import ChannelNow
 from ..seam.tables import (
     ConnectionRow,
     DroppedRow,

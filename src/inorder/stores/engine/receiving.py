@@ -32,8 +32,7 @@ from ...rules.channels import Last
 from ...rules.grouping import NOTHING_OPEN
 from ...rules.naming import Route
 from ...rules.puts import Program, PutCircumstances, PutPlan
-from ..seam.body_pieces import BodyPiece
-from ..seam.records import ChannelBatch, Receipt, Received, Sender
+from ..seam.channel_records import BodyPiece, ChannelBatch, Receipt, Received, Sender
 from ..seam.tables import ReceivedRow
 from ..seam.telemetry import event
 from . import arriving_bodies, authority, points

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from ...errors import ChannelStopped, Fenced, NotFound, ObjectInUse, QueueCondition, Reason, WrongQueueType
 from ...model.message import Message
 from ...rules.channels import CHANNEL
+from ..seam.channel_records import Carrying, ChannelNow, NextBatch, Sender
 from ..seam.damage import only
-from ..seam.records import Carrying, ChannelNow, ClaimRequest, NextBatch, Outcome, Sender
+from ..seam.records import ClaimRequest, Outcome
 from ..seam.tables import ChannelRow, ManagerRow
 from ..seam.telemetry import event, first
 from . import claiming

@@ -26,22 +26,11 @@ from ...rules.puts import Program
 from ...rules.store_verbs import FILLED_IN, OBJECT_KINDS, VERBS, lost_of
 from ...support.clock import Clock, SystemClock
 from ...support.release import __version__
-from ..seam.body_pieces import BODIES_MAX, BODY_PIECE_MAX, BodyPiece
 from ..seam.changes import Changes
+from ..seam.channel_records import BODIES_MAX, BODY_PIECE_MAX, BodyPiece, ChannelBatch, Receipt
 from ..seam.gathering import Gathering
 from ..seam.protocol import Store
-from ..seam.records import (
-    ChannelBatch,
-    GetRequest,
-    Leased,
-    LedgerKey,
-    Opened,
-    PutOutcome,
-    PutRequest,
-    Receipt,
-    Settled,
-    Staged,
-)
+from ..seam.records import GetRequest, Leased, LedgerKey, Opened, PutOutcome, PutRequest, Settled, Staged
 from ..seam.telemetry import Telemetry
 from ..seam.views import LookRequest, MessageView
 from .address import RemoteAddress

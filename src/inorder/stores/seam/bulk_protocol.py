@@ -5,24 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from .body_pieces import BodyPiece
 from .bulk_page import BulkPage
+from .channel_records import BodyPiece, Carrying, ChannelBatch, ChannelNow, NextBatch, Receipt, Received, Sender
 from .records import (
-    Carrying,
-    ChannelBatch,
-    ChannelNow,
     Claim,
     Claimer,
     ClaimRequest,
     Claims,
     ClaimStart,
     LedgerKey,
-    NextBatch,
     Noted,
     Outcome,
-    Receipt,
-    Received,
-    Sender,
     Settled,
     Slice,
     Staged,

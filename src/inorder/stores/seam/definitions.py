@@ -6,7 +6,7 @@ import functools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, asdict, fields
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from ...model.attribute import Table
 from ...model.attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES, ManagerAttributes, QueueAttributes
@@ -14,10 +14,11 @@ from ...model.channel_attributes import CHANNEL_ATTRIBUTES, ChannelAttributes
 from ...model.process_attributes import PROCESS_ATTRIBUTES, ProcessAttributes
 from ...rules.naming import Names
 from .backend import Backend
-from .damage import DECODING, damaged, only
+from .damage import DECODING, damaged, decodes, only
 from .tables import DefinitionRow, ManagerRow
 
 NO_REVISION = -1
+CONNECTION: Final = "connection"  # a kind of objects
 
 T = TypeVar("T", ManagerAttributes, QueueAttributes, ProcessAttributes, ChannelAttributes)
 
@@ -157,3 +158,23 @@ def _read(kind: type[T], table: Table, text: str) -> T:
         )
     except DECODING as error:
         raise damaged("a definition", f"{error!r}") from error
+
+
+class Connection(NamedTuple):
+    """How another store is reached, at the other end of channels or as the owner of synchronous remote queues.
+
+    Args:
+        name: 1 to 48 characters out of A-Z a-z 0-9 . / _ %
+        location: the path or URL of the store. It has no password: others can read it.
+        user: that the server of the store must know this side as; empty: any.
+    """
+
+    name: str
+    location: str
+    user: str = ""
+
+
+@decodes("a connection")
+def read_connection(text: str) -> Connection:
+    """Decodes a stored connection. Raises: StoreDamaged."""
+    return Connection(*(str(json.loads(text)[name]) for name in Connection._fields))

@@ -127,8 +127,7 @@ class LockRequest:
 
     Args:
         most: the largest number of messages, the first in queue order; None: all.
-        lease: seconds after which the lock id ends by itself; None: never (A-19).
-        most_bytes: after how many bytes of bodies the answer ends; None: after any number.
+        lease: seconds after which the lock id ends by itself; None: never (A-19). most_bytes: as in `GetRequest`.
     """
 
     handle: int
@@ -352,18 +351,15 @@ class StageRequest(NamedTuple):
 
     Args:
         handle: opened for output.
-        name: of the staging, unique in the store. The first request creates the staging.
-        count: rows in this request, 0 or more.
+        name: of the staging, unique in the store; the first request creates it. count: rows in this request.
         columns: by names from `rules.staged_columns.STAGED_COLUMNS`, each with `count` values. `body` must be there. A
             missing column, or None in any other than `body`, means the put's default. Context comes from the caller's
             columns, as in a put that sets all context. Properties are mappings. `group_key` and `order_key`: int of 64
             bits, float, str or bytes; None: in no group, and first in the order.
         lasts: seconds from now until the staging expires, above 0; each request sets it again.
         checks_numbers: whether the numbers in the caller's own groups must be consecutive when they are put.
-        arrives: whether the messages enter the system now, so that COA is reported. False: they come from another
-            queue.
-        is_bounded: whether all stagings of the connection's user for the queue may together have as many rows as its
-            `max_depth` at most. A server sets it for its clients.
+        arrives: whether the messages enter the system now, so that COA is reported; else from another queue.
+        is_bounded: whether the user's stagings for the queue have at most `max_depth` rows; a server sets it.
     """
 
     handle: int
@@ -465,140 +461,3 @@ class Act(NamedTuple):
     outcome: str
     messages: int | None
     error: str
-
-
-# --- channels
-
-
-class Sender(NamedTuple):
-    """The sender of a channel, identified permanently (C-1).
-
-    Args:
-        identifier: of its store.
-        incarnation: distinguishes its transmission queue from earlier ones of the same name.
-        manager: the name of its queue manager.
-    """
-
-    identifier: str
-    incarnation: int
-    channel: str
-    manager: str
-
-
-class ChannelBatch(NamedTuple):
-    """Messages that a channel delivers, to be put together.
-
-    Args:
-        number: one more than that of the previous batch; 0: the messages travel outside the batches. The receiver then
-            keeps no record of them, discards those that it can neither put nor make dead letters, and puts them twice
-            if they are sent twice.
-        epoch: of the sender's claims.
-        digest: of the unique ids of the messages, as they were claimed (`channels.sides.digest`).
-        messages: as they were on the transmission queue, each with its `transmission`.
-        vetoed: the positions of messages that an exit rejects.
-        attempts: how often it was tried before and failed because a message could not be put.
-        to_dead_letters: whether a message that cannot be put becomes a dead letter; if false, the whole batch fails.
-        held: the positions of messages whose bodies have arrived before, piece by piece.
-    """
-
-    sender: Sender
-    number: int
-    epoch: int
-    digest: bytes
-    messages: Sequence[Message]
-    vetoed: frozenset[int] = frozenset()
-    attempts: int = 0
-    to_dead_letters: bool = False
-    held: frozenset[int] = frozenset()
-
-
-class Receipt(NamedTuple):
-    """The result of a batch.
-
-    Args:
-        already: it had arrived before, and nothing was done.
-        put, buried, discarded: numbers of messages; buried ones are dead letters.
-    """
-
-    already: bool
-    put: int = 0
-    buried: int = 0
-    discarded: int = 0
-
-
-class Received(NamedTuple):
-    """What a receiver knows about a sender: the last batch that arrived. Number 0: none has."""
-
-    sender: Sender
-    number: int
-    epoch: int
-    messages: int
-    digest: bytes
-    received_at: float
-
-
-class Carrying(NamedTuple):
-    """One run of a channel at the sender, and where it begins.
-
-    Args:
-        number: of the last confirmed batch.
-        settled: the number of the last settled claim.
-        is_open: a claim is open, so the receiver may already have the next batch.
-    """
-
-    sender: Sender
-    epoch: int
-    number: int
-    settled: int
-    is_open: bool
-
-
-class NextBatch(NamedTuple):
-    """The claim that a channel is to send next.
-
-    Args:
-        claim: None: there are no messages for a batch, or the channel must stop.
-        stop: how an operator stopped it; empty: nobody did.
-        fast: non-persistent messages to send outside the batch. They are no longer on the queue.
-    """
-
-    claim: Claim | None
-    stop: str
-    fast: Sequence[Message] = ()
-
-
-class ChannelNow(NamedTuple):
-    """The state of a channel at the sender (C-6).
-
-    Args:
-        status: "inactive", "starting", "running", "retrying", "paused", "stopping", "stopped".
-        stop: how an operator stopped it: "quiesce", "force", "terminate"; empty: nobody did.
-        number: of the last confirmed batch.
-        in_doubt: messages of the next batch, which has been sent but not confirmed.
-        waiting: messages on the transmission queue.
-        oldest_put_at: when the oldest of them was put; None: there is none.
-        messages, size: of all confirmed batches, and of what was sent outside of them.
-        sent_at: when the last of these were confirmed or sent; None: never.
-        short_retries, long_retries: failed attempts since it last sent something.
-        reason, error: the present trouble; 0 and empty: none.
-        nonpersistent_speed: "fast" if non-persistent messages travel outside the batches in its last run, else
-            "normal".
-    """
-
-    name: str
-    queue: str
-    status: str
-    stop: str
-    number: int
-    in_doubt: int
-    waiting: int
-    oldest_put_at: float | None
-    messages: int
-    size: int
-    sent_at: float | None
-    short_retries: int
-    long_retries: int
-    reason: int
-    error: str
-    changed_at: float
-    nonpersistent_speed: str = "normal"

@@ -10,7 +10,7 @@ from ...model.options import EVERYTHING, Match
 from ...rules.ordering import Pending
 from ...rules.puts import Program
 from ...support.old_paths import renamed
-from .records import ChannelNow
+from .channel_records import ChannelNow
 from .tables import UnitKind
 
 ListingOrder = Literal["physical", "logical"]

@@ -1,0 +1,140 @@
+"""The command, asyncio and workers as a user runs them: each in a process of its own, on a server in another one."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.helpers.support import until
+from tests.server.conftest import Running, Served, Start
+from tests.tiers import gate
+
+import inorder
+from inorder.errors import ConnectionBroken
+from inorder.stores.postgresql import drop, parse
+
+pytestmark = gate
+
+TASKS = """
+from inorder.work import Tasks
+tasks = Tasks()
+
+@tasks.task("WORK")
+def work(message):
+    with open("done", "a") as file:
+        file.write(message.body.decode() + "\\n")
+
+@tasks.periodic("* * * * * *", queue="WORK")
+def tick(at):
+    return b"tick"
+"""
+TASKLETS = """
+import asyncio, sys
+from inorder import aio
+
+async def main():
+    async with await aio.connect(sys.argv[1]) as qm:
+        waiting = [asyncio.create_task(qm.get("Q", wait=60)) for _ in range(3)]
+        async with qm.unit_of_work():
+            for body in (b"1", b"2", b"3"):
+                await qm.put("Q", body)
+        print(sorted([(await one).body for one in waiting]), [one.body async for one in qm.browse("Q")])
+
+asyncio.run(main())
+"""
+PROCESS = """
+DEFINE PROCESS(P) APPLICID('echo triggered >> triggered #')
+DEFINE QLOCAL(START)
+DEFINE QLOCAL(ORDERS) TRIGGER TRIGTYPE(EVERY) INITQ(START) PROCESS(P)
+"""
+SECONDS = 120
+
+
+@pytest.fixture
+def environment(start: Start, tmp_path: Path) -> dict[str, str]:
+    running = start()
+    return os.environ | {"INORDER_STORE": url_of(running), "INORDER_TOKEN": running.token, "HOME": str(tmp_path)}
+
+
+def url_of(running: Running) -> str:
+    return str(running.record["url"]).rstrip("/")
+
+
+def test_the_command_asyncio_and_workers_reach_a_server(environment: dict[str, str], tmp_path: Path) -> None:
+    def run(*words: str, given: str = "") -> str:
+        ended = subprocess.run(
+            [sys.executable, *words],
+            input=given,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=SECONDS,
+            env=environment,
+            cwd=tmp_path,
+        )
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+    def inorder_(*words: str, given: str = "") -> str:
+        return run("-m", "inorder", *words, given=given)
+
+    for name in ("Q", "COPY", "WORK"):
+        inorder_("queue", "create", name)
+    assert run("-c", TASKLETS, environment["INORDER_STORE"]) == "[b'1', b'2', b'3'] []\n"
+    inorder_("mqsc", given=PROCESS)
+    inorder_("put", "ORDERS", "x")
+    inorder_("trigger-monitor", "START", "--until-empty")
+    assert (tmp_path / "triggered").read_text() == "triggered\n"
+    assert "ORDERS" in inorder_("watch", "--count", "1")
+    inorder_("get", "ORDERS", "--format", "dmpmqmsg", "--output", "dump")
+    inorder_("put", "COPY", "--format", "dmpmqmsg", given=(tmp_path / "dump").read_text())
+    assert inorder_("get", "COPY").strip() == "x"
+
+    (tmp_path / "shop.py").write_text(TASKS)
+    done = tmp_path / "done"
+    words = [sys.executable, "-m", "inorder", "work", "shop", "--processes", "2"]
+    with subprocess.Popen(words, env=environment, cwd=tmp_path) as working:
+        try:
+            inorder_("put", "WORK", "task")
+            until(lambda: done.exists() and {"task", "tick"} <= {*done.read_text().split()}, "the tasks were called")
+        finally:
+            working.terminate()
+        assert working.wait(SECONDS) == 0
+
+
+@pytest.fixture(params=["file", "postgresql"])
+def place(request: pytest.FixtureRequest, served: Served) -> Iterator[str]:
+    if request.param == "file":
+        yield str(served.store)
+        return
+    url = f"{request.getfixturevalue('postgresql')}?schema=inorder_{uuid.uuid4().hex}"
+    inorder.connect(url).close()
+    yield url
+    drop(parse(url))
+
+
+def test_a_client_that_was_cut_off_goes_on_at_any_of_two_workers(place: str, tmp_path: Path) -> None:
+    running = Running(place, "--workers", "2", folder=tmp_path)
+    try:
+        with inorder.connect(url_of(running), token=running.token) as qm:
+            qm.create_queue("E")
+            qm.put("E", b"kept")
+            with qm.open("E", input="exclusive", output=True) as queue:
+                for _ in range(6):
+                    unit = qm.unit_of_work().__enter__()
+                    queue.get()
+                    qm._store._link._socket.shutdown(socket.SHUT_RDWR)  # type: ignore[attr-defined]
+                    with pytest.raises(ConnectionBroken):
+                        queue.put(b"lost")
+                    unit.back_out()
+                    assert queue.get().body == b"kept"
+                    queue.put(b"kept")
+            assert len([one for one in qm.inspect.connections() if one.opened]) == 1  # the default handle
+    finally:
+        running.kill()
