@@ -129,7 +129,7 @@ def test_a_subscription_that_turns_while_another_does_is_not_forgotten() -> None
     one, other = (changes.subscribe(lambda _: None) for _ in range(2))
 
     class Turning(Lock):
-        def __enter__(self) -> bool:
+        def __enter__(self) -> object:
             if begun.is_set():
                 asked.set()
             return super().__enter__()
