@@ -22,13 +22,15 @@ class Signer:
     def __init__(self, folder: Path, name: str) -> None:
         self._folder = folder
         self.certificate, self.key = folder / f"{name}.pem", folder / f"{name}.key"
-        self._run("req", "-x509", *NEW_KEY, "-subj", f"/CN={name}", "-keyout", self.key, "-out", self.certificate)
+        may = ("-addext", "keyUsage=critical,keyCertSign,cRLSign")  # Python 3.13 asks for it
+        self._run("req", "-x509", *NEW_KEY, "-subj", f"/CN={name}", *may, "-keyout", self.key, "-out", self.certificate)
 
     def sign(self, name: str, subject: str, *, days: int = 1, use: str = "clientAuth", hosts: str = "") -> Signed:
         """A certificate, usually of a client; or of a server with these hosts, as DNS:NAME,IP:ADDRESS."""
         made = Signed(self._folder / f"{name}.pem", self._folder / f"{name}.key")
         request, more = self._folder / f"{name}.csr", self._folder / f"{name}.ext"
-        more.write_text(f"extendedKeyUsage={use}\n" + (f"subjectAltName={hosts}\n" if hosts else ""))
+        names = f"subjectAltName={hosts}\n" if hosts else ""
+        more.write_text(f"extendedKeyUsage={use}\nauthorityKeyIdentifier=keyid\n{names}")
         self._run("req", *NEW_KEY, "-utf8", "-multivalue-rdn", "-subj", subject, "-keyout", made.key, "-out", request)
         signer = ("-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial")
         self._run("x509", "-req", "-in", request, *signer, "-days", days, "-extfile", more, "-out", made.certificate)
