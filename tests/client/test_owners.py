@@ -292,15 +292,23 @@ def test_a_user_of_a_server_needs_rights_on_the_definition_for_each_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with elsewhere_in(tmp_path, monkeypatch) as at:
-        channels.define_connection(at.b, "BACK", str(tmp_path / "a.db"))
+        server = the_server(os.getpid())
+        token = server.add(at.a._session.services.store)  # type: ignore[arg-type]
+        log_in(at.credentials, {server.url.partition("://")[2]: token})
+        channels.define_connection(at.b, "BACK", server.url)
         at.b.create_queue("Q.A", **(SYNCHRONOUS | {"remote_manager": "A", "connection": "BACK"}))
         at.b.accounts.create_user("rome", roles=["application"], queues={"Q.A": ("put",)})
         with inorder.connect(at.url, token=at.b.accounts.create_token("rome", "test")) as qm:
             qm.put("Q.A", b"1")
+            channels.define_connection(at.b, "BACK", str(tmp_path / "a.db"), replace=True)
+            qm.close_queue("Q.A")
+            refused = error_of(qm.put, "Q.A", b"2")
+            assert (refused.reason, "is a path on the machine of" in str(refused)) == (2059, True)
             refused = error_of(qm.get, "Q.A")
             assert (refused.reason, refused.user, "owner" in refused.data) == (2035, "rome", False)
             assert error_of(qm.put, "Q", b"1", manager="A").reason in (2035, 2087)
         assert bodies(at.a) == [b"1"]
+        server.remove(token)
 
 
 # --- what a call costs

@@ -15,6 +15,7 @@ from tests.server.test_console_acting import send
 
 import inorder
 from inorder import Report
+from inorder.mq import channels
 from inorder.rules.dead_letters import WhyDead, buried
 from inorder.server import calls
 from inorder.server.console.listing import uid_text
@@ -190,6 +191,38 @@ async def test_what_is_put_again_counts_as_whoever_puts_it(
     others = [one for one in (*ELSEWHERE, "REPLIES") if one not in (queue, *(["START"] if may_all else []))]
     where = "PARIS" if act == "replay to another site" else fields.get("target", "REPLIES")
     assert landed(site, *others) == ([where] if may_all else [])
+
+
+WAYS_ELSEWHERE: list[tuple[str, str, dict[str, Any]]] = [
+    ("POST", "/ibmmq/rest/v3/messaging/qmgr/QM1/queue/{}/message", {"content": "1", "headers": TEXT}),
+    ("DELETE", "/ibmmq/rest/v3/messaging/qmgr/QM1/queue/{}/message", {}),
+    ("GET", "/ibmmq/rest/v3/messaging/qmgr/QM1/queue/{}/messagelist", {}),
+    ("POST", OURS + "/{}/put", {"json": {"body": "1"}}),
+    ("POST", OURS + "/{}/put_many", {"json": {"messages": [{"body": "1"}]}}),
+    ("POST", OURS + "/{}/get", {}),
+    ("POST", OURS + "/{}/get_many?count=2", {}),
+    ("GET", OURS + "/{}/browse", {}),
+]
+
+
+async def test_no_user_acts_elsewhere_with_the_rights_of_the_server(client: httpx.AsyncClient, site: Served) -> None:
+    with inorder.connect(site.folder / "other.db", name="OTHER") as other, inorder.connect(site.store) as qm:
+        other.create_queue("Q")
+        other.put("Q", SECRET.encode())
+        channels.define_connection(qm, "OTHER", str(site.folder / "other.db"))
+        to_other: Any = {"type": "remote", "mode": "synchronous", "remote_manager": "OTHER", "connection": "OTHER"}
+        qm.create_queue("THERE", remote_queue="Q", **to_other)
+        qm.create_queue("ALSO.THERE", type="alias", base_queue="THERE")
+        for method, address, given in WAYS_ELSEWHERE:
+            for queue in ("THERE", "ALSO.THERE"):
+                answer = await client.request(method, address.format(queue), **given)
+                assert answer.json()["error"][0]["reasonCode"] == 2045, (address, answer.text)
+                assert SECRET not in answer.text
+        page = await client.get("/console/queue/THERE")
+        done = await send(client, "queue/THERE/put", body="1")
+        assert SECRET not in page.text + done.text
+        assert [message.body.decode() for message in other.browse("Q")] == [SECRET]
+        assert len(other.inspect.connections()) == 1
 
 
 async def test_the_launch_token_is_as_good_as_opening_the_store(client: httpx.AsyncClient, site: Served) -> None:

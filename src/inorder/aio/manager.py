@@ -67,7 +67,11 @@ def connect(
             reconnect=reconnect,
         )
 
-    another = connected().connect if store == IN_MEMORY else connected
+    return shared(connected().connect if store == IN_MEMORY else connected, connections)
+
+
+def shared(another: Callable[[], Connection], connections: int) -> Entered[QueueManager]:
+    """As `connect`, with the connections that a function makes."""
     return Entered(lambda: _connected(another, connections))
 
 
@@ -150,7 +154,7 @@ class QueueManager(ManagerCalls):
         if connections is not None:
             check_whole("connections", connections, 1)
         most = connections or self._connections
-        return Entered(lambda: _connected(self._another, most))
+        return shared(self._another, most)
 
     async def begin(self) -> None:
         """Makes its first connection, if it has none. Raises: as `inorder.connect`."""

@@ -130,6 +130,8 @@ class CallsByName:
                         if not is_name or (lead := led(self._session, name)) is None:
                             return self._made(name, options, **how)
                 except SynchronousQueue as there:
+                    if self._session.stays_here:
+                        raise
                     with self._session:
                         lead = lead_of(self._session, there)
                     if is_name:
@@ -152,7 +154,9 @@ class CallsByName:
         """Replaces the default handle, whose open has led elsewhere, by one there; returns whether it did."""
         name = name_of(queue, manager)
         own = self._queues.get(name)
-        if own is None or own.internals.number or isinstance(own, QueueElsewhere) or "location" not in there.data:
+        if self._session.stays_here or "location" not in there.data:
+            return False
+        if own is None or own.internals.number or isinstance(own, QueueElsewhere):
             return False
         self._close_default(name)
         with self._session:

@@ -36,6 +36,13 @@ class Internals(Namespace):
         """Ends the connection as if the program had died: an open unit of work is backed out."""
         self._session.end()
 
+    def stay_here(self) -> None:
+        """Makes calls on synchronous remote queues raise SynchronousQueue 2045 from now on.
+
+        A server works for its users, who must not act at other queue managers with the rights of its account (P-3).
+        """
+        self._session.stays_here = True
+
     def end_with(self, one: object) -> None:
         """Ends the connection when `one` is dropped."""
         self._session.services.forget_with(one, self._session.owner)

@@ -158,7 +158,9 @@ class QueueManager(
     def connect(self, *, program: str | None = None) -> QueueManager:
         """Opens another connection to the same queue manager, with its own unit of work, for another thread or task."""
         chosen = self._program if program is None else self._program._replace(name=program_name(program))
-        return self._services.another(lambda services: QueueManager(services, chosen))
+        made = self._services.another(lambda services: QueueManager(services, chosen))
+        made._session.stays_here = self._session.stays_here
+        return made
 
     # --- namespaces
 

@@ -213,6 +213,16 @@ def named(error: InorderError, owner: Owner) -> None:
         error.args = (said, *error.args[1:])
 
 
+def _check_path(home: Session, location: str) -> None:
+    """Raises: StoreError, a server names a path, which is one of its machine and must open nothing here."""
+    store = home.services.store
+    if store.changes.are_elsewhere and locate(location, named_by_program=False).path is not None:
+        text = (
+            f"{location} is a path on the machine of {store.path}: the connection there must name the URL of a server"
+        )
+        raise StoreError(text, path=location)
+
+
 def connected(home: Session, of: Owner) -> OwnerSession:
     """Inside a call on `home`: returns its connection to an owner, made if it has none.
 
@@ -223,6 +233,7 @@ def connected(home: Session, of: Owner) -> OwnerSession:
     if isinstance(known, OwnerSession):
         return known
     try:
+        _check_path(home, of.location)
         made = reach(of.location, home.program, lambda services: OwnerSession(services, home.program, home, of))
     except InorderError as error:
         named(error, of)

@@ -150,6 +150,7 @@ class Session(Lock):
         self.belongings: list[Belonging] = []  # cancelled before the connection ends
         self.owners: dict[object, Session] = {}  # its connections to owners of synchronous remote queues
         self.leads: dict[object, object] = {}  # names that have led to such queues: `owners.Lead`
+        self.stays_here = False  # opens no such queue: it works for users who must not act with this program's rights
         self.unit_at: Session | None = None  # the one of these at which its unit of work is; None: here
         self._ending = Lock()
         self._life = forks.current

@@ -22,6 +22,8 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .. import aio
+from ..aio.manager import shared
+from ..client.manager import QueueManager, connect
 from ..errors import InorderError, StoreError
 from .api import interface as ours
 from .authentication import identity_of, of_link
@@ -47,6 +49,13 @@ CLIENT_LEFT = 499  # for the log; HTTP has no such status
 UNUSED_SECONDS: Final = 1.0  # after which a queue that no request uses is closed
 
 
+def _connected(store: str) -> QueueManager:
+    """Connects to the store. What a user asks for never opens another store with the rights of this process (P-3)."""
+    qm = connect(store, program=PROGRAM)
+    qm.internals.stay_here()
+    return qm
+
+
 def application(
     settings: Settings, authenticator: Authenticator | None = None, troubles: list[InorderError] | None = None
 ) -> ASGIApp:
@@ -67,7 +76,7 @@ def application(
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
         del app
         try:
-            async with aio.connect(settings.store, program=PROGRAM, connections=settings.connections) as qm:
+            async with shared(lambda: _connected(settings.store), settings.connections) as qm:
                 name = (await qm.admin.manager_attributes()).name
                 metrics = await asyncio.to_thread(lambda: Metrics(settings.store, workers=settings.workers))
                 held["context"] = Context(
