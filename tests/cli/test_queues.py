@@ -14,6 +14,7 @@ import inorder
 from inorder import QueueManager
 from inorder.cli import output
 from inorder.model.attributes import QUEUE_ATTRIBUTES
+from inorder.mq import channels
 
 
 def test_the_first_queue_makes_the_store(run: Command, store: Path) -> None:
@@ -31,6 +32,20 @@ def test_an_alias_of_what_is_not_there_is_listed_and_shown_without_status(run: C
     assert (listed.status, [(one["queue"], one["depth"]) for one in listed.records]) == (0, [("A", None), (queue, 0)])
     assert "NOT.THERE" in run("queue", "show", "A").out
     assert run("queue", "show", "A", "--json").records[0].keys() == {*QUEUE_ATTRIBUTES}
+
+
+def test_no_owner_that_is_out_of_reach_hinders_a_list(run: Command, queue: str, store: Path) -> None:
+    with inorder.connect(store) as qm:
+        channels.define_connection(qm, "THERE", "https://127.0.0.1:1")
+        there = {"type": "remote", "mode": "synchronous", "remote_manager": "THERE", "connection": "THERE"}
+        qm.create_queue("FAR", remote_queue="Q", **there)  # type: ignore[arg-type]
+        qm.create_queue("FAR.TOO", type="alias", base_queue="FAR")
+    listed = run("queue", "list", "FAR*", "--json")
+    assert (listed.status, [(one["queue"], one["depth"]) for one in listed.records]) == (
+        0,
+        [("FAR", None), ("FAR.TOO", None)],
+    )
+    assert "FAR" in run("queue", "show", "FAR.TOO").out
 
 
 def test_altering_changes_what_was_named_and_nothing_else(run: Command, queue: str, store: Path) -> None:

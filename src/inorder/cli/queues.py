@@ -140,7 +140,7 @@ def show(run: Run, name: str) -> None:
     with run.opened() as qm:
         attributes = qm.attributes(name)
         asked = [one for one, about in QUEUE_ATTRIBUTES.items() if attributes.type in about.applies_to]
-        if attributes.type != "remote":  # the owner of a synchronous one is not asked: it may be out of reach
+        if attributes.type != "remote":
             asked = [] if _status(qm, attributes) is not None else list(QUEUE_ATTRIBUTES)
         found = qm.inquire(name, *asked)
     if run.output.as_json:
@@ -174,10 +174,11 @@ def list_queues(run: Run, pattern: str) -> None:
 
 def _status(qm: QueueManager, one: QueueAttributes) -> QueueStatus | None:
     """The status, or None for a model, for a name that leads nowhere or to another queue manager, and for a queue that
-    was just deleted.
+    was just deleted. The owner of a synchronous remote queue is not asked: it may be out of reach.
     """
     try:
-        return None if one.type == "model" else qm.inspect.status(one.name)
+        kind = qm.attributes(one.base_queue).type if one.type == "alias" else one.type
+        return None if kind in ("model", "remote") else qm.inspect.status(one.name)
     except (UnknownQueue, WrongQueueType):
         return None
 
