@@ -209,6 +209,28 @@ def test_what_does_not_belong_to_the_batch_is_dropped(
     assert store.receive_piece(SENDER._replace(channel="TO.C"), 1, piece(0, b"")) == 0
 
 
+def test_a_store_has_pieces_of_one_batch_whatever_transmission_queue_it_names(
+    store: RestartableStore, qm: QueueManager
+) -> None:
+    other = SENDER._replace(identifier="e" * 32)
+    assert store.receive_piece(other, 1, piece(0, b"01")) == 2
+    for incarnation in (7, 8, 7):
+        sender = SENDER._replace(incarnation=incarnation)
+        assert store.receive_piece(sender, 1, piece(0, b"0123")) == 4
+    assert store.receive_piece(SENDER._replace(incarnation=8), 1, piece(0, b"")) == 0
+    assert store.receive_piece(other, 1, piece(0, b"")) == 2
+
+
+def test_the_pieces_of_a_deleted_channel_are_dropped(store: RestartableStore, qm: QueueManager) -> None:
+    store.define_object("channel", "TO.B", "{}")
+    others = SENDER._replace(channel="TO.C")
+    for sender in (SENDER, others):
+        assert store.receive_piece(sender, 1, piece(0, b"0123")) == 4
+    store.delete_object("channel", "TO.B")
+    assert store.receive_piece(SENDER, 1, piece(0, b"")) == 0
+    assert store.receive_piece(others, 1, piece(0, b"")) == 4
+
+
 def test_a_piece_that_is_none_is_refused(store: RestartableStore, qm: QueueManager) -> None:
     """Lengths that lie, more than there is room for, a run that is over."""
     store.receive_piece(SENDER, 1, piece(0, b"x", position=1, size=BODIES_MAX - 9))

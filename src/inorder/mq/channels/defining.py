@@ -23,10 +23,10 @@ from ...model.channel_attributes import ChannelAttributes, ChannelType, altered,
 from ...model.options import check_whole
 from ...model.parameters import one_of
 from ...stores.seam.channel_records import Carrying, ChannelNow, Received
-from ...stores.seam.definitions import as_text, channel_of
+from ...stores.seam.definitions import CHANNEL, as_text, channel_of
 from .sides import Connect, Receiver, Sending, bound, digest, open_receiver, reach
 
-KIND = "channel"
+KIND = CHANNEL
 StopMode = Literal["quiesce", "force", "terminate"]
 STOP_MODES = ("quiesce", "force", "terminate")
 Action = Literal["commit", "back_out"]

@@ -1,8 +1,9 @@
 """The bodies of a channel's next batch that arrive piece by piece, before the batch itself (C-1, W-9).
 
-A sender has one batch in transit, so pieces of another batch are dropped when the first one of this comes. The batch
-names the positions of its messages whose bodies have arrived so, and is put like any other: the record of the channel
-alone says whether it was received. Nothing of this is synced; what a failure loses is sent again.
+A store sends one batch at a time over a channel, so pieces of another batch, or of another transmission queue of that
+store, are dropped when the first one of this comes. The batch names the positions of its messages whose bodies have
+arrived so, and is put like any other: the record of the channel alone says whether it was received. Nothing of this is
+synced; what a failure loses is sent again.
 """
 
 from __future__ import annotations
@@ -34,8 +35,10 @@ def check_piece(piece: BodyPiece) -> None:
 def keep(operation: Operation, sender: Sender, piece: BodyPiece) -> int:
     """Keeps a piece if it continues its body: `Store.receive_piece`. Returns how many bytes of the body are there."""
     row, others = BodyRow(*sender[:3], piece.position, piece.batch, piece.digest, piece.size, 0), 0
-    for found in operation.backend.select(BodyRow, **_of(sender)):
-        if found.batch != piece.batch:
+    for found in operation.backend.select(BodyRow, identifier=sender.identifier):
+        if found.channel != sender.channel:
+            continue
+        if found.incarnation != sender.incarnation or found.batch != piece.batch:
             _drop(operation, found)
         elif found.position != piece.position:
             others += found.size
@@ -75,6 +78,13 @@ def forget(operation: Operation, sender: Sender) -> None:
     """Drops everything that has arrived of bodies of a sender."""
     operation.backend.remove_records(BodyRow, **_of(sender))
     operation.backend.remove_records(PieceRow, **_of(sender))
+
+
+def forget_channel(operation: Operation, channel: str) -> None:
+    """Drops what has arrived of bodies for a channel whose definition is deleted."""
+    for row in operation.backend.select(BodyRow):
+        if row.channel == channel:
+            _drop(operation, row)
 
 
 def _of(sender: Sender, **more: Any) -> dict[str, Any]:

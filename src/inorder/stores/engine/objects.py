@@ -11,9 +11,10 @@ from dataclasses import replace
 from ...errors import ObjectExists, ObjectInUse, QueueCondition, Reason, UnknownObject, nearest_names, written
 from ...model.parameters import is_storable
 from ...rules.naming import check_own_name
-from ..seam.definitions import queue_of
+from ..seam.definitions import CHANNEL, queue_of
 from ..seam.tables import ConnectionRow, ObjectRow, ProcessRow
 from ..seam.telemetry import event
+from . import arriving_bodies
 from .catalog import Catalog
 from .operation import Operation, in_operation
 from .process import OpenStore
@@ -80,6 +81,8 @@ class ObjectVerbs(OpenStore):
     def delete_object(self, operation: Operation, kind: str, name: str) -> None:
         find_object(operation, kind, name)
         operation.backend.remove_records(ObjectRow, type=kind, name=name)
+        if kind == CHANNEL:
+            arriving_bodies.forget_channel(operation, name)
         operation.durable = True
 
     @event("object", keys="kind object", about=lambda _, kind, name: [kind, name])

@@ -18,7 +18,8 @@ from .damage import DECODING, damaged, decodes, only
 from .tables import DefinitionRow, ManagerRow
 
 NO_REVISION = -1
-CONNECTION: Final = "connection"  # a kind of objects
+CHANNEL: Final = "channel"  # a kind of objects, as the next one
+CONNECTION: Final = "connection"
 
 T = TypeVar("T", ManagerAttributes, QueueAttributes, ProcessAttributes, ChannelAttributes)
 
