@@ -300,6 +300,9 @@ def test_a_user_of_a_server_needs_rights_on_the_definition_for_each_use(
         at.b.accounts.create_user("rome", roles=["application"], queues={"Q.A": ("put",)})
         with inorder.connect(at.url, token=at.b.accounts.create_token("rome", "test")) as qm:
             qm.put("Q.A", b"1")
+            with qm.open("Q.A", output=True) as handle:
+                refused = error_of(handle.set, put_allowed=False)
+                assert (refused.reason, refused.user, "owner" in refused.data) == (2035, "rome", False)
             channels.define_connection(at.b, "BACK", str(tmp_path / "a.db"), replace=True)
             qm.close_queue("Q.A")
             refused = error_of(qm.put, "Q.A", b"2")

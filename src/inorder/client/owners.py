@@ -346,6 +346,8 @@ class QueueElsewhere(Queue):
                 now = self._home.store.queue(before.name)
             except UnknownQueue as error:
                 raise self._changed() from error
+            except InorderError as error:
+                raise self._owner.here(error) from None
             if now is not before and now != before:
                 if any(getattr(now, one) != getattr(before, one) for one in LEADS):
                     raise self._changed()
@@ -373,8 +375,13 @@ class QueueElsewhere(Queue):
         wanted = in_our_words(changes, given)
         with self._session:
             self._need_nothing()
-            store, name = (self._home.store, self.over[0].name) if self.over else (self._store, self._there)
-            store.alter_queue(name, "set", wanted)
+            if not self.over:
+                self._store.alter_queue(self._there, "set", wanted)
+                return
+            try:
+                self._home.store.alter_queue(self.over[0].name, "set", wanted)
+            except InorderError as error:
+                raise self._owner.here(error) from None
 
     # --- puts
 
