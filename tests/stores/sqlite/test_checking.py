@@ -105,6 +105,10 @@ FAULTS = {
         f"INSERT INTO sent VALUES ({A_QUEUE}, 'C', 0, 0, 0, NULL)",
         "channel C has sent from it, and has never claimed",
     ),
+    "bodies": (
+        "INSERT INTO piece VALUES ('f', 1, 'C', 0, 0, x'0102')",
+        "channel C, body 0: its pieces have 2 octets, 0 are noted",
+    ),
     "contents": ("DELETE FROM content", "its content is missing"),
     "contents, length": ("UPDATE content SET body = x'00' WHERE length(body) = 2", "1 octets, 2 are noted"),
     "contents, without": (f"DELETE FROM message WHERE id = {A_MESSAGE}", "its message is gone"),

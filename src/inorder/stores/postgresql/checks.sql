@@ -228,6 +228,15 @@ WHERE c.number = a.settled + 2 AND (c.planned = 1 OR NOT EXISTS (
 SELECT format('queue %s: channel %s has sent from it, and has never claimed', queue, channel) FROM sent s
 WHERE NOT EXISTS (SELECT 1 FROM account a WHERE a.queue = s.queue AND a.application = 'channel ' || s.channel);
 
+-- name: bodies
+-- The pieces of a body that arrives for a channel are together as long as is noted.
+SELECT format('channel %s, body %s: its pieces have %s octets, %s are noted', channel, position, sum(there), sum(noted))
+FROM (
+    SELECT identifier, incarnation, channel, position, length(data) AS there, 0 AS noted FROM piece
+    UNION ALL
+    SELECT identifier, incarnation, channel, position, 0, held FROM body
+) AS one GROUP BY identifier, incarnation, channel, position HAVING sum(there) <> sum(noted);
+
 -- name: contents
 -- Every message has its content. Contents without a message are marked for removal.
 SELECT format('message %s: its content is missing', id) FROM message WHERE id NOT IN (SELECT id FROM content)
