@@ -146,7 +146,7 @@ def main() -> None:
                 answer = getattr(orders, order.pop("do"))(**order)
             except Exception as error:  # noqa: BLE001 - whatever it is, the test is told
                 traceback.print_exc()
-                tell("failed", f"{type(error).__name__}: {error}"[:TEXT_MAX])
+                tell("failed", f"{type(error).__name__}: {error}"[-TEXT_MAX:])  # the cause comes last
             else:
                 tell("done", answer)
         spark.stop()
