@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 from multiprocessing.process import BaseProcess
 from typing import Any
 
@@ -18,13 +19,13 @@ SERVER.set_forkserver_preload(
 
 
 def run(code: str, *arguments: str, kill_at: str = "") -> int:
-    """Runs code in a process of its own: how that ended, 0 or else.
+    """Runs code in a process of its own, with this one's environment: how that ended, 0 or else.
 
     Args:
         code: what to run; the name `arguments` is there.
         kill_at: a point and a number, "committed:3": it is killed when it comes there for the third time.
     """
-    process: BaseProcess = SERVER.Process(target=_live, args=(code, arguments, kill_at), daemon=True)
+    process: BaseProcess = SERVER.Process(target=_live, args=(code, arguments, kill_at, dict(os.environ)), daemon=True)
     process.start()
     process.join(LIMIT_SECONDS)
     status = process.exitcode
@@ -34,8 +35,10 @@ def run(code: str, *arguments: str, kill_at: str = "") -> int:
     return status
 
 
-def _live(code: str, arguments: tuple[str, ...], kill_at: str) -> None:
+def _live(code: str, arguments: tuple[str, ...], kill_at: str, environment: dict[str, str]) -> None:
     """Runs in the new process."""
+    os.environ.clear()  # the server's is that of the first test which has asked it
+    os.environ.update(environment)
     if kill_at:
         crash_points.reach(crash_points.kill_at(kill_at))
     names: dict[str, Any] = {"arguments": arguments}

@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from signal import SIGKILL
 
 import pytest
 from tests.helpers import forked
@@ -80,7 +81,7 @@ def test_a_carrier_dies_at_each_point(sites: Sites) -> None:
     bodies = sites.put()
     for point in POINTS:
         if point != "confirmed":
-            assert forked.run(CARRY, place(sites.folder, HERE), "TO.THERE", kill_at=f"{point}:1") != 0
+            assert forked.run(CARRY, place(sites.folder, HERE), "TO.THERE", kill_at=f"{point}:1") == -SIGKILL
     sites.carry()
     assert sites.arrived() == bodies
 
@@ -145,7 +146,7 @@ def test_a_carrier_of_fast_messages_dies_at_each_point(fast: Fast) -> None:
     for point in (*POINTS, *FAST_POINTS):
         fast.put()
         if point != "confirmed":
-            assert forked.run(CARRY, place(fast.sites.folder, HERE), "TO.THERE", kill_at=f"{point}:1") != 0
+            assert forked.run(CARRY, place(fast.sites.folder, HERE), "TO.THERE", kill_at=f"{point}:1") == -SIGKILL
     assert 0 < fast.judge() <= 3, "those of one batch, which were removed and not sent"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from signal import SIGKILL
 
 import pytest
 from tests.helpers import forked
@@ -29,7 +30,7 @@ def test_a_large_message_goes_on_in_its_middle(tmp_path: Path) -> None:
         a.put("Q", large, manager="B", flags=Flags.SEGMENTATION_ALLOWED)
         assert a.depth("B") == PIECES
         for point, there in (("received:3", 12), ("sending:2", 12), ("delivered:4", 24), ("claimed:5", 40)):
-            assert forked.run(CARRY, one, "TO.B", kill_at=point) != 0
+            assert forked.run(CARRY, one, "TO.B", kill_at=point) == -SIGKILL
             assert b.depth("Q") == there, point
             assert not list(b.browse("Q", logical=True, complete=True, all_segments=True)), "it is not whole yet"
         before = channels.received(b)[0].number
