@@ -19,7 +19,7 @@ from inorder.mq.channels.sides import Receiver
 
 from .actors import StepOutcome, number, translate_error
 from .language import OPERATOR, ScenarioStep
-from .sites import Site, Sites, manager_name
+from .sites import URL, Site, Sites, manager_name
 
 CHANNEL_VERBS = frozenset(
     "define-connection define-channel alter-channel run-channel resume-channel kill-channel stop-channel start-channel "
@@ -167,9 +167,10 @@ def _reached(point: str) -> None:
 
 def reach(sites: Sites, connection: str) -> Receiver:
     """Returns the receiver at a queue manager, by its name in the table. Raises: StoreError, it has none."""
-    if not OPERATOR.fullmatch(connection):
+    name = connection.removeprefix(URL)
+    if not OPERATOR.fullmatch(name):
         raise StoreError(f"there is no store at {connection}", path=connection)
-    return Receiver(sites[connection].reach("channel"))
+    return Receiver(sites[name].reach("channel"))
 
 
 def shown(now: channels.ChannelNow) -> StepOutcome:
@@ -211,7 +212,7 @@ class Runs:
     # --- definitions
 
     def _define_connection(self, site: Site, step: ScenarioStep) -> StepOutcome:
-        channels.define_connection(site.operator, step.names[0], step.keys["to"])
+        channels.define_connection(site.operator, step.names[0], URL + step.keys["to"])
         return StepOutcome("ok")
 
     def _define_channel(self, site: Site, step: ScenarioStep) -> StepOutcome:

@@ -14,6 +14,8 @@ from inorder.testing.stores import NAME, RestartableStore, make_store
 from .actors import NameTable
 from .language import HERE
 
+URL = "https://"  # before the name of a queue manager in a connection, which may not be a path for all kinds of stores
+
 
 class Site:
     """One queue manager: its store, its operator's connection, and the names that the table has used there."""
@@ -53,7 +55,7 @@ class Sites(dict[str, Site]):
     def reach_owner(self, location: str, program: Program, connect: Callable[[Services], OwnerSession]) -> OwnerSession:
         """Connects to the store of a queue manager by its name in the table, in the place of `owners.reach`."""
         del program
-        store = self[location].store
+        store = self[location.removeprefix(URL)].store
         return connect(services_of(store)) if store.again is None else connect_at(None, store.again, connect)
 
 

@@ -118,9 +118,6 @@ class Server:
 
     def start(self) -> None:
         """Starts it, and returns when it answers. Raises: ServerError, with the end of its log."""
-        deadline = time.monotonic() + LIMIT_SECONDS
-        while not _is_free(self.port) and time.monotonic() < deadline:  # a process of a crashed server is still ending
-            time.sleep(0.005)
         options = " ".join(f"-c {shlex.quote(f'{name}={value}')}" for name, value in self._settings.items())
         self._run("pg_ctl", "start", "--pgdata", "data", "--log", "server.log", "--options", options)
 
@@ -248,8 +245,10 @@ def waits_for_a_lock(url: str, program: str) -> bool:
 
 @functools.cache
 def _ports() -> int:
-    """The file whose bytes are locked by those who have the ports of their numbers."""
-    return os.open(Path(tempfile.gettempdir()) / f"inorder-ports-{os.getuid()}", os.O_RDWR | os.O_CREAT, 0o600)
+    """The file whose bytes are locked by those who have the ports of their numbers: one, wherever a process has its
+    temporary files.
+    """
+    return os.open(f"/tmp/inorder-ports-{os.getuid()}", os.O_RDWR | os.O_CREAT, 0o600)
 
 
 _taken = set[int]()
@@ -262,18 +261,9 @@ def own_port() -> int:
             if port not in _taken:
                 fcntl.lockf(_ports(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
                 _taken.add(port)
-                if _is_free(port):
-                    return port
+                socket.create_server((LOOPBACK, port)).close()
+                return port
     raise ServerError("no port is free")
-
-
-def _is_free(port: int) -> bool:
-    """Whether nothing listens at a port."""
-    try:
-        socket.create_server((LOOPBACK, port)).close()
-    except OSError:
-        return False
-    return True
 
 
 def _run(folder: Path, program: str, *arguments: str) -> str:
