@@ -69,9 +69,9 @@
 
 Errors in the content of files that are read or written have their own branch, `inorder.formats.FormatError`. A broken
 invariant of inorder itself raises ``AssertionError``, through ``assert``.
+
 Every error carries its reason code, and its data as attributes. A warning never raises; it is on the result. The class
-says whose fault the error is and how to react. The reason says exactly what happened, so one class may come with
-several reasons.
+says whose fault the error is and how to react. The reason says exactly what happened; one class may have several.
 """
 
 from __future__ import annotations

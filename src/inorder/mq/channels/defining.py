@@ -26,7 +26,6 @@ from ...stores.seam.channel_records import Carrying, ChannelNow, Received
 from ...stores.seam.definitions import CHANNEL, as_text, channel_of
 from .sides import Connect, Receiver, Sending, bound, digest, open_receiver, reach
 
-KIND = CHANNEL
 StopMode = Literal["quiesce", "force", "terminate"]
 STOP_MODES = ("quiesce", "force", "terminate")
 Action = Literal["commit", "back_out"]
@@ -36,7 +35,7 @@ def define_channel(qm: QueueManager, name: str, type: ChannelType = "sender", **
     """Defines a channel. Raises ArgumentError; ObjectExists 2100."""
     made = define(name, type, **attributes)
     with qm._session:
-        qm._store.define_object(KIND, name, as_text(made))
+        qm._store.define_object(CHANNEL, name, as_text(made))
     return made
 
 
@@ -46,22 +45,22 @@ def alter_channel(qm: QueueManager, name: str, **changes: Any) -> ChannelAttribu
     Raises UnknownObject 2085; ArgumentError; ObjectInUse 2042 for another transmission queue while a batch is in doubt.
     """
     with qm._session:
-        row = qm._store.object(KIND, name)
+        row = qm._store.object(CHANNEL, name)
         there = channel_of(row.attributes)
         made = altered(there, **changes)
         if made.transmission_queue != there.transmission_queue:
             _check_nothing_in_doubt(qm, there)
-        qm._store.alter_object(KIND, name, row.attributes, as_text(made))
+        qm._store.alter_object(CHANNEL, name, row.attributes, as_text(made))
     return made
 
 
 def delete_channel(qm: QueueManager, name: str) -> None:
     """Deletes a definition. Raises UnknownObject 2085; ObjectInUse 2042 if the channel runs or has a batch in doubt."""
     with qm._session:
-        there = channel_of(qm._store.object(KIND, name).attributes)
+        there = channel_of(qm._store.object(CHANNEL, name).attributes)
         if there.type == "sender":
             _check_nothing_in_doubt(qm, there)
-        qm._store.delete_object(KIND, name)
+        qm._store.delete_object(CHANNEL, name)
 
 
 def _check_nothing_in_doubt(qm: QueueManager, there: ChannelAttributes) -> None:
@@ -74,13 +73,13 @@ def _check_nothing_in_doubt(qm: QueueManager, there: ChannelAttributes) -> None:
 def channel(qm: QueueManager, name: str) -> ChannelAttributes:
     """One channel. Raises UnknownObject 2085 with the most similar names."""
     with qm._session:
-        return channel_of(qm._store.object(KIND, name).attributes)
+        return channel_of(qm._store.object(CHANNEL, name).attributes)
 
 
 def channels(qm: QueueManager) -> list[ChannelAttributes]:
     """All channels, by name."""
     with qm._session:
-        return [channel_of(row.attributes) for row in qm._store.objects(KIND)]
+        return [channel_of(row.attributes) for row in qm._store.objects(CHANNEL)]
 
 
 def status(qm: QueueManager) -> list[ChannelNow]:

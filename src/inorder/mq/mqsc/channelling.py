@@ -14,9 +14,8 @@ from ...model.attribute import Attribute
 from ...model.channel_attributes import CHANNEL_ATTRIBUTES, ChannelAttributes, define
 from ...stores.seam.channel_records import ChannelNow
 from ...stores.seam.damage import utc
-from ...stores.seam.definitions import channel_of
+from ...stores.seam.definitions import CHANNEL, channel_of
 from .. import channels
-from ..channels.defining import KIND
 from .commands import ObjectCommand
 from .errors import syntax_error, unsupported
 from .objects import Row, Words, chosen, fits, meets, read_define, read_display, without
@@ -199,7 +198,7 @@ def _definitions(qm: QueueManager, command: ObjectCommand) -> list[Row]:
     if not command.name.endswith("*"):
         channels.channel(qm, command.name)  # this raises with the most similar names
     with qm._session:
-        found = [each for each in qm._store.objects(KIND) if fits(each.name, command.name)]
+        found = [each for each in qm._store.objects(CHANNEL) if fits(each.name, command.name)]
     rows: list[Row] = []
     for each in found:
         one, altered = channel_of(each.attributes), utc(each.altered_at)

@@ -87,12 +87,12 @@ def forget_channel(operation: Operation, channel: str) -> None:
             _drop(operation, row)
 
 
-def _of(sender: Sender, **more: Any) -> dict[str, Any]:
-    return {"identifier": sender.identifier, "incarnation": sender.incarnation, "channel": sender.channel, **more}
+def _of(one: Sender | BodyRow) -> dict[str, Any]:
+    return {name: getattr(one, name) for name in ("identifier", "incarnation", "channel")}
 
 
 def _where(row: BodyRow) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in ("identifier", "incarnation", "channel", "position")}
+    return {**_of(row), "position": row.position}
 
 
 def _drop(operation: Operation, row: BodyRow) -> None:

@@ -120,17 +120,13 @@ class BulkVerbs(OpenStore):
 
     @in_operation(alone=False)
     def _claim(self, operation: Operation, request: ClaimRequest) -> Claim | None:
-        return self.take_claim(operation, request)
-
-    def take_claim(self, operation: Operation, request: ClaimRequest) -> Claim | None:
-        """Takes the next claim, as part of an operation."""
         return self.take_next(operation, request, fast=False)[0]
 
     def take_next(
         self, operation: Operation, request: ClaimRequest, *, fast: bool
     ) -> tuple[Claim | None, Sequence[Message]]:
-        """Takes the next claim. With `fast`, a new claim leaves non-persistent messages out: they are removed and
-        returned.
+        """Takes the next claim, as part of an operation. With `fast`, a new claim leaves non-persistent messages out:
+        they are removed and returned.
         """
         handle = self.handle(request.claimer.handle)
         queue = tidied(operation, handle)

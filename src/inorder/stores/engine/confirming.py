@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from ...errors import ConfirmIdMismatch, LockMismatch, NotFound, Reason, WrongState, bad_argument
@@ -11,7 +10,7 @@ from ...model.message import Got, UniqueId
 from ...rules.grouping import wanted_by
 from ...rules.lifecycle import REFUSALS, Event, Presented, State, StepAnswer, step
 from ...rules.ordering import UNSET
-from ..seam.queued import QueuedMessage, Reader, as_got
+from ..seam.queued import QueuedMessage, Reader, as_got, up_to
 from ..seam.records import Locked, LockRequest, OneMessage
 from ..seam.tables import UnitRow
 from . import group_readers
@@ -64,7 +63,8 @@ def browse_and_lock(
     ends_at = None if request.lease is None else operation.now + request.lease
     unit = operation.begin_unit(handle.connection.holder, "lock", str(lock_id), queue.id, lease_ends_at=ends_at)
     operation.idle.add(unit.id)  # if nothing matches
-    found = list(_up_to(request.most_bytes, islice(queue.find_all(wanted_by(request.match), reader), request.most)))
+    wanted = islice(queue.find_all(wanted_by(request.match), reader), request.most)
+    found = list(up_to(request.most_bytes, wanted, lambda row: row.message.length))
     operation.durable |= bool(found)
     messages: list[Got] = []
     for row in operation.backend.read(found):
@@ -75,16 +75,6 @@ def browse_and_lock(
         happen(operation, queue, taken, Event.BROWSE_LOCK, lock=unit.id, lock_confirm=request.confirm_id)
         messages.append(as_got(row, operation.now))
     return Locked(messages, lock_id)
-
-
-def _up_to(most_bytes: int | None, rows: Iterable[QueuedMessage]) -> Iterator[QueuedMessage]:
-    """Yields rows until their bodies have this many bytes."""
-    left = math.inf if most_bytes is None else most_bytes
-    for row in rows:
-        yield row
-        left -= row.message.length
-        if left <= 0:
-            return
 
 
 def one_message(operation: Operation, queue: LocalQueue, request: OneMessage) -> Reason | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ...model.message import Got, Message, Place
 from ...model.properties import LENGTH_MAX
@@ -13,6 +13,8 @@ from ...rules.lifecycle import Presented, State
 from ...rules.ordering import Pending, PendingKind, StrictMatch
 from ...rules.selectors import Selector
 from .tables import ReaderId, UnitRow, application_reader, handle_reader
+
+T = TypeVar("T")
 
 NEVER = -math.inf
 ASKS_MAX = 128  # the budget of selector evaluations after which a search is `Far`, in costs of `SeenRow`
@@ -263,3 +265,13 @@ def first_of_places(found: Iterable[Pending | None]) -> list[Pending]:
         if one is not None and not one.own:
             first.setdefault(one.place, one)
     return list(first.values())
+
+
+def up_to(most_bytes: int | None, rows: Iterable[T], length: Callable[[T], int]) -> Iterator[T]:
+    """Yields rows until their bodies have this many bytes; None: all rows."""
+    left = math.inf if most_bytes is None else most_bytes
+    for row in rows:
+        yield row
+        left -= length(row)
+        if left <= 0:
+            return

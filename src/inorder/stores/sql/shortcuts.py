@@ -9,7 +9,6 @@ same answers.
 
 from __future__ import annotations
 
-import math
 import operator
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +24,7 @@ from ..engine.claiming import ClaimedPart, Claiming
 from ..engine.operation import Operation
 from ..engine.process import OpenHandle
 from ..engine.queue import LocalQueue
-from ..seam.queued import QueuedMessage
+from ..seam.queued import QueuedMessage, up_to
 from ..seam.records import GetOutcome, GetRequest, Rest
 from .attention import GROUPS
 from .bulk import NO_END, Levels, SqlBulk
@@ -130,7 +129,8 @@ class SqlShortcuts:
             if is_limited and WITHIN in self._sql:
                 found = run(self._sql[WITHIN], (queue.id, count, request.most_bytes)).fetchall()
             elif is_limited:
-                found = list(_up_to(request.most_bytes, run(take, (queue.id, count))))
+                rows = run(take, (queue.id, count))
+                found = list(up_to(request.most_bytes, rows, lambda row: len(row[GOT_BODY])))
             else:
                 found = run(take, (queue.id, count)).fetchall()
         if not found:
@@ -323,13 +323,3 @@ def _are_a_group(members: Iterable[tuple[int, int]]) -> bool:
 def _outcome(request: GetRequest, messages: Sequence[Message], state: GroupState) -> GetOutcome:
     before = request.state if request.syncpoint else None
     return _tuple(GetOutcome, (messages, state, request.cursor, before, None, None, None, False))
-
-
-def _up_to(most_bytes: int | None, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-    """Yields rows until their bodies have this many bytes."""
-    left = math.inf if most_bytes is None else most_bytes
-    for row in rows:
-        yield row
-        left -= len(row[GOT_BODY])
-        if left <= 0:
-            return
