@@ -33,6 +33,7 @@ from ..errors import (
     OrderPending,
     PutInhibited,
     Reason,
+    SynchronousQueue,
 )
 from ..model.message import Message
 from ..model.options import EVERYTHING, AskedOrder, GetOptions, Match, check_whole
@@ -80,11 +81,13 @@ def move(
     to the same queue of the same store. A run to another target is refused while a batch is left.
 
     Raises: QueueFull 2053, PutInhibited 2051, MessageTooBig 2030 and 2031, by the target; Fenced, another run has begun
-    under this name; ObjectInUse 2042, a run to another queue has left a batch; GetInhibited 2016; as
-    `QueueManager.open`. A batch that failed stays claimed for the next run.
+    under this name; ObjectInUse 2042, a run to another queue has left a batch; GetInhibited 2016; SynchronousQueue
+    2045, connect to the owner instead; as `QueueManager.open`. A batch that failed stays claimed for the next run.
     """
     options = GetOptions(logical=logical, read_order=read_order)
     check_whole("most", most, 1)
+    refuse_synchronous(source, queue)
+    refuse_synchronous(target, to)
     with contextlib.ExitStack() as stack:
         reading = stack.enter_context(source.open(queue, input="as_queue"))
         writing = stack.enter_context(target.open(to, output=True))
@@ -137,6 +140,7 @@ def copy(
     order; Fenced, another run under this name has put a batch meanwhile; errors of the target as in `move`.
     """
     check_whole("most", most, 1)
+    refuse_synchronous(target, to)
     given = match.fields if match.selector is None else {**match.fields, "selector": match.selector}
     chosen = " ".join(f"{name}={value!r}" for name, value in sorted(given.items()))
     query = f"copy {_made(source, queue)} {'logical' if logical else 'physical'} {chosen}".rstrip()
@@ -234,6 +238,20 @@ class LedgerWriter:
                 length=longest,
                 limit=limit,
             )
+
+
+def refuse_synchronous(manager: QueueManager, queue: str) -> None:
+    """Raises: SynchronousQueue 2045, for such a queue; UnknownQueue 2085."""
+    found = manager.attributes(_local(manager, queue))
+    if found.mode == "synchronous":
+        raise SynchronousQueue(
+            f"{queue} is a synchronous remote queue, and messages are not moved through it: name queue "
+            f"{found.remote_queue} in the store of connection {found.connection} instead",
+            queue=queue,
+            remote_queue=found.remote_queue,
+            remote_manager=found.remote_manager,
+            connection=found.connection,
+        )
 
 
 def _local(manager: QueueManager, name: str) -> str:
