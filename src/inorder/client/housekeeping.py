@@ -1,7 +1,7 @@
 """Housekeeping: discards expired messages and the like, in bounded steps.
 
 Every call discards expired messages on the queue that it uses. For unused queues there is `tidy`, which runs when a
-connection opens and closes. Programs can call it more often.
+connection opens, and when one to a store in the same process closes. Programs can call it more often.
 """
 
 from __future__ import annotations

@@ -325,7 +325,8 @@ class QueueManager(
             elif self._session.opener is not None:
                 self.commit()
             with self._session, contextlib.suppress(QueueManagerStopping, ConnectionBroken):  # nothing left to tidy
-                housekeeping.tidy(self._store)
+                if not self._services.store.changes.are_elsewhere:  # a lost connection would be made again for it
+                    housekeeping.tidy(self._store)
         except CallInProgress:  # nothing was done: the other thread's call goes on
             raise
         except BaseException as error:

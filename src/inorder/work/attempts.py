@@ -43,6 +43,8 @@ from ..model.options import Match
 from ..rules.retries import GivenUp, Later, failure_of, given_up
 from .tasks import ATTEMPTS, Dead, Discard, Retry, Task
 
+LUCK: Final = random.SystemRandom()  # a task's own random numbers stay reproducible
+
 
 class Outcome(enum.Enum):
     """How an attempt ended."""
@@ -155,7 +157,7 @@ def local(qm: QueueManager, queue: str) -> QueueAttributes:
 
 
 def judge(
-    task: Task, error: BaseException, attempt: int, most: int, luck: Callable[[], float] = random.random
+    task: Task, error: BaseException, attempt: int, most: int, luck: Callable[[], float] = LUCK.random
 ) -> AttemptVerdict:
     """Decides about a message whose function raised an exception.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -294,6 +295,20 @@ def test_a_call_after_the_end_of_the_connection_is_simply_made(wire: Wire) -> No
         wire.qm.commit()
     wire.qm.back_out()
     assert wire.bodies() == [b"0", b"1"]
+
+
+def test_closing_a_lost_connection_does_not_make_it_again(wire: Wire) -> None:
+    wire.proxy.cut()
+    before = dict(wire.proxy.passed)
+    wire.qm.close()
+    assert wire.proxy.passed == before
+
+
+def test_reconnecting_leaves_the_random_numbers_of_the_program_alone(wire: Wire) -> None:
+    before = random.getstate()
+    pauses = store.pauses()
+    assert 0 < next(pauses) < next(pauses) + next(pauses)
+    assert random.getstate() == before
 
 
 def test_reconnecting_can_be_switched_off(wire: Wire) -> None:

@@ -41,6 +41,7 @@ from .wire import decode_answer, decode_error, encode_call
 
 log = logging.getLogger("inorder.stores")
 
+JITTER: Final = random.SystemRandom()  # the program's own random numbers stay reproducible
 PAUSES: Final = (0.05, 2.0)  # seconds between attempts to connect, the first and the longest
 AGAIN: Final = 3  # attempts to make a call that may be repeated
 UNIT_ENDS: Final = ("settle", "prepare")  # after these there is no unit of work, whatever has happened to it
@@ -493,7 +494,7 @@ def pauses() -> Iterator[float]:
     """Yields the seconds between attempts to connect: growing, and not the same for all clients of a server."""
     pause, longest = PAUSES
     while True:
-        yield pause * random.uniform(0.5, 1.0)
+        yield pause * JITTER.uniform(0.5, 1.0)
         pause = min(2 * pause, longest)
 
 
