@@ -63,6 +63,8 @@ SQLITE: Final[Sequence[MigrationStep]] = (
         "whether they are fast; bodies arrive in pieces",
         statements="ALTER TABLE message ADD COLUMN put_by TEXT; ALTER TABLE putkey ADD COLUMN met_at REAL; "
         "ALTER TABLE channel ADD COLUMN fast INTEGER NOT NULL DEFAULT 0 CHECK (fast IN (0, 1));"
+        "ALTER TABLE manager ADD COLUMN created_at REAL NOT NULL DEFAULT 0; "
+        "UPDATE manager SET created_at = coalesce((SELECT min(created_at) FROM definition), 0);"
         """
         CREATE TABLE body (
             identifier TEXT NOT NULL,
@@ -96,6 +98,8 @@ POSTGRESQL: Final[Sequence[MigrationStep]] = (
         statements='ALTER TABLE message ADD COLUMN put_by text COLLATE "C"; '
         "ALTER TABLE putkey ADD COLUMN met_at double precision; "
         "ALTER TABLE channel ADD COLUMN fast bigint NOT NULL DEFAULT 0 CHECK (fast IN (0, 1)); "
+        "ALTER TABLE manager ADD COLUMN created_at double precision NOT NULL DEFAULT 0; "
+        "UPDATE manager SET created_at = coalesce((SELECT min(created_at) FROM definition), 0); "
         """
         CREATE TABLE body (
             identifier text COLLATE "C" NOT NULL,
