@@ -60,7 +60,8 @@ SCHEDULE_COLUMNS = {
 @click.option("--processes", "-p", type=click.IntRange(1, PROCESSES_MAX), default=1, show_default=True, metavar="N",
               help="The number of worker processes; one that ends is replaced.")  # fmt: skip
 @click.option("--threads", "-t", type=click.IntRange(1, THREADS_MAX), default=1, show_default=True, metavar="N",
-              help="Threads of each task in each process, unless the task sets its own number.")  # fmt: skip
+              help="Threads in each process for each function of messages and each queue of tasks, unless they set "
+              "their own number.")  # fmt: skip
 @click.option("--grace", type=Of(Seconds(0, 86_400)), default=30.0, show_default=True, metavar="SECONDS",
               help="Time for running calls to finish after SIGTERM or Ctrl-C, at most 86,400; then their messages "
               "return to the queue.")  # fmt: skip
@@ -83,10 +84,11 @@ def work(
     """Call functions with the messages of queues.
 
     MODULE is a Python module, which may be in the current directory. OBJECT is the name of its inorder.work.Tasks, by
-    default tasks. A function is called with a message or a whole group in a unit of work, which is committed when the
-    function returns. If it raises an exception, the message returns to its place and is tried again later; after the
-    last attempt it becomes a dead letter (inorder dead list). The store counts attempts, so an attempt counts even if
-    its process was killed. On a queue whose read order is required no message overtakes one that fails: its task stops.
+    default tasks. A function is called with a message, the arguments in it or a whole group in a unit of work, which is
+    committed when the function returns. If it raises an exception, the message returns to its place and is tried again
+    later; after the last attempt it becomes a dead letter (inorder dead list). The store counts attempts, so an attempt
+    counts even if its process was killed. On a queue whose read order is required no message overtakes one that fails:
+    its task stops.
 
     Every process also runs the registered schedules (tasks.periodic); each run is put only once.
 
@@ -189,7 +191,7 @@ def _loaded(run: Run, named: str) -> Tasks:
         run.output.trace(error, behind=load.__code__.co_filename)
         raise click.UsageError(f"MODULE {named} cannot be imported: {type(error).__name__}: {error}.") from error
     if not found:
-        raise click.UsageError(f'MODULE {named} registers no tasks: use @tasks.task("QUEUE") or @tasks.periodic.')
+        raise click.UsageError(f"MODULE {named} registers no tasks: use @tasks.task or @tasks.periodic.")
     return found
 
 

@@ -293,7 +293,8 @@ class QueueManager(
 
         Args:
             tasks: the functions to run.
-            threads: how many threads work on each task that does not set a number itself, 1 to 1,000.
+            threads: how many threads work on each function of messages, and on each queue of tasks with arguments, if
+                these do not set a number themselves, 1 to 1,000.
             log: called, one call at a time, with each attempt that has ended and with other events of the worker;
                 None: these go to the logger `inorder.work`.
 

@@ -291,8 +291,11 @@ class Tasks:
             )
             if is_async and group == "iterator":
                 raise bad_argument("group", group, '"list" for an async function, which cannot wait for an iterator')
-            if task.is_alone or takes_messages(function, has_queue=queue is not None):
+            if group or takes_messages(function, has_queue=queue is not None):
                 task = replace(task, takes_connection=_takes_connection(function))
+            elif task.is_alone:
+                allowed = "one of messages: logical, read_order and match choose messages"
+                raise bad_argument("function", function, allowed)
             else:
                 task = replace(task, arguments=TaskArguments(function, is_async=is_async))
             self._check_apart(task)

@@ -136,8 +136,9 @@ class Worker:
         with self._changed:
             self._is_over = True
             self._changed.notify_all()
-        if self.loop is not None:
-            self.loop.end()
+        loop, self.loop = self.loop, None
+        if loop is not None:
+            loop.end()
         return given_back
 
     def wait(self, timeout: float | None = None) -> bool:
