@@ -69,6 +69,9 @@ SCHEDULE_COLUMNS = {
               "address; without HOST on this machine only.")  # fmt: skip
 @click.option("--log-level", "-l", type=click.Choice(tuple(LEVELS)), default="info", show_default=True,
               help="Print only events of at least this level: info includes each success.")  # fmt: skip
+@click.option(
+    "--burst", is_flag=True, help="End as soon as no message is ready and no call runs. Schedules do not run."
+)
 @click.option("--list", "lists", is_flag=True, help="List the registered tasks and schedules, and exit.")
 @click.option("--restart", "restarts", metavar="SCHEDULE", help="Restart this schedule from now, and exit. Use it "
               "if a wrong clock put its last run into the "
@@ -119,7 +122,13 @@ def work(
 
     def command(number: int, replaces: bool) -> Sequence[str]:
         given = [sys.executable, "-m", "inorder", "work", tasks, "--threads", str(threads), "--grace", str(grace)]
-        given += ["--process", str(number), *["--replaces"] * replaces, *["--json"] * run.output.as_json]
+        given += [
+            "--process",
+            str(number),
+            *["--replaces"] * replaces,
+            *["--json"] * run.output.as_json,
+            *["--burst"] * how["burst"],
+        ]
         given += ["--log-level", how["log_level"]]
         return [*given, "--measured"] if how["metrics"] else given
 
@@ -214,7 +223,9 @@ def _process(run: Run, program: str, tasks: Tasks, threads: int, grace: float, h
             from ..integrations import prometheus_server  # noqa: PLC0415 - it loads the library
 
             prometheus_server.count(qm)
-        worker = Worker(qm, tasks, threads=threads, log=log, replaces_threads=False, tries_again=not replaces)
+        worker = Worker(
+            qm, tasks, threads=threads, log=log, replaces_threads=False, tries_again=not replaces, burst=how["burst"]
+        )
         status = serve(worker, grace, unread)
         if status == STORE_LOST:
             leave(status)  # the store cannot be closed either: another process settles its work
