@@ -321,14 +321,7 @@ import inorder
 from inorder.integrations import outbox
 from tools.proof import crash_points
 
-left = int(arguments[0])
-
-def step(name):
-    global left
-    left -= 1
-    if not left:
-        crash_points.die()
-
+step = crash_points.kill_at_step(int(arguments[0]))
 rows = outbox._SQLite.rows
 
 def stepping(self, statement, values):
