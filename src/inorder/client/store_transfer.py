@@ -91,7 +91,7 @@ def move(
     with contextlib.ExitStack() as stack:
         reading = stack.enter_context(source.open(queue, input="as_queue"))
         writing = stack.enter_context(target.open(to, output=True))
-        onto = _Target(target, writing, application, f"move {_made(source, queue)}")
+        onto = LedgerWriter(target, writing, application, f"move {_made(source, queue)}")
         name = _claimer(application, target, writing.local_name)
         is_left = _is_claimed(source, queue, application, name)
         reader = ClaimReader(reading, name, delivers=False)
@@ -145,7 +145,7 @@ def copy(
     chosen = " ".join(f"{name}={value!r}" for name, value in sorted(given.items()))
     query = f"copy {_made(source, queue)} {'logical' if logical else 'physical'} {chosen}".rstrip()
     with target.open(to, output=True) as writing:
-        onto = _Target(target, writing, application, query)
+        onto = LedgerWriter(target, writing, application, query)
         browsing = source.browse(queue, after=onto.last or None, read_order="strict", logical=logical, match=match)
         with contextlib.closing(browsing):
             for part in _parts(browsing, most, unit, unit_bytes):
@@ -163,16 +163,22 @@ def moving(manager: QueueManager) -> UnitOfWork:
     return UnitOfWork(manager._session, moves=True)
 
 
-class _Target:
-    """The target queue, and the line in its ledger that records the progress.
+class LedgerWriter:
+    """Puts batches on a queue, each exactly once: a line in the queue's ledger records the last one.
+
+    Args:
+        arrives: False if the messages come from another queue; then COA is not reported.
 
     Attributes:
         last: the batch that was put last; empty: none was.
     """
 
-    def __init__(self, manager: QueueManager, queue: Queue, application: str, query: str) -> None:
+    def __init__(
+        self, manager: QueueManager, queue: Queue, application: str, query: str, *, arrives: bool = False
+    ) -> None:
         check_name("application", application)
         self._manager, self._queue, self._application, self._query = manager, queue, application, query
+        self._arrives = arrives
         self._local = queue.local_name
         self.last = manager.bulk.last_settled(self._local, application, query)
 
@@ -200,7 +206,7 @@ class _Target:
             f"{self._application} {uuid.uuid4()}"[-200:],
             lasts=STAGING_SECONDS,
             checks_numbers=False,
-            arrives=False,
+            arrives=self._arrives,
         )
         try:
             for columns in parts:
@@ -341,4 +347,4 @@ def _of_messages(messages: Sequence[Message]) -> Columns:
     return columns
 
 
-__all__ = ["copy", "move", "moving"]
+__all__ = ["LedgerWriter", "copy", "move", "moving"]
