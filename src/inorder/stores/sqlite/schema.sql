@@ -413,6 +413,17 @@ CREATE TABLE dropped (
     reason INTEGER NOT NULL               -- why the last one could not be put
 ) STRICT;
 
+-- Units of work that also have parts at other queue managers (K-2).
+CREATE TABLE globalunit (
+    name TEXT PRIMARY KEY,
+    connection INTEGER NOT NULL,          -- no reference: the unit may outlive it
+    user TEXT NOT NULL,
+    program TEXT NOT NULL,
+    started_at REAL NOT NULL,
+    branches TEXT NOT NULL,               -- parts at owners that are not known to be settled, as JSON
+    outcome TEXT NOT NULL CHECK (outcome IN ('', 'commit', 'back_out'))
+) STRICT, WITHOUT ROWID;
+
 -- Browse marks of handles (3.11).
 CREATE TABLE mark (
     message INTEGER NOT NULL,
