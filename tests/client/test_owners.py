@@ -410,6 +410,24 @@ def test_a_call_is_as_many_messages_on_the_wire_as_by_a_connection_to_the_owner(
         assert counted(here, FAR) == counted(direct, "Q") > 0
 
 
+def test_a_call_reads_the_definitions_only_if_something_was_committed_here(
+    sites: tuple[QueueManager, QueueManager], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, _ = sites
+    handle = here.open(FAR)
+    used = lambda: [here.put(FAR, b"1"), handle.put(b"2"), here.depth(FAR), bodies(here, FAR), handle.get()]  # noqa: E731
+    used()
+    reads: list[str] = []
+    with monkeypatch.context() as patch:
+        for verb in ("queue", "object", "status", "open"):
+            patch.setattr(here._store, verb, lambda *_, verb=verb, **__: reads.append(verb))
+        used()
+    assert reads == []
+    with here.connect() as other:
+        other.alter_queue(FAR, put_allowed=False)
+    assert error_of(handle.put, b"3").reason == error_of(here.put, FAR, b"3").reason == 2051
+
+
 # --- assured calls, as an application makes them
 
 
