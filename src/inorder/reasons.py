@@ -183,6 +183,7 @@ class Reason(enum.IntEnum):
     SELECTION_STRING_ERROR = 2519
     CALL_INTERRUPTED = 2549
     NO_SUBS_MATCHED = 2550
+    CHL_STATUS_NOT_FOUND = 3065  # MQRCCF_: of commands
 
     # Our own.
     ORDER_PENDING = 9001
@@ -219,9 +220,12 @@ class Reason(enum.IntEnum):
     LEASE_OVER = 9060
     TOO_MANY_LOG_INS = 9061
     STORE_OLDER = 9070
+    TASK_UNKNOWN = 9080
+    TASK_ARGUMENTS = 9081
 
 
 _TEXT: dict[Reason, str] = {
+    Reason.CHL_STATUS_NOT_FOUND: "No channel of this name runs or has run.",
     Reason.NONE: "The call succeeded.",
     Reason.ALIAS_BASE_Q_TYPE_ERROR: "The base queue of the alias has a type that an alias may not name.",
     Reason.ALREADY_CONNECTED: "The program is already connected, and got its existing connection.",
@@ -416,6 +420,8 @@ _TEXT: dict[Reason, str] = {
     Reason.LEASE_OVER: "The lease has ended: it was committed, backed out or has expired.",
     Reason.TOO_MANY_LOG_INS: "Too many log-ins have failed for this user, or from this address.",
     Reason.STORE_OLDER: "The store was written by an older release and must be upgraded first.",
+    Reason.TASK_UNKNOWN: "No task that takes messages of the queue has the name that the message gives.",
+    Reason.TASK_ARGUMENTS: "The arguments in a message do not match the parameters of its task.",
 }
 
 REASON_TEXT: Mapping[Reason, str] = MappingProxyType(_TEXT)

@@ -23,6 +23,7 @@ from ..mq.mqsc.commands import (
     End,
     ObjectCommand,
 )
+from ..mq.mqsc.managing import TARGETS as MANAGER_TARGETS
 from ..rules.authorities import MANAGER, Authority
 
 
@@ -54,9 +55,10 @@ OF_OBJECTS: Final[Mapping[str, Authority]] = MappingProxyType(
         "PING": "control",
         "RESET": "control",
         "RESOLVE": "control",
+        "TRIGGER": "control",
     }
 )
-"""Of channels and process definitions, by the verb."""
+"""Of channels, process definitions and home-server queues, by the verb."""
 LOOKING: Final = ("DISPLAY", "PING")
 
 
@@ -67,6 +69,8 @@ def _display(command: Display) -> Need:
 
 
 def _object(command: ObjectCommand) -> Need:
+    if command.target in MANAGER_TARGETS:
+        return Need("inquire")
     act = "" if command.verb in LOOKING else f"{command.verb.lower()} {command.target.lower()} {command.name}"
     return Need(OF_OBJECTS[command.verb], act=act)
 

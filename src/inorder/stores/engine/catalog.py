@@ -23,14 +23,16 @@ from ...errors import (
     WrongQueueType,
     bad_argument,
 )
-from ...model.attributes import SYSTEM_QUEUES, ManagerAttributes, QueueAttributes, QueueStatus
+from ...model.attribute import names_in
+from ...model.attributes import READABLE, SYSTEM_QUEUES, ManagerAttributes, QueueAttributes, QueueStatus, define_queue
 from ...model.message import Transmission
 from ...model.options import OpenOptions
+from ...rules.channels import collecting
 from ...rules.naming import Route, synchronous
 from ...rules.ordering import read_order
 from ..seam.damage import only
 from ..seam.definitions import CONNECTION, Connection, as_text, queue_of, read_connection
-from ..seam.tables import DefinitionRow, HandleRow, ManagerRow, ObjectRow, UnitRow
+from ..seam.tables import ChannelRow, DefinitionRow, HandleRow, ManagerRow, ObjectRow, UnitRow
 from .operation import Operation
 from .process import OpenHandle
 from .queue import LocalQueue
@@ -100,6 +102,11 @@ class Catalog:
             self.add(definition)
         return definition
 
+    @property
+    def created_at(self) -> float:
+        """The time when the store was created, and with it the queues that every store has."""
+        return self._known.created_at
+
     def opens(self, queue: str) -> Sequence[HandleRow]:
         """Returns the handles of a local queue, of any process and under any name."""
         return self._backend.select(HandleRow, queue=self.number(queue))
@@ -111,8 +118,8 @@ class Catalog:
     def add(self, attributes: QueueAttributes) -> None:
         """Stores a new definition, which has been checked."""
         number, now = self._operation.number(), self._operation.now
-        text = as_text(attributes)
-        self._backend.save(DefinitionRow(number, attributes.name, attributes.type, text, now, now))
+        text, begun = as_text(attributes), self.created_at if attributes.name in SYSTEM_QUEUES else now
+        self._backend.save(DefinitionRow(number, attributes.name, attributes.type, text, begun, now))
         self._changed(None if _leads_on(attributes) else ())
 
     def change(self, attributes: QueueAttributes) -> None:
@@ -132,6 +139,8 @@ class Catalog:
         """Removes a definition."""
         row, attributes = self._known.row(name), self._known[name]
         self._backend.remove_records(DefinitionRow, id=row.id)
+        if attributes.type == "home_server":
+            self._backend.remove_records(ChannelRow, name=collecting(name, self.manager.name))
         self._changed(None if _leads_on(attributes) else ())
 
     def _changed(self, queues: Collection[int] | None) -> None:
@@ -185,6 +194,13 @@ class Catalog:
             raise ObjectExists(f"queue {name!r} already exists", queue=name)
         self.check_names(attributes)
         self.add(attributes)
+        self.make_targets(attributes)
+
+    def make_targets(self, attributes: QueueAttributes) -> None:
+        """Creates the transmission queues of a store-and-forward queue that do not exist (K-3)."""
+        for name in names_in(attributes.targets):
+            if self.find(name) is None:
+                self.add(define_queue(name, usage="transmission"))
 
     def check_names(self, attributes: QueueAttributes) -> None:
         """Checks the names that a definition refers to (R4.1, A-32). Raises: as `Names.check`."""
@@ -380,7 +396,7 @@ def _leads_on(attributes: QueueAttributes) -> bool:
     """Whether messages go through this queue to others, or reach it by other names without an open. Calls through
     handles of other queues must then notice when it is created or deleted.
     """
-    return attributes.type == "remote" or attributes.usage == "transmission"
+    return attributes.type not in READABLE or attributes.usage == "transmission"
 
 
 def get_allowed(operation: Operation, handle: OpenHandle, queue: LocalQueue) -> QueueAttributes:

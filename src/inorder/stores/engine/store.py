@@ -225,6 +225,7 @@ class QueueStore(
         else:
             catalog.check_names(changed)
         catalog.change(changed)
+        catalog.make_targets(changed)
         affected.add(catalog.local_queue_of(name))
         for one in affected:
             if one is not None:
@@ -254,8 +255,8 @@ class QueueStore(
                 open_input_count=0,
                 open_output_count=0,
                 uncommitted=0,
-                created_at=operation.now,
-                altered_at=operation.now,
+                created_at=catalog.created_at,
+                altered_at=catalog.created_at,
             )
         queue = catalog.local(name)
         settling.discard(operation, queue)

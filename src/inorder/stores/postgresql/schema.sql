@@ -16,13 +16,15 @@ CREATE TABLE manager (
     attributes text COLLATE "C" NOT NULL CHECK (attributes::json IS NOT NULL),
     revision bigint NOT NULL DEFAULT 1,
     boot text COLLATE "C" NOT NULL DEFAULT '',
-    identifier text COLLATE "C" NOT NULL DEFAULT replace(gen_random_uuid()::text, '-', '')
+    identifier text COLLATE "C" NOT NULL DEFAULT replace(gen_random_uuid()::text, '-', ''),
+    created_at double precision NOT NULL DEFAULT 0
 );
 
 CREATE TABLE definition (
     id bigint PRIMARY KEY,
     name text COLLATE "C" NOT NULL UNIQUE,
-    type text COLLATE "C" NOT NULL CHECK (type IN ('local', 'alias', 'model', 'remote')),
+    type text COLLATE "C" NOT NULL
+        CHECK (type IN ('local', 'alias', 'model', 'remote', 'store_and_forward', 'home_server')),
     attributes text COLLATE "C" NOT NULL CHECK (attributes::json IS NOT NULL),
     created_at double precision NOT NULL,
     altered_at double precision NOT NULL
