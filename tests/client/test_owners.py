@@ -7,6 +7,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -415,13 +416,16 @@ def test_a_call_reads_the_definitions_only_if_something_was_committed_here(
 ) -> None:
     here, _ = sites
     handle = here.open(FAR)
-    used = lambda: [here.put(FAR, b"1"), handle.put(b"2"), here.depth(FAR), bodies(here, FAR), handle.get()]  # noqa: E731
-    used()
+
+    def use() -> list[Any]:
+        return [here.put(FAR, b"1"), handle.put(b"2"), here.depth(FAR), bodies(here, FAR), handle.get()]
+
+    use()
     reads: list[str] = []
     with monkeypatch.context() as patch:
         for verb in ("queue", "object", "status", "open"):
-            patch.setattr(here._store, verb, lambda *_, verb=verb, **__: reads.append(verb))
-        used()
+            patch.setattr(here._store, verb, partial(reads.append, verb))
+        use()
     assert reads == []
     with here.connect() as other:
         other.alter_queue(FAR, put_allowed=False)
