@@ -76,11 +76,13 @@ class Lead(NamedTuple):
     Args:
         owner, queue: the queue, and who has it.
         over: the definitions on the way, the first one first; none: the queue was discovered.
+        commits: how many there were in the store here when that was read (`Host.commits`).
     """
 
     owner: Owner
     queue: str
     over: tuple[QueueAttributes, ...]
+    commits: int | None = None
 
 
 def lead_of(home: Session, there: SynchronousQueue) -> Lead:
@@ -92,17 +94,20 @@ def lead_of(home: Session, there: SynchronousQueue) -> Lead:
 def led(home: Session, name: object) -> Lead | None:
     """Inside a call on `home`: returns where a name leads if its last open has led there and nothing has changed since.
 
-    Two definitions are read faster than an open fails.
+    Two definitions are read faster than an open fails, and if nothing was committed here, none need be read.
     """
     known = home.leads.get(name)
     is_asked = home.services.store.changes.are_elsewhere  # a server asks what its user may open
     if not isinstance(known, Lead) or not known.over or is_asked:  # how a queue was discovered is not noted here
         return None
-    owner = known.owner
+    owner, commits = known.owner, home.services.store.commits()
+    if commits is not None and commits == known.commits:
+        return known
     with contextlib.suppress(InorderError):
         connection = read_connection(home.store.object(CONNECTION, owner.connection).attributes)
         is_there = (connection.location, connection.user) == (owner.location, owner.user)
         if is_there and all(home.store.queue(one.name) == one for one in known.over):
+            home.leads[name] = known = known._replace(commits=commits)
             return known
     del home.leads[name]
     return None
@@ -310,8 +315,9 @@ class QueueElsewhere(Queue):
     """An open synchronous remote queue: each call is made on the queue of the owner.
 
     The definitions here may inhibit a call, and give priority and persistence to messages without. Each call outside a
-    unit of work reads them, and the first two calls in it; a browse that goes on reads them once a second. `_uses`
-    stays empty, so that each call asks `_need` or `_need_nothing`, which do this.
+    unit of work reads them, and the first two calls in it; a browse that goes on reads them once a second. Nothing is
+    read if it is known that nothing was committed here meanwhile. `_uses` stays empty, so that each call asks `_need`
+    or `_need_nothing`, which do this.
 
     Attributes:
         over: the definitions on the way, the first one first; none: the queue was discovered.
@@ -323,6 +329,7 @@ class QueueElsewhere(Queue):
         self._home, self._owner = sessions
         self._there, self._here, self.over = lead.queue, name, lead.over
         self._looked_in, self._fresh_until, self._browses_on = NO_UNIT, 0.0, False
+        self._commits = lead.commits
         super().__init__(self._owner, name, options, **how)
 
     def _opened(self, options: OpenOptions, dynamic_name: str) -> Opened:
@@ -399,7 +406,10 @@ class QueueElsewhere(Queue):
         self._fresh_until = time.monotonic() + PAGE_SECONDS
 
     def check_lead(self) -> None:
-        """Inside a call: reads the definitions again. Raises: as `_look_here`."""
+        """Inside a call: reads the definitions again, unless nothing was committed here. Raises: as `_look_here`."""
+        commits = self._home.services.store.commits()
+        if commits is not None and commits == self._commits:
+            return
         for before in self.over:
             try:
                 now = self._home.store.queue(before.name)
@@ -411,6 +421,7 @@ class QueueElsewhere(Queue):
                 if any(getattr(now, one) != getattr(before, one) for one in LEADS):
                     raise self._changed()
                 self.over = tuple(now if one is before else one for one in self.over)
+        self._commits = commits
 
     def _changed(self) -> InorderError:
         changed = QueueCondition(f"{self.name} has changed: open it again", reason=Reason.OBJECT_CHANGED)

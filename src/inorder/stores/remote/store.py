@@ -431,6 +431,9 @@ class RemoteStore:
     def refuse_lost(self) -> None:
         """Does nothing: a lost connection is made again."""
 
+    def commits(self) -> None:
+        """Returns None: see `Host.commits`."""
+
     def promises(self) -> Unpromised:
         """See `LocalStore.promises`: each call returns after its effect is on the server's disk."""
         return Unpromised()

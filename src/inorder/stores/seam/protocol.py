@@ -499,10 +499,7 @@ class LocalStore(Store, Protocol):
         """Takes back the count of an attempt that has succeeded."""
 
     def begin_act(self, user: str, address: str, act: str, queue: str) -> int:
-        """Records an action before it is done, and returns its number. On disk when the call returns.
-
-        The oldest entries beyond `acts_kept` are deleted.
-        """
+        """Records an action before it is done, on disk, and returns its number. Deletes the oldest over `acts_kept`."""
 
     def end_act(self, number: int, outcome: Literal["done", "failed"], messages: int | None, error: str) -> None:
         """Records the outcome of an action. On disk when the call returns."""
@@ -516,12 +513,14 @@ class LocalStore(Store, Protocol):
         """Returns the users who began the unsettled units of this kind and name: prepared ones, leases, stagings.
 
         Args:
-            handle: of the queue to which a confirm id or lock id belongs. Those who locked messages under the confirm
-                id are among the users.
+            handle: of the queue of a confirm id or lock id. Who locked messages under the confirm id is among them.
         """
 
     def refuse_lost(self) -> None:
         """See `Host.refuse_lost`."""
+
+    def commits(self) -> int | None:
+        """See `Host.commits`."""
 
     def promises(self) -> Promises:
         """Returns an object that writes the changes of several calls of one thread to disk together; see `Promises`."""
