@@ -11,19 +11,20 @@ from ...errors import (
     ArgumentError,
     NotAuthorized,
     NotFound,
+    ObjectExists,
     ObjectInUse,
-    QueueCondition,
     Reason,
     SequenceError,
     StoreError,
     UnknownObject,
     bad_argument,
 )
-from ...model.channel_attributes import ChannelAttributes, ChannelType, altered, define
+from ...model.channel_attributes import SYSTEM_CHANNELS, ChannelAttributes, ChannelType, altered, define
 from ...model.options import check_whole
 from ...model.parameters import one_of
 from ...stores.seam.channel_records import Carrying, ChannelNow, Received
 from ...stores.seam.definitions import CHANNEL, as_text, channel_of
+from .connecting import connection_of
 from .sides import Connect, Receiver, Sending, bound, digest, open_receiver, reach
 
 StopMode = Literal["quiesce", "force", "terminate"]
@@ -44,6 +45,9 @@ def alter_channel(qm: QueueManager, name: str, **changes: Any) -> ChannelAttribu
 
     Raises UnknownObject 2085; ArgumentError; ObjectInUse 2042 for another transmission queue while a batch is in doubt.
     """
+    if (default := channel(qm, name)) is SYSTEM_CHANNELS.get(name):
+        with contextlib.suppress(ObjectExists):
+            define_channel(qm, name, default.type)
     with qm._session:
         row = qm._store.object(CHANNEL, name)
         there = channel_of(row.attributes)
@@ -71,9 +75,16 @@ def _check_nothing_in_doubt(qm: QueueManager, there: ChannelAttributes) -> None:
 
 
 def channel(qm: QueueManager, name: str) -> ChannelAttributes:
-    """One channel. Raises UnknownObject 2085 with the most similar names."""
+    """One channel, also SYSTEM.DEF.SENDER and SYSTEM.DEF.RECEIVER. Raises UnknownObject 2085 with the most similar
+    names.
+    """
     with qm._session:
-        return channel_of(qm._store.object(CHANNEL, name).attributes)
+        try:
+            return channel_of(qm._store.object(CHANNEL, name).attributes)
+        except UnknownObject:
+            if name in SYSTEM_CHANNELS:
+                return SYSTEM_CHANNELS[name]
+            raise
 
 
 def channels(qm: QueueManager) -> list[ChannelAttributes]:
@@ -125,29 +136,43 @@ def stop_channel(qm: QueueManager, name: str, mode: StopMode = "quiesce") -> Non
 
 
 def ping_channel(qm: QueueManager, name: str, connects: Connect = open_receiver) -> str:
-    """Asks the other side of a channel for its name. Raises StoreError and its subclasses if it cannot be reached."""
-    with contextlib.closing(reach(qm, _sender(qm, name), connects)) as receiver:
+    """Asks the other side of a channel for its name.
+
+    Raises UnknownObject 2085 if its connection is not defined; StoreError and its subclasses, with `channel`, if the
+    other side cannot be reached.
+    """
+    definition = _sender(qm, name)
+    connection_of(qm, definition)
+    with _at_the_other_side(name), contextlib.closing(reach(qm, definition, connects)) as receiver:
         return receiver.manager
 
 
-def reset_channel(qm: QueueManager, name: str, number: int = 1, connects: Connect = open_receiver) -> None:
-    """Sets the number of the next batch of a channel on both sides: RESET CHANNEL SEQNUM.
+@contextlib.contextmanager
+def _at_the_other_side(name: str) -> Iterator[None]:
+    """Gives errors of the other side's store the name of the channel, by which callers know them from their own."""
+    try:
+        yield
+    except StoreError as error:
+        error.data["channel"] = name
+        raise
 
-    Raises QueueCondition 9032 if a batch is in doubt: resolve it first; ObjectInUse 2042 if the channel runs;
-    StoreError if the other side cannot be reached.
+
+def reset_channel(qm: QueueManager, name: str, number: int = 1) -> None:
+    """Sets the number of the next batch of a channel: RESET CHANNEL SEQNUM.
+
+    For a sender channel the other side, which need not be there now, takes the number when the channel runs next. For
+    a receiver, the number of every sender that has used the channel is set here alone.
+
+    Raises QueueCondition 9032 if a batch is in doubt: resolve it first; ObjectInUse 2042 if the channel runs.
     """
     check_whole("number", number, 1)
-    with (
-        _operating(qm, name) as (sending, carrying),
-        contextlib.closing(reach(qm, sending.definition, connects)) as to,
-    ):
-        if carrying.is_open:
-            raise QueueCondition(
-                f"channel {name} has a batch in doubt: resolve it before its number is set",
-                reason=Reason.CHANNEL_IN_DOUBT,
-                channel=name,
-            )
-        to.call(lambda store: store.reset_received(carrying.sender, carrying.epoch, number - 1))
+    if channel(qm, name).type == "receiver":
+        for one in received(qm):
+            if one.sender.channel == name:
+                with qm._session:
+                    qm._store.reset_received(one.sender, one.epoch, number - 1)
+        return
+    with _operating(qm, name) as (sending, _):
         sending.call(lambda store, handle: store.reset_channel(handle, name, number - 1))
 
 
@@ -174,7 +199,8 @@ def resolve_channel(
         if not carrying.is_open:
             raise NotFound(f"channel {name} has no batch in doubt", channel=name)
         try:
-            with contextlib.closing(reach(qm, sending.definition, connects)) as receiver:
+            connection_of(qm, sending.definition)
+            with _at_the_other_side(name), contextlib.closing(reach(qm, sending.definition, connects)) as receiver:
                 said = _asked(sending, carrying, receiver)
         except (StoreError, SequenceError, UnknownObject, NotAuthorized):
             if not force or action is None:
@@ -214,6 +240,10 @@ def _sender(qm: QueueManager, name: str) -> ChannelAttributes:
     found = channel(qm, name)
     if found.type != "sender":
         raise bad_argument("name", name, "a sender channel: a receiver is run from its sender's side")
+    if not found.transmission_queue:
+        raise bad_argument(
+            "name", name, "a channel with a transmission queue: this one only has the defaults of others"
+        )
     return found
 
 

@@ -60,9 +60,10 @@ SQLITE: Final[Sequence[MigrationStep]] = (
     MigrationStep(
         version=11,
         why="messages say whose authority counts for their reports, keys of puts when they lay in the future, channels "
-        "whether they are fast; bodies arrive in pieces",
+        "whether they are fast and reset; bodies arrive in pieces",
         statements="ALTER TABLE message ADD COLUMN put_by TEXT; ALTER TABLE putkey ADD COLUMN met_at REAL; "
-        "ALTER TABLE channel ADD COLUMN fast INTEGER NOT NULL DEFAULT 0 CHECK (fast IN (0, 1));"
+        "ALTER TABLE channel ADD COLUMN fast INTEGER NOT NULL DEFAULT 0 CHECK (fast IN (0, 1)); "
+        "ALTER TABLE channel ADD COLUMN reset INTEGER NOT NULL DEFAULT 0 CHECK (reset IN (0, 1));"
         """
         CREATE TABLE body (
             identifier TEXT NOT NULL,
@@ -92,10 +93,11 @@ POSTGRESQL: Final[Sequence[MigrationStep]] = (
     MigrationStep(
         version=4,
         why="messages say whose authority counts for their reports, keys of puts when they lay in the future, channels "
-        "whether they are fast; bodies arrive in pieces",
+        "whether they are fast and reset; bodies arrive in pieces",
         statements='ALTER TABLE message ADD COLUMN put_by text COLLATE "C"; '
         "ALTER TABLE putkey ADD COLUMN met_at double precision; "
         "ALTER TABLE channel ADD COLUMN fast bigint NOT NULL DEFAULT 0 CHECK (fast IN (0, 1)); "
+        "ALTER TABLE channel ADD COLUMN reset bigint NOT NULL DEFAULT 0 CHECK (reset IN (0, 1)); "
         """
         CREATE TABLE body (
             identifier text COLLATE "C" NOT NULL,
