@@ -16,8 +16,9 @@ from tests.helpers.proxy import Proxy, Way
 from tests.tiers import gate
 
 import inorder
-from inorder import ConnectionBroken, InorderError, NoMessageAvailable, OutcomeUnknown, QueueManager
+from inorder import ConnectionBroken, Flags, InorderError, NoMessageAvailable, OutcomeUnknown, QueueManager
 from inorder.aio import connect as aio_connect
+from inorder.client import store_transfer
 from inorder.client.owners import OwnerSession
 from inorder.errors import CallInProgress, NotFound, WaitEnded
 from inorder.mq import channels
@@ -214,6 +215,62 @@ def test_asyncio_waits_there(sites: tuple[QueueManager, QueueManager], tmp_path:
             return (await waiting).body
 
     assert asyncio.run(run()) == b"1"
+
+
+# --- operators, and definitions that change
+
+
+def test_a_listing_is_of_the_queue_at_the_owner(sites: tuple[QueueManager, QueueManager]) -> None:
+    here, there = sites
+    here.create_queue("A", type="alias", base_queue=FAR)
+    there.put("Q", b"1", group_id=b"g", sequence_number=2, flags=Flags.LAST_IN_GROUP)
+    assert here.inspect.overview(FAR) == there.inspect.overview("Q")
+    assert here.inspect.gaps("A", b"g") == there.inspect.gaps("Q", b"g")
+    there.put("Q", b"2", syncpoint=True)
+    assert [(one.state, one.message.body) for one in here.inspect.look("A")] == [("available", b"1"), ("put", b"2")]
+    assert here.inspect.order_view(FAR) == there.inspect.order_view("Q")
+    here.internals.stay_here()
+    assert here.inspect.overview(FAR) == []
+    assert error_of(here.inspect.look, FAR).reason == 2045
+
+
+def test_a_transfer_is_made_at_the_owner(sites: tuple[QueueManager, QueueManager]) -> None:
+    here, there = sites
+    here.create_queue("A", type="alias", base_queue=FAR)
+    there.create_queue("T")
+    for transfer in (
+        store_transfer.move(here, "A", there, "T"),
+        store_transfer.move(there, "T", here, FAR),
+        store_transfer.copy(there, "T", here, FAR),
+    ):
+        assert "name queue Q in the store of connection PARIS instead" in str(error_of(list, transfer))
+    here.put(FAR, b"1")
+    assert list(store_transfer.copy(here, "A", there, "T")) == [1]
+
+
+def test_a_call_by_name_follows_a_definition_that_leads_elsewhere_now(
+    sites: tuple[QueueManager, QueueManager],
+) -> None:
+    here, there = sites
+    there.create_queue("R")
+    here.put(FAR, b"1")
+    here.alter_queue(FAR, remote_queue="R")
+    here.put(FAR, b"2")
+    assert (bodies(there, "Q"), bodies(there, "R")) == ([b"1"], [b"2"])
+    here.put(FAR, b"3", logical=True, flags=Flags.IN_GROUP)
+    here.alter_queue(FAR, remote_queue="Q")
+    assert error_of(here.put, FAR, b"4", logical=True, flags=Flags.LAST_IN_GROUP).reason == 2041
+    with here.unit_of_work():
+        here.put(FAR, b"5")
+        handle = here.open(FAR)
+        here.alter_queue(FAR, remote_queue="R")
+        assert [error_of(handle.put, b"6").reason for _ in range(2)] == [2041, 2041]
+        here.put(FAR, b"7")
+    assert (bodies(there, "Q"), bodies(there, "R")) == ([b"1", b"5"], [b"2", b"3", b"7"])
+    here.delete_queue(FAR)
+    here.create_queue(FAR)
+    here.put(FAR, b"8")
+    assert here.inspect.overview(FAR)[0].depth == 1
 
 
 # --- owners that cannot be reached

@@ -250,7 +250,7 @@ def test_a_batch_that_is_given_back_may_go_elsewhere(world: World) -> None:
     world.b.create_queue("OTHER")
     long = "x" * 200
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(store_transfer._Target, "put", _stopped)
+        patched.setattr(store_transfer.LedgerWriter, "put", _stopped)
         with pytest.raises(KeyboardInterrupt):
             list(store_transfer.move(world.a, "Q", world.b, "Q", application=long))
     with pytest.raises(ObjectInUse) as refused:
@@ -286,14 +286,14 @@ def test_what_is_in_a_claim_when_the_target_is_filled_by_others_goes_over_later(
     numbered(world.a, 4)
     runs = store_transfer.move(world.a, "Q", world.b, "Q", unit=2)
     assert next(runs) == 2
-    filled = store_transfer._Target.put
+    filled = store_transfer.LedgerWriter.put
 
-    def fills(onto: store_transfer._Target, *given: object, **named: object) -> None:
+    def fills(onto: store_transfer.LedgerWriter, *given: object, **named: object) -> None:
         world.b.put("Q", b"other")
         filled(onto, *given, **named)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(store_transfer._Target, "put", fills)
+        patched.setattr(store_transfer.LedgerWriter, "put", fills)
         with pytest.raises(QueueFull):
             next(runs)
     assert [claim.open is not None for claim in world.a.bulk.claims()] == [True]

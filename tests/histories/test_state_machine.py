@@ -23,7 +23,9 @@ from tests.machine.pairs import Differs
 from tests.machine.side import MakeStore
 from tests.tiers import gate, nightly
 
-from inorder.testing.stores import STORES
+from inorder.stores.seam.records import StageRequest
+from inorder.support.clock import Clock
+from inorder.testing.stores import STORES, RestartableStore
 
 LONG = bool(os.environ.get("INORDER_LONG"))
 EXAMPLES, STEPS = (5_000, 60) if LONG else (100, 50)
@@ -44,13 +46,27 @@ SEEDS = [
 def machine(right: str | MakeStore, kind: type[History]) -> type[History]:
     """Histories of a kind, that compare the store in memory with this one, as if each connection were a process."""
     make = RIGHT[right] if isinstance(right, str) else right
-    if right == "remote" and kind is Between:
-        kind = BetweenElsewhere
+    specification: MakeStore = STORES["memory"]
+    if right == "remote":
+        specification = bounding_stagings
+        kind = BetweenElsewhere if kind is Between else kind
     given = {
-        "make": (STORES["memory"], lambda clock: drawing_apart(make(clock), all_puts=False)),
+        "make": (specification, lambda clock: drawing_apart(make(clock), all_puts=False)),
         "skips_numbers": right == "postgresql",
     }
     return type("Compared", (kind,), given)
+
+
+def bounding_stagings(clock: Clock) -> RestartableStore:
+    """A store in memory whose users stage at most `max_depth` rows for a queue, as those of a server do."""
+    store = STORES["memory"](clock)
+    stage = store.stage
+
+    def bounded(request: StageRequest) -> None:
+        stage(request._replace(is_bounded=True))
+
+    store.stage = bounded  # type: ignore[method-assign]
+    return store
 
 
 def random_histories(compared: type[History], *phases: Phase, examples: int = EXAMPLES) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from inorder import InorderError, Message, UniqueId
 from inorder.client.inspection import Unit
 from inorder.client.listening import Registration
+from inorder.client.programs import user_name
 from inorder.client.queue import Queue
 from inorder.model.properties import Properties
 from inorder.rules.authorities import LAUNCH_TOKEN
@@ -124,6 +125,8 @@ class Pairs:
             self.check(decode(left), decode(right), where)
         elif right == LAUNCH_TOKEN and where.endswith((".user", ".user_identifier")):  # of a store elsewhere
             self.learn("user", left, right)
+        elif f"user {LAUNCH_TOKEN} " in right:  # in the text of an error
+            self._text(left, right.replace(f"user {LAUNCH_TOKEN} ", f"user {user_name()} "), where)
         elif GENERATED_NAME.split(left) == GENERATED_NAME.split(right):
             for name, other in zip(GENERATED_NAME.findall(left), GENERATED_NAME.findall(right), strict=True):
                 self.learn("queue", name, other)

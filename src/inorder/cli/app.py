@@ -19,6 +19,7 @@ from .getting import get
 from .login import PEM, login
 from .moved import demo, scenarios
 from .moving import copy, move
+from .outbox import outbox
 from .pipeline import pipeline
 from .putting import put
 from .queues import queue
@@ -88,6 +89,7 @@ for command in (
     claim,
     channel,
     work,
+    outbox,
     dead,
     trigger_monitor,
     user,

@@ -199,6 +199,8 @@ def _find_target(run: Run, qm: QueueManager, source: str, other: QueueManager, t
 
 def _within(qm: QueueManager, source: str, target: str, wants: _Wants) -> Iterator[int]:
     """Moves messages in units of work, and yields the number of messages after each."""
+    store_transfer.refuse_synchronous(qm, source)
+    store_transfer.refuse_synchronous(qm, target)
     rest = wants.most
     while rest > 0:
         try:

@@ -8,7 +8,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterable, Iterator, Set
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
-from ..errors import QueueDeleted, Reason, SynchronousQueue, TooManyHandles, UnknownQueue, WrongQueueType
+from ..errors import (
+    QueueCondition,
+    Reason,
+    SynchronousQueue,
+    TooManyHandles,
+    UnknownQueue,
+    WrongQueueType,
+)
 from ..model.attribute import check_queue_name
 from ..model.message import Got, Message, UniqueId
 from ..model.options import EVERYTHING, BrowseKeywords, GetKeywords, GetOptions, Match, OpenOptions, PutOptions
@@ -53,8 +60,9 @@ class NamesQueues(Protocol):
 def by_name(call: F) -> F:
     """Decorates a call on the default handle of the queue in its first argument: repeats it where that can help.
 
-    At the limit of handles it closes another default handle first. If the queue was deleted it reopens the handle once.
-    If the name leads to a synchronous remote queue, the call is made with a handle at the owner.
+    At the limit of handles it closes another default handle first. If the queue was deleted, or the definition of a
+    synchronous remote queue leads elsewhere now, it reopens the handle once. If the name leads to a synchronous remote
+    queue, the call is made with a handle at the owner.
     """
 
     @functools.wraps(call)
@@ -67,7 +75,9 @@ def by_name(call: F) -> F:
                 queue = given[0] if given else named["queue"]
                 if not connection._make_room(queue, named.get("manager", "")):
                     raise
-            except QueueDeleted:
+            except QueueCondition as error:
+                if error.reason not in (Reason.Q_DELETED, Reason.OBJECT_CHANGED):
+                    raise
                 queue = given[0] if given else named["queue"]
                 if is_new or not connection._renew(queue, named.get("manager", "")):
                     raise
@@ -195,15 +205,15 @@ class CallsByName:
         return idle is not None
 
     def _renew(self, queue: str, manager: str = HERE) -> bool:
-        """Closes a default handle whose queue was deleted; returns whether the call may be repeated on a new queue.
+        """Closes a default handle that is no longer valid; returns whether the call may be repeated on a new one.
 
         If the handle was inside a group, the call is not repeated: that would silently begin the group again. If the
-        queue of the handle still exists, the error came from a stream or function that the caller passed, which has
-        read or done something.
+        handle is still valid, the error came from a stream or function that the caller passed, which has read or done
+        something.
         """
         name = name_of(queue, manager)
         own = self._queues.get(name)
-        if own is None or own.closed or self._has_queue(own):
+        if own is None or own.closed or self._is_valid(own):
             return False
         was_idle = own.internals.is_idle
         self._close_default(name)
@@ -213,14 +223,16 @@ class CallsByName:
                 return True
         return False
 
-    def _has_queue(self, handle: Queue) -> bool:
-        """Whether the queue of an open handle still exists."""
+    def _is_valid(self, handle: Queue) -> bool:
+        """Whether the queue of an open handle still exists, and its definition here still leads to it."""
         try:
             with handle.internals.session:
+                if isinstance(handle, QueueElsewhere):
+                    handle.check_lead()
                 if handle.internals.number:
                     handle._store.check_handle(handle.internals.number)
                 return handle.internals.number != 0
-        except QueueDeleted:
+        except QueueCondition:
             return False
 
     # --- messages

@@ -5,17 +5,19 @@ These calls need no handle. They do not take, lock or change messages.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from ..errors import bad_argument
+from ..errors import NotAuthorized, SynchronousQueue, UnknownQueue, bad_argument
 from ..model.attributes import QueueStatus
 from ..model.message import UniqueId
 from ..model.options import EVERYTHING, Match, check_instance, check_whole
 from ..model.parameters import ID_LENGTH, WHOLE_MAX, Choice
 from ..rules.gaps import Gaps
 from ..rules.selectors import selector_of
+from ..stores.seam.protocol import Store
 from ..stores.seam.telemetry import Observation, StoreObserver
 from ..stores.seam.views import (
     ConnectionView,
@@ -33,9 +35,11 @@ from ..stores.seam.views import (
     Wait,
 )
 from ..support.old_paths import renamed
-from .by_name import by_name
+from .by_name import FOR_BROWSE, by_name
 from .events import Hook, HookName, Registration
 from .namespace import Namespace
+
+T = TypeVar("T")
 
 PAGE_MESSAGES, PAGE_BYTES = 1000, 8 * 2**20  # limits of one page of a listing
 PAGE_ACTS = 500
@@ -81,7 +85,7 @@ class Inspect(Namespace):
         The listing is read in pages, each a snapshot. It may miss or repeat messages that change between two pages.
 
         Args:
-            queue: a local queue or an alias.
+            queue: a local queue, an alias, or a synchronous remote queue, whose owner is asked.
             order: "physical", by place; "logical", groups and messages in segments together, at the place of their
                 first message; those without their first message come last. In both orders, messages without a place
                 yet come at the end, in order of arrival.
@@ -126,8 +130,23 @@ class Inspect(Namespace):
         return self._pages(self._page(replace(request, most=min(size, room))), request, room)
 
     def _page(self, request: LookRequest) -> Sequence[MessageView]:
-        with self._session:
-            return self._store.look(request)
+        return self._asked(request.queue, lambda store, name: store.look(replace(request, queue=name)))
+
+    def _asked(self, queue: str, ask: Callable[[Store, str], T]) -> T:
+        """Asks the store about a queue; for a synchronous remote queue the store of its owner."""
+        try:
+            with self._session:
+                return ask(self._store, queue)
+        except SynchronousQueue:
+            if self._session.stays_here:
+                raise
+        return self._asked_there(queue, ask)
+
+    def _asked_there(self, queue: str, ask: Callable[[Store, str], T]) -> T:
+        """Asks the owner of a queue. Raises: as `QueueManager.open`."""
+        with self._manager._open(queue, FOR_BROWSE) as there, there.internals.session:
+            store, _ = there.internals.opened_for("browse")
+            return ask(store, there.local_name)
 
     def _pages(self, page: Sequence[MessageView], request: LookRequest, room: int) -> Iterator[MessageView]:
         while page:
@@ -147,8 +166,7 @@ class Inspect(Namespace):
         """
         if not isinstance(group_id, bytes) or len(group_id) > ID_LENGTH or not group_id.strip(b"\0"):
             raise bad_argument("group_id", group_id, f"bytes, 1 to {ID_LENGTH} of them and not all NUL")
-        with self._session:
-            return self._store.gaps(queue, group_id.ljust(ID_LENGTH, b"\0"))
+        return self._asked(queue, lambda store, name: store.gaps(name, group_id.ljust(ID_LENGTH, b"\0")))
 
     def overview(self, queue: str | None = None) -> list[QueueView]:
         """Returns depth, held messages and age of all local queues, in one snapshot, sorted by name.
@@ -156,12 +174,22 @@ class Inspect(Namespace):
         It is cheap at any depth and writes nothing.
 
         Args:
-            queue: only this local queue; the list is empty if it does not exist or was never used.
+            queue: only this local queue; the list is empty if it does not exist or was never used. For a synchronous
+                remote queue the owner answers.
         """
         if queue is not None and not isinstance(queue, str):
             raise bad_argument("queue", queue, "the name of a queue, or None for all")
         with self._session:
-            return self._store.overview(queue)
+            found = self._store.overview(queue)
+            if found or queue is None or not self._is_elsewhere(queue):
+                return found
+        return self._asked_there(queue, lambda store, name: store.overview(name))
+
+    def _is_elsewhere(self, queue: str) -> bool:
+        """Whether it is a synchronous remote queue whose owner may be asked."""
+        with contextlib.suppress(UnknownQueue, NotAuthorized):
+            return not self._session.stays_here and self._store.queue(queue).mode == "synchronous"
+        return False
 
     def dropped(self) -> list[Dropped]:
         """Returns the dropped reports and trigger messages with the reasons, by the queue that they were about.
@@ -184,8 +212,7 @@ class Inspect(Namespace):
 
     def order_view(self, queue: str) -> OrderView:
         """Returns the pending messages of a queue, since when and by whom, and the number of waiting strict readers."""
-        with self._session:
-            return self._store.order_view(queue)
+        return self._asked(queue, lambda store, name: store.order_view(name))
 
     def units(self) -> list[Unit]:
         """Returns all unsettled units of this queue manager, oldest first."""

@@ -325,7 +325,7 @@ class QueueManager(
             elif self._session.opener is not None:
                 self.commit()
             with self._session, contextlib.suppress(QueueManagerStopping, ConnectionBroken):  # nothing left to tidy
-                if not self._store.changes.are_elsewhere:  # a lost connection would be made again for it
+                if not self._services.store.changes.are_elsewhere:  # a lost connection would be made again for it
                     housekeeping.tidy(self._store)
         except CallInProgress:  # nothing was done: the other thread's call goes on
             raise

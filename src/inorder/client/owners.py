@@ -337,10 +337,16 @@ class QueueElsewhere(Queue):
         """Reads the definitions again. Raises: QueueCondition 2041, they lead elsewhere now."""
         if self._browses_on and time.monotonic() < self._fresh_until:
             return
-        if self._home.unit_at is self._owner:
-            if self._looked_in == self._owner.units:
-                return
+        in_unit = self._home.unit_at is self._owner
+        if in_unit and self._looked_in == self._owner.units:
+            return
+        self.check_lead()
+        if in_unit:
             self._looked_in = self._owner.units
+        self._fresh_until = time.monotonic() + PAGE_SECONDS
+
+    def check_lead(self) -> None:
+        """Inside a call: reads the definitions again. Raises: as `_look_here`."""
         for before in self.over:
             try:
                 now = self._home.store.queue(before.name)
@@ -352,7 +358,6 @@ class QueueElsewhere(Queue):
                 if any(getattr(now, one) != getattr(before, one) for one in LEADS):
                     raise self._changed()
                 self.over = tuple(now if one is before else one for one in self.over)
-        self._fresh_until = time.monotonic() + PAGE_SECONDS
 
     def _changed(self) -> InorderError:
         changed = QueueCondition(f"{self.name} has changed: open it again", reason=Reason.OBJECT_CHANGED)

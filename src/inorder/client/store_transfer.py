@@ -33,6 +33,7 @@ from ..errors import (
     OrderPending,
     PutInhibited,
     Reason,
+    SynchronousQueue,
 )
 from ..model.message import Message
 from ..model.options import EVERYTHING, AskedOrder, GetOptions, Match, check_whole
@@ -80,15 +81,17 @@ def move(
     to the same queue of the same store. A run to another target is refused while a batch is left.
 
     Raises: QueueFull 2053, PutInhibited 2051, MessageTooBig 2030 and 2031, by the target; Fenced, another run has begun
-    under this name; ObjectInUse 2042, a run to another queue has left a batch; GetInhibited 2016; as
-    `QueueManager.open`. A batch that failed stays claimed for the next run.
+    under this name; ObjectInUse 2042, a run to another queue has left a batch; GetInhibited 2016; SynchronousQueue
+    2045, connect to the owner instead; as `QueueManager.open`. A batch that failed stays claimed for the next run.
     """
     options = GetOptions(logical=logical, read_order=read_order)
     check_whole("most", most, 1)
+    refuse_synchronous(source, queue)
+    refuse_synchronous(target, to)
     with contextlib.ExitStack() as stack:
         reading = stack.enter_context(source.open(queue, input="as_queue"))
         writing = stack.enter_context(target.open(to, output=True))
-        onto = _Target(target, writing, application, f"move {_made(source, queue)}")
+        onto = LedgerWriter(target, writing, application, f"move {_made(source, queue)}")
         name = _claimer(application, target, writing.local_name)
         is_left = _is_claimed(source, queue, application, name)
         reader = ClaimReader(reading, name, delivers=False)
@@ -137,11 +140,12 @@ def copy(
     order; Fenced, another run under this name has put a batch meanwhile; errors of the target as in `move`.
     """
     check_whole("most", most, 1)
+    refuse_synchronous(target, to)
     given = match.fields if match.selector is None else {**match.fields, "selector": match.selector}
     chosen = " ".join(f"{name}={value!r}" for name, value in sorted(given.items()))
     query = f"copy {_made(source, queue)} {'logical' if logical else 'physical'} {chosen}".rstrip()
     with target.open(to, output=True) as writing:
-        onto = _Target(target, writing, application, query)
+        onto = LedgerWriter(target, writing, application, query)
         browsing = source.browse(queue, after=onto.last or None, read_order="strict", logical=logical, match=match)
         with contextlib.closing(browsing):
             for part in _parts(browsing, most, unit, unit_bytes):
@@ -159,16 +163,22 @@ def moving(manager: QueueManager) -> UnitOfWork:
     return UnitOfWork(manager._session, moves=True)
 
 
-class _Target:
-    """The target queue, and the line in its ledger that records the progress.
+class LedgerWriter:
+    """Puts batches on a queue, each exactly once: a line in the queue's ledger records the last one.
+
+    Args:
+        arrives: False if the messages come from another queue; then COA is not reported.
 
     Attributes:
         last: the batch that was put last; empty: none was.
     """
 
-    def __init__(self, manager: QueueManager, queue: Queue, application: str, query: str) -> None:
+    def __init__(
+        self, manager: QueueManager, queue: Queue, application: str, query: str, *, arrives: bool = False
+    ) -> None:
         check_name("application", application)
         self._manager, self._queue, self._application, self._query = manager, queue, application, query
+        self._arrives = arrives
         self._local = queue.local_name
         self.last = manager.bulk.last_settled(self._local, application, query)
 
@@ -196,7 +206,7 @@ class _Target:
             f"{self._application} {uuid.uuid4()}"[-200:],
             lasts=STAGING_SECONDS,
             checks_numbers=False,
-            arrives=False,
+            arrives=self._arrives,
         )
         try:
             for columns in parts:
@@ -228,6 +238,20 @@ class _Target:
                 length=longest,
                 limit=limit,
             )
+
+
+def refuse_synchronous(manager: QueueManager, queue: str) -> None:
+    """Raises: SynchronousQueue 2045, for such a queue; UnknownQueue 2085."""
+    found = manager.attributes(_local(manager, queue))
+    if found.mode == "synchronous":
+        raise SynchronousQueue(
+            f"{queue} is a synchronous remote queue, and messages are not moved through it: name queue "
+            f"{found.remote_queue} in the store of connection {found.connection} instead",
+            queue=queue,
+            remote_queue=found.remote_queue,
+            remote_manager=found.remote_manager,
+            connection=found.connection,
+        )
 
 
 def _local(manager: QueueManager, name: str) -> str:
@@ -323,4 +347,4 @@ def _of_messages(messages: Sequence[Message]) -> Columns:
     return columns
 
 
-__all__ = ["copy", "move", "moving"]
+__all__ = ["LedgerWriter", "copy", "move", "moving"]

@@ -329,7 +329,6 @@ def to_take(operation: Operation, queue: LocalQueue, request: ClaimRequest) -> t
             confirm(operation, queue, account)
         return account, None, True
     if answer is Next.CONFIRM_AND_GIVE:
-        _remove_over(operation, account)  # of an earlier claim whose messages are still there
         _note_done(account)
         keep(operation, queue, account)
     assert account.open is not None

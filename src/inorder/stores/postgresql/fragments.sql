@@ -74,3 +74,18 @@ counted AS (
     INSERT INTO slot AS own (queue, session, depth, arrived) SELECT ?1, pg_backend_pid(), -1, 0 FROM m, c
     ON CONFLICT (queue, session) DO UPDATE SET depth = own.depth - 1 RETURNING 1
 )
+
+-- name: first available
+-- The first messages of all that are available.
+SELECT * FROM (
+    SELECT * FROM message WHERE queue = ?1 AND head = 2 AND available ORDER BY rank, number, ordinal LIMIT ?2
+) AS whole
+UNION ALL
+SELECT * FROM (
+    SELECT * FROM message WHERE queue = ?1 AND head = 1 AND available ORDER BY rank, number, ordinal LIMIT ?2
+) AS unfinished
+UNION ALL
+SELECT * FROM (
+    SELECT * FROM message WHERE queue = ?1 AND head = 0 AND available ORDER BY rank, number, ordinal LIMIT ?2
+) AS inner_ones
+ORDER BY rank, number, ordinal LIMIT ?2

@@ -99,20 +99,7 @@ SELECT * FROM (
 -- name: get available
 -- The first messages of all that are available, with their contents.
 SELECT {got}
-FROM (
-    SELECT * FROM (
-        SELECT * FROM message WHERE queue = ?1 AND head = 2 AND available ORDER BY rank, number, ordinal LIMIT ?2
-    ) AS whole
-    UNION ALL
-    SELECT * FROM (
-        SELECT * FROM message WHERE queue = ?1 AND head = 1 AND available ORDER BY rank, number, ordinal LIMIT ?2
-    ) AS unfinished
-    UNION ALL
-    SELECT * FROM (
-        SELECT * FROM message WHERE queue = ?1 AND head = 0 AND available ORDER BY rank, number, ordinal LIMIT ?2
-    ) AS inner_ones
-    ORDER BY rank, number, ordinal LIMIT ?2
-) AS m JOIN content c ON c.id = m.id
+FROM ({first available}) AS m JOIN content c ON c.id = m.id
 ORDER BY m.rank, m.number, m.ordinal;
 
 -- name: get available singles
@@ -128,20 +115,8 @@ ORDER BY m.rank, m.number, m.ordinal LIMIT ?2;
 -- The same up to the message at which their bodies have ?3 bytes, so that the database sends no more of them.
 SELECT {got}
 FROM (
-    SELECT first_ones.*, sum(length) OVER (ORDER BY rank, number, ordinal) - length AS earlier FROM (
-        SELECT * FROM (
-            SELECT * FROM message WHERE queue = ?1 AND head = 2 AND available ORDER BY rank, number, ordinal LIMIT ?2
-        ) AS whole
-        UNION ALL
-        SELECT * FROM (
-            SELECT * FROM message WHERE queue = ?1 AND head = 1 AND available ORDER BY rank, number, ordinal LIMIT ?2
-        ) AS unfinished
-        UNION ALL
-        SELECT * FROM (
-            SELECT * FROM message WHERE queue = ?1 AND head = 0 AND available ORDER BY rank, number, ordinal LIMIT ?2
-        ) AS inner_ones
-        ORDER BY rank, number, ordinal LIMIT ?2
-    ) AS first_ones
+    SELECT first_ones.*, sum(length) OVER (ORDER BY rank, number, ordinal) - length AS earlier
+    FROM ({first available}) AS first_ones
 ) AS m JOIN content c ON c.id = m.id
 WHERE m.earlier < ?3
 ORDER BY m.rank, m.number, m.ordinal;

@@ -2,7 +2,7 @@
 
 Most are those of `stores/sql/`, translated to PostgreSQL (`RULES`). Those in `queries.sql` here replace those of the
 same name there, as do those in `fragments.sql`. Those in `queries_sessions.sql`, `queries_gets.sql` and
-`queries_fronts.sql` exist only for PostgreSQL, and some are built from `PARTS`.
+`queries_fronts.sql` exist only for PostgreSQL. Some of all these are built from `PARTS`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ RULES: Final = (
 
 
 OWN: Final = ("queries.sql", "queries_sessions.sql", "queries_gets.sql", "queries_fronts.sql")
-PARTS: Final = ("removed", "removed one", "left", "left together", "one left", "one left together")
+PARTS: Final = ("removed", "removed one", "left", "left together", "one left", "one left together", "first available")
 
 
 def translated(text: str) -> str:

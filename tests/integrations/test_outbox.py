@@ -1,0 +1,397 @@
+"""An outbox in an application's database: once and in order whatever is killed, and refusals of one queue."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import psycopg
+import pytest
+import sqlalchemy
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from sqlalchemy.orm import Session
+from tests.cli.conftest import Command, run, store  # noqa: F401 - fixtures
+from tests.helpers import forked
+from tests.helpers.carried import values
+from tests.helpers.support import Make, bodies, until
+from tests.tiers import gate, nightly
+
+import inorder
+from inorder import ArgumentError, Flags, Message, QueueFull, QueueManager, UnknownQueue
+from inorder.errors import Fenced, MessageTooBig, StoreError
+from inorder.formats.errors import FormatError
+from inorder.integrations import outbox as implementation
+from inorder.integrations.outbox import Moved, Outbox
+
+
+class Shop(SimpleNamespace):
+    """An application's database with an outbox, and a queue manager with queue Q.
+
+    Attributes:
+        database: the mover's name of it.
+        open: makes a connection of the application.
+        table: the outbox's name, which no other test has.
+    """
+
+    database: str
+    open: Callable[[], Any]
+    box: Outbox
+    qm: QueueManager
+
+    def put(self, *messages: bytes, queue: str = "Q") -> None:
+        with closing(self.open()) as connection:
+            for body in messages:
+                self.box.put(connection, queue, body)
+            connection.commit()
+
+    def rows(self) -> int:
+        with closing(self.open()) as connection:
+            [[number]] = connection.execute(f"SELECT count(*) FROM {self.box.table}").fetchall()
+            assert isinstance(number, int)
+            return number
+
+    def move(self, **options: Any) -> list[Moved]:
+        return list(self.box.move(self.database, self.qm, **options))
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=gate)])
+def shop(request: pytest.FixtureRequest, tmp_path: Path, qm: QueueManager) -> Iterator[Shop]:
+    box = Outbox(f"outbox_{uuid.uuid4().hex[:12]}")
+    if request.param == "postgresql":
+        database = request.getfixturevalue("postgresql")
+        one = Shop(database=database, open=lambda: psycopg.connect(database), box=box, qm=qm)
+    else:
+        path = tmp_path / "shop.db"
+        sqlite3.connect(path).close()
+        one = Shop(database=str(path), open=lambda: sqlite3.connect(path), box=box, qm=qm)
+    box.create(one.database)
+    yield one
+    with closing(one.open()) as connection:
+        connection.execute(f"DROP TABLE {box.table}")
+        connection.commit()
+
+
+# --- messages
+
+
+def test_a_message_is_there_exactly_if_the_transaction_commits(shop: Shop) -> None:
+    with closing(shop.open()) as connection:
+        shop.box.put(connection, "Q", b"backed out")
+        connection.rollback()
+        shop.box.put(connection, "Q", b"open")
+        assert shop.move() == []
+        connection.commit()
+    assert shop.move() == [Moved("Q", 1)]
+    assert (bodies(shop.qm), shop.rows(), shop.move()) == ([b"open"], 0, [])
+
+
+def test_a_message_arrives_as_by_a_put(shop: Shop) -> None:
+    given: dict[str, Any] = {"text": "Zürich", "count": 3, "bytes": b"\0x", "none": None, "share": 0.5}
+    messages = [
+        Message(b"\xff\0", priority=7, persistent=False, correlation_id=b"42", expiry=900),
+        Message("Grüße".encode(), format="MQSTR", properties=given, reply_to_queue="R", report=1, user_identifier="me"),
+        Message(b"2", group_id=b"G", sequence_number=2, flags=Flags.LAST_IN_GROUP),
+        Message(b"", message_id=b"mine"),
+    ]
+    with closing(shop.open()) as connection:
+        for message in messages:
+            shop.box.put(connection, "Q", message)
+        shop.box.put(connection, "Q")
+        connection.commit()
+    shop.move()
+    shop.qm.create_queue("DIRECT")
+    for message in [*messages, Message()]:
+        shop.qm.put("DIRECT", message)
+    moved, direct = ([values(one) for one in shop.qm.browse(queue)] for queue in ("Q", "DIRECT"))
+    for one, other in zip(moved, direct, strict=True):
+        if other["message_id"] != b"mine".ljust(24, b"\0"):
+            assert one.pop("message_id") != other.pop("message_id")
+        assert one.pop("put_at") <= other.pop("put_at")
+        assert one == other
+
+
+def test_the_time_of_a_delay_begins_when_the_message_is_moved(shop: Shop) -> None:
+    with closing(shop.open()) as connection:
+        shop.box.put(connection, "Q", b"later", delay=3_600)
+        connection.commit()
+    shop.move()
+    assert (bodies(shop.qm), shop.qm.depth("Q")) == ([], 1)
+
+
+def test_rows_that_another_language_inserts_are_moved(shop: Shop) -> None:
+    with closing(shop.open()) as connection:
+        connection.execute(
+            f"""INSERT INTO {shop.box.table} (queue, message) VALUES ('Q', '{{"body": "plain", "priority": 3}}')"""
+        )
+        connection.commit()
+    shop.move()
+    assert [(one.body, one.priority) for one in shop.qm.browse("Q")] == [(b"plain", 3)]
+
+
+def test_batches_keep_the_order_of_the_rows(shop: Shop) -> None:
+    expected = [b"%d" % number for number in range(25)]
+    shop.put(*expected)
+    assert shop.move(unit=10) == [Moved("Q", 10), Moved("Q", 10), Moved("Q", 5)]
+    assert bodies(shop.qm) == expected
+
+
+def test_a_batch_has_at_most_so_many_bytes(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(implementation, "UNIT_BYTES", 500)
+    shop.put(*[b"x" * 200] * 7)
+    assert [step.messages for step in shop.move()] == [3, 3, 1]
+
+
+# --- connections of other libraries
+
+
+@pytest.mark.parametrize("kind", ["connection", "session"])
+def test_it_puts_in_a_transaction_of_sqlalchemy(shop: Shop, kind: str) -> None:
+    url = shop.database.replace("postgresql://", "postgresql+psycopg://") if "://" in shop.database else ""
+    engine = sqlalchemy.create_engine(url or f"sqlite:///{shop.database}")
+    with engine.connect() if kind == "connection" else Session(engine) as connection:
+        shop.box.put(connection, "Q", b"100 % ?")
+        connection.commit()
+        shop.box.put(connection, "Q", b"backed out")
+        connection.rollback()
+    engine.dispose()
+    shop.move()
+    assert bodies(shop.qm) == [b"100 % ?"]
+
+
+@gate
+def test_it_puts_in_an_asynchronous_session(postgresql: str, qm: QueueManager) -> None:
+    box = Outbox(f"outbox_{uuid.uuid4().hex[:12]}")
+    box.create(postgresql)
+
+    async def put() -> None:
+        engine = create_async_engine(postgresql.replace("postgresql://", "postgresql+psycopg://"))
+        async with AsyncSession(engine) as session, session.begin():
+            await session.run_sync(box.put, "Q", b"1", priority=4)
+            with pytest.raises(ArgumentError, match="connection must be synchronous"):
+                box.put(session, "Q", b"2")
+        await engine.dispose()
+
+    asyncio.run(put())
+    assert list(box.move(postgresql, qm)) == [Moved("Q", 1)]
+    with psycopg.connect(postgresql) as connection:
+        connection.execute(f"DROP TABLE {box.table}".encode())
+
+
+# --- a mover that goes on
+
+
+def test_a_mover_that_goes_on_moves_what_is_committed_meanwhile(shop: Shop) -> None:
+    ended, moved = threading.Event(), list[Moved]()
+    thread = threading.Thread(
+        target=lambda: moved.extend(shop.box.move(shop.database, shop.qm, ends=ended.is_set)), name="mover"
+    )
+    thread.start()
+    for number in range(3):
+        shop.put(b"%d" % number)
+        until(lambda: not shop.rows(), "it has been moved")
+    ended.set()
+    thread.join()
+    assert (bodies(shop.qm), sum(step.messages for step in moved)) == ([b"0", b"1", b"2"], 3)
+
+
+@gate
+def test_a_commit_wakes_the_mover(postgresql: str, qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(implementation.LOOK_SECONDS, "postgresql", 3_600.0)
+    box, ended = Outbox(f"outbox_{uuid.uuid4().hex[:12]}"), threading.Event()
+    box.create(postgresql)
+    moved = box.move(postgresql, qm, ends=ended.is_set)
+    thread = threading.Thread(target=next, args=(moved,))
+    thread.start()
+    with psycopg.connect(postgresql, autocommit=True) as connection:
+        until(lambda: is_listening(connection), "the mover waits")
+        box.put(connection, "Q", b"1")
+        thread.join()
+        moved.close()
+        connection.execute(f"DROP TABLE {box.table}".encode())
+    assert bodies(qm) == [b"1"]
+
+
+def is_listening(connection: psycopg.Connection[Any]) -> bool:
+    found = connection.execute(
+        "SELECT 1 FROM pg_stat_activity WHERE query LIKE 'SELECT queue FROM outbox_%'"
+    ).fetchall()
+    return bool(found)
+
+
+# --- refusals
+
+
+def test_a_queue_that_refuses_messages_holds_up_no_other_and_is_tried_again(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.qm.create_queue("FULL", max_depth=1)
+    shop.put(b"1", b"2", queue="FULL")
+    shop.put(b"3", queue="MISSING")
+    shop.put(b"4")
+    steps = shop.move()
+    assert [(step.queue, step.messages, type(step.error)) for step in steps] == [
+        ("FULL", 0, QueueFull),
+        ("MISSING", 0, UnknownQueue),
+        ("Q", 1, type(None)),
+    ]
+    assert shop.rows() == 3
+    monkeypatch.setattr(implementation, "RETRY_SECONDS", 0.0)
+    moved = shop.box.move(shop.database, shop.qm, ends=lambda: False)
+    assert {next(moved).queue, next(moved).queue} <= {"FULL", "MISSING"}
+    shop.qm.alter_queue("FULL", max_depth=9)
+    shop.qm.create_queue("MISSING")
+    done = [next(moved) for _ in range(2)]
+    moved.close()
+    assert sorted(done) == [Moved("FULL", 2), Moved("MISSING", 1)]
+    assert (bodies(shop.qm, "FULL"), bodies(shop.qm, "MISSING"), shop.rows()) == ([b"1", b"2"], [b"3"], 0)
+
+
+def test_a_row_that_is_no_message_stops_its_queue_and_is_named(shop: Shop) -> None:
+    with closing(shop.open()) as connection:
+        connection.execute(f"""INSERT INTO {shop.box.table} (queue, message) VALUES ('Q', '{{"bodi": "x"}}')""")
+        connection.commit()
+    [step] = shop.move()
+    assert isinstance(step.error, FormatError)
+    assert str(step.error).startswith(f"{shop.box.table}, id 1: there is no key 'bodi'; did you mean body?")
+    assert shop.rows() == 1
+
+
+def test_a_message_that_is_too_long_for_its_queue_stays(shop: Shop) -> None:
+    shop.qm.alter_queue("Q", max_length=3)
+    shop.put(b"123", b"1234")
+    [step] = shop.move()
+    assert isinstance(step.error, MessageTooBig)
+    assert (bodies(shop.qm), shop.rows()) == ([], 2)
+
+
+def test_two_databases_under_one_name_never_put_twice_and_are_told(shop: Shop, tmp_path: Path) -> None:
+    other, box = tmp_path / "other.db", Outbox()
+    with closing(sqlite3.connect(other)) as connection:
+        for statement in box.statements("sqlite"):
+            connection.execute(statement)
+        box.put(connection, "Q", b"other")
+        connection.commit()
+        first = box.move(other, shop.qm, ends=lambda: False)
+        next(first)  # it goes on
+        shop.put(b"mine")
+        shop.move()
+        box.put(connection, "Q", b"late")
+        connection.commit()
+        with pytest.raises(Fenced):
+            next(first)
+    assert [one.messages for one in box.move(other, shop.qm, application="other")] == [1]
+    assert bodies(shop.qm) == [b"other", b"mine", b"late"]
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: Outbox("Robert'); --"), "table must be up to 41 lower-case letters"),
+        (lambda: Outbox().statements("oracle"), "database must be postgresql or sqlite, not 'oracle'"),  # type: ignore[arg-type]
+        (lambda: Outbox().put(object(), "Q"), "connection must be a connection to the application's database"),
+        (lambda: Outbox().put(sqlite3.connect(":memory:"), ""), "queue must be the name of a queue, not ''"),
+        (lambda: Outbox().put(sqlite3.connect(":memory:"), "Q", b"", expiry=-1), "expiry must be"),
+        (lambda: next(Outbox().move("mysql://here", object())), "database must be the path of an SQLite file"),  # type: ignore[arg-type]
+        (lambda: next(Outbox().move("none.db", object())), "database must be a file that exists"),  # type: ignore[arg-type]
+        (lambda: next(Outbox().move("none.db", object(), unit=0)), "unit must be"),  # type: ignore[arg-type]
+    ],
+)
+def test_wrong_arguments_are_named(call: Callable[[], object], text: str) -> None:
+    with pytest.raises(ArgumentError, match=text.replace("(", r"\(")):
+        call()
+
+
+def test_trouble_with_the_database_is_an_error_of_a_store(shop: Shop) -> None:
+    with pytest.raises(StoreError, match=r"the database of the outbox: .*no_such_table"):
+        list(Outbox("no_such_table").move(shop.database, shop.qm))
+
+
+# --- kills
+
+KILLED = """
+import sqlite3
+import inorder
+from inorder.integrations import outbox
+from tools.proof import crash_points
+
+left = int(arguments[0])
+
+def step(name):
+    global left
+    left -= 1
+    if not left:
+        crash_points.die()
+
+rows = outbox._SQLite.rows
+
+def stepping(self, statement, values):
+    found = rows(self, statement, values)
+    step(statement)
+    return found
+
+outbox._SQLite.rows = stepping
+with inorder.connect(arguments[2], program="mover") as qm:
+    crash_points.reach(step)
+    for moved in outbox.Outbox().move(arguments[1], qm, unit=2):
+        pass
+"""
+
+
+@pytest.mark.parametrize(
+    "first", [pytest.param(1, marks=gate), *[pytest.param(n, marks=nightly) for n in range(2, 30)]]
+)
+def test_killed_at_each_point_it_puts_each_message_once_and_in_order(make: Make, tmp_path: Path, first: int) -> None:
+    """After each kill the next mover is killed as well, one point later; the last one ends."""
+    path, url, box = tmp_path / "shop.db", make("sqlite"), Outbox()
+    expected = [b"%d" % number for number in range(5)]
+    with closing(sqlite3.connect(path)) as connection, inorder.connect(url) as qm:
+        for statement in box.statements("sqlite"):
+            connection.execute(statement)
+        for queue in ("Q", "OTHER"):
+            qm.create_queue(queue)
+            for body in expected:
+                box.put(connection, queue, body)
+        connection.commit()
+        deaths = 0
+        while forked.run(KILLED, str(first + deaths), str(path), url):
+            deaths += 1
+        assert (bodies(qm), bodies(qm, "OTHER")) == (expected, expected), f"after {deaths} kills"
+        assert connection.execute(f"SELECT count(*) FROM {box.table}").fetchone() == (0,)
+        assert deaths
+
+
+# --- the command
+
+
+def test_the_command_creates_the_table_and_moves(run: Command, store: Path, tmp_path: Path) -> None:  # noqa: F811
+    path, box = tmp_path / "shop.db", Outbox("mail")
+    with closing(sqlite3.connect(path)) as connection:
+        assert run("queue", "create", "ORDERS").status == 0
+        assert run("outbox", str(path), "--create", "--table", "mail", "--until-empty").out == ""
+        box.put(connection, "ORDERS", b"1")
+        box.put(connection, "MISSING", b"2")
+        connection.commit()
+    ended = run("outbox", str(path), "--table", "mail", "--until-empty")
+    assert ended.status == 2
+    assert ended.out.splitlines() == [
+        "moved 1 message to ORDERS",
+        "MISSING takes no messages now: there is no queue 'MISSING' [2085 UNKNOWN_OBJECT_NAME]",
+    ]
+    [record] = run("outbox", str(path), "--table", "mail", "--until-empty", "--json").records
+    assert (record["queue"], record["messages"], record["reason_name"]) == ("MISSING", 0, "UNKNOWN_OBJECT_NAME")
+    with inorder.connect(store) as qm:
+        assert bodies(qm, "ORDERS") == [b"1"]
+
+
+def test_the_command_names_a_database_that_is_not_there(run: Command, store: Path) -> None:  # noqa: F811
+    inorder.connect(store).close()
+    ended = run("outbox", "none.db")
+    assert ended.status == 2
+    assert ended.err.startswith("inorder: DATABASE must be a file that exists, or postgresql://..., not 'none.db'")
