@@ -148,8 +148,8 @@ def judged(make: Make, kind: str, trigger_type: TriggerType, kill_at: str) -> bo
     with connect(place) as qm:
         qm.create_queue("INIT")
         qm.admin.create_process("SERVE")
-        triggers = {"trigger_control": True, "initiation_queue": "INIT", "process": "SERVE"}
-        qm.create_queue("Q", trigger_type=trigger_type, **triggers, **attributes)
+        attributes = attributes | {"initiation_queue": "INIT", "process": "SERVE"}
+        qm.create_queue("Q", trigger_control=True, trigger_type=trigger_type, **attributes)
     status = forked.run(program, place, kill_at=kill_at)
     assert status in (0, -signal.SIGKILL), f"killed at {kill_at} it ended with {status}"
     with connect(place) as qm:
