@@ -183,6 +183,7 @@ class Reason(enum.IntEnum):
     SELECTION_STRING_ERROR = 2519
     CALL_INTERRUPTED = 2549
     NO_SUBS_MATCHED = 2550
+    CHL_STATUS_NOT_FOUND = 3065  # MQRCCF_: of commands
 
     # Our own.
     ORDER_PENDING = 9001
@@ -222,6 +223,7 @@ class Reason(enum.IntEnum):
 
 
 _TEXT: dict[Reason, str] = {
+    Reason.CHL_STATUS_NOT_FOUND: "No channel of this name runs or has run.",
     Reason.NONE: "The call succeeded.",
     Reason.ALIAS_BASE_Q_TYPE_ERROR: "The base queue of the alias has a type that an alias may not name.",
     Reason.ALREADY_CONNECTED: "The program is already connected, and got its existing connection.",

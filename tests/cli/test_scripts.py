@@ -78,7 +78,15 @@ START LISTENER(TCP)
 
 
 def test_what_mq_has_beyond_us_is_passed_over_and_summed_up(run: Command, store: Path) -> None:
-    assert run("mqsc", given=UNSUPPORTED).status == 2
+    ended = run("mqsc", given=UNSUPPORTED)
+    assert ended.status == 2
+    assert (
+        "No commands have a syntax error.\n"
+        "4 commands ask for features of MQ that are not supported; --skip-unsupported passes over them.\n"
+        "All valid MQSC commands were processed.\n"
+    ) in ended.out
+    assert "`inorder user` gives the users of a server their rights; allowed is" in ended.out
+    assert "allowed is a command without it; --skip-unsupported passes over it\n" in ended.out
     ended = run("mqsc", "--skip-unsupported", given=UNSUPPORTED)
     assert (ended.status, ended.err) == (0, "")
     assert "AMQ8006I: Queue JOBS defined. Without effect here: DEFBIND. Skipped: CLUSTER.\n" in ended.out
@@ -88,13 +96,17 @@ def test_what_mq_has_beyond_us_is_passed_over_and_summed_up(run: Command, store:
         "All valid MQSC commands were processed.\n"
         "Skipped: MQ's object LISTENER, lines 1, 4.\n"
         "Skipped: MQ's attribute CLUSTER, line 2.\n"
-        "Skipped: MQ's command SET, line 3.\n"
+        "Skipped: MQ's command SET AUTHREC, line 3.\n"
     )
     with inorder.connect(store) as qm:
         assert qm.attributes("JOBS").max_depth == 7
     assert run("mqsc", "--skip-unsupported", given=b"DEFINE QLOCAL(A) MAXDEPT(7)").status == 2, "that is a mistake"
     *_, total = run("mqsc", "--skip-unsupported", "--check", "--json", given=UNSUPPORTED).records
-    assert total["skipped"] == {"MQ's object LISTENER": [1, 4], "MQ's attribute CLUSTER": [2], "MQ's command SET": [3]}
+    assert total["skipped"] == {
+        "MQ's object LISTENER": [1, 4],
+        "MQ's attribute CLUSTER": [2],
+        "MQ's command SET AUTHREC": [3],
+    }
 
 
 def test_a_script_that_defines_nothing_makes_no_store(run: Command, store: Path) -> None:
@@ -118,7 +130,10 @@ def test_machines_are_told_a_line_for_each_command(run: Command) -> None:
     assert display["rows"] == [{"QUEUE": "A", "TYPE": "QLOCAL", "MAXDEPTH": 5}]
     assert (refused["line"], refused["outcome"], refused["reason"], refused["exit_status"]) == (5, "refused", 2100, 1)
     assert (invalid["line"], invalid["outcome"], invalid["data"]["column"]) == (6, "not valid", 1)
-    assert (total, ended.err.count("\n")) == ({"commands": 4, "refused": 1, "not_valid": 1, "skipped": {}}, 0)
+    assert (total, ended.err.count("\n")) == (
+        {"commands": 4, "refused": 1, "not_valid": 1, "unsupported": 0, "skipped": {}},
+        0,
+    )
 
 
 def test_what_is_exported_makes_the_same_store_again(run: Command, store: Path, tmp_path: Path) -> None:

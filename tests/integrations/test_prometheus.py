@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,8 +19,10 @@ from inorder import QueueFull, QueueManager
 from inorder.errors import ConnectionClosed
 from inorder.integrations import prometheus
 from inorder.integrations.prometheus import Exposition, expose
+from inorder.mq import channels
 from inorder.testing import ManualClock
 
+PROMTOOL = shutil.which("promtool")
 __all__ = ["child", "file_manager", "path"]
 
 
@@ -164,3 +169,57 @@ def test_the_page_lists_every_metric(registry: CollectorRegistry) -> None:
     told = set(re.findall(r"^\| `(inorder_\w+)`", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
     there = {one.name + "_total" * (one.type == "counter") for one in registry.collect()}
     assert told == there
+
+
+def test_channels_dead_letters_and_the_disk_are_shown(path: Path, file_manager: QueueManager) -> None:
+    registry = CollectorRegistry()
+    exposition = expose(file_manager, registry)
+    value = registry.get_sample_value
+    assert value("inorder_dead_letters") is None
+    file_manager.create_queue("DEAD")
+    file_manager.admin.alter_manager(dead_letter_queue="DEAD")
+    file_manager.create_queue("TO.B.XMITQ", usage="transmission", max_depth=7)
+    file_manager.create_queue(
+        "THERE", type="remote", remote_queue="R", remote_manager="B", transmission_queue="TO.B.XMITQ"
+    )
+    file_manager.put("DEAD", b"")
+    channels.define_connection(file_manager, "B", str(path.with_name("b.db")))
+    channels.define_channel(file_manager, "TO.B", transmission_queue="TO.B.XMITQ", connection="B")
+    file_manager.put_many("THERE", [b"1", b"2"])
+    channels.stop_channel(file_manager, "TO.B")
+    assert value("inorder_dead_letters") == 1
+    assert value("inorder_queue_max_depth", {"queue": "TO.B.XMITQ"}) == 7
+    assert value("inorder_channel_waiting", {"channel": "TO.B"}) == 2
+    assert value("inorder_channel_status", {"channel": "TO.B", "status": "stopped"}) == 1
+    assert value("inorder_channel_in_doubt", {"channel": "TO.B"}) == 0
+    assert value("inorder_channel_messages_total", {"channel": "TO.B"}) == 0
+    oldest = value("inorder_channel_oldest_put_timestamp_seconds", {"channel": "TO.B"})
+    assert oldest == value("inorder_queue_oldest_put_timestamp_seconds", {"queue": "TO.B.XMITQ"})
+    size = value("inorder_store_bytes")
+    assert size == path.stat().st_size + Path(f"{path}-wal").stat().st_size
+    assert value("inorder_store_free_bytes")
+    exposition.cancel()
+
+
+ROOT = Path(__file__).parents[2]
+RULES, DASHBOARD = ROOT / "contrib/prometheus/inorder.yml", ROOT / "contrib/grafana/inorder.json"
+
+
+def test_rules_and_dashboard_use_metrics_that_there_are() -> None:
+    listed = set(re.findall(r"^\| `(inorder_\w+)`", PAGE.read_text(), re.MULTILINE))
+    asked = [target["expr"] for panel in json.loads(DASHBOARD.read_text())["panels"] for target in panel["targets"]]
+    asked += re.findall(r"expr: ((?:.*\n {10,})*.*)", RULES.read_text())
+    used = {name.removesuffix("_bucket") for text in asked for name in re.findall(r"inorder_\w+", text)}
+    assert len(used) > 15
+    assert used <= listed
+
+
+def test_the_page_says_what_to_do_about_each_alarm() -> None:
+    told = re.findall(r"^\| `(Inorder\w+)`", PAGE.read_text(), re.MULTILINE)
+    assert told == re.findall(r"alert: (\w+)", RULES.read_text())
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
+def test_promtool_takes_the_rules() -> None:
+    done = subprocess.run([str(PROMTOOL), "check", "rules", str(RULES)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,5 +1,5 @@
-"""What of docs/reference is made from the program: tables of attributes, errors, reason codes; our HTTP interface; the
-command.
+"""What of docs is made from the program: tables of attributes, errors, reason codes; our HTTP interface; the command;
+what of MQ's commands is answered.
 
 `make reference` writes them; tests/house/test_reference.py fails when one is not what the program says.
 """
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from . import attributes, command, errors, http
+from . import attributes, command, errors, http, words
 from .command import topic_page, topics
 from .markdown import filled
 
@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 COMMANDS = ROOT / "docs/reference/command"
 # Written by hand, with parts that are made from the program.
 PARTS = {
+    ROOT / "docs/how-to/from-ibm-mq.md": words.parts,
     ROOT / "docs/reference/attributes.md": attributes.parts,
     ROOT / "docs/reference/command.md": command.parts,
     ROOT / "docs/reference/errors.md": errors.error_parts,

@@ -32,6 +32,7 @@ from .running import DONE, Command, Run, record_of_error, status_of, takes_store
 
 PROMPT, CONTINUED = "> ", ". "
 STANDARD_INPUT = "-"
+SKIPPING = "--skip-unsupported passes over it"
 GREETING = "MQSC. HELP lists the commands; END or Ctrl-D leaves."
 HELP = """\
 DEFINE QLOCAL(NAME) ...    also QALIAS, QMODEL, QREMOTE, CHANNEL, PROCESS; LIKE(OTHER), REPLACE
@@ -42,8 +43,8 @@ DISPLAY CONN(*)            the connected programs; TYPE(HANDLE) the queues that 
 DELETE QLOCAL(NAME)        also QALIAS, QMODEL, QREMOTE, CHANNEL, PROCESS; PURGE removes the messages too
 CLEAR QLOCAL(NAME)         removes the messages
 START CHANNEL(NAME)        also STOP, PING, RESET, RESOLVE
-A line that ends with + continues on the next one. Names in lower case need quotes: QLOCAL('orders').
-DISPLAY QLOCAL(NAME) shows every attribute in the form that DEFINE and ALTER take."""
+PING QMGR, DISPLAY QMSTATUS    whether the queue manager is there
+A line that ends with + continues on the next one. Names in lower case need quotes: QLOCAL('orders')."""
 
 
 @click.command(
@@ -137,6 +138,8 @@ class _Report:
         if self._echo:
             self._show_source(answer.source)
         headed = f"{answer.number or 'Skipped'}: {answer.text}"
+        if answer.outcome == "unsupported":
+            headed += f"; {SKIPPING}"
         if answer.text and not answer.rows:
             self._say(headed)
         for row in answer.rows:
@@ -150,14 +153,18 @@ class _Report:
 
     def _sum_up(self) -> None:
         total, not_valid, refused = self._outcomes.total(), self._outcomes["not valid"], self._outcomes["refused"]
+        unsupported = self._outcomes["unsupported"]
         if self._run.output.as_json:
-            counts = {"commands": total, "refused": refused, "not_valid": not_valid}
+            counts = {"commands": total, "refused": refused, "not_valid": not_valid, "unsupported": unsupported}
             self._run.output.line({**counts, "skipped": self._skipped})
             return
         has = "has" if not_valid == 1 else "have"
         done = "read; none was run" if self._outcomes["read"] else "processed"
         self._say(f"{_many(total, 'MQSC command')} read.")
         self._say(f"{_many(not_valid, 'command')} {has} a syntax error.")
+        if unsupported:
+            asks = f"ask{'s' if unsupported == 1 else ''} for features of MQ that are not supported"
+            self._say(f"{_many(unsupported, 'command')} {asks}; --skip-unsupported passes over them.")
         if refused:
             self._say(f"{_many(refused, 'valid MQSC command')} could not be processed.")
         else:

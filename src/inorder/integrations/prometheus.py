@@ -8,16 +8,20 @@ has died, it backs out that process's units, as every inspection does.
 from __future__ import annotations
 
 import logging
+import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from ..client.manager import QueueManager
 from ..errors import InorderError
+from ..model.attributes import QueueAttributes
+from ..stores.seam.channel_records import ChannelNow
 from ..stores.seam.telemetry import PREFIX, StoreEvent
 from ..stores.seam.views import QueueView
 
@@ -137,25 +141,23 @@ class Gauges(Collector):
             self._connection.close()
 
     def describe(self) -> list[Metric]:
-        return [_gauge("up", UP), *(_gauge(name, text, ["queue"]) for name, (text, _) in GAUGES.items())]
+        return [_family("up", UP, ()), *(_family(name, *one[:2]) for name, one in GAUGES.items())]
 
     def collect(self) -> Iterator[Metric]:
-        views: Sequence[QueueView] = ()
-        up = _gauge("up", UP)
+        seen: StoreSeen | None = None
         try:
             with self._lock:
-                views = self._connection.inspect.overview()
+                seen = _look(self._connection)
         except InorderError:
             log.exception("the queues cannot be read; the scrape says inorder_up 0")
-            up.add_metric([], 0)
-        else:
-            up.add_metric([], 1)
+        up = _family("up", UP, ())
+        up.add_metric([], seen is not None)
         yield up
-        for name, (text, value) in GAUGES.items():
-            gauge = _gauge(name, text, ["queue"])
-            for view in views:
-                gauge.add_metric([view.name], value(view))
-            yield gauge
+        for name, (text, labels, values) in GAUGES.items():
+            family = _family(name, text, labels)
+            for *of, value in () if seen is None else values(seen):
+                family.add_metric(of, value)
+            yield family
 
 
 class Exposition:
@@ -183,24 +185,94 @@ class Exposition:
         self._gauges.close()
 
 
-def _gauge(name: str, text: str, labels: Sequence[str] = ()) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"inorder_{name}", text, labels=labels)
+class StoreSeen(NamedTuple):
+    """A store at a scrape.
+
+    Args:
+        dead_letter_queue: empty: there is none.
+        file: the path of the store, if it is a file.
+    """
+
+    queues: Sequence[QueueView]
+    attributes: Sequence[QueueAttributes]
+    dead_letter_queue: str
+    file: str
 
 
+def _look(connection: QueueManager) -> StoreSeen:
+    path = connection.inspect.path
+    return StoreSeen(
+        queues=connection.inspect.overview(),
+        attributes=connection.queues(),
+        dead_letter_queue=connection.admin.manager_attributes().dead_letter_queue,
+        file=path if Path(path).is_file() else "",
+    )
+
+
+def _family(name: str, text: str, labels: Sequence[str]) -> CounterMetricFamily | GaugeMetricFamily:
+    kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+    return kind(f"inorder_{name}", text, labels=labels)
+
+
+def _of_queues(value: Callable[[QueueView], float]) -> Values:
+    return lambda seen: [(view.name, value(view)) for view in seen.queues]
+
+
+def _of_channels(value: Callable[[ChannelNow], float]) -> Values:
+    return lambda seen: [(one.name, value(one)) for view in seen.queues for one in view.channels]
+
+
+def _dead_letters(seen: StoreSeen) -> Iterable[tuple[float]]:
+    if seen.dead_letter_queue:
+        yield (sum(view.depth for view in seen.queues if view.name == seen.dead_letter_queue),)
+
+
+def _most(seen: StoreSeen) -> Iterable[tuple[str, float]]:
+    return [(one.name, one.max_depth) for one in seen.attributes if one.type == "local"]
+
+
+def _statuses(seen: StoreSeen) -> Iterable[tuple[str, str, float]]:
+    return [(one.name, one.status, 1) for view in seen.queues for one in view.channels]
+
+
+def _size(seen: StoreSeen) -> Iterable[tuple[float]]:
+    """The size of the file and of its log."""
+    if seen.file:
+        yield (sum(path.stat().st_size for path in map(Path, (seen.file, f"{seen.file}-wal")) if path.exists()),)
+
+
+def _free(seen: StoreSeen) -> Iterable[tuple[float]]:
+    if seen.file:
+        yield (shutil.disk_usage(Path(seen.file).parent).free,)
+
+
+Values = Callable[[StoreSeen], Iterable[tuple[Any, ...]]]  # the labels and the value of each sample
+QUEUE, CHANNEL = ("queue",), ("channel",)
 UP: Final = "Whether the store could be read"
-GAUGES: Final[Mapping[str, tuple[str, Callable[[QueueView], float]]]] = {
-    "queue_depth": ("Messages that the queue counts", lambda view: view.depth),
-    "queue_uncommitted_puts": ("Messages put in units that are not settled", lambda view: view.puts),
-    "queue_uncommitted_gets": ("Messages got or claimed in units that are not settled", lambda view: view.gets),
-    "queue_locked": ("Messages that are locked", lambda view: view.locked),
-    "queue_delayed": ("Messages not to be read yet", lambda view: view.delayed),
-    "queue_waiting_calls": ("Calls that wait for a message", lambda view: view.waiters),
-    "queue_readers": ("Handles open for input", lambda view: view.open_input_count),
+GAUGES: Final[Mapping[str, tuple[str, Sequence[str], Values]]] = {
+    "queue_depth": ("Messages that the queue counts", QUEUE, _of_queues(lambda view: view.depth)),
+    "queue_max_depth": ("Messages that the queue may have", QUEUE, _most),
+    "queue_uncommitted_puts": ("Messages put in unsettled units", QUEUE, _of_queues(lambda view: view.puts)),
+    "queue_uncommitted_gets": ("Messages got or claimed in unsettled units", QUEUE, _of_queues(lambda view: view.gets)),
+    "queue_locked": ("Messages that are locked", QUEUE, _of_queues(lambda view: view.locked)),
+    "queue_delayed": ("Messages not to be read yet", QUEUE, _of_queues(lambda view: view.delayed)),
+    "queue_waiting_calls": ("Calls that wait for a message", QUEUE, _of_queues(lambda view: view.waiters)),
+    "queue_readers": ("Handles open for input", QUEUE, _of_queues(lambda view: view.open_input_count)),
     "queue_oldest_put_timestamp_seconds": (
-        "When the oldest message was put; 0: none",
-        lambda view: view.oldest_put_at or 0,
+        "When the oldest message was put; 0: none", QUEUE, _of_queues(lambda view: view.oldest_put_at or 0)
     ),
-}
+    "queue_dropped_reports_total": ("Reports that no queue took", QUEUE, _of_queues(lambda view: view.dropped)),
+    "dead_letters": ("Messages on the dead-letter queue", (), _dead_letters),
+    "channel_status": ("1, with the status as a label", ("channel", "status"), _statuses),
+    "channel_waiting": ("Messages on its transmission queue", CHANNEL, _of_channels(lambda one: one.waiting)),
+    "channel_oldest_put_timestamp_seconds": (
+        "When the oldest of them was put; 0: none", CHANNEL, _of_channels(lambda one: one.oldest_put_at or 0)
+    ),
+    "channel_in_doubt": ("Messages sent and not confirmed", CHANNEL, _of_channels(lambda one: one.in_doubt)),
+    "channel_messages_total": ("Messages that have arrived", CHANNEL, _of_channels(lambda one: one.messages)),
+    "store_bytes": ("Size of the file of the store and its log", (), _size),
+    "store_free_bytes": ("Free space of the disk of the store", (), _free),
+}  # fmt: skip
 
 
 def expose(manager: QueueManager, registry: CollectorRegistry = REGISTRY) -> Exposition:

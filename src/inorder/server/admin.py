@@ -15,14 +15,14 @@ from ..errors import ArgumentError, InorderError, StoreError
 from ..mq.mqsc import Answer, MqscSyntaxError, Source, columns, commands_in, parse, run_command
 from ..mq.mqsc.commands import Display
 from ..mq.mqsc.json_commands import object_of, source_of
-from ..mq.mqsc.running import REFUSED_FOR, nothing_fits
+from ..mq.mqsc.running import COMMAND_FAILED, REFUSED_FOR, nothing_fits
 from .calls import Call
 from .mqsc_authorities import Need, need_of
 from .operator_log import acted
 from .problems import of_admin_error, problem, stated
 from .queues import paths_in
 
-FAILED, COMMAND_FAILED = 2, 3008  # MQCC_FAILED, MQRCCF_COMMAND_FAILED
+FAILED = 2  # MQCC_FAILED
 INSTALLATION = "inorder"
 COMMAND = {"type", "parameters"}
 JSON_COMMAND = {"type", "command", "qualifier", "name", "parameters", "responseParameters"}
@@ -126,10 +126,7 @@ def _seen(call: Call, command: Display, answer: Answer) -> Answer:
 
 
 def _codes(answer: Answer) -> dict[str, int]:
-    if not answer.failed:
-        return {"completionCode": 0, "reasonCode": 0}
-    refused = answer.error if answer.outcome == "refused" else None
-    return {"completionCode": FAILED, "reasonCode": refused.reason.value if refused else COMMAND_FAILED}
+    return {"completionCode": FAILED if answer.failed else 0, "reasonCode": answer.reason}
 
 
 def _headed(answer: Answer) -> str:
@@ -146,7 +143,7 @@ def _as_text(answer: Answer) -> list[dict[str, Any]]:
 
 
 def _as_object(answer: Answer) -> list[dict[str, Any]]:
-    if answer.outcome == "not valid":
+    if answer.outcome in ("not valid", "unsupported"):
         raise problem("MQWB0120E", answer.text)
     codes = _codes(answer)
     if answer.rows:

@@ -23,6 +23,7 @@ from ..mq.mqsc.commands import (
     End,
     ObjectCommand,
 )
+from ..mq.mqsc.managing import TARGETS as MANAGER_TARGETS
 from ..rules.authorities import MANAGER, Authority
 
 
@@ -67,6 +68,8 @@ def _display(command: Display) -> Need:
 
 
 def _object(command: ObjectCommand) -> Need:
+    if command.target in MANAGER_TARGETS:
+        return Need("inquire")
     act = "" if command.verb in LOOKING else f"{command.verb.lower()} {command.target.lower()} {command.name}"
     return Need(OF_OBJECTS[command.verb], act=act)
 

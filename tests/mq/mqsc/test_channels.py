@@ -72,6 +72,9 @@ def test_what_asks_for_nothing_is_accepted_and_like_takes_over() -> None:
     ("command", "found"),
     [
         ("DIS CHL(*) WHERE(BATCHSZ EQ 7)", ["TO.B", "TO.C"]),
+        ("DIS CHL(*) TYPE(RCVR)", ["BACK"]),
+        ("DIS CHL(*) CHLTYPE(SDR)", ["TO.B", "TO.C"]),
+        ("DIS CHL(*) TYPE(ALL)", ["BACK", "TO.B", "TO.C"]),
         ("DIS CHL(TO.*) WHERE(DESCR LK 'like*')", ["TO.C"]),
         ("DIS CHL(*) WHERE(CHLTYPE NE SDR)", ["BACK"]),
         ("DIS CHS(*) WHERE(XQMSGSA GT 0)", ["TO.B", "TO.C"]),
@@ -83,10 +86,32 @@ def test_where_chooses_channels(command: str, found: list[str]) -> None:
     with connect() as qm:
         list(run_script(DUMPED.strip().splitlines(), qm))
         qm.put("Q", b"1", manager="B")
+        (never,) = run_script(["DIS CHS(*)"], qm)
+        assert (never.outcome, never.number, never.reason) == ("refused", "AMQ8420I", 3065)
+        list(run_script(["STOP CHL(TO.B)", "STOP CHL(TO.C)"], qm))
         (answer,) = run_script([command], qm)
         assert [row["CHANNEL"] for row in answer.rows if row["CHANNEL"] not in SYSTEM_CHANNELS] == found
         (answer,) = run_script(["DIS CHS(*) WHERE(INDOUBT EQ YES)"], qm)
-        assert (answer.outcome, answer.number) == ("refused", "AMQ8147E")
+        assert (answer.outcome, answer.number) == ("refused", "AMQ8420I")
+
+
+def test_a_status_names_the_queue_manager_that_its_messages_are_for() -> None:
+    script = """
+DEFINE QREMOTE(R) RNAME(Q) RQMNAME(FAR) XMITQ(B)
+STOP CHANNEL(TO.B)
+STOP CHANNEL(TO.C)
+"""
+    with connect() as qm:
+        list(run_script([*DUMPED.strip().splitlines(), "ALTER CHL(TO.C) XMITQ(C)", "DEFINE QL(C) USAGE(XMITQ)"], qm))
+        list(run_script(script.splitlines(), qm))
+        (answer,) = run_script(["DIS CHS(*)"], qm)
+        assert [dict(row) for row in answer.rows] == [
+            {"CHANNEL": name, "CHLTYPE": "SDR", "CONNAME": "B.DB", "RQMNAME": far, "STATUS": "STOPPED", "XMITQ": queue}
+            for name, far, queue in (("TO.B", "FAR", "B"), ("TO.C", "C", "C"))
+        ]
+        list(run_script(["DEFINE QREMOTE(R2) RNAME(Q) RQMNAME(NEAR) XMITQ(B)"], qm))
+        (answer,) = run_script(["DIS CHS(TO.B) RQMNAME"], qm)
+        assert answer.rows[0]["RQMNAME"] == ""
 
 
 def test_the_other_side_of_a_channel_ends_no_script(tmp_path: Path) -> None:

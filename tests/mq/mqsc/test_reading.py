@@ -19,6 +19,7 @@ from inorder.mq.mqsc.commands import (
     Display,
     DisplayManager,
     End,
+    ObjectCommand,
 )
 
 
@@ -61,7 +62,9 @@ def refused(script: str) -> MqscSyntaxError:
         ("DIS Q(AB*) TYPE(QA)", Display(name="AB*", type="alias")),
         ("DIS QUEUE(A) TYPE(ALL) TYPE", None),
         ("DIS QL(A) MAXDEPTH GET", Display(name="A", type="local", keywords=("MAXDEPTH", "GET"))),
-        ("DIS QL(A) MAXDEPTH ALL", Display(name="A", type="local")),
+        ("DIS QL(A) MAXDEPTH ALL", Display(name="A", type="local", keywords=("MAXDEPTH", "ALL"))),
+        ("DIS QUEUE(*) QTYPE", Display(name="*", keywords=("TYPE",))),
+        ("PING QMGR", ObjectCommand(verb="PING", target="QMGR", name="")),
         (
             "DIS Q('a*') WHERE(CURDEPTH GT 3)",
             Display(name="a*", where=Condition(keyword="CURDEPTH", operator="GT", value=3)),
@@ -255,7 +258,16 @@ def test_an_error_says_where_and_what_and_what_is_allowed(script: str, line: int
         ("DIS QS(*) TYPE(HANDLE) OPENTYPE(BROWSE)", "OPENTYPE(ALL) or OPENTYPE(INPUT) or OPENTYPE(OUTPUT)"),
         ("DIS QS(*) OPENTYPE(INPUT)", "TYPE(HANDLE)"),
         ("DIS QS(*) TYPE(BOTH)", "TYPE(QUEUE) or TYPE(HANDLE)"),
-        ("STOP CONN(0000000000000001)", "CONN, which is not supported"),
+        ("STOP CONN(0000000000000001)", "MQ's command STOP CONN, which is not supported"),
+        ("RESET QSTATS(Q)", "MQ's object QSTATS, which is not supported: there are no accounting"),
+        ("CLEAR LISTENER(A)", "found 'LISTENER'; allowed is CLEAR QLOCAL"),
+        (
+            "DIS CHSTATUS(*) JOBNAME",
+            "MQ's attribute JOBNAME, which is not supported: `inorder channel run` is",
+        ),
+        ("DIS CHANNEL(*) TYPE(SVRCONN)", "MQ's channel type SVRCONN, which is not supported"),
+        ("DIS QMGR REPOS", "MQ's attribute REPOS, which is not supported: there are no clusters"),
+        ("DIS QMSTATUS LOGPATH", "MQ's attribute LOGPATH, which is not supported: the store manages its log itself"),
     ],
 )
 def test_what_channels_processes_and_connections_do_not_have_is_refused_by_name(command: str, text: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import inorder
 from inorder.model.attribute import Attribute
 from inorder.model.attributes import QUEUE_ATTRIBUTES, SYSTEM_QUEUES, QueueAttributes, QueueType
-from inorder.mq.mqsc import Answer, columns, export_manager, export_queue, export_queues, run_script
-from inorder.mq.mqsc.values import quoted
+from inorder.mq.mqsc import Answer, export_manager, export_queue, export_queues, run_script
+from inorder.mq.mqsc.values import Value, quoted, written
 from inorder.testing import ManualClock
 from inorder.testing.stores import make_store
 
@@ -317,7 +317,7 @@ def defined(queue: tuple[str, QueueType, dict[str, Any]]) -> QueueAttributes:
 def test_what_is_exported_or_displayed_and_run_again_is_the_same_queue(
     queue: tuple[str, QueueType, dict[str, Any]],
 ) -> None:
-    """Any item of a DISPLAY can be copied into a DEFINE."""
+    """The values of a DISPLAY are those of a DEFINE."""
     original = defined(queue)
     with inorder.connect() as other:
         for _ in "defined", "replaced":
@@ -328,7 +328,9 @@ def test_what_is_exported_or_displayed_and_run_again_is_the_same_queue(
         for keyword in "CURDEPTH IPPROCS OPPROCS CRDATE CRTIME ALTDATE ALTTIME".split():
             row.pop(keyword, None)
         name, kind = row.pop("QUEUE"), row.pop("TYPE")
-        copied = f"DEFINE {kind}('{name}') +\n" + " +\n".join(columns(row))
+        copied = f"DEFINE {kind}('{name}') +\n" + " +\n".join(
+            written(word, cast(Value, value)) for word, value in row.items()
+        )
         other.delete_queue(original.name)
         assert answer(other, copied).outcome == "done"
         assert other.attributes(original.name) == original

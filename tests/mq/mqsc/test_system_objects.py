@@ -40,9 +40,9 @@ def test_it_is_there(command: str) -> None:
 @pytest.mark.parametrize(
     ("command", "why"),
     [
-        ("ALTER QLOCAL(SYSTEM.ADMIN.STATISTICS.QUEUE) MAXDEPTH(500000)", "there are no accounting, statistics"),
+        ("ALTER QLOCAL(SYSTEM.ADMIN.STATISTICS.QUEUE) MAXDEPTH(500000)", "there are no accounting and monitoring"),
         ("ALTER QLOCAL(SYSTEM.ADMIN.PERFM.EVENT) MAXDEPTH(1)", "there are no event messages"),
-        ("DEFINE QMODEL(MINE) LIKE(SYSTEM.JMS.TEMPQ.MODEL)", "there are no JMS clients"),
+        ("DEFINE QMODEL(MINE) LIKE(SYSTEM.JMS.TEMPQ.MODEL)", "there are no classes for JMS"),
         ("ALTER CHANNEL(SYSTEM.DEF.SVRCONN) DESCR('x')", "programs open stores directly"),
         ("DEFINE CHANNEL(C) CHLTYPE(SDR) LIKE(SYSTEM.DEF.SERVER)", "a receiver does not start a channel"),
     ],

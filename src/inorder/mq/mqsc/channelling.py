@@ -6,35 +6,46 @@ DEFINE, ALTER, DELETE, DISPLAY, START, STOP, PING, RESET and RESOLVE CHANNEL, DI
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from ...client.manager import QueueManager
-from ...errors import UnknownObject
+from ...errors import Reason, UnknownObject
 from ...model.attribute import Attribute
 from ...model.channel_attributes import CHANNEL_ATTRIBUTES, SYSTEM_CHANNELS, ChannelAttributes, define
 from ...stores.seam.channel_records import ChannelNow
 from ...stores.seam.damage import utc
 from ...stores.seam.definitions import CHANNEL, channel_of
-from .. import channels
+from .. import channels, words
 from .commands import ObjectCommand
 from .errors import syntax_error, unsupported
-from .objects import Row, Words, chosen, deleted, fits, meets, read_define, read_delete, read_display, without
+from .objects import (
+    ALL,
+    Row,
+    Words,
+    chosen,
+    deleted,
+    fits,
+    meets,
+    read_define,
+    read_delete,
+    read_display,
+    wanted,
+    without,
+)
 from .parameters import Parameter, ignores_state
 from .tokens import CommandToken
-from .unsupported import UNSUPPORTED_CHANNEL_TYPES, UNSUPPORTED_IN_CHANNELS
 from .values import Scalar, allowed_values, mqsc_value, read_value
 from .words import age
 
 OBJECTS: Final = ("CHANNEL", "CHSTATUS")
 VERBS: Final = ("START", "STOP", "PING", "RESET", "RESOLVE")
 STATUS: Final = (
-    "CHANNEL XMITQ CONNAME STATUS INDOUBT CURMSGS CURSEQNO LSTSEQNO MSGS BYTSSENT SHORTRTS LONGRTS STOPREQ XQMSGSA "
-    "XQMSGAGE LSTMSGDA LSTMSGTI REASON NPMSPEED"
+    "CHANNEL CHLTYPE CONNAME RQMNAME STATUS XMITQ INDOUBT CURMSGS CURSEQNO LSTSEQNO MSGS BYTSSENT SHORTRTS LONGRTS "
+    "STOPREQ XQMSGSA XQMSGAGE LSTMSGDA LSTMSGTI REASON NPMSPEED"
 ).split()
-STATUS_INTEGERS: Final = frozenset(
-    "CURMSGS CURSEQNO LSTSEQNO MSGS BYTSSENT SHORTRTS LONGRTS XQMSGSA XQMSGAGE REASON".split()
-)
+STATUS_SHOWN: Final = ("CHLTYPE", "CONNAME", "RQMNAME", "STATUS", "XMITQ")  # if nothing is asked for
 MODES: Final = {"QUIESCE": "quiesce", "FORCE": "force", "TERMINATE": "terminate"}
 OPERANDS: Final[Mapping[str, str]] = {
     "START": "IGNSTATE(...)",
@@ -61,8 +72,8 @@ NUMBERS: Final[Mapping[tuple[str, str], str]] = {
 
 def _read(attribute: Attribute, token: CommandToken) -> Any:
     """Reads the value of an attribute; refuses MQ's other channel types by name."""
-    if attribute.name == "type" and token.value in UNSUPPORTED_CHANNEL_TYPES:
-        what, why = f"MQ's channel type {token.value}", UNSUPPORTED_CHANNEL_TYPES[token.value]
+    if attribute.name == "type" and token.value in words.channel_types():
+        what, why = f"MQ's channel type {token.value}", words.channel_types()[token.value]
         raise unsupported(token.at, what, why, allowed_values(attribute))
     return read_value(attribute, token)
 
@@ -72,29 +83,41 @@ KEYWORDS: Final = {one.mqsc: one for one in CHANNEL_ATTRIBUTES.values()}
 WORDS: Final = Words(
     who="a channel",
     keywords=KEYWORDS,
-    shown=("ALTDATE", "ALTTIME"),
-    unsupported_names=UNSUPPORTED_IN_CHANNELS,
+    shown=words.here("channel"),
+    unsupported_names=words.lacking("channel"),
     read=_read,
 )
 STATUS_WORDS: Final = Words(
     who="a channel's status",
     keywords={},
     shown=STATUS,
-    integers=STATUS_INTEGERS,
-    unsupported_names=UNSUPPORTED_IN_CHANNELS,
+    integers=words.integers("chstatus"),
+    unsupported_names=words.lacking("chstatus"),
 )
 
 
 def read_channel_command(verb: str, target: str, name: str, parameters: Sequence[Parameter]) -> ObjectCommand:
     """Reads a command. Raises MqscSyntaxError; Unsupported."""
+    if verb == "DISPLAY" and target == "CHSTATUS":
+        return read_display(target, name, parameters, STATUS_WORDS)
     if verb == "DISPLAY":
-        return read_display(target, name, parameters, STATUS_WORDS if target == "CHSTATUS" else WORDS)
+        chooses = [each for each in parameters if each.keyword in ("TYPE", "CHLTYPE") and each.values is not None]
+        rest = [each for each in parameters if each not in chooses]
+        found = read_display(target, name, rest, WORDS)
+        return replace(found, given={"type": _type(chooses[-1])}) if chooses else found
     if verb in ("DEFINE", "ALTER"):
         return read_define(verb, target, name, parameters, WORDS)
     if verb == "DELETE":
         return read_delete(target, name, parameters, WORDS)
     given, idle = _operands(verb, parameters)
     return ObjectCommand(verb=verb, target=target, name=name, given=given, without_effect=idle)
+
+
+def _type(parameter: Parameter) -> str:
+    """The type of the channels that a DISPLAY shows. Raises MqscSyntaxError; Unsupported."""
+    kind = KEYWORDS["CHLTYPE"]
+    token = parameter.value(allowed_values(kind))
+    return "" if token.value == ALL else str(_read(kind, token))
 
 
 def _operands(verb: str, parameters: Sequence[Parameter]) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -144,10 +167,17 @@ def run_channel_command(qm: QueueManager, command: ObjectCommand) -> tuple[str, 
         return number, _done(qm, command) + without(command), ()
     rows = _statuses(qm, command) if command.target == "CHSTATUS" else _definitions(qm, command)
     if not rows:
-        condition = " and the condition" if command.where else ""
-        raise UnknownObject(f"no channel matches {command.name}{condition}", kind="channel", object=command.name)
+        raise _nothing_found(command)
     shown = "Channel Status" if command.target == "CHSTATUS" else "Channel"
     return number, f"Display {shown} details.", tuple(rows)
+
+
+def _nothing_found(command: ObjectCommand) -> UnknownObject:
+    matches = f"matches {command.name}{' and the condition' if command.where else ''}"
+    if command.target == "CHANNEL":
+        return UnknownObject(f"no channel {matches}", kind="channel", object=command.name)
+    text = f"no channel that runs or has run {matches}"
+    return UnknownObject(text, reason=Reason.CHL_STATUS_NOT_FOUND, kind="channel", object=command.name)
 
 
 def _done(qm: QueueManager, command: ObjectCommand) -> str:
@@ -215,14 +245,15 @@ def _definitions(qm: QueueManager, command: ObjectCommand) -> list[Row]:
     with qm._session:
         found = [each for each in qm._store.objects(CHANNEL) if fits(each.name, command.name)]
     rows: list[Row] = []
+    kind, asked = command.given.get("type"), wanted(command.name, command.asked, command.where)
     altered = {each.name: utc(each.altered_at) for each in found}
     system = {name: one for name, one in SYSTEM_CHANNELS.items() if fits(name, command.name)}
     for name, one in sorted((system | {each.name: channel_of(each.attributes) for each in found}).items()):
         row: dict[str, Scalar] = channel_row(one)
         if name in altered:
             row |= {"ALTDATE": f"{altered[name]:%Y-%m-%d}", "ALTTIME": f"{altered[name]:%H.%M.%S}"}
-        if meets(command.where, one, row, WORDS):
-            rows.append(chosen(row, command.asked, ("CHANNEL", "CHLTYPE")))
+        if (not kind or kind == one.type) and meets(command.where, one, row, WORDS):
+            rows.append(chosen("channel", row, asked, ("CHANNEL", "CHLTYPE")))
     return rows
 
 
@@ -236,17 +267,39 @@ def channel_row(one: ChannelAttributes) -> dict[str, Scalar]:
 
 
 def _statuses(qm: QueueManager, command: ObjectCommand) -> list[Row]:
+    """The statuses of channels that run, have run, or were stopped: one that never ran has none, as in MQ."""
     places, now = {one.name: one.connection for one in channels.channels(qm)}, qm._session.services.now()
-    found = [one for one in channels.status(qm) if fits(one.name, command.name)]
-    rows = [_status(one, places.get(one.name, ""), now) for one in found]
-    return [chosen(row, command.asked, ("CHANNEL",)) for row in rows if meets(command.where, None, row, STATUS_WORDS)]
+    found = [one for one in channels.status(qm) if fits(one.name, command.name) and _has_run(one)]
+    ends = _other_ends(qm) if found else {}
+    rows = [_status(one, places.get(one.name, ""), ends.get(one.queue, one.queue), now) for one in found]
+    asked = (*(command.asked or STATUS_SHOWN), *([command.where.keyword] if command.where else ()))
+    return [
+        chosen("chstatus", row, asked, ("CHANNEL",)) for row in rows if meets(command.where, None, row, STATUS_WORDS)
+    ]
 
 
-def _status(one: ChannelNow, place: str, now: float) -> Row:
+def _has_run(one: ChannelNow) -> bool:
+    return one.status != "inactive" or one.sent_at is not None or bool(one.number or one.in_doubt or one.reason)
+
+
+def _other_ends(qm: QueueManager) -> dict[str, str]:
+    """The queue managers that the messages on transmission queues are for, by those; "" if there are several.
+
+    A transmission queue that no remote queue names has the name of its queue manager.
+    """
+    found: dict[str, str] = {}
+    for each in qm.queues():
+        if each.transmission_queue:
+            name = each.remote_manager
+            found[each.transmission_queue] = name if found.get(each.transmission_queue, name) == name else ""
+    return found
+
+
+def _status(one: ChannelNow, place: str, other_end: str, now: float) -> Row:
     sent = None if one.sent_at is None else utc(one.sent_at)
     date, time = (f"{sent:%Y-%m-%d}", f"{sent:%H.%M.%S}") if sent else ("", "")
     values: list[int | str] = [
-        one.name, one.queue, place, one.status.upper(), "YES" if one.in_doubt else "NO", one.in_doubt,
+        one.name, "SDR", place, other_end, one.status.upper(), one.queue, "YES" if one.in_doubt else "NO", one.in_doubt,
         one.number + bool(one.in_doubt), one.number, one.messages, one.size, one.short_retries, one.long_retries,
         "YES" if one.stop else "NO", one.waiting, age(one.oldest_put_at, now), date, time,
         one.reason, one.nonpersistent_speed.upper(),

@@ -86,7 +86,7 @@ class Display:
     Args:
         name: the name of one queue, or the beginning of a name followed by "*".
         type: only queues of this type; None is all.
-        keywords: the keywords to show; empty is everything.
+        keywords: the keywords to show, ALL is everything; empty is everything of one object, or only names of several.
         is_status: whether it is QSTATUS.
         handles: QSTATUS of handles, by what they are open for; None: of queues.
     """
@@ -119,7 +119,7 @@ class ObjectCommand:
         verb: "DEFINE" ... "RESOLVE"; target: the object: "CHANNEL", "CHSTATUS", "PROCESS", "CONN".
         name: the name of one object, or in a DISPLAY the beginning of a name followed by "*".
         given: attributes by our names; or the arguments of the command: "mode", "number", "action", "type".
-        asked: the keywords that a DISPLAY asks for; none: all.
+        asked: the keywords that a DISPLAY asks for, as in `Display`.
         like: the object whose attributes are the defaults.
         ignores_state: whether a DELETE succeeds if there is no such object.
         without_effect: MQ keywords whose values have no effect here.

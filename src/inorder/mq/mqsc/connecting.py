@@ -1,8 +1,8 @@
 """The connections to the queue manager, and their queues: DISPLAY CONN, and DISPLAY QSTATUS of handles.
 
-The tables list the keywords and the source of each value. `unsupported` has MQ's names for values that the store does
-not keep, each with the reason. A DISPLAY reads the connections, then their units of work, then the waits; each at one
-moment.
+The tables list the keywords and the source of each value. `inorder.mq.words` has MQ's names for values that the store
+does not keep, each with the reason. A DISPLAY reads the connections, then their units of work, then the waits; each at
+one moment.
 """
 
 from __future__ import annotations
@@ -16,20 +16,19 @@ from ...client.manager import QueueManager
 from ...errors import UnknownObject
 from ...stores.seam.damage import utc
 from ...stores.seam.views import ConnectionView, Opening, Unit
+from ..words import integers, lacking
 from .commands import Condition, Handles, ObjectCommand
 from .errors import shown, syntax_error
 from .filters import holds
-from .objects import OBJECTS, Found, Row, Words, chosen, fits, read_display
+from .objects import OBJECTS, Found, Row, Words, chosen, fits, read_display, wanted
 from .parameters import Parameter
 from .tokens import CommandToken
-from .unsupported import UNSUPPORTED_IN_CONNECTIONS
 from .values import Value
 
 OBJECT: Final = "CONN"
 SHOWN: Final = "AMQ8276I"  # the message number of runmqsc's answer
 NUMBER: Final = re.compile(r"[0-9A-F]{1,16}|[0-9A-F]{0,15}\*")
 TYPES: Final[Mapping[str, str]] = {"CONN": "CONN", "HANDLE": "HANDLE", "ALL": "ALL", "*": "ALL"}
-INTEGERS: Final = frozenset({"PID"})
 
 
 class SeenConnection(NamedTuple):
@@ -141,8 +140,8 @@ def read_display_of_connections(name: str, parameters: Sequence[Parameter]) -> O
         who="a connection",
         keywords={},
         shown=OF_TYPE[kind],
-        integers=INTEGERS,
-        unsupported_names=UNSUPPORTED_IN_CONNECTIONS,
+        integers=integers("conn"),
+        unsupported_names=lacking("conn"),
         compared=COMPARED,
     )
     return replace(read_display(OBJECT, name, rest, words), given={"type": kind})
@@ -202,10 +201,11 @@ def _connection_row(seen: SeenConnection, command: ObjectCommand, kind: str) -> 
     if not fits(str(own["CONN"]), command.name) or not (meant or _meets(command.where, own)):
         return None
     row: dict[str, Value | tuple[Row, ...]] = {"CONN": own["CONN"], "TYPE": kind}
+    asked = wanted(command.name, command.asked, command.where)
     if kind != "HANDLE":
-        row |= chosen({word: own[word] for word in sorted(own.keys() - row.keys())}, command.asked, ())
+        row |= chosen("conn", own, asked, ("CONN",))
     if kind != "CONN":
-        row[OBJECTS] = tuple(chosen(one, command.asked, ("OBJNAME", "OBJTYPE")) for one in meant)
+        row[OBJECTS] = tuple(chosen("conn", one, asked, ("OBJNAME", "OBJTYPE")) for one in meant)
     return row
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
 
 from ...model.attribute import Attribute
 from ...model.attributes import ManagerAttributes, QueueAttributes
 from ...model.channel_attributes import CHANNEL_ATTRIBUTES, ChannelAttributes
 from ...model.process_attributes import ProcessAttributes
+from ..words import words_of
 from .channelling import channel_row
 from .processes import process_row
 from .values import Scalar, mqsc_value, written
-from .words import KINDS, MANAGER_KEYWORDS, is_ours, keywords_of
+from .words import BY_TYPE, MANAGER_KEYWORDS, keywords_of
 
 INDENT = "   "
 
@@ -40,7 +40,7 @@ def _told(queue: QueueAttributes) -> Iterator[tuple[str, Attribute]]:
 def _is_unknown_to_mq(queue: QueueAttributes, attribute: Attribute) -> bool:
     """Whether MQ refuses the attribute: it has no DEFTYPE in DEFINE QLOCAL, and INDXTYPE only on z/OS."""
     of_no_use = attribute.name == "definition_type" and queue.type == "local"
-    return is_ours(attribute) or of_no_use or attribute.name == "index_type"
+    return attribute.mq_name is None or of_no_use or attribute.name == "index_type"
 
 
 def export_manager(manager: ManagerAttributes) -> str | None:
@@ -65,7 +65,7 @@ def export_queues(queues: Iterable[QueueAttributes]) -> Iterator[str]:
 
     Temporary dynamic queues belong to the handle that opened them: a comment names them instead.
     """
-    defaults = {each.default for each in KINDS.values()}
+    defaults = {each.default for each in BY_TYPE.values()}
     for queue in sorted(queues, key=lambda queue: (queue.name in defaults, queue.type == "alias", queue.name)):
         if queue.type == "local" and queue.definition_type == "temporary_dynamic":
             yield f"* {queue.name} is a temporary dynamic queue, which ends with its opener"
@@ -78,18 +78,14 @@ def export_process(process: ProcessAttributes) -> str:
     return _define(process_row(process))
 
 
-OUR_OWN: Final = ("read_order", "sender")  # MQ does not have these attributes of channels
-
-
 def export_channel(channel: ChannelAttributes) -> str:
     """Writes the command that defines this channel, with REPLACE. Our own READORDER and SENDER are left out if they are
     the defaults.
     """
     row = channel_row(channel)
-    for name in OUR_OWN:
-        attribute = CHANNEL_ATTRIBUTES[name]
-        if getattr(channel, name) == attribute.default:
-            row.pop(attribute.mqsc, None)
+    for each in CHANNEL_ATTRIBUTES.values():
+        if words_of("channel")[each.mqsc].is_ours and getattr(channel, each.name) == each.default:
+            row.pop(each.mqsc, None)
     return _define(row)
 
 

@@ -9,10 +9,10 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from ...model.attribute import Attribute
+from ..words import MqWord
 from .commands import Condition
 from .errors import syntax_error, unknown_word, unsupported
 from .tokens import CommandToken
-from .unsupported import UnsupportedName
 from .values import INTEGER, Value, comparable, digits, read_value
 from .words import INTEGER_STATUS, is_switch
 
@@ -40,7 +40,7 @@ def read_condition(
     token: CommandToken,
     values: Sequence[CommandToken],
     keywords: Mapping[str, Attribute | None],
-    unsupported_names: Mapping[str, UnsupportedName],
+    unsupported_names: Mapping[str, MqWord],
     integers: Collection[str] = INTEGER_STATUS,
     read: Callable[[Attribute, CommandToken], Any] = read_value,
 ) -> Condition:
@@ -49,7 +49,7 @@ def read_condition(
     Args:
         token: the word WHERE.
         keywords: the keywords that may be compared, by any operator; None for keywords that are not attributes.
-        lacking: keywords that MQ can compare and we cannot.
+        unsupported_names: keywords that MQ can compare and we cannot.
         integers: keywords that are not attributes, but numbers.
         read: reads a value of an attribute.
 

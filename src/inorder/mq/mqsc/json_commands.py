@@ -16,6 +16,7 @@ from typing import Any, Final
 from ...errors import SHOWN_CHARACTERS_MAX, ArgumentError
 from .channelling import KEYWORDS as CHANNEL_KEYWORDS
 from .lines import Source
+from .managing import TARGETS as MANAGER_TARGETS
 from .objects import Found, Row
 from .parameters import SWITCHES
 from .tokens import WORD as BARE
@@ -37,7 +38,7 @@ TEXTS: Final = frozenset(
 )
 WORDS: Final = 'a word of letters, as in "display"'
 VALUES: Final = "a text, a number, or a list of texts"
-NAMED: Final = frozenset(word for words in OBJECTS.values() for word in words) - {"QMGR"}
+NAMED: Final = frozenset(word for words in OBJECTS.values() for word in words) - {*MANAGER_TARGETS}
 
 
 def source_of(
@@ -78,7 +79,7 @@ def _check_name(qualifier: str, name: object) -> None:
         raise _bad("name", name, "a text")
     if not name and SHORT.get(qualifier, qualifier) in NAMED:
         raise _bad("name", name, f"the name of a {qualifier}")
-    if name and qualifier == "QMGR":
+    if name and qualifier in MANAGER_TARGETS:
         raise _bad("name", name, "left out: there is one queue manager")
 
 

@@ -8,18 +8,19 @@ from typing import Any, Final
 
 from ...errors import UnknownObject
 from ...model.attribute import Attribute
+from ..words import MqWord, words_of
 from .commands import Condition, ObjectCommand
 from .errors import syntax_error, unknown_word
 from .filters import LIKE, holds, is_like, read_condition
 from .parameters import Parameter, ignores_state, refuse_unsupported, without_effect
 from .tokens import CommandToken
-from .unsupported import UnsupportedName
-from .values import Value, allowed_values, comparable, read_value
+from .values import Value, allowed_values, comparable, mqsc_value, read_value
 
 Row = Mapping[str, Value]
 Found = Mapping[str, Value | tuple[Row, ...]]  # the result of a DISPLAY for one object
 OBJECTS: Final = "OBJECTS"  # the handles of a connection, under the name in IBM's JSON answers
 NAME: Final = "LIKE(NAME)"
+ALL: Final = "ALL"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,7 @@ class Words:
         keywords: those of its attributes, including its name.
         shown: further keywords that a DISPLAY shows.
         integers: those of `shown` that are numbers.
-        lacking: keywords of MQ that are not supported.
+        unsupported_names: keywords of MQ that are not supported.
         read: reads a value that may be a word.
         compared: further keywords that WHERE compares.
     """
@@ -40,7 +41,7 @@ class Words:
     keywords: Mapping[str, Attribute]
     shown: Sequence[str] = ()
     integers: frozenset[str] = frozenset()
-    unsupported_names: Mapping[str, UnsupportedName]
+    unsupported_names: Mapping[str, MqWord]
     read: Callable[[Attribute, CommandToken], Any] = read_value
     compared: Sequence[str] = ()
 
@@ -72,7 +73,7 @@ def read_define(verb: str, target: str, name: str, parameters: Iterable[Paramete
 
 
 def read_display(target: str, name: str, parameters: Iterable[Parameter], words: Words) -> ObjectCommand:
-    """Reads DISPLAY: the keywords asked for, none for all, and the condition. Raises MqscSyntaxError; Unsupported."""
+    """Reads DISPLAY: the keywords asked for, and the condition. Raises MqscSyntaxError; Unsupported."""
     known = {**words.keywords, **dict.fromkeys(words.shown)}
     asked: list[str] = []
     where: Condition | None = None
@@ -83,15 +84,15 @@ def read_display(target: str, name: str, parameters: Iterable[Parameter], words:
                 each.token, each.values or (), compared, words.unsupported_names, words.integers, words.read
             )
             continue
-        if each.keyword not in (*known, "ALL"):
-            if each.keyword in words.unsupported_names:
-                refuse_unsupported(each, UnsupportedName(why=words.unsupported_names[each.keyword].why))
-            raise unknown_word(each.token.at, each.keyword, "a keyword to display", [*known, "ALL", "WHERE"])
+        if each.keyword not in (*known, ALL):
+            if (word := words.unsupported_names.get(each.keyword)) is not None:
+                if word.use == "give" and each.values is None and word.is_harmless(None):
+                    continue  # chooses what there is anyway
+                refuse_unsupported(each, word, is_shown=True)
+            raise unknown_word(each.token.at, each.keyword, "a keyword to display", [*known, ALL, "WHERE"])
         each.refuse_value(f"{each.keyword} alone; WHERE({each.keyword} EQ ...) chooses")
         asked.append(each.keyword)
-    return ObjectCommand(
-        verb="DISPLAY", target=target, name=name, asked=() if "ALL" in asked else tuple(asked), where=where
-    )
+    return ObjectCommand(verb="DISPLAY", target=target, name=name, asked=tuple(asked), where=where)
 
 
 def read_delete(target: str, name: str, parameters: Iterable[Parameter], words: Words) -> ObjectCommand:
@@ -136,9 +137,35 @@ def meets(condition: Condition | None, thing: object, row: Row, words: Words) ->
     return holds(condition, comparable(attribute, getattr(thing, attribute.name)))
 
 
-def chosen(row: Row, asked: Sequence[str], always: Sequence[str]) -> dict[str, Value]:
-    """The values that were asked for, or all."""
-    return {word: value for word, value in row.items() if not asked or word in (*always, *asked)}
+def wanted(name: str, asked: Sequence[str], where: Condition | None) -> tuple[str, ...]:
+    """The keywords that a DISPLAY shows besides the name: those asked for and compared, ALL for one object without."""
+    default = () if name.endswith("*") else (ALL,)
+    return (*(asked or default), *([where.keyword] if where else ()))
+
+
+def chosen(kind: str, row: Row, asked: Sequence[str], always: Sequence[str]) -> dict[str, Value]:
+    """The values that were asked for; with ALL, our own only if they are not at their defaults.
+
+    Args:
+        kind: as in `inorder.mq.words`.
+        always: keywords that come first and are always shown; the others follow in the order of the alphabet.
+    """
+    words = [word for word in (*always, *sorted(row.keys() - {*always})) if word in row]
+    return {
+        word: row[word]
+        for word in words
+        if word in always or word in asked or (ALL in asked and not _is_ours_by_default(kind, word, row))
+    }
+
+
+def _is_ours_by_default(kind: str, word: str, row: Row) -> bool:
+    known = words_of(kind).get(word)
+    if known is None or not known.is_ours:
+        return False
+    if known.attribute is None:
+        return True
+    # The first name of a queue manager is by default the one that it has.
+    return row[word] in (mqsc_value(known.attribute, known.attribute.default), row.get("QMNAME"))
 
 
 def without(command: ObjectCommand) -> str:

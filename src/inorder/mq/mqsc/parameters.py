@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
+from ..words import SYNONYMS, MqWord
 from .errors import syntax_error, unsupported
 from .tokens import CommandToken
-from .unsupported import UnsupportedName
-from .words import QUEUE_KEYWORDS, SYNONYMS, is_switch
+from .words import QUEUE_KEYWORDS, is_switch
 
 SWITCHES: Final = ("REPLACE", "PURGE", *(word for word, each in QUEUE_KEYWORDS.items() if is_switch(each)))
 
@@ -107,7 +107,7 @@ def ignores_state(parameter: Parameter) -> bool:
     return token.value == "YES"
 
 
-def without_effect(parameter: Parameter, unsupported_names: Mapping[str, UnsupportedName]) -> str:
+def without_effect(parameter: Parameter, unsupported_names: Mapping[str, MqWord]) -> str:
     """The keyword, if its value has no effect here. Raises Unsupported if it asks for an unsupported feature."""
     known = unsupported_names[parameter.keyword]
     value = None if parameter.values is None else " ".join(token.value for token in parameter.values)
@@ -116,10 +116,11 @@ def without_effect(parameter: Parameter, unsupported_names: Mapping[str, Unsuppo
     return parameter.keyword
 
 
-def refuse_unsupported(parameter: Parameter, known: UnsupportedName) -> NoReturn:
-    """Raises Unsupported with the reason."""
+def refuse_unsupported(parameter: Parameter, known: MqWord, *, is_shown: bool = False) -> NoReturn:
+    """Raises Unsupported with the reason. `is_shown`: it is asked for, and has no value."""
     at = parameter.token.at
     allowed = "a command without it"
-    if harmless := " or ".join(f"{parameter.keyword}({each})" for each in sorted(filter(None, known.harmless))):
+    harmless = " or ".join(f"{parameter.keyword}({each})" for each in sorted(filter(None, known.harmless)))
+    if harmless and not is_shown:
         allowed += f", or {harmless}"
     raise unsupported(at, f"MQ's attribute {parameter.keyword}", known.why, allowed, keyword=parameter.keyword)

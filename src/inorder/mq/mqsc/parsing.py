@@ -18,27 +18,19 @@ from typing import Any, Final, NoReturn, cast, get_args
 from ...errors import ArgumentError, nearest_names
 from ...model.attribute import Attribute, changed_by, check_queue_name
 from ...model.attributes import QueueType
-from . import channelling, connecting, processes
+from ..words import MqWord, commands, here, integers, lacking
+from . import channelling, connecting, managing, processes
 from .commands import Alter, AlterManager, Clear, Command, Define, Delete, Display, DisplayManager, End, Handles
 from .errors import Unsupported, shown, syntax_error, unknown_word, unsupported
 from .filters import read_condition
 from .lines import Source, together
 from .parameters import Parameter, Tokens, ignores_state, refuse_unsupported, without_effect
 from .tokens import CommandToken, tokens_of
-from .unsupported import (
-    UNSUPPORTED_IN_HANDLES,
-    UNSUPPORTED_IN_MANAGER,
-    UNSUPPORTED_IN_QUEUES,
-    UNSUPPORTED_IN_STATUS,
-    UNSUPPORTED_OBJECTS,
-    UNSUPPORTED_VERBS,
-    UnsupportedName,
-)
 from .values import allowed_values, read_value
 from .words import (
+    BY_TYPE,
     ENDS,
     INTEGER_STATUS,
-    KINDS,
     LOCAL_KEYWORDS,
     OBJECTS,
     QUEUE_KEYWORDS,
@@ -51,7 +43,7 @@ from .words import (
 )
 
 NAMES: Final = "a name of 1 to 48 characters from A-Z a-z 0-9 . / _ %"
-OWNER_WORDS: Final[Mapping[str, str]] = {each.type: each.who for each in KINDS.values()} | {
+OWNER_WORDS: Final[Mapping[str, str]] = {each.type: each.who for each in BY_TYPE.values()} | {
     "manager": "the queue manager"
 }
 
@@ -71,7 +63,7 @@ def parse(source: Source, *, skip: list[str] | None = None) -> Command:
         tokens.take_end()
         return End()
     target = _object(tokens, verb)
-    name = "" if target == "QMGR" else _name(tokens, target, generic=verb == "DISPLAY")
+    name = "" if target in managing.TARGETS else _name(tokens, target, generic=verb == "DISPLAY")
     parameters = tokens.take_parameters()
     while True:
         try:
@@ -91,6 +83,8 @@ def _command(verb: str, target: str, name: str, parameters: Sequence[Parameter])
         return connecting.read_display_of_connections(name, parameters)
     if target == processes.OBJECT:
         return processes.read_process_command(verb, name, parameters)
+    if target == managing.STATUS or (verb == "PING" and target == "QMGR"):
+        return managing.read_manager_command(verb, target, parameters)
     if target == "QMGR":
         return _alter_manager(parameters) if verb == "ALTER" else _display_manager(parameters)
     if verb == "DISPLAY":
@@ -101,11 +95,11 @@ def _command(verb: str, target: str, name: str, parameters: Sequence[Parameter])
 def _verb(tokens: Tokens) -> str:
     token = tokens.take()
     verb = SHORT.get(token.value, token.value)
-    allowed = f"{', '.join(VERBS)} or END"
     if token.kind == "word" and (verb in VERBS or verb in ENDS):
         return verb
-    if token.kind == "word" and verb in UNSUPPORTED_VERBS:
-        raise unsupported(token.at, f"MQ's command {verb}", UNSUPPORTED_VERBS[verb], allowed)
+    allowed = f"{', '.join(VERBS)} or END"
+    if token.kind == "word":
+        _refuse_command(token, verb, tokens.next, allowed)
     if token.value == "DEL":
         allowed = "DELETE, which has no short form, as in MQ"
     raise syntax_error(token.at, token.found, allowed, nearest=nearest_names(token.value, VERBS))
@@ -117,9 +111,19 @@ def _object(tokens: Tokens, verb: str) -> str:
     if token.kind == "word" and target in OBJECTS[verb]:
         return target
     allowed = " or ".join(f"{verb} {each}" for each in OBJECTS[verb])
-    if token.kind == "word" and target in UNSUPPORTED_OBJECTS:
-        raise unsupported(token.at, f"MQ's object {target}", UNSUPPORTED_OBJECTS[target], allowed)
+    _refuse_command(token, verb, token, allowed)
     raise syntax_error(token.at, token.found, allowed, nearest=nearest_names(token.value, OBJECTS[verb]))
+
+
+def _refuse_command(at: CommandToken, verb: str, token: CommandToken, allowed: str) -> None:
+    """Raises Unsupported for a command of MQ that is not here. `token` is its object, `at` the word to be shown."""
+    target = SHORT.get(token.value, token.value)
+    command = commands().get((verb, target))
+    if command is None or token.kind != "word":
+        return
+    is_here = verb not in VERBS or any(target in objects for objects in OBJECTS.values())
+    what = f"MQ's command {verb} {target}" if is_here else f"MQ's object {target}"
+    raise unsupported(at.at, what, command.why, allowed)
 
 
 def _name(tokens: Tokens, target: str, *, generic: bool) -> str:
@@ -185,7 +189,7 @@ def _delete(kind: QueueType, name: str, parameters: Sequence[Parameter]) -> Dele
         elif each.keyword == "IGNSTATE":
             ignores = ignores_state(each)
         elif each.keyword == "AUTHREC":
-            idle.append(without_effect(each, UNSUPPORTED_IN_QUEUES))
+            idle.append(without_effect(each, lacking("queue")))
         else:
             allowed = "PURGE, NOPURGE or IGNSTATE(...)" if kind == "local" else "IGNSTATE(...)"
             raise syntax_error(each.token.at, each.token.found, allowed)
@@ -211,7 +215,7 @@ def _attributes(
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The given attributes, by our names, and the keywords without effect."""
     keywords = {word: each for word, each in keywords_of(owner).items() if _is_open(each, owner, verb)}
-    unsupported_names = UNSUPPORTED_IN_MANAGER if owner == "manager" else UNSUPPORTED_IN_QUEUES
+    unsupported_names = lacking("manager" if owner == "manager" else "queue")
     given: dict[str, Any] = {}
     idle: list[str] = []
     for each in parameters:
@@ -267,7 +271,7 @@ def _display(target: str, name: str, parameters: Sequence[Parameter]) -> Display
         else:
             rest.append(each)
     keywords = _displayable(kind)
-    asked, where = _asked(rest, keywords, UNSUPPORTED_IN_QUEUES)
+    asked, where = _asked(rest, keywords, lacking("queue"))
     return Display(name=name, type=kind, keywords=asked, where=where)
 
 
@@ -297,12 +301,12 @@ def _display_status(name: str, parameters: Sequence[Parameter]) -> Display:
         else:
             rest.append(each)
     if kind == "HANDLE":
-        asked, where = _asked(rest, dict.fromkeys(connecting.STATUS), UNSUPPORTED_IN_HANDLES, connecting.INTEGERS)
+        asked, where = _asked(rest, dict.fromkeys(connecting.STATUS), lacking("handle"), integers("handle"))
         return Display(name=name, keywords=asked, where=where, is_status=True, handles=cast(Handles, handles))
     if opening is not None:
         raise syntax_error(opening.token.at, opening.token.found, "OPENTYPE beside TYPE(HANDLE)")
     keywords: dict[str, Attribute | None] = {"QUEUE": QUEUE_KEYWORDS["QUEUE"], **dict.fromkeys(STATUS_KEYWORDS)}
-    asked, where = _asked(rest, keywords, UNSUPPORTED_IN_STATUS)
+    asked, where = _asked(rest, keywords, lacking("qstatus"))
     return Display(name=name, keywords=asked, where=where, is_status=True)
 
 
@@ -316,39 +320,35 @@ def _word(parameter: Parameter, words: Sequence[str]) -> str:
 
 
 def _display_manager(parameters: Sequence[Parameter]) -> DisplayManager:
-    keywords: dict[str, Attribute | None] = {**keywords_of("manager")}
+    keywords: dict[str, Attribute | None] = {**keywords_of("manager"), **dict.fromkeys(here("manager"))}
     for each in parameters:
         if each.keyword == "WHERE":
             raise syntax_error(each.token.at, each.token.found, f"ALL, or one of {', '.join(keywords)}")
-    asked, _ = _asked(parameters, keywords, UNSUPPORTED_IN_MANAGER)
+    asked, _ = _asked(parameters, keywords, lacking("manager"))
     return DisplayManager(keywords=asked)
 
 
 def _asked(
     parameters: Iterable[Parameter],
     keywords: Mapping[str, Attribute | None],
-    unsupported_names: Mapping[str, UnsupportedName],
-    integers: Collection[str] = INTEGER_STATUS,
+    unsupported_names: Mapping[str, MqWord],
+    numbers: Collection[str] = INTEGER_STATUS,
 ) -> tuple[tuple[str, ...], Any]:
-    """The keywords that a DISPLAY asks for, none for all, and its condition."""
+    """The keywords that a DISPLAY asks for, and its condition."""
     asked: list[str] = []
     where = None
-    wants_all = False
     for each in parameters:
         if each.keyword == "WHERE":
-            where = read_condition(each.token, each.values or (), keywords, unsupported_names, integers)
+            where = read_condition(each.token, each.values or (), keywords, unsupported_names, numbers)
             continue
         if each.keyword != "ALL" and each.keyword not in keywords:
             _refuse_asked(each, [*keywords, "ALL", "WHERE"], unsupported_names)
         each.refuse_value(f"{each.keyword} alone; WHERE({each.keyword} EQ ...) chooses")
-        wants_all = wants_all or each.keyword == "ALL"
         asked.append(each.keyword)
-    return () if wants_all else tuple(asked), where
+    return tuple(asked), where
 
 
-def _refuse_asked(
-    parameter: Parameter, known: Sequence[str], unsupported_names: Mapping[str, UnsupportedName]
-) -> NoReturn:
+def _refuse_asked(parameter: Parameter, known: Sequence[str], unsupported_names: Mapping[str, MqWord]) -> NoReturn:
     if parameter.keyword in unsupported_names:
-        refuse_unsupported(parameter, UnsupportedName(why=unsupported_names[parameter.keyword].why))
+        refuse_unsupported(parameter, unsupported_names[parameter.keyword], is_shown=True)
     raise unknown_word(parameter.token.at, parameter.keyword, "a keyword to display", known)

@@ -12,17 +12,16 @@ from ...model.attribute import Attribute
 from ...model.process_attributes import PROCESS_ATTRIBUTES, SYSTEM_PROCESS, ProcessAttributes, define_process
 from ...stores.seam.damage import utc
 from ...stores.seam.definitions import process_of
+from .. import words
 from .commands import ObjectCommand
 from .errors import shown, syntax_error
-from .objects import Row, Words, chosen, deleted, fits, meets, read_define, read_delete, read_display, without
+from .objects import Row, Words, chosen, deleted, fits, meets, read_define, read_delete, read_display, wanted, without
 from .parameters import Parameter
 from .tokens import CommandToken
-from .unsupported import UNSUPPORTED_IN_PROCESSES
 from .values import INTEGER, Scalar, allowed_values, mqsc_value, read_value
 
 OBJECT: Final = "PROCESS"
 TYPE: Final = "application_type"
-DATES: Final = ("ALTDATE", "ALTTIME")
 
 # MQAT_...: the words of MQSC; a number without a word is written as a number.
 TYPES: Final[Mapping[str, int]] = {
@@ -49,8 +48,8 @@ def _read(attribute: Attribute, token: CommandToken) -> Any:
 WORDS: Final = Words(
     who="a process definition",
     keywords={one.mqsc: one for one in PROCESS_ATTRIBUTES.values()},
-    shown=DATES,
-    unsupported_names=UNSUPPORTED_IN_PROCESSES,
+    shown=words.here("process"),
+    unsupported_names=words.lacking("process"),
     read=_read,
 )
 
@@ -122,9 +121,7 @@ def _rows(qm: QueueManager, command: ObjectCommand) -> Iterator[Row]:
         if name in altered:
             row |= {"ALTDATE": f"{altered[name]:%Y-%m-%d}", "ALTTIME": f"{altered[name]:%H.%M.%S}"}
         if fits(one.name, command.name) and meets(command.where, one, row, WORDS):
-            first, *rest = row
-            ordered = {word: row[word] for word in (first, *sorted(rest))}
-            yield chosen(ordered, command.asked, (OBJECT,))
+            yield chosen("process", row, wanted(command.name, command.asked, command.where), (OBJECT,))
 
 
 def process_row(one: ProcessAttributes) -> dict[str, Scalar]:

@@ -8,15 +8,23 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
 from ...client.manager import QueueManager
-from ...errors import InorderError, Reason, StoreError, UnknownObject, UnknownQueue, WrongQueueType
+from ...errors import (
+    InorderError,
+    NotAuthorized,
+    Reason,
+    StoreError,
+    UnknownObject,
+    UnknownQueue,
+    WrongQueueType,
+)
 from ...model.attributes import (
     QUEUE_ATTRIBUTES,
     SYSTEM_QUEUES,
-    ManagerAttributes,
     QueueAttributes,
     QueueType,
     define_queue,
 )
+from ..words import why_missing
 from .channelling import run_channel_command
 from .commands import (
     Alter,
@@ -36,11 +44,12 @@ from .connecting import handle_rows, run_display_of_connections
 from .errors import MqscSyntaxError, ScriptPosition, Unsupported, unsupported
 from .filters import LIKE, holds, is_like
 from .lines import Source, commands_in
-from .objects import Found, Row
+from .managing import TARGETS as MANAGER_TARGETS
+from .managing import run_manager_command
+from .objects import ALL, Found, Row, chosen, wanted
 from .parsing import parse
 from .processes import OBJECT as PROCESS
 from .processes import run_process_command
-from .system_objects import why_missing
 from .values import comparable, mqsc_value
 from .words import (
     BY_TYPE,
@@ -57,7 +66,7 @@ TYPE_WORDS: Final[Mapping[str, str]] = MappingProxyType(
     dict(zip(QUEUE_ATTRIBUTES["type"].choices, QUEUE_ATTRIBUTES["type"].mqsc_words, strict=True))
 )
 
-Outcome = Literal["done", "read", "refused", "not valid", "skipped", "end"]
+Outcome = Literal["done", "read", "refused", "not valid", "unsupported", "skipped", "end"]
 
 # The message numbers of runmqsc's answers, which scripts and administrators look for. The sentences are ours.
 DEFINED, ALTERED, DELETED, CLEARED = "AMQ8006I", "AMQ8008I", "AMQ8007I", "AMQ8022I"
@@ -70,6 +79,16 @@ REFUSED_FOR: Final[Mapping[Reason, str]] = MappingProxyType(
         Reason.OBJECT_ALREADY_EXISTS: "AMQ8150E",
         Reason.OBJECT_IN_USE: "AMQ8148E",
         Reason.Q_NOT_EMPTY: "AMQ8143E",
+        Reason.CHL_STATUS_NOT_FOUND: "AMQ8420I",
+    }
+)
+COMMAND_FAILED: Final = 3008  # MQRCCF_COMMAND_FAILED
+# MQ's reasons for commands, where our own have one; by their numbers in PCF.
+COMMAND_REASONS: Final[Mapping[Reason, int]] = MappingProxyType(
+    {
+        Reason.ARGUMENT_ERROR: 4005,  # MQRCCF_ATTR_VALUE_ERROR
+        Reason.CHANNEL_IN_DOUBT: 4025,  # MQRCCF_CHANNEL_INDOUBT
+        Reason.NOT_FOUND: 4064,  # MQRCCF_CHANNEL_NOT_ACTIVE: RESOLVE without a batch in doubt
     }
 )
 
@@ -80,7 +99,8 @@ class Answer:
 
     Args:
         outcome: "done"; "read" if it was only to be read; "refused" by the queue manager; "not valid", it is not valid
-            MQSC here; "skipped", it is unsupported and was left out; "end", it was END and the rest is not read.
+            MQSC; "unsupported", it is in MQ and not here; "skipped", the same, and it was left out; "end", it was END
+            and the rest is not read.
         number: the number of runmqsc's message for this answer; empty: none.
         text: a sentence.
         rows: the results of a DISPLAY: MQSC values by keywords; a switch is True or False, a list a tuple. OBJECTS of a
@@ -100,9 +120,16 @@ class Answer:
     messages: int | None = None
 
     @property
+    def reason(self) -> int:
+        """MQ's reason for the failure of a command; our own if MQ has none."""
+        if self.outcome != "refused" or self.error is None:
+            return COMMAND_FAILED if self.failed else 0
+        return COMMAND_REASONS.get(self.error.reason, self.error.reason.value)
+
+    @property
     def failed(self) -> bool:
-        """Whether it was refused or is not valid."""
-        return self.outcome in ("refused", "not valid")
+        """Whether it was refused, is not valid or asks for something unsupported."""
+        return self.outcome in ("refused", "not valid", "unsupported")
 
 
 def run_script(
@@ -147,9 +174,12 @@ def run_command(source: Source, qm: QueueManager | None, *, skip: bool = False) 
     try:
         command = parse(source, skip=skipped if skip else None)
     except MqscSyntaxError as error:
-        if skip and isinstance(error, Unsupported):
-            return Answer(source=source, outcome="skipped", text=source.text_of(error), error=error)
-        return Answer(source=source, outcome="not valid", number=NOT_VALID, text=source.text_of(error), error=error)
+        text = source.text_of(error)
+        if not isinstance(error, Unsupported):
+            return Answer(source=source, outcome="not valid", number=NOT_VALID, text=text, error=error)
+        if skip:
+            return Answer(source=source, outcome="skipped", text=text, error=error)
+        return Answer(source=source, outcome="unsupported", number=REFUSED, text=text, error=error)
     if isinstance(command, End):
         return Answer(source=source, outcome="end")
     if qm is None:
@@ -242,7 +272,7 @@ def _do_display(qm: QueueManager, command: Display) -> Done:
 
 
 def _do_display_manager(qm: QueueManager, command: DisplayManager) -> Done:
-    row = _chosen(_manager_row(qm.admin.manager_attributes()), ("QMNAME",), command.keywords)
+    row = chosen("manager", _manager_row(qm, command.keywords), command.keywords or (ALL,), ("QMNAME",))
     return Done(MANAGER_SHOWN, "Display Queue Manager details.", (row,))
 
 
@@ -250,7 +280,13 @@ def _do_object(qm: QueueManager, command: ObjectCommand) -> Done:
     return Done(*_ON_OBJECTS.get(command.target, run_channel_command)(qm, command))
 
 
-_ON_OBJECTS: Final = MappingProxyType({PROCESS: run_process_command, CONNECTION: run_display_of_connections})
+_ON_OBJECTS: Final = MappingProxyType(
+    {
+        PROCESS: run_process_command,
+        CONNECTION: run_display_of_connections,
+        **dict.fromkeys(MANAGER_TARGETS, run_manager_command),
+    }
+)
 _DOES: Final[Mapping[type[Command], Callable[[QueueManager, Any], Done]]] = MappingProxyType(
     {
         Define: _do_define,
@@ -342,7 +378,8 @@ def _rows(qm: QueueManager, command: Display) -> Iterator[Row]:
     found = _queues(qm, command) if command.handles is None else _handles(qm, command, command.handles)
     for queue, whole in found:
         if _holds(command, queue, whole):
-            yield _chosen(whole, ("QUEUE", "TYPE"), command.keywords)
+            kind = "qstatus" if command.is_status else "queue"
+            yield chosen(kind, whole, wanted(command.name, command.keywords, command.where), ("QUEUE", "TYPE"))
 
 
 def _queues(qm: QueueManager, command: Display) -> Iterator[tuple[QueueAttributes, Row]]:
@@ -374,8 +411,8 @@ def _matching(qm: QueueManager, command: Display) -> list[QueueAttributes]:
 
 def _queue_row(qm: QueueManager, queue: QueueAttributes, command: Display) -> Row:
     row = {word: mqsc_value(each, getattr(queue, each.name)) for word, each in keywords_of(queue.type).items()}
-    asked = {*command.keywords, command.where.keyword if command.where else ""}
-    if queue.type == "local" and (not command.keywords or asked & set(LOCAL_KEYWORDS)):
+    asked = {*wanted(command.name, command.keywords, command.where)}
+    if queue.type == "local" and asked & {ALL, *LOCAL_KEYWORDS}:
         row |= _some(status_values(qm.inspect.status(queue.name)), LOCAL_KEYWORDS)
     return row
 
@@ -409,11 +446,21 @@ def _holds(command: Display, queue: QueueAttributes, row: Row) -> bool:
     return holds(command.where, value)
 
 
-def _manager_row(manager: ManagerAttributes) -> Row:
-    return {word: mqsc_value(each, getattr(manager, each.name)) for word, each in MANAGER_KEYWORDS.items()}
+def _manager_row(qm: QueueManager, asked: tuple[str, ...]) -> Row:
+    manager = qm.admin.manager_attributes()
+    return {
+        **_creation(qm, asked),
+        **{word: mqsc_value(each, getattr(manager, each.name)) for word, each in MANAGER_KEYWORDS.items()},
+        **{"DISTL": "NO", "PLATFORM": "UNIX", "SYNCPT": "AVAILABLE"},
+    }
 
 
-def _chosen(row: Row, first: tuple[str, ...], asked: tuple[str, ...]) -> Row:
-    """The values that were asked for, or all; sorted by name after the leading ones, as in MQ."""
-    words = [*first, *sorted(row.keys() - set(first))]
-    return {word: row[word] for word in words if word in row and (not asked or word in (*first, *asked))}
+def _creation(qm: QueueManager, asked: tuple[str, ...]) -> Row:
+    """The date of the store, as its first queues have it; left out for a user who may not see them."""
+    words = ("CRDATE", "CRTIME")
+    try:
+        return _some(status_values(qm.inspect.status(BY_TYPE["local"].default)), words)
+    except NotAuthorized:
+        if {*asked} & {*words}:
+            raise
+        return {}

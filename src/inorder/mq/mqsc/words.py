@@ -1,6 +1,6 @@
-"""The words of the language: verbs, objects, and the keywords of attributes and of the status of queues.
+"""The words of the language that inorder has: verbs, objects, and the keywords of queues and the queue manager.
 
-The keywords of attributes come from the table in `inorder.model.attributes`.
+They come from the table in `inorder.mq.words`.
 """
 
 from __future__ import annotations
@@ -13,98 +13,43 @@ from typing import Final
 from ...model.attribute import COUNT_MAX, Attribute
 from ...model.attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES, QueueStatus, QueueType
 from ...stores.seam.damage import utc
+from .. import words
 
-CHANNEL_VERBS: Final = ("START", "STOP", "PING", "RESET", "RESOLVE")
-ON_ALL: Final = ("DEFINE", "ALTER", "DISPLAY", "DELETE")
-VERBS: Final = (*ON_ALL, "CLEAR", *CHANNEL_VERBS)
 ENDS: Final = frozenset({"END", "QUIT", "EXIT"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectKind:
-    """A kind of object that can be defined, altered, displayed and deleted.
+class QueueKind:
+    """A type of queue.
 
     Args:
-        word, short: its name in commands.
-        type: the type in `inorder.model.attributes`, whose table has its keywords.
+        word: its name in commands.
+        type: in `inorder.model.attributes`, whose table has its keywords.
         who: its name in errors.
         default: the object whose attributes a DEFINE without LIKE copies.
-        verbs: the commands for it.
     """
 
     word: str
-    short: str
     type: QueueType
     who: str
     default: str
-    verbs: tuple[str, ...] = ON_ALL
 
 
-KINDS: Final[Mapping[str, ObjectKind]] = MappingProxyType(
+BY_TYPE: Final[Mapping[str, QueueKind]] = MappingProxyType(
     {
-        each.word: each
+        each.type: each
         for each in (
-            ObjectKind(
-                word="QLOCAL",
-                short="QL",
-                type="local",
-                who="a local queue",
-                default="SYSTEM.DEFAULT.LOCAL.QUEUE",
-                verbs=(*ON_ALL, "CLEAR"),
-            ),
-            ObjectKind(
-                word="QALIAS",
-                short="QA",
-                type="alias",
-                who="an alias queue",
-                default="SYSTEM.DEFAULT.ALIAS.QUEUE",
-            ),
-            ObjectKind(
-                word="QMODEL",
-                short="QM",
-                type="model",
-                who="a model queue",
-                default="SYSTEM.DEFAULT.MODEL.QUEUE",
-            ),
-            ObjectKind(
-                word="QREMOTE",
-                short="QR",
-                type="remote",
-                who="a remote queue",
-                default="SYSTEM.DEFAULT.REMOTE.QUEUE",
-            ),
+            QueueKind(word="QLOCAL", type="local", who="a local queue", default="SYSTEM.DEFAULT.LOCAL.QUEUE"),
+            QueueKind(word="QALIAS", type="alias", who="an alias queue", default="SYSTEM.DEFAULT.ALIAS.QUEUE"),
+            QueueKind(word="QMODEL", type="model", who="a model queue", default="SYSTEM.DEFAULT.MODEL.QUEUE"),
+            QueueKind(word="QREMOTE", type="remote", who="a remote queue", default="SYSTEM.DEFAULT.REMOTE.QUEUE"),
         )
     }
 )
-BY_TYPE: Final[Mapping[str, ObjectKind]] = MappingProxyType({each.type: each for each in KINDS.values()})
-OTHERS: Final[Mapping[str, tuple[str, ...]]] = {  # objects of only some verbs
-    "DEFINE": ("CHANNEL", "PROCESS"),
-    "ALTER": ("QMGR", "CHANNEL", "PROCESS"),
-    "DISPLAY": ("QUEUE", "QSTATUS", "QMGR", "CHANNEL", "CHSTATUS", "PROCESS", "CONN"),
-    "DELETE": ("CHANNEL", "PROCESS"),
-    **dict.fromkeys(CHANNEL_VERBS, ("CHANNEL",)),
-}
-
-# The short forms are MQ's. DELETE has none there, so that a mistyped DEF deletes nothing.
-SHORT: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "DEF": "DEFINE",
-        "ALT": "ALTER",
-        "DIS": "DISPLAY",
-        "Q": "QUEUE",
-        "QS": "QSTATUS",
-        **{each.short: each.word for each in KINDS.values()},
-        "CHL": "CHANNEL",
-        "CHS": "CHSTATUS",
-        "PRO": "PROCESS",
-        "STA": "START",
-    }
-)
-SYNONYMS: Final[Mapping[str, str]] = MappingProxyType({"TARGQ": "TARGET"})  # of keywords
-TYPES: Final[Mapping[str, QueueType]] = MappingProxyType({each.word: each.type for each in KINDS.values()})
-OBJECTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {verb: (*(each.word for each in KINDS.values() if verb in each.verbs), *OTHERS.get(verb, ())) for verb in VERBS}
-)
+TYPES: Final[Mapping[str, QueueType]] = MappingProxyType({each.word: each.type for each in BY_TYPE.values()})
+VERBS: Final = words.verbs()
+SHORT: Final = words.short_forms()
+OBJECTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({verb: words.objects_of(verb) for verb in VERBS})
 
 QUEUE_KEYWORDS: Final[Mapping[str, Attribute]] = MappingProxyType(
     {each.mqsc: each for each in QUEUE_ATTRIBUTES.values()}
@@ -113,10 +58,9 @@ MANAGER_KEYWORDS: Final[Mapping[str, Attribute]] = MappingProxyType(
     {each.mqsc: each for each in MANAGER_ATTRIBUTES.values()}
 )
 
-# The keywords of QSTATUS, and those of QLOCAL besides the attributes.
-STATUS_KEYWORDS: Final = ("CURDEPTH", "IPPROCS", "MSGAGE", "OPPROCS", "UNCOM")
-LOCAL_KEYWORDS: Final = ("CURDEPTH", "IPPROCS", "OPPROCS", "CRDATE", "CRTIME", "ALTDATE", "ALTTIME")
-INTEGER_STATUS: Final = frozenset(STATUS_KEYWORDS)
+STATUS_KEYWORDS: Final = words.here("qstatus")
+LOCAL_KEYWORDS: Final = words.here("queue")  # of QLOCAL besides the attributes
+INTEGER_STATUS: Final = words.integers("qstatus")
 
 
 def keywords_of(owner: str) -> dict[str, Attribute]:
@@ -128,11 +72,6 @@ def keywords_of(owner: str) -> dict[str, Attribute]:
 def is_switch(attribute: Attribute) -> bool:
     """Whether it is written KEYWORD or NOKEYWORD, without a value."""
     return attribute.kind == "boolean" and not attribute.mqsc_words
-
-
-def is_ours(attribute: Attribute) -> bool:
-    """Whether MQ does not have this attribute, so that the keyword is ours."""
-    return attribute.mq_name is None
 
 
 def status_values(status: QueueStatus) -> dict[str, int | str]:

@@ -99,6 +99,11 @@ class Catalog:
             self.add(definition)
         return definition
 
+    @property
+    def created_at(self) -> float:
+        """The time when the store was created, and with it the queues that every store has."""
+        return self._known.created_at
+
     def opens(self, queue: str) -> Sequence[HandleRow]:
         """Returns the handles of a local queue, of any process and under any name."""
         return self._backend.select(HandleRow, queue=self.number(queue))
@@ -110,8 +115,8 @@ class Catalog:
     def add(self, attributes: QueueAttributes) -> None:
         """Stores a new definition, which has been checked."""
         number, now = self._operation.number(), self._operation.now
-        text = as_text(attributes)
-        self._backend.save(DefinitionRow(number, attributes.name, attributes.type, text, now, now))
+        text, begun = as_text(attributes), self.created_at if attributes.name in SYSTEM_QUEUES else now
+        self._backend.save(DefinitionRow(number, attributes.name, attributes.type, text, begun, now))
         self._changed(None if _leads_on(attributes) else ())
 
     def change(self, attributes: QueueAttributes) -> None:

@@ -86,11 +86,11 @@ def end(store: OpenStore, operation: Operation) -> None:
 
 
 def _note_run(operation: Operation, run: str, *, may_have_lost: bool) -> None:
-    """Skips numbers that were used but not synced, if the machine may have lost power (B-2)."""
+    """Skips numbers that were used but not synced, if the machine may have lost power (B-2). Dates a new store."""
     manager = only(operation.backend.select(ManagerRow), "the queue manager")
     if may_have_lost or not run or run != manager.boot:
         operation.skip_reserved()
-        operation.backend.save(manager._replace(boot=run))
+        operation.backend.save(manager._replace(boot=run, created_at=manager.created_at or operation.now))
 
 
 def start(operation: Operation) -> None:

@@ -254,8 +254,8 @@ class QueueStore(
                 open_input_count=0,
                 open_output_count=0,
                 uncommitted=0,
-                created_at=operation.now,
-                altered_at=operation.now,
+                created_at=catalog.created_at,
+                altered_at=catalog.created_at,
             )
         queue = catalog.local(name)
         settling.discard(operation, queue)

@@ -116,7 +116,7 @@ class MemoryBackend(MemoryBulk):
         self._steps: list[tuple[dict[Any, Any], Any, Any]] = []  # dictionary, key, and the old value
         self._kept = 0
         self._index: _Index | None = None
-        self._put(self._records[ManagerRow], (1,), ManagerRow(1, manager, 1, "", os.urandom(16).hex()))
+        self._put(self._records[ManagerRow], (1,), ManagerRow(1, manager, 1, "", os.urandom(16).hex(), 0.0))
 
     # --- transactions
 

@@ -16,7 +16,8 @@ CREATE TABLE manager (
     attributes text COLLATE "C" NOT NULL CHECK (attributes::json IS NOT NULL),
     revision bigint NOT NULL DEFAULT 1,
     boot text COLLATE "C" NOT NULL DEFAULT '',
-    identifier text COLLATE "C" NOT NULL DEFAULT replace(gen_random_uuid()::text, '-', '')
+    identifier text COLLATE "C" NOT NULL DEFAULT replace(gen_random_uuid()::text, '-', ''),
+    created_at double precision NOT NULL DEFAULT 0
 );
 
 CREATE TABLE definition (

@@ -44,6 +44,7 @@ class Definitions(Mapping[str, QueueAttributes]):
 
     Attributes:
         manager: a new object for each revision that is read.
+        created_at: the time when the store was.
         names: resolves names.
         by_number: the queues that were looked up by number.
     """
@@ -51,6 +52,7 @@ class Definitions(Mapping[str, QueueAttributes]):
     def __init__(self) -> None:
         self.revision = NO_REVISION
         self.manager = ManagerAttributes()
+        self.created_at = 0.0
         self.names = Names(self.manager, self)
         self.by_number: dict[int, QueueAttributes] = {}
         self._rows: dict[str, DefinitionRow | None] = {}
@@ -59,6 +61,7 @@ class Definitions(Mapping[str, QueueAttributes]):
     def current(self, backend: Backend) -> Definitions:
         """Returns the definitions as of this transaction."""
         manager = only(backend.select(ManagerRow), "the queue manager")
+        self.created_at = manager.created_at
         if manager.revision != self.revision:
             self.forget()
             self.manager = manager_of(manager.attributes)

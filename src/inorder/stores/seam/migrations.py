@@ -63,7 +63,9 @@ SQLITE: Final[Sequence[MigrationStep]] = (
         "whether they are fast and reset; bodies arrive in pieces",
         statements="ALTER TABLE message ADD COLUMN put_by TEXT; ALTER TABLE putkey ADD COLUMN met_at REAL; "
         "ALTER TABLE channel ADD COLUMN fast INTEGER NOT NULL DEFAULT 0 CHECK (fast IN (0, 1)); "
-        "ALTER TABLE channel ADD COLUMN reset INTEGER NOT NULL DEFAULT 0 CHECK (reset IN (0, 1));"
+        "ALTER TABLE channel ADD COLUMN reset INTEGER NOT NULL DEFAULT 0 CHECK (reset IN (0, 1)); "
+        "ALTER TABLE manager ADD COLUMN created_at REAL NOT NULL DEFAULT 0; "
+        "UPDATE manager SET created_at = coalesce((SELECT min(created_at) FROM definition), 0);"
         """
         CREATE TABLE body (
             identifier TEXT NOT NULL,
@@ -98,6 +100,8 @@ POSTGRESQL: Final[Sequence[MigrationStep]] = (
         "ALTER TABLE putkey ADD COLUMN met_at double precision; "
         "ALTER TABLE channel ADD COLUMN fast bigint NOT NULL DEFAULT 0 CHECK (fast IN (0, 1)); "
         "ALTER TABLE channel ADD COLUMN reset bigint NOT NULL DEFAULT 0 CHECK (reset IN (0, 1)); "
+        "ALTER TABLE manager ADD COLUMN created_at double precision NOT NULL DEFAULT 0; "
+        "UPDATE manager SET created_at = coalesce((SELECT min(created_at) FROM definition), 0); "
         """
         CREATE TABLE body (
             identifier text COLLATE "C" NOT NULL,

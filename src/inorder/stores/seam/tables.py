@@ -35,6 +35,7 @@ class ManagerRow(NamedTuple):
         revision: grows with every change of a definition, so that processes know when their caches are old.
         boot: the boot of the machine in which the store was last started.
         identifier: identifies the store among all others; a restored backup keeps it.
+        created_at: of the store; 0: it was not started yet.
     """
 
     id: int
@@ -42,6 +43,7 @@ class ManagerRow(NamedTuple):
     revision: int
     boot: str
     identifier: str
+    created_at: float
 
 
 class DefinitionRow(NamedTuple):

@@ -9,7 +9,8 @@ CREATE TABLE manager (
     attributes TEXT NOT NULL CHECK (json_valid(attributes)),
     revision INTEGER NOT NULL DEFAULT 1,  -- grows with every change of a definition: processes then read them again
     boot TEXT NOT NULL DEFAULT '',        -- the boot id of the machine at the last start of the store
-    identifier TEXT NOT NULL DEFAULT (lower(hex(randomblob(16)))) -- of this store; a backup has the same
+    identifier TEXT NOT NULL DEFAULT (lower(hex(randomblob(16)))), -- of this store; a backup has the same
+    created_at REAL NOT NULL DEFAULT 0    -- set by the first start
 ) STRICT;
 
 -- Queues, aliases and models. The id belongs to one queue: a later one of its name has another (B-41).
