@@ -24,6 +24,7 @@ from .objects import (
     ALL,
     Row,
     Words,
+    alteration,
     chosen,
     deleted,
     fits,
@@ -246,12 +247,10 @@ def _definitions(qm: QueueManager, command: ObjectCommand) -> list[Row]:
         found = [each for each in qm._store.objects(CHANNEL) if fits(each.name, command.name)]
     rows: list[Row] = []
     kind, asked = command.given.get("type"), wanted(command.name, command.asked, command.where)
-    altered = {each.name: utc(each.altered_at) for each in found}
+    altered = {each.name: each.altered_at for each in found}
     system = {name: one for name, one in SYSTEM_CHANNELS.items() if fits(name, command.name)}
     for name, one in sorted((system | {each.name: channel_of(each.attributes) for each in found}).items()):
-        row: dict[str, Scalar] = channel_row(one)
-        if name in altered:
-            row |= {"ALTDATE": f"{altered[name]:%Y-%m-%d}", "ALTTIME": f"{altered[name]:%H.%M.%S}"}
+        row = channel_row(one) | alteration(qm, altered.get(name))
         if (not kind or kind == one.type) and meets(command.where, one, row, WORDS):
             rows.append(chosen("channel", row, asked, ("CHANNEL", "CHLTYPE")))
     return rows

@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ...client.manager import QueueManager
 from ...errors import UnknownObject
 from ...model.attribute import Attribute
+from ...model.attributes import DEAD_LETTERS
+from ...stores.seam.damage import utc
 from ..words import MqWord, words_of
 from .commands import Condition, ObjectCommand
 from .errors import syntax_error, unknown_word
@@ -117,6 +120,12 @@ def deleted(command: ObjectCommand, kind: str, delete: Callable[[str], None]) ->
             raise
         return f"{kind} {command.name} does not exist, so nothing was deleted."
     return f"{kind} {command.name} deleted."
+
+
+def alteration(qm: QueueManager, altered_at: float | None) -> dict[str, str]:
+    """ALTDATE and ALTTIME of an object; None: a SYSTEM object that was never altered, which is as old as the store."""
+    at = utc(qm.inspect.status(DEAD_LETTERS).created_at if altered_at is None else altered_at)
+    return {"ALTDATE": f"{at:%Y-%m-%d}", "ALTTIME": f"{at:%H.%M.%S}"}
 
 
 def fits(name: str, pattern: str) -> bool:

@@ -10,12 +10,24 @@ from ...client.manager import QueueManager
 from ...errors import UnknownObject
 from ...model.attribute import Attribute
 from ...model.process_attributes import PROCESS_ATTRIBUTES, SYSTEM_PROCESS, ProcessAttributes, define_process
-from ...stores.seam.damage import utc
 from ...stores.seam.definitions import process_of
 from .. import words
 from .commands import ObjectCommand
 from .errors import shown, syntax_error
-from .objects import Row, Words, chosen, deleted, fits, meets, read_define, read_delete, read_display, wanted, without
+from .objects import (
+    Row,
+    Words,
+    alteration,
+    chosen,
+    deleted,
+    fits,
+    meets,
+    read_define,
+    read_delete,
+    read_display,
+    wanted,
+    without,
+)
 from .parameters import Parameter
 from .tokens import CommandToken
 from .values import INTEGER, Scalar, allowed_values, mqsc_value, read_value
@@ -114,12 +126,10 @@ def _displayed(qm: QueueManager, command: ObjectCommand) -> tuple[Row, ...]:
 def _rows(qm: QueueManager, command: ObjectCommand) -> Iterator[Row]:
     with qm._session:
         found = qm._store.objects(KIND)
-    altered = {each.name: utc(each.altered_at) for each in found}
+    altered = {each.name: each.altered_at for each in found}
     every = {SYSTEM_PROCESS.name: SYSTEM_PROCESS} | {each.name: process_of(each.attributes) for each in found}
     for name, one in sorted(every.items()):
-        row = process_row(one)
-        if name in altered:
-            row |= {"ALTDATE": f"{altered[name]:%Y-%m-%d}", "ALTTIME": f"{altered[name]:%H.%M.%S}"}
+        row = process_row(one) | alteration(qm, altered.get(name))
         if fits(one.name, command.name) and meets(command.where, one, row, WORDS):
             yield chosen("process", row, wanted(command.name, command.asked, command.where), (OBJECT,))
 
