@@ -21,6 +21,7 @@ from ...errors import (
     UnknownObject,
     UnknownQueue,
     WrongQueueType,
+    bad_argument,
 )
 from ...model.attributes import SYSTEM_QUEUES, ManagerAttributes, QueueAttributes, QueueStatus
 from ...model.message import Transmission
@@ -193,6 +194,16 @@ class Catalog:
     def check_names(self, attributes: QueueAttributes) -> None:
         """Checks the names that a definition refers to (R4.1, A-32). Raises: as `Names.check`."""
         self._known.names.check(attributes)
+
+    def check_dead_letter_queue(self, name: str) -> None:
+        """Checks that messages can reach a dead-letter queue from here; it may be missing. Raises: ArgumentError."""
+        found = self.find(name)
+        if found is not None and found.type == "alias":
+            found = self.find(found.base_queue)
+        if found is not None and found.mode == "synchronous":
+            raise bad_argument(
+                "dead_letter_queue", name, "a queue that stores messages here, or an asynchronous remote one"
+            )
 
     def check_alter(self, before: QueueAttributes, changed: QueueAttributes) -> None:
         """Refuses to change the order rule while a put is unresolved (B-19), and the usage while the queue is not
