@@ -204,7 +204,7 @@ def channelled(qm: QueueManager) -> None:
         sending.note("inactive")
     assert channels.resolve_channel(qm, "BACK", connects=connects) == "back_out"
     channels.stop_channel(qm, "BACK")
-    channels.reset_channel(qm, "BACK", 3, connects=connects)
+    channels.reset_channel(qm, "BACK", 3)
     channels.start_channel(qm, "BACK")
     ended = channels.run_channel(qm, "BACK", until_empty=True, wait=lambda _: True, connects=connects)
     assert (ended.status, ended.number, ended.messages) == ("inactive", 3, 1)

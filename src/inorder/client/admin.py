@@ -6,11 +6,17 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..errors import InorderError, LeaseOver, ObjectExists, UnitNotFound, bad_argument, written
+from ..errors import InorderError, LeaseOver, ObjectExists, UnitNotFound, UnknownObject, bad_argument, written
 from ..model.attributes import ManagerAttributes, ManagerKeywords
 from ..model.options import check_switch, check_whole, is_path
 from ..model.parameters import is_storable
-from ..model.process_attributes import ProcessAttributes, ProcessKeywords, altered_process, define_process
+from ..model.process_attributes import (
+    SYSTEM_PROCESS,
+    ProcessAttributes,
+    ProcessKeywords,
+    altered_process,
+    define_process,
+)
 from ..stores.seam.definitions import as_text, process_of
 from . import housekeeping
 from .by_name import by_name
@@ -71,6 +77,8 @@ class Admin(Namespace):
 
     def alter_process(self, name: str, **changes: Unpack[ProcessKeywords]) -> None:
         """Changes attributes of a process definition. Raises: UnknownObject 2085; ArgumentError."""
+        if self.process(name) is SYSTEM_PROCESS:
+            self.create_process(name, exist_ok=True)
         with self._session:
             before = self._store.object(PROCESS, name).attributes
             self._store.alter_object(PROCESS, name, before, as_text(altered_process(process_of(before), **changes)))
@@ -81,9 +89,14 @@ class Admin(Namespace):
             self._store.delete_object(PROCESS, name)
 
     def process(self, name: str) -> ProcessAttributes:
-        """Returns a process definition. Raises: UnknownObject 2085."""
+        """Returns a process definition, also SYSTEM.DEFAULT.PROCESS. Raises: UnknownObject 2085."""
         with self._session:
-            return process_of(self._store.object(PROCESS, name).attributes)
+            try:
+                return process_of(self._store.object(PROCESS, name).attributes)
+            except UnknownObject:
+                if name == SYSTEM_PROCESS.name:
+                    return SYSTEM_PROCESS
+                raise
 
     def processes(self) -> list[ProcessAttributes]:
         """Returns all process definitions, sorted by name."""

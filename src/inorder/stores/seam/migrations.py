@@ -60,7 +60,8 @@ SQLITE: Final[Sequence[MigrationStep]] = (
     MigrationStep(
         version=11,
         why="messages say whose authority counts for their reports, keys of puts when they lay in the future, channels "
-        "whether they are fast; bodies arrive in pieces; there are two more types of queues; units span queue managers",
+        "whether they are fast and reset; bodies arrive in pieces; there are two more types of queues; units span "
+        "queue managers",
         statements="ALTER TABLE message ADD COLUMN put_by TEXT; ALTER TABLE putkey ADD COLUMN met_at REAL; "
         "ALTER TABLE manager ADD COLUMN created_at REAL NOT NULL DEFAULT 0; "
         "UPDATE manager SET created_at = coalesce((SELECT min(created_at) FROM definition), 0);"
@@ -126,9 +127,10 @@ SQLITE: Final[Sequence[MigrationStep]] = (
             reason INTEGER NOT NULL,
             error TEXT NOT NULL,
             changed_at REAL NOT NULL,
-            fast INTEGER NOT NULL DEFAULT 0 CHECK (fast IN (0, 1))
+            fast INTEGER NOT NULL DEFAULT 0 CHECK (fast IN (0, 1)),
+            reset INTEGER NOT NULL DEFAULT 0 CHECK (reset IN (0, 1))
         ) STRICT, WITHOUT ROWID;
-        INSERT INTO channel SELECT *, 0 FROM former;
+        INSERT INTO channel SELECT *, 0, 0 FROM former;
         DROP TABLE former;
         """,
     ),
@@ -137,10 +139,12 @@ POSTGRESQL: Final[Sequence[MigrationStep]] = (
     MigrationStep(
         version=4,
         why="messages say whose authority counts for their reports, keys of puts when they lay in the future, channels "
-        "whether they are fast; bodies arrive in pieces; there are two more types of queues; units span queue managers",
+        "whether they are fast and reset; bodies arrive in pieces; there are two more types of queues; units span "
+        "queue managers",
         statements='ALTER TABLE message ADD COLUMN put_by text COLLATE "C"; '
         "ALTER TABLE putkey ADD COLUMN met_at double precision; "
         "ALTER TABLE channel ADD COLUMN fast bigint NOT NULL DEFAULT 0 CHECK (fast IN (0, 1)); "
+        "ALTER TABLE channel ADD COLUMN reset bigint NOT NULL DEFAULT 0 CHECK (reset IN (0, 1)); "
         "ALTER TABLE manager ADD COLUMN created_at double precision NOT NULL DEFAULT 0; "
         "UPDATE manager SET created_at = coalesce((SELECT min(created_at) FROM definition), 0); "
         """

@@ -358,6 +358,7 @@ class ChannelRow(NamedTuple):
         short_retries, long_retries: failed attempts of the run since it last sent something.
         reason, error: why it does not run; 0 and empty: there is no trouble.
         fast: whether its last run sent non-persistent messages outside the batches.
+        reset: whether the receiver has yet to take the number that an operator has set.
     """
 
     name: str
@@ -371,6 +372,7 @@ class ChannelRow(NamedTuple):
     error: str
     changed_at: float
     fast: int = 0
+    reset: int = 0
 
 
 class SentRow(NamedTuple):

@@ -239,7 +239,8 @@ CREATE TABLE channel (
     reason INTEGER NOT NULL,
     error TEXT NOT NULL,
     changed_at REAL NOT NULL,
-    fast INTEGER NOT NULL DEFAULT 0 CHECK (fast IN (0, 1))   -- whether it sends non-persistent messages outside batches
+    fast INTEGER NOT NULL DEFAULT 0 CHECK (fast IN (0, 1)),  -- whether it sends non-persistent messages outside batches
+    reset INTEGER NOT NULL DEFAULT 0 CHECK (reset IN (0, 1)) -- whether the receiver has yet to take the number
 ) STRICT, WITHOUT ROWID;
 
 -- The progress of a channel on a transmission queue: its confirmed batches.
