@@ -220,6 +220,8 @@ class Reason(enum.IntEnum):
     LEASE_OVER = 9060
     TOO_MANY_LOG_INS = 9061
     STORE_OLDER = 9070
+    TASK_UNKNOWN = 9080
+    TASK_ARGUMENTS = 9081
 
 
 _TEXT: dict[Reason, str] = {
@@ -418,6 +420,8 @@ _TEXT: dict[Reason, str] = {
     Reason.LEASE_OVER: "The lease has ended: it was committed, backed out or has expired.",
     Reason.TOO_MANY_LOG_INS: "Too many log-ins have failed for this user, or from this address.",
     Reason.STORE_OLDER: "The store was written by an older release and must be upgraded first.",
+    Reason.TASK_UNKNOWN: "No task that takes messages of the queue has the name that the message gives.",
+    Reason.TASK_ARGUMENTS: "The arguments in a message do not match the parameters of its task.",
 }
 
 REASON_TEXT: Mapping[Reason, str] = MappingProxyType(_TEXT)

@@ -1,4 +1,4 @@
-"""What `contrib/` has: a unit of systemd and a container file, read as strictly as is possible without running them."""
+"""What `contrib/` has: units, files of containers and Kubernetes, read as strictly as can be without running them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from pathlib import Path
 
 import httpx
 import pytest
+import yaml
 from tests.helpers.pages import parse
 
 import inorder
+from inorder.mq.mqsc.running import run_script
 
 CONTRIB = Path(__file__).parents[2] / "contrib"
-UNIT, CONTAINER = CONTRIB / "inorder.service", CONTRIB / "Containerfile"
+UNITS, CONTAINER = sorted((CONTRIB / "systemd").glob("*.service")), CONTRIB / "Containerfile"
+SERVER, SHARED = CONTRIB / "systemd/inorder-serve.service", CONTRIB / "systemd/inorder-.service.d/sandbox.conf"
 PROGRAM = "/opt/inorder/bin/inorder"
 STATE = "/var/lib/inorder"
 EXPOSURE_MAX = 25  # tenths, as `systemd-analyze security` counts: below 30 is "OK", a service as it comes is 96
@@ -31,39 +34,52 @@ pytestmark = pytest.mark.nightly
 needs_systemd = pytest.mark.skipif(ANALYZE is None, reason="systemd-analyze is not installed")
 
 
-def value_of(name: str) -> str:
-    """A setting of the unit. Raises: configparser.Error, a line is none or comes twice."""
-    unit = configparser.RawConfigParser(delimiters="=", comment_prefixes="#")
-    unit.optionxform = str  # type: ignore[assignment,method-assign]
-    unit.read(UNIT, encoding="ascii")
-    (found,) = [section[name] for section in unit.values() if name in section]
+def value_of(name: str, unit: Path = SERVER) -> str:
+    """A setting of a unit. Raises: configparser.Error, a line is none or comes twice."""
+    read = configparser.RawConfigParser(delimiters="=", comment_prefixes="#", strict=False)
+    read.optionxform = str  # type: ignore[assignment,method-assign]
+    read.read([SHARED, unit], encoding="ascii")
+    (found,) = [section[name] for section in read.values() if name in section]
     return found
 
 
-def test_the_unit_runs_a_command_that_there_is() -> None:
-    program, *arguments = shlex.split(value_of("ExecStart"))
+def command_of(unit: Path) -> list[str]:
+    """The arguments of its `inorder`, with the variables and the instance filled in."""
+    line = value_of("ExecStart", unit).replace("%i", "some.thing")
+    name, _, store = value_of("Environment", unit).partition("=")
+    program, *arguments = shlex.split(line.replace(f"${{{name}}}", store).replace("${INORDER_OUTBOX}", "shop.db"))
     assert program == PROGRAM
+    return arguments
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_a_unit_runs_a_command_that_there_is(unit: Path) -> None:
+    arguments = command_of(unit)
     parse(arguments)
-    paths = [one for one in arguments if one.startswith("/")]
+    paths = [one for one in [*arguments, value_of("Environment", unit).partition("=")[2]] if one.startswith("/")]
     assert paths
     assert all(one.startswith(f"{STATE}/") for one in paths), "the unit may write there alone"
-    assert value_of("StateDirectory") == Path(STATE).name
+    assert value_of("StateDirectory", unit) == Path(STATE).name
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """The units in a folder, with a program that is there: what is installed where is not this machine's business."""
+    folder = tmp_path / "system"
+    shutil.copytree(CONTRIB / "systemd", folder)
+    for one in folder.glob("*.service"):
+        one.write_text(one.read_text(encoding="ascii").replace(PROGRAM, sys.executable), encoding="ascii")
+    return folder
 
 
 @needs_systemd
-def test_systemd_takes_the_unit(tmp_path: Path) -> None:
-    """With a program that is there: what is installed where is not this machine's business."""
-    copy = tmp_path / UNIT.name
-    copy.write_text(UNIT.read_text(encoding="ascii").replace(PROGRAM, sys.executable), encoding="ascii")
-    done = subprocess.run([str(ANALYZE), "verify", "--man=no", str(copy)], capture_output=True, text=True, check=False)
-    assert (done.returncode, [line for line in done.stderr.splitlines() if copy.name in line]) == (0, [])
-
-
-@needs_systemd
-def test_systemd_says_that_little_is_exposed(tmp_path: Path) -> None:
-    copy = tmp_path / UNIT.name
-    copy.write_bytes(UNIT.read_bytes())
-    words = ["security", "--offline=true", f"--threshold={EXPOSURE_MAX}", "--no-pager", str(copy)]
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_systemd_takes_a_unit_and_says_that_little_is_exposed(installed: Path, unit: Path) -> None:
+    name = str(installed / unit.name)
+    instance = name.replace("@.", "@thing.")
+    done = subprocess.run([str(ANALYZE), "verify", "--man=no", instance], capture_output=True, text=True, check=False)
+    assert (done.returncode, [line for line in done.stderr.splitlines() if "inorder" in line]) == (0, [])
+    words = ["security", "--offline=true", f"--threshold={EXPOSURE_MAX}", "--no-pager", name]
     done = subprocess.run([str(ANALYZE), *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
 
@@ -80,9 +96,7 @@ def state(tmp_path: Path) -> Path:
 
 def started(state: Path) -> subprocess.Popen[str]:
     """The unit's command line as systemd starts it: its paths here, its umask, a bare environment, and a free port."""
-    program, *arguments = shlex.split(value_of("ExecStart"))
-    assert program == PROGRAM
-    found = [one.replace(STATE, str(state)) for one in arguments]
+    found = [one.replace(STATE, str(state)) for one in command_of(SERVER)]
     return subprocess.Popen(
         [sys.executable, "-m", "inorder", *found, "--port", "0"],
         cwd="/",
@@ -159,8 +173,34 @@ def test_the_container_s_command_line_runs() -> None:
     for arguments in (words, ["--version"]):
         ran = subprocess.run([sys.executable, "-m", "inorder", *arguments], capture_output=True, text=True, check=False)
         assert ran.returncode == 0, ran.stderr
-    text = (CONTRIB.parent / "docs/how-to/http.md").read_text(encoding="utf-8")
+    text = (CONTRIB.parent / "docs/how-to/deploy.md").read_text(encoding="utf-8")
     calls = re.findall(r"docker run [^\n]*? inorder((?: \\\n)?[^\n]*(?:\\\n[^\n]*)*)", text)
     assert len(calls) >= 3
     for one in calls:
         parse(shlex.split(one.replace("\\\n", " ")))
+
+
+def test_the_services_of_compose_and_the_containers_of_kubernetes_run_commands_that_there_are(tmp_path: Path) -> None:
+    compose = yaml.safe_load((CONTRIB / "compose.yml").read_text(encoding="ascii"))
+    services = compose["services"].values()
+    for name in ("tls.crt", "tls.key"):
+        (tmp_path / name).touch()
+    definitions, _, claims = yaml.safe_load_all((CONTRIB / "kubernetes.yaml").read_text(encoding="ascii"))
+    pod = claims["spec"]["template"]["spec"]
+    for arguments in (
+        *(shlex.split(one["command"]) for one in services),
+        *(one["args"] for one in (*pod["initContainers"], *pod["containers"])),
+    ):
+        parse([one.replace("/run/certificate", str(tmp_path)) for one in arguments])
+    claimed = {one["metadata"]["name"] for one in claims["spec"]["volumeClaimTemplates"]}
+    volumes = claimed | {one["name"] for one in pod["volumes"]}
+    for one in (*pod["initContainers"], *pod["containers"]):
+        assert {mount["name"] for mount in one["volumeMounts"]} <= volumes
+        assert {"name": "INORDER_STORE", "value": f"{STATE}/orders.db"} in one["env"]
+    assert {volume.partition(":")[0] for one in services for volume in one["volumes"]} == set(compose["volumes"])
+    user = next(rest for name, rest in instructions() if name == "USER")
+    assert user.startswith(f"{pod['securityContext']['runAsUser']}:")
+    [script] = definitions["data"].values()
+    with inorder.connect() as qm:
+        answers = list(run_script(script.splitlines(), qm))
+    assert [one.outcome for one in answers] == ["done"]

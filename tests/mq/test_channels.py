@@ -96,14 +96,7 @@ KILLED = """
 from tests.helpers.channelled import carry
 from tools.proof import crash_points
 
-left = int(arguments[0])
-
-def step(name):
-    global left
-    left -= 1
-    if not left:
-        crash_points.die()
-
+step = crash_points.kill_at_step(int(arguments[0]))
 carry(*arguments[1:], begun=lambda: crash_points.reach(step))
 """
 STRIDES = {("sqlite", "sqlite"): 1}

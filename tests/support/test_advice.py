@@ -72,7 +72,6 @@ def test_each_word_of_another_library_has_one_of_ours_and_is_none_itself() -> No
         (lambda _: task(job_timeout=5), "timeout=SECONDS, the longest time that a call may take"),
         (lambda _: task(max_retries=5), "attempts=NUMBER"),
         (lambda _: task(default_retry_delay=5), r"Backoff\(first=SECONDS\)"),
-        (lambda _: task(concurrency=5), "threads=NUMBER"),
         (lambda _: task(thread=5), "did you mean threads"),
         (lambda _: periodic(timeout=5), r"left out: .* has timeout=SECONDS, not 'timeout'"),
         (lambda _: periodic(countdown=5), "left out: cron says when"),

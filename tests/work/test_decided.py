@@ -187,7 +187,7 @@ def test_what_is_to_be_removed_is_removed_though_the_order_is_required(qm: Queue
 # --- threads
 
 
-def test_a_thread_that_is_overtaken_says_so_and_the_other_one_has_it_dead(
+def test_a_thread_that_is_overtaken_leaves_the_report_to_the_other_one(
     qm: QueueManager, tasks: Tasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first thread is held between its verdict and the rest; the second gets the message meanwhile."""
@@ -209,8 +209,9 @@ def test_a_thread_that_is_overtaken_says_so_and_the_other_one_has_it_dead(
         heard.attempts(1)
         assert heard.outcomes == [DEAD]
         is_dead.set()
-        heard.attempts(2)
-    assert heard.outcomes == [DEAD, RETRIED]
+    assert heard.outcomes == [DEAD], "also after the end of both threads"
+    (ended,) = (one.ended for one in heard.told if one.ended is not None)
+    assert (ended.attempt, ended.error, ended.reason) == (1, "no such article", 65_536)
     assert calls == [b"1"]
     assert letters(qm) == [(65_536, "no such article", 1)]
 

@@ -435,11 +435,11 @@ def test_a_task_out_of_its_range_is_refused(named: dict[str, Any], argument: str
     assert len(tasks) == 0
 
 
-def _of_nothing() -> None:
-    """Takes no message."""
+def _by_name(*, message) -> None:  # type: ignore[no-untyped-def]
+    """Takes no message by position."""
 
 
-@pytest.mark.parametrize("function", [_of_nothing, 3])
+@pytest.mark.parametrize("function", [_by_name, 3])
 def test_a_function_that_cannot_be_called_is_refused(function: Any) -> None:
     tasks = Tasks()
     with pytest.raises(ArgumentError, match=r"function|must take a message"):

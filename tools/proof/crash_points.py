@@ -49,6 +49,20 @@ def kill_at(asked: str) -> Callable[[str], None]:
     return step
 
 
+def kill_at_step(number: int) -> Callable[[str], None]:
+    """A step for `reach` that kills when it is called for this time, from 1; 0: never."""
+    left = number
+
+    def step(name: str) -> None:
+        nonlocal left
+        del name
+        left -= 1
+        if not left:
+            die()
+
+    return step
+
+
 def environment(asked: str) -> dict[str, str]:
     """For a process that is to be killed there: as the environment of this one."""
     path = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]

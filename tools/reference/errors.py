@@ -22,6 +22,8 @@ OWN_FROM = 9000
 COMES_AS: dict[str, tuple[str, ...]] = {
     "NONE": (),
     "BACKOUT_THRESHOLD_REACHED": ("reason of a dead letter",),
+    "TASK_UNKNOWN": ("reason of a dead letter",),
+    "TASK_ARGUMENTS": ("reason of a dead letter",),
     "FEEDBACK_ERROR": ("ArgumentError",),
     "TRIGGER_CONTROL_ERROR": ("ArgumentError",),
     "TRIGGER_DEPTH_ERROR": ("ArgumentError",),

@@ -134,7 +134,6 @@ class Lane:
     ) -> None:
         self._connect, self._freed = connect, freed
         self._loop = asyncio.get_running_loop()
-        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self.connection: Connection | None = None
         self.seat: Seat | None = None
         self.is_out = self.has_unit = False
@@ -143,9 +142,15 @@ class Lane:
         self._is_idle = True
         self.is_over = False
         self._under_way = 0  # calls, and blocks that hold the lane or wait for it
-        threading.Thread(target=_serve, args=(self._jobs,), name=name, daemon=True).start()
+        self._jobs = self._start(name)
         self._no_more = weakref.finalize(self, self._jobs.put, None)  # the thread does not keep the lane alive
         self._no_more.atexit = False
+
+    def _start(self, name: str) -> SimpleQueue[Callable[[], None] | None]:
+        """Starts its thread; returns the queue from which that takes its jobs, up to a None."""
+        jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        threading.Thread(target=serve, args=(jobs,), name=name, daemon=True).start()
+        return jobs
 
     async def __aenter__(self) -> None:
         self._under_way += 1
@@ -279,7 +284,8 @@ class Lane:
         return job
 
 
-def _serve(jobs: SimpleQueue[Callable[[], None] | None]) -> None:
+def serve(jobs: SimpleQueue[Callable[[], None] | None]) -> None:
+    """In a thread: does jobs one after another, up to a None."""
     while (job := jobs.get()) is not None:
         job()
         del job  # it refers to the lane

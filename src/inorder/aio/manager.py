@@ -266,7 +266,7 @@ class QueueManager(ManagerCalls):
 
         The unit belongs to the task that began it. A put or get of a task that was started in it raises UnitOfAnother.
         """
-        return UnitOfWork(self._shared)
+        return UnitOfWork(self._shared, self)
 
     async def lease(self, *, seconds: float = 30.0, user: str | None = None, most: int | None = None) -> Lease:
         """Begins a unit of work with a token and a deadline; see `inorder.QueueManager.lease`."""

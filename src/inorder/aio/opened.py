@@ -61,10 +61,21 @@ class UnitOfWork:
     Its first call borrows a connection. Until it has put or got something, a waiting get uses none.
     """
 
-    def __init__(self, shared: Sharing) -> None:
+    def __init__(self, shared: Sharing, manager: object) -> None:
         self._shared, self._block = shared, UnitBlock()
+        self.manager: Any = manager
+        self.outer: Callable[[], unit_of_work.CurrentUnit | None] = unit_of_work.nothing
         self._seat: Seat | None = None
         self._status: unit_of_work.Status = "new"
+
+    @classmethod
+    def lent(cls, manager: Any, lane: Lane, unit: unit_of_work.UnitOfWork) -> UnitOfWork:
+        """Makes the open unit of a connection the one of this task; returns it."""
+        made = cls(manager._shared, manager)
+        made._block.adopt(lane, unit)
+        made._seat = manager._shared.sit(lane, made._block)
+        unit_of_work.enter(made)
+        return made
 
     @property
     def status(self) -> unit_of_work.Status:
@@ -88,12 +99,14 @@ class UnitOfWork:
             except BaseException:  # `__aexit__` will not be called
                 self._leave()
                 raise
+        unit_of_work.enter(self)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Commits, or backs out after an exception; see `inorder.UnitOfWork`."""
+        unit_of_work.leave(self)
         self._leave()
         if self.status == "open":
             await self._settle(

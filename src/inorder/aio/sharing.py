@@ -112,6 +112,15 @@ class Sharing:
         if task is not None:
             task.add_done_callback(lambda _: seat.ended())
 
+    def sit(self, lane: Lane, block: UnitBlock) -> Seat:
+        """Gives this task a lane, with the block of its open unit of work, until the task ends."""
+        seat = lane.seat = Seat(Caller.now(), lane)
+        seat.block = block
+        connection = lane.connected()
+        self._clock, self._path = connection.internals.clock, connection.inspect.path
+        self._seat.set(seat)
+        return seat
+
     async def _lane_for(self, seat: Seat) -> Lane:
         if seat.lane is None:
             lane = await self.lanes.borrow()

@@ -11,7 +11,7 @@ import click
 from .. import Match, Reason
 from ..client.dead_letters import DeadLetter, Stayed
 from ..formats.json_lines import record_of, told_id, when
-from ..rules.dead_letters import reason_name, revived
+from ..rules.dead_letters import TASK_FAILED, reason_name, revived
 from .choosing import NAMED_ID
 from .output import count
 from .running import NO, CommandGroup, Run, queue_names, record_of_error, says_yes, takes_store
@@ -36,6 +36,8 @@ def reason_of(value: str) -> int:
     name = value.upper().removeprefix("MQRC_")
     if name in Reason.__members__:
         return int(Reason[name])
+    if name == reason_name(TASK_FAILED):
+        return TASK_FAILED
     try:
         return int(value)
     except ValueError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 import time
@@ -23,12 +24,14 @@ from ..work.loading import load
 from ..work.periodic import Standing, restart, standings
 from ..work.processes import PROCESSES_MAX, STORE_LOST, Happened, Supervisor, leave, serve
 from ..work.reporting import WorkerEvent, as_record, in_words
+from ..work.sending import DEFAULT_QUEUE, create_default_queue
 from ..work.tasks import ATTEMPTS, THREADS_MAX, Task, Tasks
 from ..work.worker import Worker
 from .choosing import Of
 from .output import give_up_output
 from .running import STORE_VARIABLE, Command, Run, takes_store
 
+LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 COLUMNS = {
     "task": "task",
     "queue": "queue",
@@ -63,6 +66,8 @@ SCHEDULE_COLUMNS = {
               "return to the queue.")  # fmt: skip
 @click.option("--metrics", metavar="[HOST:]PORT", help="Serve metrics of all processes to Prometheus on this "
               "address; without HOST on this machine only.")  # fmt: skip
+@click.option("--log-level", "-l", type=click.Choice(tuple(LEVELS)), default="info", show_default=True,
+              help="Print only events of at least this level: info includes each success.")  # fmt: skip
 @click.option("--list", "lists", is_flag=True, help="List the registered tasks and schedules, and exit.")
 @click.option("--restart", "restarts", metavar="SCHEDULE", help="Restart this schedule from now, and exit. Use it "
               "if a wrong clock put its last run into the "
@@ -100,6 +105,8 @@ def work(
         _process(run, f"{WORKER} {tasks}", registered, threads, grace, how)
         return
     with run.opened() as qm:
+        if any(task.queue == DEFAULT_QUEUE for task in registered):
+            create_default_queue(qm)
         listed = [_record(qm, task, threads) for task in registered]
         scheduled = [_standing(one) for one in standings(qm, registered.schedules)]
     if lists:
@@ -111,11 +118,12 @@ def work(
     def command(number: int, replaces: bool) -> Sequence[str]:
         given = [sys.executable, "-m", "inorder", "work", tasks, "--threads", str(threads), "--grace", str(grace)]
         given += ["--process", str(number), *["--replaces"] * replaces, *["--json"] * run.output.as_json]
+        given += ["--log-level", how["log_level"]]
         return [*given, "--measured"] if how["metrics"] else given
 
     def log(happened: Happened) -> None:
         with _unless_unread(supervisor.reader_has_gone):
-            _say(run, happened, check_store)
+            _say(run, happened, LEVELS[how["log_level"]], check_store)
 
     with _metrics(run, how["metrics"]) as (environment, check_store):
         supervisor = Supervisor(
@@ -187,16 +195,17 @@ def _loaded(run: Run, named: str) -> Tasks:
 
 def _process(run: Run, program: str, tasks: Tasks, threads: int, grace: float, how: Mapping[str, Any]) -> None:
     """Runs one of the worker processes."""
-    number, replaces = how["process"], how["replaces"]
-
+    number, replaces, least = how["process"], how["replaces"], LEVELS[how["log_level"]]
     unread = threading.Event()
 
     def log(event: WorkerEvent) -> None:
+        if event.level < least:
+            return
         if run.output.as_json:
             with _unless_unread(unread.set):
                 run.output.line({"time": when(time.time()), "process": number, **as_record(event)})
-        elif not event.is_fine:
-            run.output.note(f"[{number}] {in_words(event)}")
+        else:
+            run.output.note(_line(event.level, number, in_words(event)))
 
     with run.opened(program=program) as qm:
         if how["measured"]:
@@ -210,22 +219,33 @@ def _process(run: Run, program: str, tasks: Tasks, threads: int, grace: float, h
     leave(status)
 
 
-def _say(run: Run, happened: Happened, check_store: Callable[[], None]) -> None:
+def _say(run: Run, happened: Happened, least: int, check_store: Callable[[], None]) -> None:
     """Reports the end of a process. Raises: StoreError, if this process can no longer use its own connection."""
-    if run.output.as_json:
-        run.output.line({"time": when(time.time()), **happened._asdict()})
-    elif happened.event == "died":
-        status = happened.status or 0
-        how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
-        run.output.note(f"[{happened.process}] {how}; a replacement starts in {happened.delay:.1f} s")
-    elif happened.event == "failed":
-        run.output.note(
-            f"[{happened.process}] could not be started: {happened.error}; the next try is in {happened.delay:.1f} s"
-        )
-    elif happened.event == "killed":
-        run.output.note(f"[{happened.process}] was killed: its messages return to their queues")
+    level = logging.INFO if happened.event == "started" else logging.WARNING
+    if run.output.as_json and level >= least:
+        record = {"time": when(time.time()), "level": logging.getLevelName(level).lower(), **happened._asdict()}
+        run.output.line(record)
+    elif level >= least:
+        run.output.note(_line(level, happened.process, _in_words(happened)))
     if happened.event == "died" and happened.status == STORE_LOST:
         check_store()
+
+
+def _in_words(happened: Happened) -> str:
+    if happened.event == "started":
+        return f"started as process {happened.pid}"
+    if happened.event == "failed":
+        return f"could not be started: {happened.error}; the next try is in {happened.delay:.1f} s"
+    if happened.event == "killed":
+        return "was killed: its messages return to their queues"
+    status = happened.status or 0
+    how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+    return f"{how}; a replacement starts in {happened.delay:.1f} s"
+
+
+def _line(level: int, process: int, text: str) -> str:
+    """A line of the log for people."""
+    return f"{when(time.time())} {logging.getLevelName(level)} [{process}] {text}"
 
 
 # --- what is registered
@@ -240,7 +260,7 @@ def _record(qm: QueueManager, task: Task, threads: int) -> dict[str, Any]:
     return {
         "task": task.name,
         "queue": task.queue,
-        "takes": "groups" if task.group else "messages, logical order" if task.options.logical else "messages",
+        "takes": _takes(task),
         "read_order": "required" if found.read_order == "required" else task.options.read_order or found.read_order,
         "attempts": task.attempts or found.backout_threshold or ATTEMPTS,
         "backoff": f"{backoff.first:g} s, x {backoff.factor:g}, up to {backoff.most:g} s",
@@ -248,6 +268,12 @@ def _record(qm: QueueManager, task: Task, threads: int) -> dict[str, Any]:
         "threads": task.threads or threads,
         "dead_letters": _dead_letters(qm, found),
     }
+
+
+def _takes(task: Task) -> str:
+    if task.arguments is not None:
+        return "arguments"
+    return "groups" if task.group else "messages, logical order" if task.options.logical else "messages"
 
 
 def _restart(run: Run, tasks: Tasks, name: str) -> None:

@@ -231,7 +231,7 @@ class QueueManager(
         The unit belongs to the thread and asyncio task that began it. A put or get by another one that would join it
         raises UnitOfAnother 9021. Any thread or task may commit it or back it out.
         """
-        return UnitOfWork(self._session)
+        return UnitOfWork(self._session, self)
 
     def commit(self) -> None:
         """Commits the connection's unit of work, whoever opened it; does nothing if it has none."""

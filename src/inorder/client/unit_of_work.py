@@ -11,8 +11,11 @@ Any thread may settle it, because a block may end in another thread, for example
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from contextvars import ContextVar
 from types import TracebackType
-from typing import Literal
+from typing import Any, Literal, Protocol
+from weakref import ref
 
 from ..errors import CallerError, InorderError, Reason, UnitNotFound, bad_argument
 from ..model.fields import EXPIRY_SECONDS_MAX
@@ -26,6 +29,52 @@ DELAY = Seconds(0, EXPIRY_SECONDS_MAX)
 Status = Literal["new", "open", "committed", "backed out", "prepared"]
 
 
+class CurrentUnit(Protocol):
+    """A unit of work that is, or was, that of a thread or asyncio task.
+
+    Attributes:
+        manager: the queue manager with which its block was begun, one of threads or of asyncio.
+        outer: finds the unit around it, of another connection.
+    """
+
+    manager: Any
+    outer: Callable[[], CurrentUnit | None]
+
+    @property
+    def status(self) -> Status: ...
+
+
+def nothing() -> None:
+    """Finds no unit."""
+
+
+_current: ContextVar[Callable[[], CurrentUnit | None]] = ContextVar("inorder.unit", default=nothing)
+
+
+def current_unit() -> CurrentUnit | None:
+    """Returns the innermost open unit of work whose block this thread or asyncio task is in; None: it is in none.
+
+    A task that was started in the block finds it too, and is refused there.
+    """
+    unit = _current.get()()
+    while unit is not None and unit.status != "open":
+        unit = unit.outer()
+    return unit
+
+
+def enter(unit: CurrentUnit) -> None:
+    """Makes a unit that has begun the current one, without keeping it alive."""
+    outer = current_unit()
+    unit.outer = nothing if outer is None else ref(outer)
+    _current.set(ref(unit))
+
+
+def leave(unit: CurrentUnit) -> None:
+    """Makes the unit around this one the current one; a block that ends elsewhere leaves that to `current_unit`."""
+    if _current.get()() is unit:
+        _current.set(unit.outer)
+
+
 class UnitOfWork:
     """A unit of work; made by `QueueManager.unit_of_work`, or by `store_transfer.moving`.
 
@@ -36,8 +85,10 @@ class UnitOfWork:
 
     task = ""
 
-    def __init__(self, session: Session, *, moves: bool = False) -> None:
+    def __init__(self, session: Session, manager: Any = None, *, moves: bool = False) -> None:
         self._session, self._moves = session, moves
+        self.manager = manager
+        self.outer: Callable[[], CurrentUnit | None] = nothing
         self.status: Status = "new"
 
     def __enter__(self) -> UnitOfWork:
@@ -54,6 +105,8 @@ class UnitOfWork:
         try:
             self._session.begin(self)
             self.status = "open"
+            if self.manager is not None:
+                enter(self)
         except BaseException:
             if self._session.block is self:  # an exception from outside came after `begin`: the unit is empty
                 self._session.block = None
@@ -67,6 +120,7 @@ class UnitOfWork:
 
         If the unit could not be settled, the connection's next call first backs it out.
         """
+        leave(self)
         if self.status != "open":
             return
         if self._session.closed:

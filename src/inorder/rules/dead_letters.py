@@ -24,7 +24,10 @@ Buried = Literal["buried", "discarded"]
 ERROR_CHARACTERS_MAX = 4_000
 
 
-REASON_NAMES: Final[Mapping[int, str]] = MappingProxyType({int(one): one.name for one in (*Feedback, *Reason)})
+TASK_FAILED: Final = 65_536  # of a worker's function that gives no number of its own; MQ's first for applications
+REASON_NAMES: Final[Mapping[int, str]] = MappingProxyType(
+    {int(one): one.name for one in (*Feedback, *Reason)} | {TASK_FAILED: "TASK_FAILED"}
+)
 
 
 def reason_name(reason: int) -> str:

@@ -31,7 +31,6 @@ LIFE: Final[Translations] = (
 TIME_LIMIT: Final[Translations] = (("timeout", "timeout=SECONDS, the longest time that a call may take"), *LIFE)
 ATTEMPTS: Final[Translations] = (("attempts", "attempts=NUMBER, after which the message is set aside"),)
 BACKOFF: Final[Translations] = (("backoff", "backoff=inorder.work.Backoff(first=SECONDS), the wait between attempts"),)
-THREADS: Final[Translations] = (("threads", "threads=NUMBER, how many work on it in each process"),)
 CRON: Final[Translations] = (("cron", "cron, the first argument, such as '30 2 * * *'"),)
 NAMES_AND_VALUES: Final[Translations] = (("properties", "properties={NAME: VALUE}"),)
 ONCE: Final[Translations] = (("deduplicate", "deduplicate=KEY: a second put under the key puts nothing"),)
@@ -75,7 +74,6 @@ FOREIGN_WORDS: Final[Mapping[str, Translations]] = {
     "retry_backoff": BACKOFF,
     "default_retry_delay": BACKOFF,
     "time_limit": TIME_LIMIT,
-    "concurrency": THREADS,
     "rate_limit": (("threads", "left out: threads=1 and a pause in the function limit the rate"),),
     "run_every": CRON,
     "crontab": CRON,

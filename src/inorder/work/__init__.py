@@ -2,11 +2,13 @@
 
     from inorder.work import Tasks
 
-    tasks = Tasks()
+    tasks = Tasks("shop.db")
 
-    @tasks.task("ORDERS")
-    def pack(message, qm):
-        qm.put("PARCELS", message.body)
+    @tasks.task
+    def pack(order_id: int, qm: QueueManager) -> None:
+        qm.put_json("PARCELS", order_id)
+
+    pack.put(order_id=17, delay=60)
 
 `inorder work shop.tasks` runs them in processes and threads, `qm.worker(tasks)` in threads of a program.
 """
@@ -17,6 +19,7 @@ from ..rules.retries import Backoff, Failure, failure_of
 from .attempts import Ended, Outcome
 from .periodic import Schedule
 from .reporting import WorkerEvent
+from .sending import TaskFunction
 from .tasks import Dead, Discard, Retry, Task, Tasks
 from .worker import Worker
 
@@ -30,6 +33,7 @@ __all__ = [
     "Retry",
     "Schedule",
     "Task",
+    "TaskFunction",
     "Tasks",
     "Worker",
     "WorkerEvent",

@@ -6,6 +6,8 @@
     Retry                            backed out, and hidden for a while
     Discard                          backed out, then removed
     Dead, one of `dead_on`           backed out, then set aside
+    arguments that do not match      the same, without a call
+    no task takes the message        backed out without using up an attempt, and hidden for a while; or set aside
     a full disk                      backed out, no attempt used up; the thread pauses
     a full or inhibited target       the same for as long as the task's `trouble_for`; then as any other exception
     any other exception              backed out, and hidden for a while; after the last attempt set aside
@@ -36,11 +38,12 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from ..client.manager import QueueManager
-from ..errors import InorderError, PutInhibited, QueueFull, Reason, StoreFull, Undeliverable
+from ..errors import ArgumentError, InorderError, PutInhibited, QueueFull, Reason, StoreFull, Undeliverable
 from ..model.attributes import QueueAttributes
 from ..model.message import IN_GROUP, LAST_IN_GROUP, Got
 from ..model.options import Match
 from ..rules.retries import GivenUp, Later, failure_of, given_up
+from .arguments import TaskArguments
 from .tasks import ATTEMPTS, Dead, Discard, Retry, Task
 
 LUCK: Final = random.SystemRandom()  # a task's own random numbers stay reproducible
@@ -54,6 +57,7 @@ class Outcome(enum.Enum):
     DISCARDED = "discarded"
     DEAD = "dead"
     OVERDUE = "overdue"
+    UNKNOWN = "unknown"
     RETURNED = "returned"
 
 
@@ -62,10 +66,11 @@ class Ended(NamedTuple):
 
     Args:
         message_id: that of the message, for a group that of its first.
-        attempt: its number, from 1; for a message set aside without a call, that of its last attempt.
+        attempt: its number, from 1; for a message set aside without a call, that of its last attempt; 0: it had none.
         delay: seconds before the next attempt.
         error: a description of the error; empty: none.
         trace: the traceback, for a log.
+        reason: that of the dead letter; 0: the message is none.
     """
 
     outcome: Outcome
@@ -75,6 +80,7 @@ class Ended(NamedTuple):
     delay: float = 0.0
     error: str = ""
     trace: str = ""
+    reason: int = 0
 
 
 class TakenMessages(NamedTuple):
@@ -108,6 +114,7 @@ class AttemptVerdict(NamedTuple):
     since: float = 0.0
 
 
+UNKNOWN_SECONDS: Final = (1.0, 600.0)  # the least and the longest time for which a message without a task is hidden
 WORDS_MAX: Final = 800  # of an exception's text; leaves room for the place where it was raised
 UNDONE: Final = (Awaitable, Generator, AsyncGenerator)
 TARGETS: Final = (QueueFull, PutInhibited)  # raised by a function: its target accepts nothing now
@@ -136,13 +143,57 @@ def call(qm: QueueManager, task: Task, taken: TakenMessages) -> None:
 
     Raises the function's exceptions; TypeError if it only returned a coroutine or generator that would do the work.
     """
-    made = task.function(taken.given, qm) if task.takes_connection else task.function(taken.given)
+    made = begin(qm, task, taken)
     if isinstance(made, UNDONE):
         if inspect.iscoroutine(made) and inspect.getcoroutinestate(made) == inspect.CORO_CREATED:
             made.close()  # otherwise Python warns, whenever it is collected, that it was never awaited
         raise TypeError(f"the function has done nothing yet: it returned {made!r:.100}")
     for _ in taken.rest:
         pass
+
+
+def begin(qm: object, task: Task, taken: TakenMessages) -> Any:
+    """Calls the function, and returns what it returns: for an `async def` function, what is to be awaited.
+
+    Args:
+        qm: the connection that the function gets, if it takes one.
+
+    Raises WrongArguments; as the function.
+    """
+    if task.arguments is not None:
+        return task.function(**_named(task.arguments, taken.first, qm))
+    return task.function(taken.given, qm) if task.takes_connection else task.function(taken.given)
+
+
+class WrongArguments(Dead):
+    """The arguments in the message do not match the task."""
+
+    def __init__(self, error: str) -> None:
+        super().__init__(error)
+        self.reason = Reason.TASK_ARGUMENTS
+
+
+def _named(arguments: TaskArguments, message: Got, qm: object) -> dict[str, Any]:
+    """The arguments of a call, by name. Raises WrongArguments."""
+    try:
+        named = arguments.decode(message.body)
+    except ArgumentError as error:
+        raise WrongArguments(str(error.args[0])) from None
+    if arguments.connection:
+        named[arguments.connection] = qm
+    if arguments.message:
+        named[arguments.message] = message
+    return named
+
+
+def left_to_others(error: str, first: Got, now: float) -> AttemptVerdict:
+    """The decision about a message that no task here takes: another program may know its task, or will.
+
+    Args:
+        now: seconds since 1970.
+    """
+    age = min(max(now - first.put_at, UNKNOWN_SECONDS[0]), UNKNOWN_SECONDS[1])
+    return AttemptVerdict(Outcome.UNKNOWN, error, age, is_trouble=True)
 
 
 def attempts_of(qm: QueueManager, task: Task) -> int:
@@ -213,7 +264,8 @@ def back_out(unit: Any, first: Got, verdict: AttemptVerdict) -> None:
     """Backs out the unit of a failed call. A final decision is on disk with the message when this returns."""
     final = GivenUp(first.uid, verdict.reason if verdict.outcome is Outcome.DEAD else 0) if verdict.is_final else None
     # If our own store or dead-letter queue is in trouble, the message keeps the error of its last attempt.
-    words = "" if verdict.is_trouble and not verdict.since else verdict.error
+    is_ours = verdict.is_trouble and not verdict.since and verdict.outcome is not Outcome.UNKNOWN
+    words = "" if is_ours else verdict.error
     later = Later(verdict.delay, words, given_up=final, since=verdict.since, counts=not verdict.is_trouble)
     unit._put_off(later)
 

@@ -1,4 +1,4 @@
-"""One thread that works on one task: it gets a message, calls the function, commits or backs out, and repeats."""
+"""One thread that works on a queue: it gets a message, calls its task, commits or backs out, and repeats."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import logging
 import threading
 import time
 from collections.abc import Iterable
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ..client.manager import QueueManager
+from ..client.unit_of_work import UnitOfWork
 from ..errors import (
     CallInProgress,
     ConnectionBroken,
@@ -20,6 +21,7 @@ from ..errors import (
     OrderDeadlock,
     OrderPending,
     OutcomeUnknown,
+    Reason,
     StoreError,
     WaitEnded,
 )
@@ -27,13 +29,18 @@ from ..model.message import Got
 from ..rules.retries import Backoff, Failure, failure_of
 from . import attempts
 from .attempts import AttemptVerdict, Ended, OrderStops, Outcome, TakenMessages
+from .dispatch import LaneTasks
 from .reporting import WorkerEvent
 from .tasks import ATTEMPTS_MAX, Task
+
+if TYPE_CHECKING:
+    from .looping import AsyncCall, TaskLoop
 
 log = logging.getLogger("inorder.work")
 
 PAUSE_SECONDS: Final = 1.0  # before a queue that inhibits gets is tried again
 TROUBLE: Final = Backoff(first=0.5, most=30.0, jitter=0.5)  # before a store or target in trouble is tried again
+CANCEL_SECONDS: Final = 5.0  # for a cancelled `async def` function to end
 SAID_SECONDS: Final = 600.0  # the same trouble is not logged again within this time
 NOTHING = (NoMessageAvailable, OrderPending, WaitEnded)
 
@@ -45,12 +52,13 @@ class LaneOwner(Protocol):
     ends: threading.Event
     is_worn: bool
     stopped: dict[str, str]
+    loop: TaskLoop | None
 
     def report(self, event: WorkerEvent, *, is_repeated: bool = False) -> None: ...
     def may_try_again(self, task: Task, failure: Failure | None) -> bool: ...
     def stop_task(self, task: Task, why: str) -> None: ...
     def lose_store(self, error: InorderError) -> None: ...
-    def replace(self, lane: Any) -> None: ...
+    def replace(self, lane: Any, *, has_ended: bool = False) -> None: ...
     def lane_ends(self) -> None: ...
 
 
@@ -59,19 +67,24 @@ class WorkerLane:
 
     While the function runs, the lane or another thread (the keeper, or one that stops the worker) may decide how
     the attempt ends: the first to take `_lock`. If it is another thread, the lane is *lost*. The other thread ends the
-    connection before it releases the lock, so that the lane can no longer commit.
+    connection before it releases the lock, so that the lane can no longer commit. A call of an `async def` function is
+    then cancelled, and its thread ends with it; only if the function takes long to end, it is left as a thread is.
 
     Attributes:
+        tasks: the tasks whose messages it gets.
+        task: the one whose message it has, or had last.
         is_at_work: whether it works, or waits for work. A lost lane is at work until its attempt is reported and the
             worker has replaced it; otherwise the process could look idle, and end before that.
     """
 
-    def __init__(self, worker: LaneOwner, task: Task) -> None:
-        self.task, self._worker = task, worker
-        self.thread = threading.Thread(target=self._run, name=f"inorder work {task.name}", daemon=True)
+    def __init__(self, worker: LaneOwner, tasks: LaneTasks) -> None:
+        self.tasks, self.task, self._worker = tasks, tasks.first, worker
+        self.thread = threading.Thread(target=self._run, name=f"inorder work {tasks.name}", daemon=True)
         self._lock = threading.Lock()
         self._qm: QueueManager | None = None
         self._called: TakenMessages | None = None  # the messages of the running call
+        self._awaited: AsyncCall | None = None  # the running call of an `async def` function
+        self._cancelled_at: float | None = None  # when that was cancelled
         self._began = 0.0
         self._is_lost = self._is_shut = False
         self._troubles = 0  # in a row
@@ -86,7 +99,7 @@ class WorkerLane:
     def goes_on(self) -> bool:
         """Whether it gets another message."""
         worker = self._worker
-        return not (self._is_lost or worker.ends.is_set() or worker.is_worn or self.task.name in worker.stopped)
+        return not (self._is_lost or worker.ends.is_set() or worker.is_worn or self.tasks.first.name in worker.stopped)
 
     # --- for the keeper
 
@@ -98,16 +111,23 @@ class WorkerLane:
                 qm.end_waits()
 
     def end_overdue(self) -> None:
-        """Ends a call that is over its time limit, and replaces the lane."""
-        limit = self.task.timeout
+        """Ends a call that is over its time limit, and replaces the lane unless its thread ends by itself."""
         with self._lock:
-            taken = self._called
-            if limit is None or taken is None or self._is_lost or time.monotonic() < self._began + limit:
+            limit, taken, now = self.task.timeout, self._called, time.monotonic()
+            if self._cancelled_at is not None:
+                if now < self._cancelled_at + CANCEL_SECONDS:
+                    return
+                self._cancelled_at, taken = None, None
+            elif limit is None or taken is None or self._is_lost or now < self._began + limit:
                 return
-            delay = self.task.backoff.after(taken.first.backout_count + 1, 0.5)
-            verdict = AttemptVerdict(Outcome.OVERDUE, f"the call took longer than {limit:g} s", delay)
-            self._lose(verdict)
-        self._report(taken.first, verdict)
+            else:
+                delay = self.task.backoff.after(taken.first.backout_count + 1, 0.5)
+                verdict = AttemptVerdict(Outcome.OVERDUE, f"the call took longer than {limit:g} s", delay)
+                ends_by_itself = self._lose(verdict)
+        if taken is not None:
+            self._report(taken.first, verdict)
+            if ends_by_itself:
+                return
         self._worker.replace(self)
         self._end()
 
@@ -119,18 +139,25 @@ class WorkerLane:
             taken = self._called
             if taken is None or self._is_lost:
                 return False
-            self._lose(verdict)
+            ends_by_itself = self._lose(verdict)
         self._report(taken.first, verdict)
-        self._end()
+        if not ends_by_itself:
+            self._end()
         return True
 
-    def _lose(self, verdict: AttemptVerdict) -> None:
+    def _lose(self, verdict: AttemptVerdict) -> bool:
+        """Ends the connection of the running call; returns whether the call is cancelled, so that its thread ends."""
         assert self._qm is not None
         self._is_lost = True
         try:
             self._qm.internals.give_up(delay=verdict.delay, error=verdict.error)
         except Exception:
             log.exception("a connection could not be ended; its messages are backed out later")
+        if self._awaited is None:
+            return False
+        self._cancelled_at = time.monotonic()
+        self._awaited.cancel()
+        return True
 
     def _end(self) -> None:
         self.is_at_work = False
@@ -154,13 +181,17 @@ class WorkerLane:
                     self._troubles += 1
                     self._heed(error)
                 except OrderStops as error:
-                    self._worker.stop_task(self.task, str(error))
+                    self._stop_tasks(str(error))
                 except Exception as error:
-                    log.exception("a thread of %s has failed", self.task.name)
-                    self._worker.stop_task(self.task, f"its thread has failed: {error!r}")
+                    log.exception("a thread of %s has failed", self.tasks.name)
+                    self._stop_tasks(f"its thread has failed: {error!r}")
         finally:
             self._close()
-            if not self._is_lost:
+            with self._lock:
+                is_cancelled, self._cancelled_at = self._cancelled_at is not None, None
+            if is_cancelled:
+                self._worker.replace(self, has_ended=True)
+            if is_cancelled or not self._is_lost:
                 self._end()
 
     def _heed(self, error: InorderError) -> None:
@@ -175,14 +206,18 @@ class WorkerLane:
             self._close()
             self._pause(str(error), TROUBLE.after(self._troubles, 0.5))
         else:
-            self._worker.stop_task(self.task, str(error))
+            self._stop_tasks(str(error))
+
+    def _stop_tasks(self, why: str) -> None:
+        for one in self.tasks.tasks:
+            self._worker.stop_task(one, why)
 
     def _pause(self, text: str, seconds: float) -> None:
         now = time.monotonic()
         self._said = {said: at for said, at in self._said.items() if now < at + SAID_SECONDS}
         is_repeated = text in self._said
         self._said.setdefault(text, now)
-        event = WorkerEvent("trouble", self.task.queue, task=self.task.name, text=text)
+        event = WorkerEvent("trouble", self.task.queue, task=self.tasks.name, text=text)
         self._worker.report(event, is_repeated=is_repeated)
         self._worker.ends.wait(seconds)
 
@@ -203,13 +238,15 @@ class WorkerLane:
         taken = called = None
         try:
             with qm.unit_of_work() as unit:
-                unit.task = self.task.name
-                taken = attempts.take(qm, self.task)
+                taken = attempts.take(qm, self.tasks.first)
                 self._began = time.monotonic()
+                task = self.tasks.task_of(taken.first)
+                self.task = task or self.tasks.first
+                unit.task = self.task.name
                 try:
-                    verdict = self._settled_before(qm, taken)
+                    verdict = self._settled_before(qm, taken, is_known=task is not None)
                     if verdict is None:
-                        verdict = called = self._call(qm, taken)
+                        verdict = called = self._call(qm, unit, taken)
                     if verdict is None:
                         return ""  # another thread has ended the attempt
                     if not verdict.is_failure and unit.status == "open":
@@ -225,34 +262,43 @@ class WorkerLane:
             if taken is not None and called is not None:  # no effect: ending the connection backs it out
                 self._report(taken.first, attempts.not_settled(called, error))
             raise
-        if verdict.is_trouble and was_open:
+        if verdict.is_trouble and was_open and verdict.outcome is not Outcome.UNKNOWN:
             return verdict.error
         verdict = attempts.as_settled(verdict, unit.status)
         if not verdict.is_failure or verdict.outcome not in (Outcome.DEAD, Outcome.DISCARDED):
             self._report(taken.first, verdict)
             return ""
-        ended = verdict._replace(outcome=Outcome.RETRIED)  # if it still exists, the next reader reports the rest
+        return self._finish_and_report(qm, taken.first, verdict)
+
+    def _finish_and_report(self, qm: QueueManager, first: Got, verdict: AttemptVerdict) -> str:
+        ended: AttemptVerdict | None = verdict._replace(outcome=Outcome.RETRIED)  # if it is still there after this
         try:
-            finished = self._finish(qm, taken.first, verdict)
-            if finished is None:
-                ended = verdict
+            finished = self._finish(qm, first, verdict)
+            if not finished:
+                ended = verdict if finished is None else None
             return finished or ""
         finally:
-            self._report(taken.first, ended)
+            if ended is not None:
+                self._report(first, ended)
 
     @property
     def _delay(self) -> float:
         """Seconds before a message in trouble may be read again: longer than the pause, so that others have a turn."""
         return 2 * TROUBLE.after(self._troubles + 1, 0.5)
 
-    def _settled_before(self, qm: QueueManager, taken: TakenMessages) -> AttemptVerdict | None:
-        """Sets aside or removes, in the open unit, a message that was given up or has no attempts left. None: call the
-        function.
+    def _settled_before(self, qm: QueueManager, taken: TakenMessages, *, is_known: bool) -> AttemptVerdict | None:
+        """Sets aside or removes, in the open unit, a message that was given up, has no attempts left, or should have
+        no task. None: call the function.
         """
         first = taken.first
-        if not first.backout_count:
+        if is_known and not first.backout_count:
             return None
         why = attempts.decided(first)
+        if why is None and not is_known:
+            text = self.tasks.why_unknown(first)
+            if self.tasks.unknown == "retry":
+                return attempts.left_to_others(text, first, qm.internals.clock.now())
+            why = AttemptVerdict(Outcome.DEAD, text, reason=Reason.TASK_UNKNOWN, is_failure=False)
         if why is None:
             if first.backout_count < attempts.attempts_of(qm, self.task):
                 return None
@@ -264,19 +310,24 @@ class WorkerLane:
         self._carry_out(qm, (first,) if self.task.group is None else taken.given, why)
         return why
 
-    def _call(self, qm: QueueManager, taken: TakenMessages) -> AttemptVerdict | None:
+    def _call(self, qm: QueueManager, unit: UnitOfWork, taken: TakenMessages) -> AttemptVerdict | None:
         """Calls the function; None if another thread has decided the attempt."""
         failure: BaseException | None = None
         with self._lock:
             if self._is_shut:
                 return AttemptVerdict(Outcome.RETURNED, "the worker was stopped before this call began")
             self._called = taken
+            if self.task.is_async:
+                self._awaited = self._async_call(qm, unit, taken)
         try:
-            attempts.call(qm, self.task, taken)
+            if self._awaited is None:
+                attempts.call(qm, self.task, taken)
+            else:
+                self._awaited.run()
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is what became of the attempt
             failure = error
         with self._lock:
-            self._called = None
+            self._called = self._awaited = None
             if self._is_lost:
                 return None
         if failure is None:
@@ -292,10 +343,16 @@ class WorkerLane:
         verdict = attempts.judge(self.task, failure, taken.first.backout_count + 1, most)
         return verdict._replace(since=attempts.since_of(failure, taken.first, now))
 
+    def _async_call(self, qm: QueueManager, unit: UnitOfWork, taken: TakenMessages) -> AsyncCall:
+        loop, task = self._worker.loop, self.task
+        assert loop is not None, "the worker makes one if a task needs it"
+        return loop.call(qm, unit, lambda connection: attempts.begin(connection, task, taken))
+
     def _finish(self, qm: QueueManager, first: Got, verdict: AttemptVerdict) -> str | None:
         """Gets a backed-out message again without calling the function, and makes it a dead letter or removes it.
 
-        Returns: None if that is done; the trouble because of which it is retried; "" if another reader has it.
+        Returns: None if that is done; the trouble because of which it is retried; "" if another reader has it, which
+        then carries out the decision and reports it.
         """
         is_required = attempts.local(qm, self.task.queue).read_order == "required"
         if is_required and verdict.outcome is Outcome.DEAD:
@@ -310,7 +367,8 @@ class WorkerLane:
                     attempts.back_out(unit, first, trouble)
                     return trouble.error
         except NOTHING:
-            log.info("another reader has message %s, and handles it", first.message_id.hex())
+            how = f": {verdict.error}\n{verdict.trace}" if verdict.trace else ""
+            log.info("another thread got message %s, and reports it%s", first.message_id.hex(), how)
             return ""
         return None
 
@@ -323,13 +381,21 @@ class WorkerLane:
                 pass
 
     def _report(self, first: Got, verdict: AttemptVerdict) -> None:
-        attempt = first.backout_count + (verdict.is_failure or verdict.outcome is Outcome.DONE)
+        counts = (verdict.is_failure and not verdict.is_trouble) or verdict.outcome is Outcome.DONE
+        attempt = first.backout_count + counts
         ended = Ended(
-            verdict.outcome, first.message_id, first.group_id, attempt, verdict.delay, verdict.error, verdict.trace
+            verdict.outcome,
+            first.message_id,
+            first.group_id,
+            attempt,
+            verdict.delay,
+            verdict.error,
+            verdict.trace,
+            verdict.reason if verdict.outcome is Outcome.DEAD else 0,
         )
         seconds = time.monotonic() - self._began
+        is_unknown = verdict.outcome is Outcome.UNKNOWN or verdict.reason == Reason.TASK_UNKNOWN
+        name = self.tasks.name if is_unknown else self.task.name
         self._worker.report(
-            WorkerEvent(
-                "attempt", self.task.queue, task=self.task.name, text=verdict.error, ended=ended, seconds=seconds
-            )
+            WorkerEvent("attempt", self.task.queue, task=name, text=verdict.error, ended=ended, seconds=seconds)
         )

@@ -6,12 +6,13 @@ import logging
 from datetime import datetime, timezone
 from typing import Any, Final, Literal, NamedTuple
 
+from ..rules.dead_letters import reason_name
 from .attempts import Ended, Outcome
 from .periodic import ScheduledRun
 
 log = logging.getLogger("inorder.work")
 
-LEVELS: Final = {Outcome.DISCARDED: logging.INFO, Outcome.RETURNED: logging.INFO}
+CALM: Final = frozenset({Outcome.DISCARDED, Outcome.RETURNED})  # no cause for alarm, though not done
 
 
 class WorkerEvent(NamedTuple):
@@ -43,6 +44,14 @@ class WorkerEvent(NamedTuple):
         ended = self.ended
         return self.run is not None or (ended is not None and ended.outcome is Outcome.DONE and not ended.error)
 
+    @property
+    def level(self) -> int:
+        """Its level in a log, as in `logging`: info, warning, or error for a task that has stopped."""
+        if self.kind == "stopped":
+            return logging.ERROR
+        is_calm = self.is_fine or (self.ended is not None and self.ended.outcome in CALM)
+        return logging.INFO if is_calm else logging.WARNING
+
 
 def in_words(event: WorkerEvent) -> str:
     """Writes an event as one line."""
@@ -52,19 +61,23 @@ def in_words(event: WorkerEvent) -> str:
     if ended is None:
         how = "has stopped" if event.kind == "stopped" else "is in trouble and will be retried"
         return f"{name} {how}: {event.text}"
-    which = f"message {ended.message_id.hex()} of {event.queue}, attempt {ended.attempt}, {event.seconds:.3f} s"
-    again = f", again in {ended.delay:.1f} s" if ended.outcome in (Outcome.RETRIED, Outcome.OVERDUE) else ""
-    return f"{name} {ended.outcome.value}: {which}{again}{f': {event.text}' if event.text else ''}"
+    attempt = f", attempt {ended.attempt}" if ended.attempt else ""
+    which = f"message {ended.message_id.hex()} of {event.queue}{attempt}, {event.seconds:.3f} s"
+    again = f", again in {ended.delay:.1f} s" if ended.delay else ""
+    reason = f", {reason_name(ended.reason)}" if ended.reason else ""
+    return f"{name} {ended.outcome.value}: {which}{again}{reason}{f': {event.text}' if event.text else ''}"
 
 
 def as_record(event: WorkerEvent) -> dict[str, Any]:
     """Makes a record of an event for programs that read logs."""
     which = {"task": event.task} if event.task else {"schedule": event.schedule}
-    record: dict[str, Any] = {"event": event.kind, **which, "queue": event.queue}
+    level = logging.getLevelName(event.level).lower()
+    record: dict[str, Any] = {"level": level, "event": event.kind, **which, "queue": event.queue}
     if event.ended is not None:
         ended = event.ended
         record |= {
             "outcome": ended.outcome.value,
+            "reason": reason_name(ended.reason).lower() if ended.reason else None,
             "message_id": ended.message_id.hex(),
             "group_id": ended.group_id.hex() if any(ended.group_id) else None,
             "attempt": ended.attempt,
@@ -78,15 +91,9 @@ def as_record(event: WorkerEvent) -> dict[str, Any]:
 
 def to_log(event: WorkerEvent) -> None:
     """Writes an event to the logger `inorder.work`, with the traceback of a function that failed."""
-    ended = event.ended
-    if event.run is not None:
-        log.info("%s", in_words(event))
-    elif ended is None:
-        log.log(logging.ERROR if event.kind == "stopped" else logging.WARNING, "%s", in_words(event))
-    else:
-        level = logging.DEBUG if event.is_fine else LEVELS.get(ended.outcome, logging.WARNING)
-        if log.isEnabledFor(level):
-            log.log(level, "%s", f"{in_words(event)}\n{ended.trace}" if ended.trace else in_words(event))
+    if log.isEnabledFor(event.level):
+        trace = f"\n{event.ended.trace}" if event.ended is not None and event.ended.trace else ""
+        log.log(event.level, "%s%s", in_words(event), trace)
 
 
 def _instant(seconds: float) -> str:

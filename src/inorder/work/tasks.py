@@ -1,10 +1,14 @@
-"""A registry that a module fills: the function for each queue, its retries, and the schedules.
+"""A registry that a module fills: functions with arguments, functions of messages, and schedules.
 
-    tasks = Tasks()
+    tasks = Tasks("shop.db")
 
-    @tasks.task("ORDERS", attempts=5, backoff=Backoff(first=2))
-    def pack(message, qm):
-        qm.put("PARCELS", message.body)
+    @tasks.task(attempts=5, backoff=Backoff(first=2))
+    def pack(order_id: int, qm: QueueManager) -> None:       # pack.put(order_id=17) sends a call
+        qm.put_json("PARCELS", order_id)
+
+    @tasks.task("ORDERS")
+    def see(message: Message) -> None:                       # called with the messages of any program
+        print(message.body)
 
     @tasks.periodic("30 2 * * *", queue="REPORTS", zone="Europe/Berlin")
     def nightly(due):
@@ -17,32 +21,58 @@ raising `Retry`, `Discard` or `Dead`. Any other exception is a failure, and the 
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Container, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final, Literal, NoReturn, TypeVar
+from typing import Any, Final, Literal, NoReturn, ParamSpec, Protocol, TypeVar, overload
 
 from ..errors import ArgumentError, bad_argument
 from ..model.attribute import check_queue_name
-from ..model.message import Message
+from ..model.message import Got, Message
 from ..model.options import EVERYTHING, GetOptions, Match, check_instance, check_switch, check_whole
 from ..model.parameters import NONE, Choice, Seconds
+from ..rules.dead_letters import TASK_FAILED
 from ..rules.ordering import ReadOrder
 from ..rules.retries import SECONDS_MAX, Backoff
 from ..support.advice import unknown_name
+from .arguments import TaskArguments, takes_messages
 from .due import Missed
 from .periodic import Schedule
+from .sending import DEFAULT_QUEUE, OwnConnections, TaskFunction
 
 GROUP: Final = Choice(("list", "iterator"), also=NONE)
-F = TypeVar("F", bound=Callable[..., object])
+P = ParamSpec("P")
+R = TypeVar("R")
 M = TypeVar("M", bound=Callable[[datetime], bytes | Message])
 TROUBLE_SECONDS: Final = 3_600.0
 ATTEMPTS: Final = 5  # if neither the task nor its queue sets it
 IDLE_SECONDS: Final = 60.0  # for one wait; then its thread checks whether it is to end
 ATTEMPTS_MAX: Final = 999_999_999  # as in the attribute of queues
 THREADS_MAX: Final = 1_000
-FIRST_OF_PROGRAMS: Final = 65_536  # reasons from here on are the program's
+CONCURRENCY: Final = 10  # calls of an async function at once in each process, if the task does not set it
 Grouping = Literal["list", "iterator"]
+Unknown = Literal["retry", "dead"]
+OfMessages = (
+    Callable[[Got], object]
+    | Callable[[Got, Any], object]
+    | Callable[[list[Got]], object]
+    | Callable[[list[Got], Any], object]
+    | Callable[[list[Message]], object]
+    | Callable[[list[Message], Any], object]
+    | Callable[[Iterator[Got]], object]
+    | Callable[[Iterator[Got], Any], object]
+)
+F = TypeVar("F", bound=OfMessages)
+
+
+class TaskDecorator(Protocol):
+    """Registers the function below it: one of messages stays as it is, any other becomes a `TaskFunction`."""
+
+    @overload
+    def __call__(self, function: F, /) -> F: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> TaskFunction[P, R]: ...
 
 
 class Retry(Exception):
@@ -73,21 +103,26 @@ class Dead(Exception):
 
     Args:
         error: the cause; stored with the dead letter.
-        reason: a number chosen by the program, from 65,536.
+        reason: a number chosen by the program, from 65,536; without one it is 65,536, TASK_FAILED.
 
     Raises ArgumentError if `reason` is out of range.
     """
 
-    def __init__(self, error: str = "", *, reason: int = FIRST_OF_PROGRAMS) -> None:
+    def __init__(self, error: str = "", *, reason: int = TASK_FAILED) -> None:
         super().__init__(error)
-        if isinstance(reason, bool) or not isinstance(reason, int) or not FIRST_OF_PROGRAMS <= reason < 2**31:
-            raise bad_argument("reason", reason, f"a reason of the program's own, {FIRST_OF_PROGRAMS:,} to 2**31 - 1")
+        if isinstance(reason, bool) or not isinstance(reason, int) or not TASK_FAILED <= reason < 2**31:
+            raise bad_argument("reason", reason, f"a reason of the program's own, {TASK_FAILED:,} to 2**31 - 1")
         self.reason = reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A function, its queue, and its options; made by `Tasks.task`, which explains the fields."""
+    """A function, its queue, and its options; made by `Tasks.task`, which explains the fields.
+
+    Args:
+        arguments: its parameters, if it takes arguments and is called by its name; None: it takes messages.
+        is_async: whether it is an `async def` function.
+    """
 
     name: str
     queue: str
@@ -101,18 +136,43 @@ class Task:
     threads: int | None
     dead_on: tuple[type[Exception], ...]
     trouble_for: float
+    arguments: TaskArguments | None = None
+    is_async: bool = False
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether its options choose messages, or how they come, so that no other task can get them for it."""
+        chosen = self.options
+        return bool(self.group or chosen.logical or chosen.read_order or chosen.match != EVERYTHING)
 
 
 class Tasks:
-    """Functions registered for queues, and schedules. One object may be used by any number of workers."""
+    """Functions registered as tasks, and schedules. One object may be used by any number of workers.
 
-    def __init__(self) -> None:
+    Args:
+        store: the store of messages that are put outside of any unit of work, as for `inorder.connect`; not in memory.
+            None: `put` needs a unit of work, or `qm=`.
+        unknown: what a worker does with a message whose task it does not know: "retry", it reports the message and
+            puts it back for others, for as long as it is old, 1 to 600 seconds; "dead", it makes it a dead letter with
+            reason 9080 TASK_UNKNOWN. Neither calls a function.
+
+    Raises ArgumentError.
+    """
+
+    def __init__(self, store: str | os.PathLike[str] | None = None, *, unknown: Unknown = "retry") -> None:
+        self.unknown: Unknown = Choice(("retry", "dead")).check("unknown", unknown)
+        self._own = OwnConnections(store)
         self._tasks: dict[str, Task] = {}
         self._schedules: dict[str, Schedule] = {}
 
+    @overload
+    def task(self, queue: F, /) -> F: ...
+    @overload
+    def task(self, queue: Callable[P, R], /) -> TaskFunction[P, R]: ...
+    @overload
     def task(
         self,
-        queue: str,
+        queue: str | None = None,
         *,
         name: str | None = None,
         group: Grouping | None = None,
@@ -123,19 +183,48 @@ class Tasks:
         backoff: Backoff | None = None,
         timeout: float | None = None,
         threads: int | None = None,
+        concurrency: int | None = None,
         dead_on: type[Exception] | tuple[type[Exception], ...] = (),
         trouble_for: float = TROUBLE_SECONDS,
         **unknown: NoReturn,
-    ) -> Callable[[F], F]:
-        """Registers the decorated function for a queue. The function itself is unchanged, and may be called as before.
+    ) -> TaskDecorator: ...
 
-        The worker calls it with the message, and with the connection if it has a second parameter. Get, call and commit
-        are one unit of work: the function's puts and gets through that connection are committed with the get, or undone
-        with it.
+    def task(
+        self,
+        queue: Any = None,
+        *,
+        name: str | None = None,
+        group: Grouping | None = None,
+        logical: bool = False,
+        read_order: ReadOrder | None = None,
+        match: Match = EVERYTHING,
+        attempts: int | None = None,
+        backoff: Backoff | None = None,
+        timeout: float | None = None,
+        threads: int | None = None,
+        concurrency: int | None = None,
+        dead_on: type[Exception] | tuple[type[Exception], ...] = (),
+        trouble_for: float = TROUBLE_SECONDS,
+        **unknown: NoReturn,
+    ) -> Any:
+        """Registers the decorated function. It may be called as before.
+
+        A function *with arguments* becomes a `TaskFunction`: `pack.put(order_id=17)` sends a call. A worker calls it by
+        the name in the message, so any number of them share a queue. Its arguments are checked against its
+        annotations when they are sent, and before it is called. A parameter annotated as `QueueManager` takes the
+        worker's connection, one annotated as `Message` the message.
+
+        A function *of messages* stays as it is. Its first parameter is annotated as `Message`, or as a list or iterator
+        of messages; or it has no annotation, and a queue is given. The worker calls it with the message, and with the
+        connection if it has a second parameter.
+
+        Get, call and commit are one unit of work: the function's puts and gets through that connection, and what it
+        puts with `put` of a task, are committed with the get, or undone with it.
 
         Args:
-            queue: a local queue, or an alias of one.
-            name: the name of the task in logs and metrics; None: module and name of the function.
+            queue: a local queue, or an alias of one; None, or no parentheses: TASKS, which is made when it is needed.
+            name: the name of the task in messages, logs and metrics; None: module and name of the function. Give a name
+                if the function may move: messages are sent under it.
             group: call the function with a complete group, or one message in no group, as a "list" or as an "iterator",
                 which holds a page of a large group in memory. None: call it with one message.
             logical: messages come in logical order, each in a unit of its own. A group is in this order anyway.
@@ -145,19 +234,29 @@ class Tasks:
                 `backout_threshold`, or 5 if that is 0.
             backoff: how long a message waits between attempts; None: 1 s, 2 s, 4 s ... 600 s, each 10 % more or less.
             timeout: seconds that a call may take, more than 0; None: unlimited. See `Worker`.
-            threads: how many threads work on it in each process, from 1; None: the worker's number.
+            threads: how many threads work on it in each process, from 1; None: the worker's number. Tasks with
+                arguments share the threads of their queue, the largest number that one of them asks for.
+            concurrency: the same for an `async def` function, whose calls run in the loop of the process: how many at
+                once, from 1; None: 10. Each has a connection.
             dead_on: exceptions that another attempt would not avoid: the message becomes a dead letter immediately.
             trouble_for: seconds, from 0. If the function raises QueueFull 2053 or PutInhibited 2051, its message is
                 backed out and tried again later without using up an attempt, for this long after the first time; after
                 that each try uses one up. A full disk (StoreFull 2192) uses up no attempt, however long it lasts.
 
-        Raises ArgumentError if a value is out of range, there is no such keyword, the name is taken, or the function
-        has another number of parameters, or is a generator or a coroutine function.
+        `group`, `logical`, `read_order` and `match` are for functions of messages.
+
+        Raises:
+            ArgumentError: if a value is out of range, there is no such keyword, the name is taken, the function is a
+                generator, or its arguments could not be sent as JSON; if another function takes messages of the queue
+                and nothing tells their messages apart.
+            CallerError: if the library for arguments is not installed (`inorder[work]`).
         """
         _check_known(unknown, Tasks.task)
-        _check_called(queue)
-        check_queue_name(queue, argument="queue")
-        _check_choices(name, group, attempts, threads)
+        if callable(queue):
+            return self.task()(queue)
+        if queue is not None:
+            check_queue_name(queue, argument="queue")
+        _check_choices(name, group, attempts, threads, concurrency)
         check_switch("logical", logical)
         check_instance("match", match, Match, "a Match")
         if backoff is not None:
@@ -170,26 +269,54 @@ class Tasks:
             raise bad_argument("dead_on", dead_on, "an exception class, or a tuple of them")
         options = GetOptions(logical=logical, read_order=read_order, match=match, wait=IDLE_SECONDS, syncpoint=True)
 
-        def registered(function: F) -> F:
+        def registered(function: Any) -> Any:
+            function = function.function if isinstance(function, TaskFunction) else function
+            is_async = _check_function(function)
             called = name or _name_of(function)
             self._check_free(called)
-            self._tasks[called] = Task(
+            task = Task(
                 name=called,
-                queue=queue,
+                queue=queue or DEFAULT_QUEUE,
                 function=function,
-                takes_connection=_takes_connection(function),
+                takes_connection=False,
+                is_async=is_async,
                 group=group,
                 options=options,
                 attempts=attempts,
                 backoff=backoff or Backoff(),
                 timeout=timeout,
-                threads=threads,
+                threads=_calls_at_once(threads, concurrency, is_async=is_async),
                 dead_on=kinds,
                 trouble_for=trouble_for,
             )
-            return function
+            if is_async and group == "iterator":
+                raise bad_argument("group", group, '"list" for an async function, which cannot wait for an iterator')
+            if task.is_alone or takes_messages(function, has_queue=queue is not None):
+                task = replace(task, takes_connection=_takes_connection(function))
+            else:
+                task = replace(task, arguments=TaskArguments(function, is_async=is_async))
+            self._check_apart(task)
+            self._tasks[called] = task
+            if task.arguments is None:
+                return function
+            return TaskFunction(function, called, task.queue, task.arguments, self._own)
 
         return registered
+
+    def _check_apart(self, task: Task) -> None:
+        """Raises ArgumentError if messages of the queue could go to this task as well as to another one."""
+        for other in self._tasks.values():
+            if other.queue != task.queue or (task.arguments and other.arguments):
+                continue
+            both = f"{task.name} and {other.name} both take messages of {task.queue}"
+            if task.arguments or other.arguments:
+                alone = task if task.arguments is None else other
+                if alone.is_alone:
+                    text = f"{both}, and one thread gets them for both: {alone.name} must be registered without group, "
+                    raise ArgumentError(f"{text}logical, read_order and match, or for another queue", argument="queue")
+            elif task.options.match == other.options.match or EVERYTHING in (task.options.match, other.options.match):
+                text = f"{both}, and nothing tells which of them a message is for: give each of them arguments, a "
+                raise ArgumentError(f"{text}match of its own, or a queue of its own", argument="queue")
 
     def periodic(
         self,
@@ -275,25 +402,31 @@ def _check_known(unknown: Mapping[str, object], call: Callable[..., object]) -> 
         raise unknown_name("keyword", name, set(inspect.signature(call).parameters) - {"self", "unknown"})
 
 
-def _check_called(queue: object) -> None:
-    """Raises ArgumentError if the decorator was written without parentheses."""
-    if inspect.isroutine(queue):
-        raise bad_argument("queue", queue, f'a name: write @tasks.task("QUEUE") above {queue.__name__}')
-
-
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name:
         raise bad_argument("name", name, "a text that is not empty, or None")
 
 
-def _check_choices(name: object, group: object, attempts: int | None, threads: int | None) -> None:
+def _check_choices(
+    name: object, group: object, attempts: int | None, threads: int | None, concurrency: int | None
+) -> None:
     if name is not None:
         _check_name(name)
     GROUP.check("group", group)
     if attempts is not None:
         check_whole("attempts", attempts, 1, ATTEMPTS_MAX)
-    if threads is not None:
-        check_whole("threads", threads, 1, THREADS_MAX)
+    for argument, count in (("threads", threads), ("concurrency", concurrency)):
+        if count is not None:
+            check_whole(argument, count, 1, THREADS_MAX)
+
+
+def _calls_at_once(threads: int | None, concurrency: int | None, *, is_async: bool) -> int | None:
+    """How many calls run at once; None: as many as the worker has threads. Raises ArgumentError."""
+    if is_async and threads is not None:
+        raise bad_argument("threads", threads, "left out for an async function: concurrency=NUMBER")
+    if not is_async and concurrency is not None:
+        raise bad_argument("concurrency", concurrency, "left out for a function without async: threads=NUMBER")
+    return (concurrency or CONCURRENCY) if is_async else threads
 
 
 def check_seconds(name: str, value: object, *, least: float) -> None:
@@ -301,15 +434,16 @@ def check_seconds(name: str, value: object, *, least: float) -> None:
     Seconds(least, SECONDS_MAX).check(name, value)
 
 
+def _check_function(function: Callable[..., Any]) -> bool:
+    """Returns whether it is an `async def` function. Raises ArgumentError for a generator."""
+    kinds = (inspect.isasyncgenfunction, inspect.isgeneratorfunction)
+    if not callable(function) or any(is_one(function) for is_one in kinds):
+        raise bad_argument("function", function, "a function that does the work when it is called, not a generator")
+    return inspect.iscoroutinefunction(function)
+
+
 def _takes_connection(function: Callable[..., Any]) -> bool:
     """Whether the function has a second parameter. Raises ArgumentError if a worker cannot call it."""
-    kinds = (inspect.iscoroutinefunction, inspect.isasyncgenfunction, inspect.isgeneratorfunction)
-    if not callable(function) or any(is_one(function) for is_one in kinds):
-        allowed = "a function that does the work when it is called, not a generator"
-        if inspect.iscoroutinefunction(function):
-            called = f"asyncio.run({function.__name__}(message))"
-            allowed = f"a function without async: register one that calls {called}, or use inorder.aio"
-        raise bad_argument("function", function, allowed)
     signature = inspect.signature(function)
     for given in ((None, None), (None,)):
         try:

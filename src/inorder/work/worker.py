@@ -22,13 +22,16 @@ from typing import TYPE_CHECKING, Final
 from ..errors import CallerError, InorderError, StoreError, bad_argument
 from ..model.options import check_instance, check_whole
 from ..rules.retries import Failure
+from .dispatch import shared
 from .lane import WorkerLane
 from .reporting import WorkerEvent, to_log
+from .sending import DEFAULT_QUEUE, create_default_queue
 from .tasks import THREADS_MAX, Task, Tasks, check_seconds
 from .timekeeper import Timekeeper
 
 if TYPE_CHECKING:
     from ..client.manager import QueueManager
+    from .looping import TaskLoop
 
 log = logging.getLogger("inorder.work")
 
@@ -78,16 +81,27 @@ class Worker:
         self._changed = threading.Condition()
         self._is_over, self._checks_at = False, 0.0
         self._keeper = threading.Thread(target=self._keep, name="inorder work", daemon=True)
-        self._lanes = [WorkerLane(self, task) for task in tasks for _ in range(task.threads or threads)]
+        self._lanes = [WorkerLane(self, one) for one in shared(tasks) for _ in range(one.calls_at_once or threads)]
         self._timekeeper = Timekeeper(self, tasks.schedules) if tasks.schedules else None
         self._watches = any(task.timeout for task in tasks)
+        self.loop: TaskLoop | None = None
 
     # --- calls from outside
 
     def start(self) -> None:
-        """Starts the threads. Raises CallerError if the worker was started before."""
+        """Starts the threads, and makes the queue TASKS if a task uses it.
+
+        Raises CallerError if the worker was started before; as `create_queue`.
+        """
         if self._keeper.ident is not None:
             raise CallerError("the worker was started before: create another one")
+        if any(task.queue == DEFAULT_QUEUE for task in self._tasks):
+            with self.qm.connect() as own:
+                create_default_queue(own)
+        if any(task.is_async for task in self._tasks):
+            from .looping import TaskLoop  # noqa: PLC0415 - only workers with async functions load it
+
+            self.loop = TaskLoop()
         self._keeper.start()
         for lane in list(self._lanes):
             lane.start()
@@ -122,6 +136,8 @@ class Worker:
         with self._changed:
             self._is_over = True
             self._changed.notify_all()
+        if self.loop is not None:
+            self.loop.end()
         return given_back
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -195,12 +211,12 @@ class Worker:
             self.stop_task(task, str(error))
         self._nudge()
 
-    def replace(self, lane: WorkerLane) -> None:
-        """Replaces a lost lane, or marks the process as worn."""
-        if not self._replaces_threads:
+    def replace(self, lane: WorkerLane, *, has_ended: bool = False) -> None:
+        """Replaces a lost lane, or marks the process as worn, unless the lane's thread has ended."""
+        if not self._replaces_threads and not has_ended:
             self.is_worn = True
         elif not self.ends.is_set():
-            fresh = WorkerLane(self, lane.task)
+            fresh = WorkerLane(self, lane.tasks)
             with self._changed:  # `wait` must not see both lanes idle
                 self._lanes[self._lanes.index(lane)] = fresh
                 fresh.start()

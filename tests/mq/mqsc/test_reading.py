@@ -173,7 +173,8 @@ def test_an_assembler_says_whether_a_command_goes_on() -> None:
             "DEFIN QLOCAL(A)",
             1,
             1,
-            "found 'DEFIN'; allowed is DEFINE, ALTER, DISPLAY, DELETE, CLEAR, START, STOP, PING, RESET, RESOLVE or END",
+            "found 'DEFIN'; allowed is DEFINE, ALTER, DISPLAY, DELETE, CLEAR, START, STOP, PING, RESET, RESOLVE, "
+            "TRIGGER or END",
         ),
         ("DEL QL(A)", 1, 1, "allowed is DELETE, which has no short form"),
         ("START LISTENER(A)", 1, 7, "found MQ's object LISTENER, which is not supported: channels do not need it"),

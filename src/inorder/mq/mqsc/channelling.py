@@ -1,6 +1,7 @@
 """Commands about channels: reads them without I/O, and runs them.
 
-DEFINE, ALTER, DELETE, DISPLAY, START, STOP, PING, RESET and RESOLVE CHANNEL, DISPLAY CHSTATUS.
+DEFINE, ALTER, DELETE, DISPLAY, START, STOP, PING, RESET and RESOLVE CHANNEL, DISPLAY CHSTATUS, and our own
+TRIGGER QHOME.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ NUMBERS: Final[Mapping[tuple[str, str], str]] = {
     ("PING", "CHANNEL"): "AMQ8020I",
     ("RESET", "CHANNEL"): "AMQ8023I",
     ("RESOLVE", "CHANNEL"): "AMQ8025I",
+    ("TRIGGER", "QHOME"): "AMQ8018I",
     ("DISPLAY", "CHANNEL"): "AMQ8414I",
     ("DISPLAY", "CHSTATUS"): "AMQ8417I",
 }
@@ -167,6 +169,9 @@ def _done(qm: QueueManager, command: ObjectCommand) -> str:
         case "START":
             channels.start_channel(qm, name)
             text = f"Channel {name} may run: `inorder channel run {name}` runs it."
+        case "TRIGGER":
+            channels.trigger_transmission(qm, name)
+            text = f"Queue {name} is to collect: `inorder channel pull {name}` does it."
         case "STOP":
             channels.stop_channel(qm, name, **given)
             text = f"Channel {name} is to stop."

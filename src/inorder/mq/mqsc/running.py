@@ -290,7 +290,10 @@ def define(qm: QueueManager, command: Define) -> str:
 
 def _taken_over(qm: QueueManager, command: Define) -> dict[str, Any]:
     """The attributes of the object that LIKE names, or of the default object, as far as another may copy them."""
-    like = qm.attributes(command.like or BY_TYPE[command.type].default)
+    name = command.like or BY_TYPE[command.type].default
+    if not name:
+        return {}
+    like = qm.attributes(name)
     if command.like:
         _check_type(qm, command.like, command.type)
     elif like.type != command.type or like.name == command.name:

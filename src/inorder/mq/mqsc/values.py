@@ -60,7 +60,7 @@ def _value(attribute: Attribute, text: str) -> object:
             return None
         case "seconds":
             return float(Decimal(_matched(NUMBER, text)) / attribute.mqsc_per_second)
-        case "text" | "name":
+        case "text" | "name" | "names":
             return text
 
 
@@ -85,7 +85,7 @@ def mqsc_value(attribute: Attribute, value: Any) -> Scalar:
             return int(attribute.mqsc_none) if attribute.mqsc_none.isdecimal() else attribute.mqsc_none
         case "seconds":
             return number(Decimal(repr(value)) * attribute.mqsc_per_second)
-        case "text" | "name":
+        case "text" | "name" | "names":
             return str(value)
 
 

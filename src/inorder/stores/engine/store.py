@@ -225,6 +225,7 @@ class QueueStore(
         else:
             catalog.check_names(changed)
         catalog.change(changed)
+        catalog.make_targets(changed)
         affected.add(catalog.local_queue_of(name))
         for one in affected:
             if one is not None:
@@ -275,7 +276,10 @@ class QueueStore(
     @in_operation()
     def alter_manager(self, operation: Operation, changes: dict[str, Any]) -> None:
         catalog = Catalog(operation)
-        catalog.change_manager(altered_manager(catalog.manager, "alter", **changes))
+        altered = altered_manager(catalog.manager, "alter", **changes)
+        if "dead_letter_queue" in changes:
+            catalog.check_dead_letter_queue(altered.dead_letter_queue)
+        catalog.change_manager(altered)
 
     # --- puts
 

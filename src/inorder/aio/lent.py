@@ -1,0 +1,55 @@
+"""A queue manager for one asyncio task, on a connection that another thread has, with a unit of work open.
+
+A worker's thread has got a message and waits for an `async def` function. Meanwhile it makes the calls of the function
+on its connection, one after another. So the function's calls are part of the unit of work, and the loop never blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from queue import SimpleQueue
+from typing import TypeVar
+
+from ..client import unit_of_work
+from ..errors import ConnectionClosed
+from .lanes import Connection, Lane
+from .manager import QueueManager
+from .opened import UnitOfWork
+
+T = TypeVar("T")
+Jobs = SimpleQueue[Callable[[], None] | None]
+
+
+class LentLane(Lane):
+    """A connection whose calls the thread that has it makes, from a queue of jobs."""
+
+    def __init__(self, connection: Connection, jobs: Jobs) -> None:
+        self._given = jobs
+        super().__init__(_is_lost)
+        self.connection, self.is_out, self.has_unit, self._is_idle = connection, True, True, False
+
+    def _start(self, name: str) -> Jobs:
+        return self._given
+
+
+def _is_lost() -> Connection:
+    raise ConnectionClosed("the connection of the worker was lost, and the unit of work was backed out")
+
+
+async def with_lent(
+    connection: Connection, unit: unit_of_work.UnitOfWork, jobs: Jobs, work: Callable[[QueueManager], Awaitable[T]]
+) -> T:
+    """Runs a function of this task with a connection and its open unit of work; returns its result.
+
+    Args:
+        jobs: where the thread that has the connection takes the calls from.
+        work: the function. Calls of other tasks, and those that wait outside of the unit, use further connections.
+    """
+    qm, lane = QueueManager(connection.connect, 1), LentLane(connection, jobs)
+    around = UnitOfWork.lent(qm, lane, unit)
+    try:
+        return await work(qm)
+    finally:
+        lane.is_over = True
+        unit_of_work.leave(around)
+        await qm.internals.abandon()

@@ -1,0 +1,78 @@
+"""Which task a message is for: the threads of a queue get its messages for all tasks that share it.
+
+    the message has the property `task`     the task with arguments of that name
+    it has none                             the function of messages of that queue
+    neither exists                          no task takes it: see `LaneTasks.unknown`
+
+A function of messages that has its queue for itself gets all messages, whatever properties they have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ..errors import nearest_names
+from ..model.message import Message
+from .sending import TASK
+from .tasks import Task, Tasks, Unknown
+
+
+class LaneTasks(NamedTuple):
+    """The tasks whose messages a lane gets.
+
+    Args:
+        first: the task whose queue and options the gets have: those of all are the same.
+        tasks: all of them.
+        unknown: what becomes of a message that none of them takes, as in `Tasks`.
+    """
+
+    first: Task
+    tasks: tuple[Task, ...]
+    unknown: Unknown
+
+    @property
+    def name(self) -> str:
+        """The name of the only task, or one for all of them."""
+        return self.first.name if len(self.tasks) == 1 else f"tasks of {self.first.queue}"
+
+    @property
+    def calls_at_once(self) -> int | None:
+        """How many calls run at once in each process; None: as many as the worker has threads."""
+        return max((one.threads for one in self.tasks if one.threads is not None), default=None)
+
+    def task_of(self, message: Message) -> Task | None:
+        """The task that takes a message; None: there is none."""
+        if len(self.tasks) == 1 and self.first.arguments is None:
+            return self.first
+        text = message.properties.text
+        name = message.properties.get(TASK) if text is not None and TASK in text else None
+        for one in self.tasks:
+            if one.name == name if one.arguments else name is None:
+                return one
+        return None
+
+    def why_unknown(self, message: Message) -> str:
+        """Why no task takes a message."""
+        name, names = message.properties.get(TASK), [one.name for one in self.tasks if one.arguments]
+        if name is None:
+            return f"the message has no property {TASK}, and no function here takes plain messages of the queue"
+        near = nearest_names(name, names) if isinstance(name, str) else []
+        hint = f"; did you mean {near[0]}?" if near else ""
+        return f"no task here that takes messages of the queue is named {name!r:.200}{hint}"
+
+
+def shared(tasks: Tasks) -> Iterable[LaneTasks]:
+    """The tasks as lanes take them: those of one queue together, unless their options choose messages."""
+    by_queue: dict[str, list[Task]] = {}
+    for one in tasks:
+        if one.arguments is None and (one.is_alone or not _has_named(tasks, one.queue)):
+            yield LaneTasks(one, (one,), tasks.unknown)
+        else:
+            by_queue.setdefault(one.queue, []).append(one)
+    for found in by_queue.values():
+        yield LaneTasks(found[0], tuple(found), tasks.unknown)
+
+
+def _has_named(tasks: Tasks, queue: str) -> bool:
+    return any(one.arguments for one in tasks if one.queue == queue)

@@ -1,0 +1,232 @@
+"""A task as its module sees it: called as the function that it is, or put on its queue with arguments.
+
+    pack.put(order_id=17, delay=60)
+    await pack.put_async(order_id=17)
+
+A put joins the unit of work that this thread or asyncio task has open, whichever connection has it. So a message that
+a task puts is sent if and only if the task is done. Without a unit of work the tasks' own store is used, with a
+connection for each thread, and one of asyncio's for each loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
+
+from ..client.manager import QueueManager, connect
+from ..client.unit_of_work import current_unit
+from ..errors import (
+    IN_MEMORY,
+    CallerError,
+    ConnectionBroken,
+    ConnectionClosed,
+    ObjectExists,
+    OutcomeUnknown,
+    UnknownQueue,
+    bad_argument,
+)
+from ..model.message import Message
+from ..rules.puts import PutResult
+from ..support import forks
+from ..support.advice import check_store_name
+from .arguments import TaskArguments
+
+if TYPE_CHECKING:
+    from .. import aio
+
+P = ParamSpec("P")
+R = TypeVar("R")
+TASK: Final = "task"  # the property of a message that has the name of its task
+DEFAULT_QUEUE: Final = "TASKS"  # of tasks that name no queue; made when it is first needed
+LOST: Final = (ConnectionBroken, ConnectionClosed, OutcomeUnknown)
+ELSEWHERE: Final = ("delay", "apply_async", "send", "send_with_options", "enqueue", "insert")
+
+
+def create_default_queue(qm: QueueManager) -> None:
+    """Makes the queue of tasks that name none, if the store does not have it."""
+    try:
+        qm.create_queue(DEFAULT_QUEUE)
+    except ObjectExists:  # another program was first, perhaps with other attributes
+        return
+
+
+class OwnConnections:
+    """The connections to the store that a `Tasks` names.
+
+    Args:
+        store: as for `inorder.connect`; None: there is none.
+    """
+
+    def __init__(self, store: str | os.PathLike[str] | None) -> None:
+        if store is not None:
+            check_store_name(store)
+        if store is not None and (not isinstance(store, str | os.PathLike) or store == IN_MEMORY):
+            raise bad_argument("store", store, "a path or a URL; a store in memory has no second connection")
+        self._store, self._here = store, threading.local()
+        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, aio.QueueManager] = WeakKeyDictionary()
+
+    def here(self) -> QueueManager:
+        """This thread's connection. Raises CallerError without a store; as `inorder.connect`."""
+        qm: QueueManager | None = getattr(self._here, "qm", None)
+        if qm is None or self._here.life is not forks.current:
+            qm = self._here.qm = self._connect()
+            self._here.life = forks.current
+        return qm
+
+    def drop(self) -> None:
+        """Forgets this thread's connection, which is lost: the next call makes another one."""
+        self._here.qm = None
+
+    def in_loop(self) -> aio.QueueManager:
+        """The connections of the running loop. Raises CallerError without a store."""
+        from .. import aio  # noqa: PLC0415 - only programs with asyncio load it
+
+        if self._store is None:
+            raise self._without_store()
+        loop = asyncio.get_running_loop()
+        qm = self._loops.get(loop)
+        if qm is None:
+            qm = self._loops[loop] = aio.QueueManager(self._connect, aio.manager.CONNECTIONS)
+        return qm
+
+    def _connect(self) -> QueueManager:
+        if self._store is None:
+            raise self._without_store()
+        return connect(self._store)
+
+    def _without_store(self) -> CallerError:
+        return CallerError(
+            "a task is put in a unit of work (with qm.unit_of_work(): ...), with qm=QUEUE_MANAGER, or to the store of "
+            'its tasks, as Tasks("shop.db") names it: here is none of these'
+        )
+
+
+class TaskFunction(Generic[P, R]):
+    """A function with arguments that was registered as a task; made by `Tasks.task`.
+
+    Calling it calls the function, here and now. `put` and `put_async` send it to a worker.
+
+    Attributes:
+        name: the name of the task, which its messages have in the property `task`.
+        queue: the queue of its messages.
+        function: the function itself.
+    """
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        name: str,
+        queue: str,
+        arguments: TaskArguments,
+        own: OwnConnections,
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self.name, self.queue, self.function = name, queue, function
+        self._arguments, self._own = arguments, own
+
+    def __call__(self, *given: P.args, **named: P.kwargs) -> R:
+        return self.function(*given, **named)
+
+    def message(self, *given: Any, **named: Any) -> Message:
+        """Makes the message of a call: for `put_many`, for groups, and for schedules.
+
+        Its body is a JSON object with the arguments by name; its format is MQSTR. The property `task` has the name.
+
+        Raises ArgumentError if the arguments do not match the annotations of the function.
+        """
+        body = self._arguments.encode(given, named)
+        return Message(body, format="MQSTR", coded_character_set_id=1208, properties={TASK: self.name})
+
+    def put(
+        self,
+        *given: Any,
+        qm: QueueManager | None = None,
+        delay: float | None = None,
+        expiry: float | None = None,
+        priority: int | None = None,
+        deduplicate: str | None = None,
+        **named: Any,
+    ) -> PutResult:
+        """Sends a call to a worker: puts a message with the arguments on the task's queue.
+
+        Args:
+            *given, **named: the arguments of the function.
+            qm: the connection; None: that of the unit of work which this thread or asyncio task has open, otherwise
+                the store of the tasks.
+            delay: seconds before the call may begin.
+            expiry: seconds after which the message is discarded if the call has not begun.
+            priority: 0 to 9.
+            deduplicate: a key; a second put under it puts nothing.
+
+        Returns: the result of the put; `message_id` is in the worker's log.
+
+        Raises ArgumentError if the arguments do not match the annotations of the function; CallerError without a
+        connection; otherwise as `QueueManager.put`.
+        """
+        message, options = self.message(*given, **named), _given(delay, expiry, priority, deduplicate)
+        unit = None if qm is not None else current_unit()
+        manager = qm or (self._own.here() if unit is None else unit.manager)
+        if not isinstance(manager, QueueManager):
+            raise CallerError(f"the open unit of work is one of asyncio: await {self.name}.put_async(...)")
+        try:
+            return self._put(manager, message, options)
+        except LOST:
+            if qm is None and unit is None:
+                self._own.drop()
+            raise
+
+    def _put(self, qm: QueueManager, message: Message, options: dict[str, Any]) -> PutResult:
+        try:
+            return qm.put(self.queue, message, **options)
+        except UnknownQueue:
+            if self.queue != DEFAULT_QUEUE:
+                raise
+        create_default_queue(qm)
+        return qm.put(self.queue, message, **options)
+
+    async def put_async(
+        self,
+        *given: Any,
+        qm: aio.QueueManager | None = None,
+        delay: float | None = None,
+        expiry: float | None = None,
+        priority: int | None = None,
+        deduplicate: str | None = None,
+        **named: Any,
+    ) -> PutResult:
+        """Sends a call to a worker, as `put`, without blocking the loop. Args, Returns, Raises: as `put`.
+
+        A cancel before the put has begun revokes it; otherwise the put is finished.
+        """
+        message, options = self.message(*given, **named), _given(delay, expiry, priority, deduplicate)
+        unit = None if qm is not None else current_unit()
+        manager = qm or (self._own.in_loop() if unit is None else unit.manager)
+        if isinstance(manager, QueueManager):  # the task has opened a unit of work that blocks
+            return self._put(manager, message, options)
+        try:
+            result: PutResult = await manager.put(self.queue, message, **options)
+        except UnknownQueue:
+            if self.queue != DEFAULT_QUEUE:
+                raise
+            await manager.run(create_default_queue)
+            result = await manager.put(self.queue, message, **options)
+        return result
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            advice = ": must be put, as TASK.put(order_id=17, delay=60)" if name in ELSEWHERE else ""
+            raise AttributeError(f"a task has no attribute {name}{advice}")
+
+    def __repr__(self) -> str:
+        return f"<task {self.name} of {self.queue}>"
+
+
+def _given(delay: float | None, expiry: float | None, priority: int | None, deduplicate: str | None) -> dict[str, Any]:
+    options = {"delay": delay, "expiry": expiry, "priority": priority, "deduplicate": deduplicate}
+    return {name: value for name, value in options.items() if value is not None}
