@@ -51,7 +51,7 @@ def test_a_script_defines_and_operates_a_channel(tmp_path: Path) -> None:
 DUMPED = """
 DEFINE QLOCAL(B) USAGE(XMITQ)
 DEFINE CHANNEL(TO.B) CHLTYPE(SDR) XMITQ(B) CONNAME(B.DB) BATCHSZ(7) TRPTYPE(TCP) NPMSPEED(NORMAL) SENDEXIT(' ') +
-   RCVEXIT(' ') SSLCIPH(' ') SSLCAUTH(REQUIRED) COMPMSG(NONE) CONVERT(NO) MAXMSGL(4194304) PUTAUT(DEF)
+   BATCHINT(0) RCVEXIT(' ') SSLCIPH(' ') SSLCAUTH(REQUIRED) COMPMSG(NONE) CONVERT(NO) MAXMSGL(4194304) PUTAUT(DEF)
 DEFINE CHANNEL(TO.C) LIKE(TO.B) DESCR('like the other') NPMSPEED(FAST)
 DEFINE CHANNEL(BACK) CHLTYPE(RCVR) LIKE(TO.B) MRRTY(3)
 """
@@ -63,6 +63,10 @@ def test_what_asks_for_nothing_is_accepted_and_like_takes_over() -> None:
         assert [one.text for one in answers if one.outcome != "done"] == []
         assert "Without effect here: TRPTYPE, SENDEXIT" in answers[1].text
         like, back = channels.channel(qm, "TO.C"), channels.channel(qm, "BACK")
+        (shown,) = run_script(["DIS CHL(*) BATCHINT MRTMR WHERE(BATCHINT LT 1)"], qm)
+        assert [dict(row) for row in shown.rows] == [
+            {"CHANNEL": name, "CHLTYPE": "SDR", "BATCHINT": 0} for name in ("TO.B", "TO.C")
+        ]
         assert (like.batch_size, like.connection, like.description) == (7, "B.DB", "like the other")
         assert (like.nonpersistent_speed, back.nonpersistent_speed) == ("fast", "normal")
         assert (back.type, back.message_retry_count, back.batch_size) == ("receiver", 3, 50)
