@@ -11,6 +11,7 @@ from tests.cli.conftest import Command, Terminal
 
 import inorder
 from inorder.cli import main
+from inorder.mq import channels
 
 SCRIPT = b"""\
 * queues for orders
@@ -138,8 +139,15 @@ def test_machines_are_told_a_line_for_each_command(run: Command) -> None:
 
 def test_what_is_exported_makes_the_same_store_again(run: Command, store: Path, tmp_path: Path) -> None:
     run("mqsc", given=SCRIPT + b"DEFINE QALIAS(AL) TARGET(A) DESCR('a ''b'' \xe2\x80\xae')\nALTER QMGR MAXUMSGS(7)")
+    with inorder.connect(store) as qm:
+        channels.define_connection(qm, "ROME", "a store\nDELETE QLOCAL(A) +")
+        channels.define_connection(qm, "OSLO", "https://oslo:9443", user="london")
     exported = run("mqsc", "--export")
     assert exported.status == 0
+    assert exported.out.splitlines()[:2] == [
+        "* inorder connection define OSLO https://oslo:9443 --user london --replace",
+        "* inorder connection define ROME 'a store\\nDELETE QLOCAL(A) +' --replace",
+    ]
     again = tmp_path / "again.db"
     assert run("mqsc", "--store", str(again), given=exported.out.encode()).status == 0
     with inorder.connect(store) as one, inorder.connect(again) as other:

@@ -72,14 +72,7 @@ KILLED = """
 from tests.helpers.carried import work
 from tools.proof import crash_points
 
-left = int(arguments[0])
-
-def step(name):
-    global left
-    left -= 1
-    if not left:
-        crash_points.die()
-
+step = crash_points.kill_at_step(int(arguments[0]))
 work(*arguments[1:], begun=lambda: crash_points.reach(step))
 """
 STRIDES = {("sqlite", "sqlite"): 1}  # on a server each death takes longer, and the points are the same

@@ -29,6 +29,7 @@ from inorder.errors import Fenced, MessageTooBig, StoreError
 from inorder.formats.errors import FormatError
 from inorder.integrations import outbox as implementation
 from inorder.integrations.outbox import Moved, Outbox
+from inorder.work import Tasks
 
 
 class Shop(SimpleNamespace):
@@ -133,6 +134,22 @@ def test_rows_that_another_language_inserts_are_moved(shop: Shop) -> None:
         connection.commit()
     shop.move()
     assert [(one.body, one.priority) for one in shop.qm.browse("Q")] == [(b"plain", 3)]
+
+
+def test_a_call_of_a_task_is_sent_as_its_message(shop: Shop) -> None:
+    tasks, done = Tasks(), threading.Event()
+
+    @tasks.task("Q", name="pack")
+    def pack(order_id: int) -> None:
+        if order_id == 17:
+            done.set()
+
+    with closing(shop.open()) as connection:
+        shop.box.put(connection, pack.queue, pack.message(order_id=17))
+        connection.commit()
+    shop.move()
+    with shop.qm.worker(tasks):
+        until(done.is_set, "it has been called")
 
 
 def test_batches_keep_the_order_of_the_rows(shop: Shop) -> None:
@@ -321,14 +338,7 @@ import inorder
 from inorder.integrations import outbox
 from tools.proof import crash_points
 
-left = int(arguments[0])
-
-def step(name):
-    global left
-    left -= 1
-    if not left:
-        crash_points.die()
-
+step = crash_points.kill_at_step(int(arguments[0]))
 rows = outbox._SQLite.rows
 
 def stepping(self, statement, values):

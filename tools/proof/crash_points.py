@@ -12,16 +12,17 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+from inorder.client import two_phases
 from inorder.mq.channels import points as channel_points
 from inorder.stores.engine import points
 
 VARIABLE = "PROOF_KILL_AT"
-POINTS = {**points.POINTS, **channel_points.POINTS, **channel_points.FAST_POINTS}
+POINTS = {**points.POINTS, **channel_points.POINTS, **channel_points.FAST_POINTS, **two_phases.POINTS}
 
 
 def reach(step: Callable[[str], object]) -> None:
     """In this process each point that a store, or the run of a channel, comes to is told to `step`."""
-    points.reached = channel_points.reached = step
+    points.reached = channel_points.reached = two_phases.reached = step
 
 
 def die() -> None:
@@ -43,6 +44,20 @@ def kill_at(asked: str) -> Callable[[str], None]:
         nonlocal left
         assert name in POINTS, name
         left -= name == point
+        if not left:
+            die()
+
+    return step
+
+
+def kill_at_step(number: int) -> Callable[[str], None]:
+    """A step for `reach` that kills when it is called for this time, from 1; 0: never."""
+    left = number
+
+    def step(name: str) -> None:
+        nonlocal left
+        del name
+        left -= 1
         if not left:
             die()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -35,7 +36,7 @@ STANDARD_INPUT = "-"
 SKIPPING = "--skip-unsupported passes over it"
 GREETING = "MQSC. HELP lists the commands; END or Ctrl-D leaves."
 HELP = """\
-DEFINE QLOCAL(NAME) ...    also QALIAS, QMODEL, QREMOTE, CHANNEL, PROCESS; LIKE(OTHER), REPLACE
+DEFINE QLOCAL(NAME) ...    also QALIAS, QMODEL, QREMOTE, QFORWARD, QHOME, CHANNEL, PROCESS; LIKE(OTHER), REPLACE
 ALTER QLOCAL(NAME) ...     also QALIAS, QMODEL, QREMOTE, CHANNEL, PROCESS; ALTER QMGR ...
 DISPLAY QUEUE(NAME*) ...   also QLOCAL, QALIAS, QMODEL, QREMOTE, QSTATUS, CHANNEL, CHSTATUS, PROCESS; DISPLAY QMGR
                            ALL, keywords, WHERE(CURDEPTH GT 0)
@@ -245,14 +246,22 @@ def _export(run: Run) -> int:
             qm.admin.processes(),
             channels.channels(qm),
         )
+        connections = [_command_of(one) for one in channels.connections(qm)]
     altered = export_manager(manager)
-    script = [*([] if altered is None else [altered]), *export_queues(queues)]
+    script = [*connections, *([] if altered is None else [altered]), *export_queues(queues)]
     for command in [*script, *map(export_process, processes), *map(export_channel, carriers)]:
         if run.output.as_json:
             run.output.line({"command": command})
         else:
             _write(command)
     return DONE
+
+
+def _command_of(connection: channels.Connection) -> str:
+    """A comment with the command that defines a connection, for which MQSC has no word."""
+    user = ["--user", connection.user] if connection.user else []
+    words = ["inorder", "connection", "define", connection.name, connection.location, *user, "--replace"]
+    return plain(f"* {shlex.join(words)}")
 
 
 def _write(command: str) -> None:

@@ -38,6 +38,7 @@ from inorder.stores.seam.records import (
     Stretch,
     SurveyRequest,
 )
+from inorder.stores.seam.tables import Branch
 from inorder.stores.seam.views import LookRequest
 
 ALL = OpenOptions(input="shared", output=True, browse=True)
@@ -117,6 +118,7 @@ def new_world() -> World:
     store.create_queue(define_queue("Q"))
     store.create_queue(define_queue("OTHER.Q"))
     store.create_queue(define_queue("MODEL", "model"))
+    store.create_queue(define_queue("HOME", "home_server", remote_manager="HUB"))
     for name, user in (("TO.MINE", "me"), ("TO.OTHERS", "other")):
         made = define(name, "receiver", user=user, sender=SENDER.identifier)
         store.define_object("channel", name, as_text(made))
@@ -275,6 +277,7 @@ MATRIX: list[Case] = [
     ("prepare", "own", of(name="new"), EVERYBODY),
     ("units", "a list", of(), EVERYBODY),
     ("has_unit", "own", of(), EVERYBODY),
+    ("begin_global", "own", of(branches=[Branch("C", "PARIS")]), EVERYBODY),
     ("begin_lease", "a new one", of(name="new", seconds=60.0), EVERYBODY),
     ("leave_lease", "own", of(), EVERYBODY),
     ("begin_claims", "a new application", of_handle(application="new"), GETTERS),
@@ -316,6 +319,7 @@ MATRIX: list[Case] = [
     ("note_channel", "any", of_handle(channel="TO.PARIS", status="running"), RUNNING),
     ("next_batch", "any", lambda at: {**claim(at, at.me, "channel C"), "channel": "C"}, RUNNING),
     ("confirm_batch", "any", lambda at: {**claim(at, at.me, "channel C"), "channel": "C"}, RUNNING),
+    ("note_home_server", "any", of(queue="HOME", status="triggered"), RUNNING),
     ("stop_channel", "any", of(queue="Q", channel="TO.PARIS", mode="force"), RUNNING),
     ("start_channel", "any", of(channel="TO.PARIS"), RUNNING),
     ("resolve_channel", "any", of_handle(channel="TO.PARIS", outcome="commit"), RUNNING),
@@ -353,6 +357,7 @@ MATRIX: list[Case] = [
 MADE: list[Case] = [
     ("settle_prepared", "own", of(name="me prepared", outcome="commit"), EVERYBODY),
     ("settle_prepared", "another's", of(name="other prepared", outcome="back_out"), RUNNING),
+    ("end_global", "any", of(name="nobody's", connections=["C"]), EVERYBODY),
     ("lease", "own", of(name="me lease"), EVERYBODY),
     ("lease", "another's", of(name="other lease"), RUNNING),
     ("extend_lease", "own", of(name="me lease", seconds=60.0), EVERYBODY),

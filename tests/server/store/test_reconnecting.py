@@ -429,6 +429,19 @@ def test_a_program_says_for_how_long_a_lost_connection_is_made_again() -> None:
     far.inner.close_store()
 
 
+def test_a_unit_of_work_is_lost_with_a_link_that_was_dropped_between_two_calls(wire: Wire) -> None:
+    wire.qm.put("A", b"1", syncpoint=True)
+    wire.store._link.drop()
+    assert wire.qm.inspect.has_unit
+    for _ in range(2):
+        with pytest.raises(ConnectionBroken, match="back out"):
+            wire.qm.commit()
+    wire.qm.back_out()
+    wire.qm.put("A", b"2", syncpoint=True)
+    wire.qm.commit()
+    assert wire.bodies() == [b"2"]
+
+
 def test_a_client_whose_connection_the_store_has_lost_connects_again() -> None:
     far: Any = make_store("remote", ManualClock())
     with inorder.connect(far, program="test") as qm:

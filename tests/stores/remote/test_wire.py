@@ -229,7 +229,6 @@ def called(verb: str, *arguments: Any) -> bytes:
         ("expiry", -1.0, ArgumentError),
         ("report", 4, ArgumentError),
         ("message_type", 1, errors.CallerError),
-        ("original_length", 7, ArgumentError),
         ("uid", UniqueId("Q", 0), ArgumentError),
         ("place", Place(0, 2**63, 0), ArgumentError),
         ("priority", "5", ArgumentError),

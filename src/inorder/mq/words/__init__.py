@@ -13,7 +13,8 @@ DISPLAY alone shows, are in the text files of this folder:
 `REASON` is a key in reasons.txt. `HARMLESS` are the values that have no effect here: words, '' for an empty value,
 "alone" for the keyword without a value, "any" for all. A "-" stands for something that MQ does not have, or that we
 could not look up. Kinds of objects that are not here, in others.txt, have neither: their reason is that of the object,
-in commands.txt. The numbers are those of IBM's header files.
+in commands.txt. The SYSTEM objects that are not here are in system.txt, by their names or, before a dot at the end, the
+beginnings of these. The numbers are those of IBM's header files.
 """
 
 from __future__ import annotations
@@ -82,12 +83,15 @@ class MqWord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MqCommand:
-    """A command: a verb and an object. `number` is that of PCF; `why` as in `MqWord`; `kind` is that of `words_of`."""
+    """A command: a verb and an object.
+
+    `number` is that of PCF, None if the command is our own; `why` as in `MqWord`; `kind` is that of `words_of`.
+    """
 
     verb: str
     target: str
     kind: str
-    number: int
+    number: int | None
     why: str
 
 
@@ -178,6 +182,20 @@ def channel_types() -> Mapping[str, str]:
 
 
 @cache
+def system_objects() -> Mapping[str, str]:
+    """The reasons why SYSTEM objects of MQ are not here, by their names or the beginnings of these."""
+    return {name: reasons()[reason] for _, (name, reason) in _sections("system")}
+
+
+def why_missing(name: str) -> str | None:
+    """Why a SYSTEM object of every queue manager of MQ is not here; None: MQ has none of this name, or it is here."""
+    for known, why in system_objects().items():
+        if name == known or (known.endswith(".") and name.startswith(known)):
+            return why
+    return None
+
+
+@cache
 def paths() -> Mapping[str, str]:
     """The places of queue attributes in version 1 of IBM's administration interface, by keyword."""
     return {word: path for heading, (word, path, *_) in _sections("queue") if heading == "queue paths"}
@@ -191,7 +209,7 @@ def short_forms() -> Mapping[str, str]:
 
 @cache
 def commands() -> Mapping[tuple[str, str], MqCommand]:
-    """All commands of MQ, by verb and object, in the order of the verbs."""
+    """All commands of MQ, and our own, by verb and object, in the order of the verbs."""
     order = [columns[0] for heading, columns in _sections("commands") if heading == "verbs"]
     found: dict[tuple[str, str], MqCommand] = {}
     for heading, columns in _sections("commands"):
@@ -201,7 +219,11 @@ def commands() -> Mapping[tuple[str, str], MqCommand]:
         for verb, number, *other in (each.split(":") for each in verbs):
             key = other[0] if other else reason
             found[verb, target] = MqCommand(
-                verb=verb, target=target, kind=kind, number=int(number), why="" if key == HERE else reasons()[key]
+                verb=verb,
+                target=target,
+                kind=kind,
+                number=None if number == NONE else int(number),
+                why="" if key == HERE else reasons()[key],
             )
     return {pair: found[pair] for pair in sorted(found, key=lambda pair: order.index(pair[0]))}
 

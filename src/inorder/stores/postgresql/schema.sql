@@ -23,7 +23,8 @@ CREATE TABLE manager (
 CREATE TABLE definition (
     id bigint PRIMARY KEY,
     name text COLLATE "C" NOT NULL UNIQUE,
-    type text COLLATE "C" NOT NULL CHECK (type IN ('local', 'alias', 'model', 'remote')),
+    type text COLLATE "C" NOT NULL
+        CHECK (type IN ('local', 'alias', 'model', 'remote', 'store_and_forward', 'home_server')),
     attributes text COLLATE "C" NOT NULL CHECK (attributes::json IS NOT NULL),
     created_at double precision NOT NULL,
     altered_at double precision NOT NULL
@@ -342,6 +343,16 @@ CREATE TABLE dropped (
     messages bigint NOT NULL CHECK (messages > 0),
     last_at double precision NOT NULL,
     reason bigint NOT NULL
+);
+
+CREATE TABLE globalunit (
+    name text COLLATE "C" PRIMARY KEY,
+    connection bigint NOT NULL,
+    "user" text COLLATE "C" NOT NULL,
+    program text COLLATE "C" NOT NULL,
+    started_at double precision NOT NULL,
+    branches text COLLATE "C" NOT NULL,
+    outcome text COLLATE "C" NOT NULL CHECK (outcome IN ('', 'commit', 'back_out'))
 );
 
 CREATE TABLE mark (

@@ -11,7 +11,8 @@ CREATE TABLE object (
 CREATE TABLE channel (
     name text COLLATE "C" PRIMARY KEY,
     status text COLLATE "C" NOT NULL
-        CHECK (status IN ('inactive', 'starting', 'running', 'retrying', 'paused', 'stopping', 'stopped')),
+        CHECK (status IN ('inactive', 'starting', 'running', 'retrying', 'paused', 'stopping', 'stopped', 'triggered',
+            'waiting')),
     carrier bigint,
     epoch bigint NOT NULL CHECK (epoch >= 0),
     stop text COLLATE "C" NOT NULL CHECK (stop IN ('', 'quiesce', 'force', 'terminate')),
@@ -20,7 +21,8 @@ CREATE TABLE channel (
     reason bigint NOT NULL,
     error text COLLATE "C" NOT NULL,
     changed_at double precision NOT NULL,
-    fast bigint NOT NULL DEFAULT 0 CHECK (fast IN (0, 1))
+    fast bigint NOT NULL DEFAULT 0 CHECK (fast IN (0, 1)),
+    reset bigint NOT NULL DEFAULT 0 CHECK (reset IN (0, 1))
 ) WITH (fillfactor = 50);
 
 CREATE TABLE sent (

@@ -148,7 +148,7 @@ class RemoteStore:
     def has_unit(self, owner: int) -> bool:
         """See `Store.has_unit`: the last answer said it."""
         del owner
-        return self._lost_unit or (self._link.has_unit and not self._link.is_lost)
+        return self._lost_unit or self._link.has_unit
 
     # --- calls
 
@@ -172,6 +172,7 @@ class RemoteStore:
         for left in repeat(AGAIN) if is_long else reversed(range(AGAIN)):
             if remade is not None:
                 arguments = remade()
+            self._lost_unit |= self._link.is_lost and self._link.has_unit
             if self._lost_unit:
                 return self._without_unit(verb, arguments)
             payload, link = encode_call(verb, arguments, keywords), self._linked()
@@ -180,7 +181,7 @@ class RemoteStore:
                 kind, answer = link.call(payload, on_event, kind=call_kind)
             except Lost as lost:
                 is_before = isinstance(lost, LostBefore)
-                self._lost_unit = had_unit and (is_before or verb not in UNIT_ENDS)
+                self._lost_unit = link.has_unit = had_unit and (is_before or verb not in UNIT_ENDS)
                 if not is_before and self._lost_of(verb, arguments, keywords) == "unknown":
                     raise self._unknown(verb, arguments) from lost
                 if had_unit:
@@ -190,7 +191,8 @@ class RemoteStore:
                 self._is_repeat |= not is_before
                 continue
             except BaseException:  # by the caller's function, or from outside: then the link is dropped
-                self._lost_unit = had_unit and link.is_lost and verb not in UNIT_ENDS
+                if link.is_lost:
+                    self._lost_unit = link.has_unit = had_unit and verb not in UNIT_ENDS
                 raise
             if kind == FrameKind.ERROR:
                 error = decode_error(answer)
@@ -207,7 +209,7 @@ class RemoteStore:
         backs_out = verb == "settle" and arguments[0] == "back_out" and not self._is_leased
         if not backs_out and verb != "leave_lease":
             raise self._broken()
-        self._lost_unit = False
+        self._lost_unit = self._link.has_unit = False
         return True if backs_out else None
 
     def _broken(self) -> ConnectionBroken:
@@ -264,12 +266,14 @@ class RemoteStore:
             raise
         return link
 
-    def settle(self, owner: int, outcome: str, later: Any = None, *, moves: bool = False) -> bool:
-        """See `Store.settle`."""
-        if not self.has_unit(owner):
+    def settle(self, owner: int, outcome: str, later: Any = None, *, moves: bool = False, decides: str = "") -> bool:
+        """See `UnitStore.settle`."""
+        if not decides and not self.has_unit(owner):
             return False
         try:
-            has_acted = bool(self._call("settle", (outcome, later), {"moves": moves}))
+            has_acted = bool(
+                self._call("settle", (outcome, later), {"moves": moves} | ({"decides": decides} if decides else {}))
+            )
         finally:
             self._is_leased = self._is_leased and self.has_unit(owner)
         return has_acted
@@ -426,6 +430,9 @@ class RemoteStore:
 
     def refuse_lost(self) -> None:
         """Does nothing: a lost connection is made again."""
+
+    def commits(self) -> None:
+        """Returns None: see `Host.commits`."""
 
     def promises(self) -> Unpromised:
         """See `LocalStore.promises`: each call returns after its effect is on the server's disk."""

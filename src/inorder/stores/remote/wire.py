@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import gc
 import inspect
 import math
 import operator
@@ -230,6 +231,8 @@ class WireReader:
 
     def _read_known(self, payload: Any, first: str) -> Any:
         """Reads what a newer release has sent, without what is not known here."""
+        collects = gc.isenabled()
+        gc.disable()  # a payload of many levels takes the whole stack, and finalizers would find no room on it
         try:
             plain = msgspec.msgpack.decode(payload)
             known = _known(plain, msgspec.inspect.type_info(self.kind))
@@ -240,6 +243,9 @@ class WireReader:
             raise self._refuse(error) from None
         except TROUBLE as error:
             raise self._refuse(error) from None
+        finally:
+            if collects:
+                gc.enable()
         raise self._refuse(first)
 
 

@@ -17,7 +17,8 @@ CREATE TABLE manager (
 CREATE TABLE definition (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
-    type TEXT NOT NULL CHECK (type IN ('local', 'alias', 'model', 'remote')),
+    type TEXT NOT NULL
+        CHECK (type IN ('local', 'alias', 'model', 'remote', 'store_and_forward', 'home_server')),
     attributes TEXT NOT NULL CHECK (json_valid(attributes)),
     created_at REAL NOT NULL,
     altered_at REAL NOT NULL
@@ -224,11 +225,12 @@ CREATE TABLE object (
     PRIMARY KEY (type, name)
 ) STRICT, WITHOUT ROWID;
 
--- A sending channel: its status, the connection that runs it, and the request of an operator.
+-- A sending channel, or a home-server queue: its status, the connection that runs it, and the request of an operator.
 CREATE TABLE channel (
     name TEXT PRIMARY KEY,
     status TEXT NOT NULL
-        CHECK (status IN ('inactive', 'starting', 'running', 'retrying', 'paused', 'stopping', 'stopped')),
+        CHECK (status IN ('inactive', 'starting', 'running', 'retrying', 'paused', 'stopping', 'stopped', 'triggered',
+            'waiting')),
     carrier INTEGER,                      -- the connection that runs it; no reference: it may have gone
     epoch INTEGER NOT NULL CHECK (epoch >= 0),
     stop TEXT NOT NULL CHECK (stop IN ('', 'quiesce', 'force', 'terminate')),
@@ -237,7 +239,8 @@ CREATE TABLE channel (
     reason INTEGER NOT NULL,
     error TEXT NOT NULL,
     changed_at REAL NOT NULL,
-    fast INTEGER NOT NULL DEFAULT 0 CHECK (fast IN (0, 1))   -- whether it sends non-persistent messages outside batches
+    fast INTEGER NOT NULL DEFAULT 0 CHECK (fast IN (0, 1)),  -- whether it sends non-persistent messages outside batches
+    reset INTEGER NOT NULL DEFAULT 0 CHECK (reset IN (0, 1)) -- whether the receiver has yet to take the number
 ) STRICT, WITHOUT ROWID;
 
 -- The progress of a channel on a transmission queue: its confirmed batches.
@@ -410,6 +413,17 @@ CREATE TABLE dropped (
     last_at REAL NOT NULL,
     reason INTEGER NOT NULL               -- why the last one could not be put
 ) STRICT;
+
+-- Units of work that also have parts at other queue managers (K-2).
+CREATE TABLE globalunit (
+    name TEXT PRIMARY KEY,
+    connection INTEGER NOT NULL,          -- no reference: the unit may outlive it
+    user TEXT NOT NULL,
+    program TEXT NOT NULL,
+    started_at REAL NOT NULL,
+    branches TEXT NOT NULL,               -- parts at owners that are not known to be settled, as JSON
+    outcome TEXT NOT NULL CHECK (outcome IN ('', 'commit', 'back_out'))
+) STRICT, WITHOUT ROWID;
 
 -- Browse marks of handles (3.11).
 CREATE TABLE mark (
