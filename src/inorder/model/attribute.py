@@ -45,7 +45,7 @@ class Attribute:
 
     ``mqsc`` is its keyword in MQSC: MQ's, or our own where MQ has no such attribute. ``mqsc_words`` are the words in
     parentheses after the keyword, for each choice or for True and False; a boolean without words is written KEYWORD or
-    NOKEYWORD. ``mqsc_per_second`` is the keyword's unit for seconds.
+    NOKEYWORD. ``mqsc_per_second`` is the keyword's unit for seconds, and ``mqsc_none`` the word for None.
     """
 
     name: str
@@ -55,6 +55,7 @@ class Attribute:
     mqsc: str
     mqsc_words: tuple[str, ...] = ()
     mqsc_per_second: int = 1
+    mqsc_none: str = "NOLIMIT"
     default: object = None
     mq_name: str | None = None
     selector: int | None = None

@@ -7,7 +7,9 @@ the store of the receiver is elsewhere, the definition also names the user and t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Final, Literal, get_args
 
 from ..errors import ArgumentError
@@ -59,7 +61,7 @@ class ChannelAttributes:
         "BATCHLIM", "The most kilobytes of bodies in one batch; a single message may be larger.", 1, 999_999))
     batch_interval: float | None = field(default=None, metadata=_about(
         "seconds", "BATCHINT", "How long a batch that is not full waits for more messages; None: not at all.",
-        maximum=COUNT_MAX / 1000, mqsc_per_second=1000))
+        maximum=COUNT_MAX / 1000, mqsc_per_second=1000, mqsc_none="0"))
     read_order: ChannelReadOrder = field(default="strict", metadata=_about(
         "choice", "READORDER", "Whether it waits for pending messages on the transmission queue, or skips them (C-2).",
         choices=get_args(ChannelReadOrder), mqsc_words=("STRICT", "RELAXED")))
@@ -85,7 +87,7 @@ class ChannelAttributes:
         of=RECEIVER))
     message_retry_interval: float | None = field(default=1.0, metadata=_about(
         "seconds", "MRTMR", "Seconds between these tries; None: no time.", RECEIVER,
-        maximum=COUNT_MAX / 1000, mqsc_per_second=1000))
+        maximum=COUNT_MAX / 1000, mqsc_per_second=1000, mqsc_none="0"))
     user: str = field(default="", metadata=_about(
         "text", "MCAUSER", "The user of the server who alone may act for the channel, and whose authority its messages "
         "need (W-9); empty: those who may administer.", RECEIVER, max_length=USER_LENGTH_MAX))
@@ -100,11 +102,23 @@ class ChannelAttributes:
 CHANNEL_ATTRIBUTES: Final[Table] = table_of(ChannelAttributes, BOTH)
 
 
+# Channels that exist without a definition, as in MQ: a DEFINE in MQSC takes its defaults from them.
+SYSTEM_CHANNELS: Final[Mapping[str, ChannelAttributes]] = MappingProxyType(
+    {
+        each.name: each
+        for each in (
+            ChannelAttributes(name="SYSTEM.DEF.SENDER", type="sender"),
+            ChannelAttributes(name="SYSTEM.DEF.RECEIVER", type="receiver"),
+        )
+    }
+)
+
+
 def define(name: str, type: ChannelType = "sender", **given: object) -> ChannelAttributes:
     """Makes the attributes of a new channel. Raises ArgumentError."""
     kind = CHANNEL_ATTRIBUTES["type"].check(type)
     made = ChannelAttributes(type=kind, **checked(CHANNEL_ATTRIBUTES, kind, "create", {"name": name, **given}))
-    if kind == "sender":
+    if kind == "sender" and name not in SYSTEM_CHANNELS:
         for needed in ("transmission_queue", "connection"):
             if not getattr(made, needed):
                 raise ArgumentError(f"a sender channel needs a {needed}", argument=needed, value="", allowed="a name")

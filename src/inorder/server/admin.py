@@ -143,7 +143,7 @@ def _as_text(answer: Answer) -> list[dict[str, Any]]:
 
 
 def _as_object(answer: Answer) -> list[dict[str, Any]]:
-    if answer.outcome in ("not valid", "unsupported"):
+    if answer.outcome == "not valid":
         raise problem("MQWB0120E", answer.text)
     codes = _codes(answer)
     if answer.rows:

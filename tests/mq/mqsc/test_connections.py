@@ -97,7 +97,7 @@ def test_handles_stand_in_their_connection(qm: QueueManager, other: QueueManager
     }  # fmt: skip
     assert shown(qm, f"DIS CONN({number(other)}) TYPE(*) ALL") == shown(qm, f"DIS CONN({number(other)}) TYPE(ALL)")
     (row,) = shown(qm, "DIS CONN(*) TYPE(HANDLE) WHERE(APPLTAG EQ 'test')")
-    assert row["OBJECTS"] == (), "it has none"
+    assert "OBJECTS" not in row, "it has none"
     unknown = run(qm, "DIS CONN(FFFFFFFFFFFFFFFF)")
     assert (unknown.outcome, unknown.number) == ("refused", "AMQ8147E")
     assert unknown.text.startswith("no connection matches FFFFFFFFFFFFFFFF")

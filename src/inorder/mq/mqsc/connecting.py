@@ -204,7 +204,7 @@ def _connection_row(seen: SeenConnection, command: ObjectCommand, kind: str) -> 
     asked = wanted(command.name, command.asked, command.where)
     if kind != "HANDLE":
         row |= chosen("conn", own, asked, ("CONN",))
-    if kind != "CONN":
+    if kind != "CONN" and meant:
         row[OBJECTS] = tuple(chosen("conn", one, asked, ("OBJNAME", "OBJTYPE")) for one in meant)
     return row
 

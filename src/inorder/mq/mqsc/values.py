@@ -17,7 +17,6 @@ Scalar = Number | str | bool
 Value = Scalar | tuple[str, ...]  # the value of a displayed keyword; a list is a tuple
 INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
 NUMBER: Final = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,400})?")  # the smallest of Python's numbers has 343 digits
-NO_LIMIT: Final = "NOLIMIT"
 
 
 def allowed_values(attribute: Attribute) -> str:
@@ -27,7 +26,8 @@ def allowed_values(attribute: Attribute) -> str:
     if attribute.kind == "seconds":
         unit = "seconds" if attribute.mqsc_per_second == 1 else "milliseconds"
         most = Decimal(repr(attribute.maximum)) * attribute.mqsc_per_second
-        return f"{attribute.mqsc}({unit} above 0 and up to {most.normalize():,f}) or {attribute.mqsc}({NO_LIMIT})"
+        some = f"{attribute.mqsc}({unit} above 0 and up to {most.normalize():,f})"
+        return f"{some} or {attribute.mqsc}({attribute.mqsc_none})"
     return f"{attribute.mqsc}({attribute.allowed})"
 
 
@@ -56,7 +56,7 @@ def _value(attribute: Attribute, text: str) -> object:
             return dict(zip(attribute.mqsc_words, (True, False), strict=True)).get(text)
         case "integer":
             return int(_matched(INTEGER, text))
-        case "seconds" if text == NO_LIMIT:
+        case "seconds" if text == attribute.mqsc_none:
             return None
         case "seconds":
             return float(Decimal(_matched(NUMBER, text)) / attribute.mqsc_per_second)
@@ -82,7 +82,7 @@ def mqsc_value(attribute: Attribute, value: Any) -> Scalar:
         case "integer":
             return int(value)
         case "seconds" if value is None:
-            return NO_LIMIT
+            return int(attribute.mqsc_none) if attribute.mqsc_none.isdecimal() else attribute.mqsc_none
         case "seconds":
             return number(Decimal(repr(value)) * attribute.mqsc_per_second)
         case "text" | "name" | "names":
@@ -118,9 +118,10 @@ def quoted(value: str) -> str:
 
 
 def comparable(attribute: Attribute, value: Any) -> int | float | str | bool:
-    """Converts a value for WHERE: as `mqsc_value`, but seconds are a number, and "no limit" is the largest."""
+    """Converts a value for WHERE: as `mqsc_value`, but seconds are a number, and NOLIMIT is the largest."""
     if attribute.kind == "seconds":
-        return math.inf if value is None else float(value) * attribute.mqsc_per_second
+        none = float(attribute.mqsc_none) if attribute.mqsc_none.isdecimal() else math.inf
+        return none if value is None else float(value) * attribute.mqsc_per_second
     found = mqsc_value(attribute, value)
     assert not isinstance(found, Decimal)
     return found
