@@ -426,6 +426,7 @@ class Actor:
             "group": (message.group_status, message.group_id),
             "segment": message.segment_status,
             "seq": message.sequence_number,
+            "original-length": message.original_length,
             "offset": message.offset,
             "flags": message.flags,
             "backouts": message.backout_count,

@@ -286,7 +286,7 @@ class Runs:
 
     def _reset_channel(self, site: Site, step: ScenarioStep) -> StepOutcome:
         name, first = step.names
-        channels.reset_channel(site.operator, name, number(first), lambda to: reach(self._sites, to))
+        channels.reset_channel(site.operator, name, number(first))
         return StepOutcome("ok")
 
     def _resolve_channel(self, site: Site, step: ScenarioStep) -> StepOutcome:

@@ -243,8 +243,8 @@ OPERATOR_VERBS: Mapping[str, VerbSyntax] = {
 CHANNEL_FACTS = frozenset("state stop number in-doubt waiting sent reason action speed".split())
 OK_FACTS = frozenset("id group seq offset flags warning settled horizon".split()) | CHANNEL_FACTS
 MESSAGE_FACTS = frozenset(
-    "group segment seq offset flags backouts priority length warning earlier-pending property feedback id "
-    "correlation transmission".split()
+    "group segment seq offset flags original-length backouts priority length warning earlier-pending property feedback "
+    "id correlation transmission".split()
 ) | frozenset(field.word for field in GIVEN.values() if isinstance(field.kind, Text))
 ENDING_FACTS = frozenset("kind by lock claim more".split())
 OUTCOMES: Mapping[str, frozenset[str]] = {

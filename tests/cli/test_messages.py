@@ -6,6 +6,7 @@ import io
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 from functools import partial
@@ -64,6 +65,19 @@ def test_what_dmpmqmsg_cannot_say_stays_on_the_queue(run: Command, queue: str) -
     assert run("get", queue, "--all", "--format", "dmpmqmsg", "--leave-out-properties").status == 0
     wrong = run("put", queue, "--format", "dmpmqmsg", given=b"* QLOAD\n\nA VER 9\n")
     assert (wrong.status, "standard input, line 3: " in wrong.err) == (2, True), wrong.err
+
+
+def test_the_properties_of_a_dump_are_those_of_the_message(run: Command, queue: str, store: Path) -> None:
+    """MQ writes them in a header of the body. Of other inputs the body is as it was."""
+    folder = b"<usr><colour>red</colour></usr>  "[:32]
+    body = b"RFH " + struct.pack("<4i8s3i", 2, 36 + 4 + 32, 546, 1208, b"MQSTR   ", 0, 1208, 32) + folder + b"x"
+    dump = b"* DMPMQMSG\nA VER 2\nA ENC 546\nA FMT MQHRF2\nX " + body.hex().encode() + b"\n"
+    assert run("put", queue, "--format", "dmpmqmsg", given=dump).status == 0
+    assert run("put", queue, "--body-format", "MQHRF2", given=body).status == 0
+    with inorder.connect(store) as qm:
+        dumped, plain = qm.browse(queue)
+    assert (dumped.body, dumped.format, dict(dumped.properties)) == (b"x", "MQSTR", {"colour": "red"})
+    assert (plain.body, plain.format, dict(plain.properties)) == (body, "MQHRF2", {})
 
 
 def test_standard_input_is_one_message_or_one_a_line(run: Command, queue: str, store: Path) -> None:

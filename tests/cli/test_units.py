@@ -19,6 +19,15 @@ from inorder.cli.units import unit_names
 from inorder.cli.users import user_names
 from inorder.client.bulk import ClaimReader, Stager
 from inorder.client.unit_names import INSTEAD
+from inorder.mq import channels
+from inorder.stores.seam.tables import Branch
+
+
+def in_doubt(qm: inorder.QueueManager, *managers: str) -> str:
+    """Leaves a committed unit of work with parts at these owners; its name."""
+    name = qm._store.begin_global(qm.internals.owner, [Branch(f"TO.{one}", one) for one in managers])
+    qm._store.settle(qm.internals.owner, "commit", decides=name)
+    return name
 
 
 @pytest.fixture
@@ -92,13 +101,47 @@ def test_what_is_settled_otherwise_is_refused_and_says_how(
         Stager(handle, "batch", lasts=60).stage(1, {"body": [b"staged"]})
     other.lease(seconds=600)
     other.put(queue, b"4", syncpoint=True)
+    other._store.begin_global(other.internals.owner, [Branch("PARIS", "PARIS")])
     keys = {one["kind"]: one["unit"] for one in run("unit", "list", "--json").records}
     for (verb, kind), how in INSTEAD.items():
         ended = run("unit", verb.replace("_", ""), keys[kind], "--yes", "--json")
         assert ended.status == 1
         assert how in json.loads(ended.err)["error"]
-    assert len(other.inspect.units()) == len(keys) == 6
+    assert len(other.inspect.units()) == len(keys) == 7
     other.back_out()
+
+
+def test_units_in_doubt_are_settled_at_the_owners_that_can_be_reached_and_forgotten(
+    run: Command, other: inorder.QueueManager, tmp_path: Path
+) -> None:
+    with inorder.connect(tmp_path / "paris.db", name="PARIS"):
+        channels.define_connection(other, "TO.PARIS", str(tmp_path / "paris.db"))
+        done, name = in_doubt(other, "PARIS"), in_doubt(other, "PARIS", "ROME")
+        (settled,) = run("unit", "settle", "--json").records
+    assert (settled["settled"], settled["left"], len(settled["errors"])) == (1, 1, 1)
+    assert "TO.ROME" in settled["errors"][0]
+    ended = run("unit", "settle")
+    assert (ended.out, "TO.ROME" in ended.err) == ("settled 0 units, 1 left\n", True)
+    (record,) = run("unit", "list", "--json").records
+    assert (record["unit"], record["owners"], record["outcome"]) == (f"global:{name}", ["ROME"], "commit")
+    assert "which is not settled at ROME?" in run("unit", "forget", f"global:{name}").err
+    assert run("unit", "forget", f"global:{name}", "--yes").out == f"forgot global:{name}\n"
+    assert run("unit", "show", f"global:{done}").status == 2
+
+
+def test_a_part_of_a_unit_of_another_queue_manager_is_settled_with_a_warning(
+    run: Command, other: inorder.QueueManager, queue: str
+) -> None:
+    part = f"{'0' * 32}/01234567/8/HERE"
+    for outcome in ("commit", "backout"):
+        other.put(queue, b"1", syncpoint=True)
+        other.prepare(part)
+        ended = run("unit", outcome, f"prepared:{part}", "--yes")
+        assert (ended.status, "the unit is half committed" in ended.err) == (0, True)
+    assert run("unit", "forget", f"prepared:{part}", "--yes").status == 2
+    other.put(queue, b"1", syncpoint=True)
+    other.prepare(part)
+    assert run("unit", "forget", f"prepared:{part}", "--yes").status == 1
 
 
 def test_locks_are_listed_and_lock_ids_released(run: Command, other: inorder.QueueManager, queue: str) -> None:

@@ -94,6 +94,8 @@ STEPS: list[tuple[str, list[str], bytes, int]] = [
     ("held", [], b"", 0),
     ("unit list", [], b"", 0),
     ("unit show", ["prepared:monday"], b"", 0),
+    ("unit settle", [], b"", 0),
+    ("unit forget", ["prepared:monday", "--yes"], b"", 1),
     ("unit commit", ["prepared:monday", "--yes"], b"", 0),
     ("unit backout", ["prepared:tuesday", "--yes"], b"", 0),
     ("unit backout", ["staging:left", "--yes"], b"", 0),

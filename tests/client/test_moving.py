@@ -45,7 +45,8 @@ def test_a_unit_of_work_behind_a_move_reports_as_ever(qm: QueueManager) -> None:
 def test_what_is_moved_triggers_where_it_comes(qm: QueueManager) -> None:
     prepare(qm)
     qm.create_queue("INIT")
-    qm.alter_queue("TO", trigger_control=True, trigger_type="first", initiation_queue="INIT")
+    qm.admin.create_process("SERVE")
+    qm.alter_queue("TO", trigger_control=True, trigger_type="first", initiation_queue="INIT", process="SERVE")
     with store_transfer.moving(qm):
         qm.put("TO", qm.get("Q"), context="set_all")
     qm.close_queue("TO")

@@ -7,6 +7,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -154,9 +155,6 @@ def test_a_unit_of_work_there_follows_the_block_here(sites: tuple[QueueManager, 
     with here.unit_of_work() as unit:
         here.put(FAR, b"1")
         assert bodies(there) == []
-        refused = error_of(here.put, "L", b"x")
-        assert refused.reason == 2298
-        assert "holds messages at queue manager PARIS, so this call here cannot join it" in str(refused)
         here.put("L", b"at once", syncpoint=False)
     assert unit.status == "committed"
     with here.unit_of_work() as unit:
@@ -164,7 +162,9 @@ def test_a_unit_of_work_there_follows_the_block_here(sites: tuple[QueueManager, 
         unit.back_out()
     assert (there.get("Q").backout_count, here.depth("L")) == (1, 1)
     with here.lease(seconds=60):
-        assert error_of(here.put, FAR, b"2").reason == 2298
+        refused = error_of(here.put, FAR, b"2")
+        assert refused.reason == 2298
+        assert "so this call at queue manager PARIS must be made with syncpoint=False" in str(refused)
     here.put(FAR, b"3", syncpoint=True)
     here.close()
     assert bodies(there) == [b"3"]
@@ -408,6 +408,27 @@ def test_a_call_is_as_many_messages_on_the_wire_as_by_a_connection_to_the_owner(
 
     with inorder.connect(f"http://127.0.0.1:{proxy.port}") as direct:
         assert counted(here, FAR) == counted(direct, "Q") > 0
+
+
+def test_a_call_reads_the_definitions_only_if_something_was_committed_here(
+    sites: tuple[QueueManager, QueueManager], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, _ = sites
+    handle = here.open(FAR)
+
+    def use() -> list[Any]:
+        return [here.put(FAR, b"1"), handle.put(b"2"), here.depth(FAR), bodies(here, FAR), handle.get()]
+
+    use()
+    reads: list[str] = []
+    with monkeypatch.context() as patch:
+        for verb in ("queue", "object", "status", "open"):
+            patch.setattr(here._store, verb, partial(reads.append, verb))
+        use()
+    assert reads == []
+    with here.connect() as other:
+        other.alter_queue(FAR, put_allowed=False)
+    assert error_of(handle.put, b"3").reason == error_of(here.put, FAR, b"3").reason == 2051
 
 
 # --- assured calls, as an application makes them

@@ -118,6 +118,20 @@ def test_what_the_tool_writes_is_read() -> None:
     assert fifth == default
 
 
+def test_messages_without_data_are_empty() -> None:
+    """The next descriptor begins with VER, or N."""
+    found = messages(after_header("A VER 2\nA FMT ONE\n\nA VER 1\nA FMT TWO\nN\nA FMT THREE\n\nA VER 2\nX 41\nN\n"))
+    assert [(one.format, one.body) for one in found] == [
+        ("ONE", b""), ("TWO", b""), ("THREE", b""), ("", b"A"), ("", b"")
+    ]  # fmt: skip
+
+
+def test_a_segment_as_mq_dumps_it_is_read() -> None:
+    """It has its own length as OriginalLength (R1.12)."""
+    (segment,) = messages(after_header("A VER 2\nA MSF 6\nA ORL 4\nX 61626364\n"))
+    assert (segment.flags, segment.body) == (6, b"abcd")
+
+
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
 def test_a_file_from_windows_reads_the_same(end: bytes) -> None:
     assert messages(UNLOADED.replace(b"\n", end)) == messages(UNLOADED)
@@ -238,8 +252,7 @@ def test_time_and_expiry_are_cut_off() -> None:
         (b"\nhello\n", 2, "'hello'"),
         (b"AMQSBCG0 - starts here\n", 1, "amqsbcg"),
         (after_header("X 41\n"), 2, "must begin with an attribute (A) or with N"),
-        (after_header("A PRI 4\n"), 2, "a line of data"),
-        (after_header("A PRI 4\nP usr\nX 41\n"), 3, "a line of data"),
+        (after_header("A PRI 4\nP usr\nX 41\n"), 3, "a message must begin"),
         (after_header("Nothing\nX 41\n"), 2, "must be alone on its line"),
         (after_header("A ABC 4\nX 41\n"), 2, "codes are ACC, AID"),
         (after_header("APRI 4\nX 41\n"), 2, "codes are"),

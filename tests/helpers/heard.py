@@ -17,6 +17,7 @@ from inorder.mq import channels
 from inorder.mq.channels.sides import Receiver, Sending
 from inorder.stores.seam.channel_records import BodyPiece
 from inorder.stores.seam.records import LedgerKey
+from inorder.stores.seam.tables import Branch
 from inorder.stores.seam.telemetry import CALL_KEYS, COMMON_KEYS, EVENTS, PREFIX
 from inorder.stores.sqlite import SqliteStore
 from inorder.testing import ManualClock
@@ -122,6 +123,9 @@ def through_a_door(qm: QueueManager) -> None:
         qm.put("Q", b"leased")
     lease.extend(10)
     qm.admin.end_lease(lease.name)
+    spanning = qm._store.begin_global(qm.internals.owner, [Branch("THERE", "PARIS")])
+    qm._store.settle(qm.internals.owner, "back_out", decides=spanning)
+    qm._store.end_global(spanning, ["THERE"])
     qm.accounts.create_user("alice", password_hash="$")
     qm.accounts.identify(name="alice", verify=lambda kept: kept == "$", address="here")
     qm.accounts.revoke_token(qm.accounts.create_token("alice", "ci"))
@@ -200,7 +204,7 @@ def channelled(qm: QueueManager) -> None:
         sending.note("inactive")
     assert channels.resolve_channel(qm, "BACK", connects=connects) == "back_out"
     channels.stop_channel(qm, "BACK")
-    channels.reset_channel(qm, "BACK", 3, connects=connects)
+    channels.reset_channel(qm, "BACK", 3)
     channels.start_channel(qm, "BACK")
     ended = channels.run_channel(qm, "BACK", until_empty=True, wait=lambda _: True, connects=connects)
     assert (ended.status, ended.number, ended.messages) == ("inactive", 3, 1)

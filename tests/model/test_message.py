@@ -226,9 +226,16 @@ def test_r1_12_r6_5_a_report_has_the_length_of_what_it_is_about_and_that_of_its_
         for length in lengths:
             assert Message(body, flags=flags, original_length=length, **report).original_length == length
     for flags in (SEGMENT, 0, IN_GROUP):
-        with pytest.raises(ArgumentError) as raised:
-            Message(b"12345", original_length=5, flags=flags)
-        assert raised.value.reason == 2252
+        assert Message(b"12345", original_length=3, flags=flags).original_length == 3  # which a put ignores
+
+
+def test_an_expiry_before_the_end_of_the_delay_is_2013() -> None:
+    with pytest.raises(ArgumentError, match="at least the delay of 5 seconds") as raised:
+        Message(b"", expiry=4.9, delay=5)
+    assert raised.value.reason == 2013
+    with pytest.raises(ArgumentError):
+        Message(b"", expiry=4.9).replace(delay=5)
+    assert Message(b"", expiry=5, delay=5).delay == Message(b"", expiry=math.inf, delay=5).delay == 5
 
 
 # ---- what is derived

@@ -236,6 +236,30 @@ def test_a_sender_that_was_put_back_is_a_sequence_error(world: World, tmp_path: 
     assert bodies(world.b) == [*numbers(0, 4), b"new"]
 
 
+def test_a_reset_is_taken_by_the_other_side_when_the_channel_runs(world: World) -> None:
+    world.put(0, 4)
+    world.run()
+    before = world.now().number
+    channels.reset_channel(world.a, "TO.B", 70)
+    assert (world.now().number, [one.number for one in channels.received(world.b)]) == (69, [before])
+    world.put(4, 8)
+    world.run()
+    assert world.now().number == channels.received(world.b)[0].number >= 70
+    world.put(8, 12)
+    world.run()  # without a further reset
+    assert bodies(world.b) == numbers(0, 12)
+
+
+def test_a_reset_of_the_receiver_is_only_its_own(world: World) -> None:
+    world.put(0, 4)
+    world.run()
+    channels.reset_channel(world.b, "TO.B", 70)
+    assert channels.received(world.b)[0].number == 69
+    world.put(4, 8)
+    with pytest.raises(SequenceError):
+        world.run()
+
+
 # --- exits
 
 

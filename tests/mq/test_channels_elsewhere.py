@@ -108,8 +108,10 @@ def test_nobody_else_binds_receives_or_resets(world: Elsewhere, change: Callable
     now = channels.status(world.a)[0]
     assert (now.status, now.reason, world.b.depth("Q")) == ("stopped", Reason.NOT_AUTHORIZED, 0)
     before = channels.received(world.b)
+    channels.reset_channel(world.a, "TO.B", 7)
+    channels.start_channel(world.a, "TO.B")
     with pytest.raises(NotAuthorized):
-        channels.reset_channel(world.a, "TO.B", 7)
+        world.run()
     assert channels.received(world.b) == before
 
 

@@ -10,6 +10,7 @@ import pytest
 from inorder import Flags, GetOptions, Message, QueueManager
 from inorder.client.bulk import ClaimReader
 from inorder.model.attributes import TriggerType
+from inorder.mq.mqsc import run_script
 from inorder.rules.triggers import TriggerMessage
 from inorder.testing import ManualClock
 
@@ -20,9 +21,12 @@ Trigger = Callable[..., None]
 def trigger(qm: QueueManager) -> Trigger:
     """Switches triggers of Q on, with these attributes; their messages come to INIT."""
     qm.create_queue("INIT")
+    qm.admin.create_process("SERVE")
 
-    def on(kind: TriggerType, **attributes: Any) -> None:
-        qm.alter_queue("Q", trigger_control=True, trigger_type=kind, initiation_queue="INIT", **attributes)
+    def on(kind: TriggerType, process: str = "SERVE", **attributes: Any) -> None:
+        qm.alter_queue(
+            "Q", trigger_control=True, trigger_type=kind, initiation_queue="INIT", process=process, **attributes
+        )
 
     return on
 
@@ -222,7 +226,7 @@ def test_a_trigger_message_that_cannot_be_put_is_a_dead_letter(qm: QueueManager,
 
 def test_one_that_cannot_be_a_dead_letter_either_leaves_the_put_as_it_is(qm: QueueManager, trigger: Trigger) -> None:
     trigger("every")
-    qm.delete_queue("INIT")
+    qm.alter_queue("INIT", put_allowed=False)
     qm.put("Q", b"1")
     assert qm.depth("Q") == 1
 
@@ -230,7 +234,7 @@ def test_one_that_cannot_be_a_dead_letter_either_leaves_the_put_as_it_is(qm: Que
 def test_trigger_messages_trigger_nothing(qm: QueueManager, trigger: Trigger) -> None:
     trigger("every")
     qm.create_queue("INIT2")
-    qm.alter_queue("INIT", trigger_control=True, trigger_type="every", initiation_queue="INIT2")
+    qm.alter_queue("INIT", trigger_control=True, trigger_type="every", initiation_queue="INIT2", process="SERVE")
     qm.put("Q", b"1")
     assert (qm.depth("INIT"), qm.depth("INIT2")) == (1, 0)
 
@@ -257,7 +261,7 @@ def test_a_queue_takes_its_last_trigger_along(qm: QueueManager, trigger: Trigger
 
 
 def test_a_trigger_message_says_what_queue_and_process_definition_say(qm: QueueManager, trigger: Trigger) -> None:
-    qm.admin.create_process("SERVE", application_id="/bin/serve", user_data="fast", environment_data="&")
+    qm.admin.alter_process("SERVE", application_id="/bin/serve", user_data="fast", environment_data="&")
     trigger("every", process="SERVE", trigger_data="be quick")
     qm.put("Q", b"1")
     got = qm.get("INIT")
@@ -274,10 +278,39 @@ def test_a_trigger_message_says_what_queue_and_process_definition_say(qm: QueueM
 
 
 def test_a_process_that_is_not_defined_triggers_nothing_until_it_is(qm: QueueManager, trigger: Trigger) -> None:
-    trigger("first", process="SERVE")
+    trigger("first", process="LATER")
     qm.put("Q", b"1")
     assert triggered(qm) == 0
-    qm.admin.create_process("SERVE")
+    qm.admin.create_process("LATER")
     assert triggered(qm) == 1
-    qm.admin.alter_process("SERVE", user_data="x")
-    assert (triggered(qm), qm.admin.process("SERVE").user_data) == (1, "x")
+    qm.admin.alter_process("LATER", user_data="x")
+    assert (triggered(qm), qm.admin.process("LATER").user_data) == (1, "x")
+
+
+@pytest.mark.parametrize(
+    ("initiation_queue", "process", "usage", "triggers"),
+    [
+        ("INIT", "SERVE", "normal", 1),
+        ("INIT", "", "normal", 0),  # nothing says which program serves it
+        ("INIT", "", "transmission", 1),  # a channel does
+        ("INIT", "MISSING", "transmission", 0),
+        ("MISSING", "SERVE", "normal", 0),
+        ("", "SERVE", "normal", 0),
+        ("SYSTEM.CHANNEL.INITQ", "", "transmission", 1),
+        ("SYSTEM.DEFAULT.INITIATION.QUEUE", "SERVE", "normal", 1),
+    ],
+)
+def test_there_is_a_trigger_message_only_if_its_queue_and_process_exist(
+    qm: QueueManager, initiation_queue: str, process: str, usage: str, triggers: int
+) -> None:
+    """Otherwise there is not even a dead letter (R4.9)."""
+    for name in ("INIT", "DEAD"):
+        qm.create_queue(name)
+    qm.admin.create_process("SERVE")
+    qm.admin.alter_manager(dead_letter_queue="DEAD")
+    script = f"DEFINE QLOCAL(T) TRIGGER TRIGTYPE(EVERY) INITQ('{initiation_queue}') PROCESS('{process}')"
+    (made,) = run_script([script + (" USAGE(XMITQ)" if usage == "transmission" else "")], qm)
+    assert made.outcome == "done", made.text
+    qm.put("T" if usage == "normal" else "Q", b"1", manager="" if usage == "normal" else "T")
+    found = [one.name for one in qm.queues() if one.type == "local" and one.name != "T" and qm.depth(one.name)]
+    assert found == [initiation_queue] * triggers

@@ -147,7 +147,9 @@ def judged(make: Make, kind: str, trigger_type: TriggerType, kill_at: str) -> bo
     place = make(kind)
     with connect(place) as qm:
         qm.create_queue("INIT")
-        qm.create_queue("Q", trigger_control=True, trigger_type=trigger_type, initiation_queue="INIT", **attributes)
+        qm.admin.create_process("SERVE")
+        attributes = attributes | {"initiation_queue": "INIT", "process": "SERVE"}
+        qm.create_queue("Q", trigger_control=True, trigger_type=trigger_type, **attributes)
     status = forked.run(program, place, kill_at=kill_at)
     assert status in (0, -signal.SIGKILL), f"killed at {kill_at} it ended with {status}"
     with connect(place) as qm:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from inorder.errors import ArgumentError, InorderError, WrongQueueType
+from inorder.errors import ArgumentError, InorderError, Reason, WrongQueueType
 from inorder.model.attributes import QueueAttributes, define_manager, define_queue
 from inorder.model.message import Transmission
 from inorder.rules.naming import Names, Route
@@ -147,7 +147,6 @@ def test_where_replies_go(queue: str, expected: tuple[str, str]) -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        {"remote_queue": "Q", "remote_manager": "QM1"},
         {"remote_queue": "Q", "remote_manager": "QM2", "transmission_queue": "N"},
         {"remote_queue": "Q", "remote_manager": "N"},
         {"remote_manager": "N"},
@@ -156,6 +155,17 @@ def test_where_replies_go(queue: str, expected: tuple[str, str]) -> None:
 def test_what_would_lead_to_itself_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(ArgumentError):
         names().check(define_queue("N", "remote", **given))
+
+
+def test_a_remote_queue_of_this_queue_manager_is_an_alias_for_replies() -> None:
+    """It may be defined; only an open finds that it leads nowhere else (2087)."""
+    alias = define_queue("ANSWERS", "remote", remote_queue="REPLIES", remote_manager="HERE")
+    known = Names(define_manager(name="HERE"), {"ANSWERS": alias})
+    known.check(alias)
+    assert known.reply_to("ANSWERS") == ("REPLIES", "HERE")
+    with pytest.raises(WrongQueueType) as raised:
+        known.route("ANSWERS")
+    assert raised.value.reason == Reason.UNKNOWN_REMOTE_Q_MGR
 
 
 @pytest.mark.parametrize(("base", "is_good"), [("LOCAL", 1), ("REMOTE", 1), ("NONE", 1), ("MODEL", 0), ("ALIAS", 0)])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from inorder import Flags, Message, PutOptions, Reason
+from inorder import ArgumentError, Flags, Message, PutOptions, Reason
 from inorder.model.attributes import define_manager, define_queue
 from inorder.rules.grouping import NOTHING_OPEN
 from inorder.rules.puts import Program, PutCircumstances, PutPlan
@@ -64,6 +64,15 @@ def test_puts_of_one_request_are_puts_one_after_another(options: PutOptions) -> 
 def test_a_body_alone_is_put_as_a_message_that_says_nothing(options: PutOptions, persistent: bool) -> None:
     one = plan(options, default_priority=3, default_persistence=persistent, expiry=9.0)
     assert one.puts([b"body"], NOTHING_OPEN, at()) == one.puts([Message(b"body")], NOTHING_OPEN, at())
+
+
+def test_the_default_expiry_of_a_queue_may_not_end_before_the_delay() -> None:
+    short = plan(PutOptions(), expiry=4.0)
+    with pytest.raises(ArgumentError, match="at most 4 seconds, after which messages on Q expire") as raised:
+        short.puts([Message(b"", delay=5)], NOTHING_OPEN, at())
+    assert raised.value.reason is Reason.EXPIRY_ERROR
+    for message in (Message(b"", delay=4), Message(b"", delay=5, expiry=9)):
+        assert short.puts([message], NOTHING_OPEN, at()).arriving
 
 
 def test_a_body_alone_leaves_the_group_that_is_open() -> None:

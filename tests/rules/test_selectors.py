@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from inorder.errors import ArgumentError
 from inorder.model.fields import LATER
 from inorder.model.message import Message
 from inorder.rules.selector_fields import FIELDS
@@ -209,6 +210,20 @@ def test_the_type_that_jms_knows_is_a_property() -> None:
 )
 def test_words_in_any_case_and_blanks_of_any_kind(selector: str) -> None:
     assert value(selector) is True
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("JMSExpiration", "Root.MQMD.Expiry"),
+        ("JMSReplyTo", "Root.MQMD.ReplyToQ"),
+        ("JMSDestination", "its destination"),
+        ("JMSRedelivered", "JMSXDeliveryCount"),
+    ],
+)
+def test_a_field_of_jms_without_its_name_here_is_refused_with_where_it_is(name: str, instead: str) -> None:
+    with pytest.raises(ArgumentError, match=f"there is no field {name}: .*{instead}"):
+        compile_selector(f"{name} = 1")
 
 
 # ---- the object

@@ -13,7 +13,7 @@ from tests.helpers.staged import IN, LAST, Writer, joined, key, letters, shape
 from tests.helpers.support import bodies, drained, snapshot
 
 from inorder import Flags, Message, MessageType, QueueManager, Reason, connect
-from inorder.errors import InconsistentCall, MessageTooBig
+from inorder.errors import ArgumentError, InconsistentCall, MessageTooBig
 from inorder.model.attributes import OrderRule
 from inorder.model.fields import LATER, Transmission
 from inorder.rules.puts import make_id
@@ -117,6 +117,24 @@ def test_what_is_not_given_is_as_in_a_put(writer: Writer, clock: ManualClock) ->
     staged, put = (dict(message.fields()) for message in writer.browsed())
     differ = {name for name in staged if staged[name] != put[name]}
     assert differ == {"body", "length", "message_id", "token", "uid", "place"}
+
+
+def test_the_original_lengths_are_as_in_a_put(writer: Writer) -> None:
+    """R1.12: of segments that of their data; that of a report is kept."""
+    rows: dict[str, Any] = {
+        "message_type": [8, 8, 4],
+        "flags": [int(Flags.SEGMENT), 0, int(Flags.SEGMENT)],
+        "group_id": [G, None, b"H".ljust(24, b"\0")],
+        "original_length": [3, 3, 9],
+    }
+    writer.put([b"12345"] * 3, **rows)
+    assert [one.original_length for one in writer.browsed()] == [5, -1, 9]
+
+
+def test_the_default_expiry_may_not_end_before_the_delay(writer: Writer) -> None:
+    writer.qm.alter_queue("Q", expiry=4.0)
+    with pytest.raises(ArgumentError, match="row 1: delay must be at most 4 seconds"):
+        writer.put([b"1", b"2"], delay=[4.0, 5.0])
 
 
 EVERYTHING: dict[str, Any] = {

@@ -306,7 +306,13 @@ BAD_VALUES: list[tuple[str, dict[str, list[Any]], Reason, str]] = [
     ("message_id", {"message_id": [b"x" * 25, None]}, Reason.MD_ERROR, "row 0: message_id must be bytes"),
     ("persistent", {"persistent": [True, 1]}, Reason.PERSISTENCE_ERROR, "row 1: persistent"),
     ("flags", {"flags": [32, 0]}, Reason.MSG_FLAGS_ERROR, "row 0: flags"),
-    ("original_length", {"original_length": [-1, 5]}, Reason.ORIGINAL_LENGTH_ERROR, "row 1: original_length"),
+    (
+        "original_length",
+        {"message_type": [8, 4], "original_length": [5, 0]},
+        Reason.ORIGINAL_LENGTH_ERROR,
+        "row 1: original_length",
+    ),
+    ("expiry", {"delay": [None, 5.0], "expiry": [1.0, 4.0]}, Reason.EXPIRY_ERROR, "row 1: expiry must be at least"),
     ("empty segment", {"flags": [0, SEGMENT], "body": [b"", b""]}, Reason.SEGMENT_LENGTH_ZERO, "row 1: only the last"),
     (
         "end of a segment",

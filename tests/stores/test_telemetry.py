@@ -58,6 +58,7 @@ SILENT = {
     "watch": "it is not a call that waits, but serves those that do",
     "promises": "it makes nothing happen; the calls inside of it have events of their own",
     "refuse_lost": "it asks whether the store is lost, and touches nothing of it",
+    "commits": "it reads a number that processes share",
     "close_store": "the last connection has ended, and with it all observations",
 }
 CALLS = {name: fields for name, fields in EVENTS.items() if fields.is_call}

@@ -55,10 +55,11 @@ def create(folder: Path, **attributes: Any) -> None:
             qm.create_queue(other, usage="transmission", order="put")
             qm.create_queue("R")
             qm.create_queue("INIT")
+            qm.admin.create_process("SERVE")
             qm.create_queue("DEAD")
             qm.admin.alter_manager(dead_letter_queue="DEAD")
             qm.create_queue(
-                "Q", order="put", trigger_control=True, trigger_type="every", initiation_queue="INIT"
+                "Q", order="put", trigger_control=True, trigger_type="every", initiation_queue="INIT", process="SERVE"
             )  # fmt: skip
             channels.define_channel(
                 qm,

@@ -12,16 +12,17 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+from inorder.client import two_phases
 from inorder.mq.channels import points as channel_points
 from inorder.stores.engine import points
 
 VARIABLE = "PROOF_KILL_AT"
-POINTS = {**points.POINTS, **channel_points.POINTS, **channel_points.FAST_POINTS}
+POINTS = {**points.POINTS, **channel_points.POINTS, **channel_points.FAST_POINTS, **two_phases.POINTS}
 
 
 def reach(step: Callable[[str], object]) -> None:
     """In this process each point that a store, or the run of a channel, comes to is told to `step`."""
-    points.reached = channel_points.reached = step
+    points.reached = channel_points.reached = two_phases.reached = step
 
 
 def die() -> None:

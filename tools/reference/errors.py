@@ -45,6 +45,7 @@ COMES_AS: dict[str, tuple[str, ...]] = {
     "INCONSISTENT_ENCODINGS": ("warning",),
     "NOT_FOUND": ("NotFound", "warning"),
     "DUPLICATE_PUT": ("warning",),
+    "OUTCOME_PENDING": ("warning",),
 }
 
 FAULTS = {"caller": CallerError, "queue": QueueCondition, "store": StoreError}

@@ -113,9 +113,15 @@ class UnitOfWork:
                 "committed" if error is None else "backed out", lambda one: one.__exit__(kind, error, trace)
             )
 
-    async def commit(self) -> None:
-        """Makes its puts visible and its gets final (R5.2)."""
+    @property
+    def warning(self) -> Reason | None:
+        """After a commit: see `inorder.UnitOfWork`."""
+        return None if self._block.unit is None else self._block.unit.warning
+
+    async def commit(self) -> Reason | None:
+        """Makes its puts visible and its gets final (R5.2). Returns the `warning`."""
         await self._settle("committed", unit_of_work.UnitOfWork.commit)
+        return self.warning
 
     async def back_out(self, *, delay: float = 0, error: str = "") -> None:
         """Undoes its puts and returns messages got to their places; see `inorder.UnitOfWork`."""
@@ -129,7 +135,7 @@ class UnitOfWork:
         """
         await self._settle("prepared", lambda unit: unit.prepare(name))
 
-    async def _settle(self, status: unit_of_work.Status, act: Callable[[unit_of_work.UnitOfWork], None]) -> None:
+    async def _settle(self, status: unit_of_work.Status, act: Callable[[unit_of_work.UnitOfWork], object]) -> None:
         if self.status != "open":
             raise UnitNotFound(f"this unit of work is {self.status}")
         if self._block.unit is not None:

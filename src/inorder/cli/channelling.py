@@ -486,13 +486,13 @@ def ping(run: Run, name: str) -> None:
 @says_yes
 @takes_store
 def reset(run: Run, name: str, number: int, yes: bool) -> None:
-    """Set the number of the next batch on both sides, after a sequence error."""
+    """Set the number of the next batch, after a sequence error. The other side takes it when the channel runs next."""
     run.output.confirm(
         f"Reset {name}? Messages that the receiver lacks stay lost, and messages sent again arrive twice.", yes=yes
     )
     with run.opened() as qm:
         channels.reset_channel(qm, name, number)
-    run.output.tell({"channel": name, "number": number}, f"the next batch of {name} is {number} on both sides")
+    run.output.tell({"channel": name, "number": number}, f"the next batch of {name} is {number}")
 
 
 @channel.command("resolve", example="inorder channel resolve TO.B --store a.db")

@@ -12,7 +12,7 @@ import click
 
 from .. import Message, PutResult, QueueManager
 from ..errors import MessageTooBig, Reason, UnknownQueue
-from ..formats import FormatError, dmpmqmsg
+from ..formats import FormatError, dmpmqmsg, rfh2
 from ..formats.json_lines import LINE_BYTES_MAX, message_of, record_of_put, told_id
 from ..model.fields import GIVEN
 from ..model.options import DEDUPLICATE_FOR_MAX
@@ -220,9 +220,12 @@ def _lines(name: str, stream: IO[bytes]) -> Iterator[Message]:
 
 
 def _dumped(name: str, stream: IO[bytes]) -> Iterator[Message]:
-    """Yields the messages of a dmpmqmsg file. Raises: click.UsageError with the line number, if it is not one."""
+    """Yields the messages of a dmpmqmsg file; the properties that MQ writes in a header of the body are properties.
+
+    Raises: click.UsageError with the line number, if it is not such a file.
+    """
     try:
-        yield from dmpmqmsg.parse(stream)
+        yield from map(rfh2.unfolded, dmpmqmsg.parse(stream))
     except FormatError as error:
         raise click.UsageError(f"{name}, {error.args[0]}") from error
 

@@ -9,7 +9,9 @@ from typing import Any
 import click
 from rich.table import Table
 
-from ..client.unit_names import check_settled_here, find_unit, key_of, settle_by_hand
+from ..client.manager import QueueManager
+from ..client.unit_names import check_settled_here, coordinator_of, find_unit, key_of, settle_by_hand
+from ..errors import WrongState
 from ..formats.json_lines import when
 from ..stores.seam.views import ConnectionView, LockView, MessageView, Unit
 from .listing import Rows, record_of_sight
@@ -24,6 +26,8 @@ UNIT_COLUMNS = {
     "age": "age",
     "time_left": "time left",
     "queues": "queues",
+    "owners": "owners",
+    "outcome": "outcome",
     "user": "user",
     "program": "program",
     "process": "process",
@@ -66,7 +70,8 @@ def unit() -> None:
     The name of a unit begins with its kind. session:12 is the open unit of work of connection 12. prepared:NAME is a
     prepared one. confirm:QUEUE:7 holds messages under confirm id 7, lock:QUEUE:3 under lock id 3,
     claim:QUEUE:APPLICATION#4 for a bulk reader. staging:NAME holds messages that a bulk writer has not put yet.
-    lease:NAME is a unit of work that clients of a server share by a token until a deadline.
+    lease:NAME is a unit of work that clients of a server share by a token until a deadline. global:NAME has parts at
+    the owners of synchronous remote queues, where each is a prepared unit, and its outcome once that is decided.
     """
 
 
@@ -111,10 +116,15 @@ def _table(run: Run, sights: Sequence[MessageView]) -> Table:
 @says_yes
 @takes_store
 def commit(run: Run, unit: str, yes: bool) -> None:
-    """Commit a prepared unit: its puts become visible, its gets are removed for good."""
+    """Commit a prepared unit: its puts become visible, its gets are removed for good.
+
+    If it is a part of a unit of work of another queue manager, that one decides. If the outcomes differ, the unit is
+    half committed, and nothing mends that: look at its outcome there first, with 'inorder unit list'.
+    """
     with run.opened() as qm:
         found = find_unit(qm, unit)
         check_settled_here(found, "commit")
+        _warn(run, found)
         run.output.confirm(f"Commit {_described(found)}?", yes=yes)
         settle_by_hand(qm, found, "commit")
     run.output.tell(_record_of_unit(found) | {"done": "committed"}, f"committed {key_of(found)}")
@@ -128,13 +138,70 @@ def backout(run: Run, unit: str, yes: bool) -> None:
     """Back out a prepared unit or a lease, undo a confirm id, or discard staged messages.
 
     Its puts are discarded and its gets return to their places.
+
+    If a prepared unit is a part of a unit of work of another queue manager, that one decides. If the outcomes differ,
+    the unit is half committed, and nothing mends that: look at its outcome there first, with 'inorder unit list'.
     """
     with run.opened() as qm:
         found = find_unit(qm, unit)
         check_settled_here(found, "back_out")
+        _warn(run, found)
         run.output.confirm(f"Back out {_described(found)}?", yes=yes)
         settle_by_hand(qm, found, "back_out")
     run.output.tell(_record_of_unit(found) | {"done": "backed out"}, f"backed out {key_of(found)}")
+
+
+@unit.command("settle", example="inorder unit settle --store orders.db")
+@takes_store
+def settle(run: Run) -> None:
+    """Carry out what is decided about global units, at every owner that can be reached.
+
+    A global unit whose program has ended without a decision is backed out; others without one are left alone. Programs
+    do this too, when they connect to an owner. 'inorder unit list' shows the rest.
+    """
+    with run.opened() as qm:
+        before = _global_units(qm)
+        errors = qm.admin.settle_in_doubt()
+        left = _global_units(qm)
+    for error in errors:
+        run.output.note(str(error))
+    run.output.tell(
+        {"settled": len(before - left), "left": len(left), "errors": [str(error) for error in errors]},
+        f"settled {count(len(before - left), 'unit')}, {len(left)} left",
+    )
+
+
+def _global_units(qm: QueueManager) -> set[str]:
+    return {one.name for one in qm.inspect.units() if one.kind == "global"}
+
+
+@unit.command("forget", example="inorder unit forget global:0ba3.../5fd20c11/34 --yes --store orders.db")
+@UNIT
+@says_yes
+@takes_store
+def forget(run: Run, unit: str, yes: bool) -> None:
+    """Forget a global unit without settling its parts, because an owner is gone for good.
+
+    A part that an owner still has stays prepared there, and strict readers wait for it, until somebody settles it by
+    hand. If that has another outcome than the unit here, the unit is half committed.
+    """
+    with run.opened() as qm:
+        found = find_unit(qm, unit)
+        if found.kind != "global":
+            raise WrongState(f"{key_of(found)} has no parts at other queue managers", unit=key_of(found))
+        owners = ", ".join(branch.manager for branch in found.branches)
+        run.output.confirm(f"Forget {key_of(found)}, which is not settled at {owners}?", yes=yes)
+        qm.admin.forget_in_doubt(found.name)
+    run.output.tell(_record_of_unit(found) | {"done": "forgotten"}, f"forgot {key_of(found)}")
+
+
+def _warn(run: Run, one: Unit) -> None:
+    """Warns of settling a part of a unit of another queue manager by hand."""
+    if coordinator := coordinator_of(one):
+        run.output.note(
+            f"this is a part of a unit of work of the store {coordinator}, which decides: if the outcomes differ, the "
+            "unit is half committed"
+        )
 
 
 def _described(one: Unit) -> str:
@@ -150,6 +217,8 @@ def _record_of_unit(one: Unit) -> dict[str, Any]:
         "name": one.name,
         "queue": one.queue or None,
         "queues": list(one.queues),
+        "owners": [branch.manager for branch in one.branches],
+        "outcome": one.outcome or None,
         "user": one.program.user,
         "program": one.program.name,
         "connection": one.connection,

@@ -6,15 +6,22 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..errors import LeaseOver, ObjectExists, bad_argument, written
+from ..errors import InorderError, LeaseOver, ObjectExists, UnitNotFound, UnknownObject, bad_argument, written
 from ..model.attributes import ManagerAttributes, ManagerKeywords
 from ..model.options import check_switch, check_whole, is_path
 from ..model.parameters import is_storable
-from ..model.process_attributes import ProcessAttributes, ProcessKeywords, altered_process, define_process
+from ..model.process_attributes import (
+    SYSTEM_PROCESS,
+    ProcessAttributes,
+    ProcessKeywords,
+    altered_process,
+    define_process,
+)
 from ..stores.seam.definitions import as_text, process_of
 from . import housekeeping
 from .by_name import by_name
 from .namespace import Namespace
+from .owners import settle_in_doubt
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -70,6 +77,8 @@ class Admin(Namespace):
 
     def alter_process(self, name: str, **changes: Unpack[ProcessKeywords]) -> None:
         """Changes attributes of a process definition. Raises: UnknownObject 2085; ArgumentError."""
+        if self.process(name) is SYSTEM_PROCESS:
+            self.create_process(name, exist_ok=True)
         with self._session:
             before = self._store.object(PROCESS, name).attributes
             self._store.alter_object(PROCESS, name, before, as_text(altered_process(process_of(before), **changes)))
@@ -80,9 +89,14 @@ class Admin(Namespace):
             self._store.delete_object(PROCESS, name)
 
     def process(self, name: str) -> ProcessAttributes:
-        """Returns a process definition. Raises: UnknownObject 2085."""
+        """Returns a process definition, also SYSTEM.DEFAULT.PROCESS. Raises: UnknownObject 2085."""
         with self._session:
-            return process_of(self._store.object(PROCESS, name).attributes)
+            try:
+                return process_of(self._store.object(PROCESS, name).attributes)
+            except UnknownObject:
+                if name == SYSTEM_PROCESS.name:
+                    return SYSTEM_PROCESS
+                raise
 
     def processes(self) -> list[ProcessAttributes]:
         """Returns all process definitions, sorted by name."""
@@ -114,6 +128,40 @@ class Admin(Namespace):
             raise LeaseOver(f"there is no lease {written(name)}", lease=name)
         with self._session:
             self._store.end_lease(name)
+
+    # --- units of work over several queue managers
+
+    def settle_in_doubt(self) -> list[InorderError]:
+        """Settles units of work that span several queue managers, at every owner that can be reached.
+
+        It carries out what their programs have decided. A unit without a decision is left alone while its program is
+        connected, and then backed out. Connections to owners do this too, when they are made.
+
+        Returns: the errors of the owners that could not settle their parts. A part can also be left without an error:
+        for 10 seconds after a unit began, if its owner does not have it; or if it belongs to another user there.
+        `inspect.units` has the rest, with the kind "global".
+
+        Rules: K-2.
+        """
+        with self._session:
+            return settle_in_doubt(self._session)
+
+    def forget_in_doubt(self, name: str) -> None:
+        """Drops the record of a global unit, without settling its parts at owners; for an owner that is gone.
+
+        A part that is still prepared at its owner stays there until somebody settles it by hand. If that has another
+        outcome than the unit here, the unit is half committed.
+
+        Args:
+            name: its name in `inspect.units`.
+
+        Raises: UnitNotFound, there is no such global unit; WrongState, its program is connected and has not decided.
+        """
+        with self._session:
+            found = [one for one in self._store.units() if (one.kind, one.name) == ("global", name)]
+            if not found:
+                raise UnitNotFound(f"no global unit is named {written(name)}", unit=name)
+            self._store.end_global(name, [one.connection for one in found[0].branches])
 
     # --- upkeep
 

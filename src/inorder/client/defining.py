@@ -17,6 +17,7 @@ from ..model.attributes import (
 from ..model.options import check_switch
 from ..model.selecting import Selector, inquired
 from .by_name import CallsByName, by_name
+from .owners import QueueElsewhere
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -104,11 +105,12 @@ class Defining(CallsByName):
         return self._status(name).current_depth
 
     def _status(self, name: str) -> QueueStatus:
-        with self._session:
-            try:
-                return self._store.status(name)
-            except SynchronousQueue:  # its owner has the answer
-                pass
+        if not isinstance(self._queues.get(name) if isinstance(name, str) else None, QueueElsewhere):
+            with self._session:
+                try:
+                    return self._store.status(name)
+                except SynchronousQueue:  # its owner has the answer
+                    pass
         return self._status_there(name)
 
     @by_name

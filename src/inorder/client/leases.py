@@ -46,6 +46,8 @@ class Lease:
         status: "open", "committed" or "backed out", if this object did it.
     """
 
+    spans = False  # another process could settle it without its parts elsewhere
+
     def __init__(self, session: Session, token: str, user: str | None, leased: Leased) -> None:
         self._session, self._as, self._is_inside = session, user, False
         self.token, self.name, self.user = token, leased.name, leased.user

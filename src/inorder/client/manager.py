@@ -233,12 +233,21 @@ class QueueManager(
         """
         return UnitOfWork(self._session, self)
 
-    def commit(self) -> None:
-        """Commits the connection's unit of work, whoever opened it; does nothing if it has none."""
-        if isinstance(self._session.block, UnitOfWork | Lease):
-            self._session.block.commit()
-        else:
-            self._session.settle("commit")
+    def commit(self) -> Reason | None:
+        """Commits the connection's unit of work, whoever opened it; does nothing if it has none.
+
+        Returns: None; or the warning OUTCOME_PENDING 2124: the unit is committed, but the owner of a synchronous remote
+        queue could not be reached to carry it out there, which happens when a program here reaches it again.
+
+        Raises: QueueCondition 2003, the unit had to be backed out: a queue manager could not commit.
+
+        Rules: R5.2, K-2.
+        """
+        block = self._session.block
+        if isinstance(block, Lease):
+            block.commit()
+            return None
+        return block.commit() if isinstance(block, UnitOfWork) else self._session.settle("commit")
 
     def back_out(self, *, delay: float = 0, error: str = "") -> None:
         """Backs out the connection's unit of work, whoever opened it; does nothing if it has none.

@@ -4,12 +4,13 @@ An open of such a queue raises `SynchronousQueue`, which says where it is. `Call
 `QueueElsewhere`, through an `OwnerSession`: a connection to the owner's store that belongs to the connection here, is
 made when it is first needed, and ends with it. Nothing about the messages is stored here.
 
-A unit of work is at one place: here, or at one owner, where it then commits in one phase (`Session.unit_at`).
+A unit of work that is at one place, here or at one owner, commits there in one phase; else see `two_phases`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -38,11 +39,14 @@ from ..rules.puts import Program, PutResult
 from ..stores.open import locate
 from ..stores.seam.definitions import CONNECTION, read_connection
 from ..stores.seam.records import Opened, Outcome
+from ..stores.seam.tables import Branch
 from .browsing import PAGE_SECONDS
 from .confirming import USES, Locked, Use
 from .queue import NO_USES, Queue
 from .services import Services, connect_at
 from .session import NOT_OPEN, Session
+
+log = logging.getLogger("inorder.unit_of_work")
 
 NO_UNIT: Final = -1
 OUTPUT: Final[frozenset[Use]] = frozenset({"output"})
@@ -72,11 +76,13 @@ class Lead(NamedTuple):
     Args:
         owner, queue: the queue, and who has it.
         over: the definitions on the way, the first one first; none: the queue was discovered.
+        commits: how many there were in the store here when that was read (`Host.commits`).
     """
 
     owner: Owner
     queue: str
     over: tuple[QueueAttributes, ...]
+    commits: int | None = None
 
 
 def lead_of(home: Session, there: SynchronousQueue) -> Lead:
@@ -88,17 +94,20 @@ def lead_of(home: Session, there: SynchronousQueue) -> Lead:
 def led(home: Session, name: object) -> Lead | None:
     """Inside a call on `home`: returns where a name leads if its last open has led there and nothing has changed since.
 
-    Two definitions are read faster than an open fails.
+    Two definitions are read faster than an open fails, and if nothing was committed here, none need be read.
     """
     known = home.leads.get(name)
     is_asked = home.services.store.changes.are_elsewhere  # a server asks what its user may open
     if not isinstance(known, Lead) or not known.over or is_asked:  # how a queue was discovered is not noted here
         return None
-    owner = known.owner
+    owner, commits = known.owner, home.services.store.commits()
+    if commits is not None and commits == known.commits:
+        return known
     with contextlib.suppress(InorderError):
         connection = read_connection(home.store.object(CONNECTION, owner.connection).attributes)
         is_there = (connection.location, connection.user) == (owner.location, owner.user)
         if is_there and all(home.store.queue(one.name) == one for one in known.over):
+            home.leads[name] = known = known._replace(commits=commits)
             return known
     del home.leads[name]
     return None
@@ -138,7 +147,9 @@ class OwnerSession(Session):
         super().__init__(services, program)
         self.of, self._home, self.place = of, weakref.ref(home), f"at queue manager {of.manager}"
         self.units, self.opened = 0, set[str]()
+        self.is_there = locate(of.location, named_by_program=False).path is not None
         self._of_here: InorderError | None = None
+        self._owes = False  # it may have parts of units that are decided
         home.services.leads_to.add(services)
 
     @property
@@ -165,6 +176,8 @@ class OwnerSession(Session):
             if self.is_lost:
                 text = f"the connection to queue manager {self.of.manager} was lost: open the queue again"
                 raise ConnectionBroken(text, owner=self.of.manager, connection=self.of.connection)
+            if self._owes:
+                self._owes = not _recovered(home, self)
             super().__enter__()
         except BaseException:
             home.__exit__(None, None, None)
@@ -176,7 +189,7 @@ class OwnerSession(Session):
         super().__exit__(*raised)
         try:
             if isinstance(raised[1], InorderError) and raised[1] is not of_here:
-                self._tell(raised[1])
+                self.note(raised[1])
         finally:
             self.home.__exit__(*raised)
 
@@ -185,7 +198,7 @@ class OwnerSession(Session):
         self._of_here = error
         return error
 
-    def _tell(self, error: InorderError) -> None:
+    def note(self, error: InorderError) -> None:
         """Makes an error of a call there say where that was, and notes that the connection is lost."""
         named(error, self.of)
         if isinstance(error, ConnectionBroken):
@@ -195,6 +208,15 @@ class OwnerSession(Session):
             except ConnectionBroken:
                 self.is_lost = True
                 self.home.leave_owner(self)
+
+    @property
+    def branch(self) -> Branch:
+        """The part of a global unit there."""
+        return Branch(self.of.connection, self.of.manager, getattr(self.store, "user", None) or "")
+
+    def settle_soon(self) -> None:
+        """Makes the next call there settle what is decided."""
+        self._owes = True
 
     def join_unit(self, at: Session | None = None) -> None:
         del at
@@ -250,15 +272,52 @@ def connected(home: Session, of: Owner) -> OwnerSession:
         made.end()
         raise
     home.add_owner(of, made)
+    if not _recovered(home, made):
+        made.settle_soon()
     return made
+
+
+def _recover(home: Session, part: OwnerSession) -> bool:
+    from .two_phases import recover  # noqa: PLC0415 - few programs need it
+
+    return recover(home, part)
+
+
+def _recovered(home: Session, part: OwnerSession) -> bool:
+    """Settles at an owner what is decided; returns whether nothing is left to do there."""
+    try:
+        return _recover(home, part)
+    except InorderError as error:
+        log.warning("units of work in doubt at queue manager %s are not settled: %s", part.of.manager, error)
+        return False
+
+
+def settle_in_doubt(home: Session) -> list[InorderError]:
+    """Inside a call on `home`: settles what is decided, at every owner that can be reached. Returns the errors."""
+    failures = []
+    for connection, manager in sorted(
+        {one[:2] for unit in home.store.units() if unit.outcome for one in unit.branches}
+    ):
+        try:
+            found = read_connection(home.store.object(CONNECTION, connection).attributes)
+            part = connected(home, Owner(manager, connection, found.location, found.user))
+            try:
+                _recover(home, part)
+            except InorderError as error:
+                part.note(error)
+                raise
+        except InorderError as error:
+            failures.append(error)
+    return failures
 
 
 class QueueElsewhere(Queue):
     """An open synchronous remote queue: each call is made on the queue of the owner.
 
     The definitions here may inhibit a call, and give priority and persistence to messages without. Each call outside a
-    unit of work reads them, and the first two calls in it; a browse that goes on reads them once a second. `_uses`
-    stays empty, so that each call asks `_need` or `_need_nothing`, which do this.
+    unit of work reads them, and the first two calls in it; a browse that goes on reads them once a second. Nothing is
+    read if it is known that nothing was committed here meanwhile. `_uses` stays empty, so that each call asks `_need`
+    or `_need_nothing`, which do this.
 
     Attributes:
         over: the definitions on the way, the first one first; none: the queue was discovered.
@@ -270,6 +329,7 @@ class QueueElsewhere(Queue):
         self._home, self._owner = sessions
         self._there, self._here, self.over = lead.queue, name, lead.over
         self._looked_in, self._fresh_until, self._browses_on = NO_UNIT, 0.0, False
+        self._commits = lead.commits
         super().__init__(self._owner, name, options, **how)
 
     def _opened(self, options: OpenOptions, dynamic_name: str) -> Opened:
@@ -337,7 +397,7 @@ class QueueElsewhere(Queue):
         """Reads the definitions again. Raises: QueueCondition 2041, they lead elsewhere now."""
         if self._browses_on and time.monotonic() < self._fresh_until:
             return
-        in_unit = self._home.unit_at is self._owner
+        in_unit = self._owner in self._home.places
         if in_unit and self._looked_in == self._owner.units:
             return
         self.check_lead()
@@ -346,7 +406,10 @@ class QueueElsewhere(Queue):
         self._fresh_until = time.monotonic() + PAGE_SECONDS
 
     def check_lead(self) -> None:
-        """Inside a call: reads the definitions again. Raises: as `_look_here`."""
+        """Inside a call: reads the definitions again, unless nothing was committed here. Raises: as `_look_here`."""
+        commits = self._home.services.store.commits()
+        if commits is not None and commits == self._commits:
+            return
         for before in self.over:
             try:
                 now = self._home.store.queue(before.name)
@@ -358,6 +421,7 @@ class QueueElsewhere(Queue):
                 if any(getattr(now, one) != getattr(before, one) for one in LEADS):
                     raise self._changed()
                 self.over = tuple(now if one is before else one for one in self.over)
+        self._commits = commits
 
     def _changed(self) -> InorderError:
         changed = QueueCondition(f"{self.name} has changed: open it again", reason=Reason.OBJECT_CHANGED)
@@ -423,4 +487,14 @@ class QueueElsewhere(Queue):
         return Names(store.manager(), found).reply_to(queue)
 
 
-__all__ = ["Lead", "OwnerSession", "QueueElsewhere", "check_user", "connected", "lead_of", "led", "reach"]
+__all__ = [
+    "Lead",
+    "OwnerSession",
+    "QueueElsewhere",
+    "check_user",
+    "connected",
+    "lead_of",
+    "led",
+    "reach",
+    "settle_in_doubt",
+]

@@ -33,6 +33,7 @@ from ..rules.puts import Program
 from ..rules.retries import Later
 from ..stores.seam.protocol import Store
 from ..stores.seam.records import UNIT_NAME_LENGTH_MAX, Outcome
+from ..stores.seam.tables import Branch
 from ..support import forks
 from ..support.callers import Caller
 from ..support.locks import Lock
@@ -40,6 +41,8 @@ from .services import Services
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from .two_phases import GlobalUnit
 
 
 T = TypeVar("T")
@@ -123,6 +126,24 @@ class Watched(weakref.ref[object]):
     is_kept: bool
 
 
+class OpenBlock(Protocol):
+    """An open block of a unit of work. Attributes: spans: whether it may hold messages of several queue managers."""
+
+    spans: bool
+
+
+def _holds(one: Session) -> bool:
+    """Whether the unit of work holds, or has lost, something at a place."""
+    return one.is_lost or one.store.has_unit(one.owner)
+
+
+def _lost_unit(one: Session) -> ConnectionBroken:
+    text = (
+        f"the connection was lost, and the unit of work {one.place} was backed out: back out, too, and begin it again"
+    )
+    return ConnectionBroken(text)
+
+
 class Session(Lock):
     """A connection to a store, from connect to close.
 
@@ -130,6 +151,7 @@ class Session(Lock):
     """
 
     is_lost = False  # only of a connection to an owner: it is broken for good
+    is_there = True  # see `two_phases.Part`
     place = "here"  # for the texts of errors
 
     def __init__(self, services: Services, program: Program) -> None:
@@ -137,7 +159,7 @@ class Session(Lock):
         self.services, self.program = services, program
         self.store: Store = services.store
         self.calls = 0  # begun so far
-        self.block: object | None = None  # the open `with unit_of_work()` block
+        self.block: OpenBlock | None = None  # the open `with unit_of_work()` block
         # Work that failed when it was due: the next call does it first. A function that returns False failed again and
         # stays here; the call goes on. Each is called with the session and must not refer to it: the cycle would keep a
         # dropped session until the next garbage collection.
@@ -151,7 +173,8 @@ class Session(Lock):
         self.owners: dict[object, Session] = {}  # its connections to owners of synchronous remote queues
         self.leads: dict[object, object] = {}  # names that have led to such queues: `owners.Lead`
         self.stays_here = False  # opens no such queue: it works for users who must not act with this program's rights
-        self.unit_at: Session | None = None  # the one of these at which its unit of work is; None: here
+        self.places: list[Session] = []  # those of them that its unit of work has used
+        self._global: GlobalUnit | None = None  # a unit at several places, while it ends
         self._ending = Lock()
         self._life = forks.current
         self._ended = False
@@ -167,6 +190,17 @@ class Session(Lock):
     def closed(self) -> bool:
         """Whether the connection has ended, or the interpreter is ending."""
         return self._ended or self.services.is_over
+
+    @property
+    def branch(self) -> Branch:
+        """Only of a connection to an owner: the part of a unit there."""
+        raise NotImplementedError
+
+    def note(self, error: InorderError) -> None:
+        """Of a connection to an owner: makes an error of a call there say where it happened."""
+
+    def settle_soon(self) -> None:
+        """Of a connection to an owner: see `two_phases.Part`."""
 
     # --- one call at a time
 
@@ -263,10 +297,9 @@ class Session(Lock):
     @property
     def has_unit(self) -> bool:
         """Whether its unit of work holds something, here or at an owner."""
-        at = self.unit_at or self
-        return at.is_lost or at.store.has_unit(at.owner)
+        return self.store.has_unit(self.owner) or any(map(_holds, self.places))
 
-    def begin(self, block: object) -> None:
+    def begin(self, block: OpenBlock) -> None:
         """Begins the unit of work of a block. Raises: CallerError 2128; UnitOfAnother 2128, another caller has one."""
         with self:
             self._refuse_given_up()
@@ -288,12 +321,12 @@ class Session(Lock):
         Args:
             at: the connection to the owner where the call is made; None: it is made here.
 
-        Raises: UnitOfAnother, another thread or task opened it and may still continue it. CallerError 2298, the unit
-        holds something elsewhere.
+        Raises: UnitOfAnother, another thread or task opened it and may still continue it. CallerError 2298, it is
+        of a kind that has only one place. ConnectionBroken, a part of it was lost.
         """
         self._refuse_given_up()
-        if self.unit_at is not at:
-            self._place_unit(at)
+        if (at is not None or self.places) and at not in self.places:
+            self._check_places(at)
         if self.opener is not None and self.opener.is_calling():  # nearly always
             return
         if self.opener is not None and self._has_unit():
@@ -301,27 +334,21 @@ class Session(Lock):
         else:
             self.opener = Caller.now()  # an earlier call that failed or got nothing opened no unit
 
-    def _place_unit(self, at: Session | None) -> None:
-        """Makes the unit of work one at an owner, or one here, if it holds nothing yet.
-
-        Two places would need two phases. The row of the unit would be stored here, before the first prepare.
-        """
-        if self.unit_at is not None and self.unit_at.is_lost:
-            raise self._lost_unit()
-        if self.has_unit:
-            holder, other = self.unit_at or self, at or self
-            raise CallerError(
-                f"the unit of work holds messages {holder.place}, so this call {other.place} cannot join it: commit "
-                "first, or make the call with syncpoint=False; one unit cannot span two queue managers",
-                reason=Reason.FUNCTION_NOT_SUPPORTED,
-            )
-        self.unit_at = at
-
-    def _lost_unit(self) -> ConnectionBroken:
-        where = (self.unit_at or self).place
-        return ConnectionBroken(
-            f"the connection was lost, and the unit of work {where} was backed out: back out, too, and begin it again"
-        )
+    def _check_places(self, at: Session | None) -> None:
+        """Adds a place to the unit of work."""
+        for one in self.places:
+            if one.is_lost:
+                raise _lost_unit(one)
+        if self.block is not None and not self.block.spans:
+            for one in (self, *self.places):
+                if one is not (at or self) and _holds(one):
+                    raise CallerError(
+                        f"the unit of work is {one.place}, and this kind of unit cannot span two queue managers, so "
+                        f"this call {(at or self).place} must be made with syncpoint=False",
+                        reason=Reason.FUNCTION_NOT_SUPPORTED,
+                    )
+        if at is not None:
+            self.places.append(at)
 
     def can_join_unit(self) -> bool:
         """Whether the connection has a unit of work, begun by a block or by a call with syncpoint.
@@ -376,20 +403,38 @@ class Session(Lock):
 
     def _back_out(self, tried: Outcome) -> bool:
         """Backs out the unit that was given up; returns whether it could."""
-        at = self.unit_at or self
         try:
-            was_open = at.is_lost or at.store.settle(at.owner, "back_out")
-            self._settled("back_out" if was_open else tried)
-        except ConnectionBroken:
-            if at is self:
-                raise
-            self.leave_owner(at)
-            self._settled("back_out")
+            if self._global is not None:
+                self._global.finish()
+                outcome: Outcome = "commit" if self._global.outcome == "commit" else "back_out"
+            else:
+                outcome = "back_out" if self._back_out_places() else tried
+        except OutcomeUnknown:  # the program knows that from the commit
+            outcome = tried
         except StoreError as error:
             self._not_backed_out = error
             return False
+        self._settled(outcome)
         self._not_backed_out = None
         return True
+
+    def _back_out_places(self, later: Later | None = None, *, moves: bool = False) -> bool:
+        """Backs out the unit at all places; returns whether there was one.
+
+        Raises: the error of one of them, after the others have backed out.
+        """
+        was_open, failure = False, None
+        for one in (*self.places, self):
+            try:
+                was_open |= one.is_lost or one.store.settle(one.owner, "back_out", later, moves=moves)
+            except InorderError as error:
+                one.note(error)
+                if one is self or not isinstance(error, ConnectionBroken):  # an owner backs out what is lost
+                    failure = error
+                was_open = True
+        if failure is not None:
+            raise failure
+        return was_open
 
     def _refuse_given_up(self) -> None:
         if self._not_backed_out is not None:
@@ -406,24 +451,56 @@ class Session(Lock):
         for one in kinds:
             self._retained.pop(id(one), None)
 
-    def settle(self, outcome: Outcome, later: Later | None = None, *, moves: bool = False) -> None:
-        at = self.unit_at or self
-        if at.is_lost:
-            with self:
-                lost = self._lost_unit()
-                self._settled("back_out")
-            if outcome == "commit":
-                raise lost
-            return
-        with at:
+    def settle(self, outcome: Outcome, later: Later | None = None, *, moves: bool = False) -> Reason | None:
+        """Commits or backs out. Returns a warning: OUTCOME_PENDING 2124, an owner could not be reached to commit."""
+        with self:
             self._refuse_given_up()
             try:
-                at.store.settle(at.owner, outcome, later, moves=moves)
+                if self.places:
+                    return self._settle_places(outcome, later, moves=moves)
+                self.store.settle(self.owner, outcome, later, moves=moves)
                 self._settled(outcome)
             except BaseException as error:
                 if isinstance(error, OutcomeUnknown) or not isinstance(error, InorderError):
                     self.left.append(lambda session: session._see_whether_settled(outcome))
                 raise
+        return None
+
+    def _settle_places(self, outcome: Outcome, later: Later | None, *, moves: bool) -> Reason | None:
+        lost = next((one for one in self.places if one.is_lost), None)
+        if outcome == "back_out" or lost is not None:
+            self._back_out_places(later, moves=moves)
+            self._settled("back_out")
+            if lost is not None and outcome == "commit":
+                raise _lost_unit(lost)
+            return None
+        parts = [one for one in self.places if _holds(one)]
+        if parts and (len(parts) > 1 or self.store.has_unit(self.owner)):
+            return self._commit_all(parts, moves=moves)
+        at = parts[0] if parts else self
+        try:
+            at.store.settle(at.owner, outcome, moves=moves)
+        except InorderError as error:
+            at.note(error)
+            raise
+        self._settled(outcome)
+        return None
+
+    def _commit_all(self, parts: list[Session], *, moves: bool) -> Reason | None:
+        """Commits in two phases. Raises: QueueCondition 2003, the unit was backed out."""
+        from .two_phases import GlobalUnit  # noqa: PLC0415 - few programs need it
+
+        unit = self._global = GlobalUnit(self, parts)
+        try:
+            unit.commit(moves=moves)
+        except BaseException:
+            self.left.append(lambda session: session._global is None or session._back_out("commit"))
+            raise
+        if unit.outcome == "back_out":
+            self._settled("back_out")
+            raise unit.error()
+        self._settled("commit")
+        return unit.warning
 
     def _see_whether_settled(self, tried: Outcome) -> None:
         if not self.has_unit:
@@ -435,9 +512,12 @@ class Session(Lock):
             raise bad_argument("name", name, allowed)
         with self:
             self._refuse_given_up()
-            if self.unit_at is not None and self.has_unit:
-                text = f"the unit of work is {self.unit_at.place}, and only a connection to that can prepare it"
-                raise CallerError(text, reason=Reason.FUNCTION_NOT_SUPPORTED)
+            for one in self.places:
+                if _holds(one):
+                    text = (
+                        f"the unit of work holds messages {one.place}, and only a connection to that can prepare them"
+                    )
+                    raise CallerError(text, reason=Reason.FUNCTION_NOT_SUPPORTED)
             try:
                 self.store.prepare(self.owner, name)
                 self._settled("commit")  # for handles prepare acts as commit (R5.10)
@@ -447,11 +527,11 @@ class Session(Lock):
                 raise
 
     def _settled(self, outcome: Outcome) -> None:
-        self.block = self.opener = None
-        at, self.unit_at = self.unit_at, None
+        self.block = self.opener = self._global = None
+        places, self.places = self.places, []
         for one in tuple(self._retained.values()):
             one.settled(outcome)
-        if at is not None:
+        for at in places:
             at._settled(outcome)
 
     # --- the end
@@ -470,9 +550,8 @@ class Session(Lock):
                 return
             self._ended = True
         if later is not None:
-            at = self.unit_at or self
             try:
-                at.store.settle(at.owner, "back_out", later)
+                self._back_out_places(later)
             except InorderError as error:
                 log.warning("a unit of work is backed out without its delay, %s was lost: %s", later, error)
         try:

@@ -9,10 +9,12 @@ The name of a unit has its kind, its queue or connection, and its own name::
     claim:QUEUE:APPLICATION#4   messages claimed by a bulk reader
     staging:NAME                rows that a bulk writer has not put yet
     lease:NAME                  puts and gets of server clients under a token, until a deadline
+    global:NAME                 a unit of work with parts at other queue managers
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
@@ -33,9 +35,13 @@ INSTEAD: Final[Mapping[tuple[Outcome, str], str]] = MappingProxyType(
         ("back_out", "lock"): "use 'inorder lock release'",
         ("commit", "claim"): "use 'inorder claim finish'",
         ("back_out", "claim"): "use 'inorder claim release'",
+        ("commit", "global"): "its program decides; 'inorder unit settle' then carries that out at the owners",
+        ("back_out", "global"): "its program decides; 'inorder unit settle' then carries that out at the owners",
     }
 )
 """For each outcome and kind of unit that an operator cannot settle by name: how such a unit ends."""
+PART: Final = re.compile(r"([0-9a-f]{32})/[0-9a-f]{8}/[0-9]+/.+")
+"""The name of a prepared part of a global unit (`two_phases.branch_name`), which begins with the id of a store."""
 
 
 def key_of(one: Unit) -> str:
@@ -62,6 +68,12 @@ def find_unit(qm: QueueManager, name: str) -> Unit:
     return found
 
 
+def coordinator_of(one: Unit) -> str:
+    """Returns the id of the store that decides a unit; empty: this one does, or whoever knows its name."""
+    found = PART.fullmatch(one.name) if one.kind == "prepared" else None
+    return found[1] if found else ""
+
+
 def check_settled_here(one: Unit, outcome: Outcome) -> None:
     """Raises: WrongState, this kind of unit is settled in another way."""
     if (outcome, one.kind) in INSTEAD:
@@ -85,4 +97,4 @@ def settle_by_hand(qm: QueueManager, one: Unit, outcome: Outcome) -> None:
         qm.bulk.undo_staging([one.name])
 
 
-__all__ = ["INSTEAD", "check_settled_here", "find_unit", "key_of", "settle_by_hand"]
+__all__ = ["INSTEAD", "check_settled_here", "coordinator_of", "find_unit", "key_of", "settle_by_hand"]

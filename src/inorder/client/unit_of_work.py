@@ -81,12 +81,16 @@ class UnitOfWork:
     Attributes:
         status: "new", "open", "committed", "backed out" or "prepared".
         task: in a worker's unit, the name of the task whose function runs.
+        warning: after a commit: OUTCOME_PENDING 2124, if it is decided, but the owner of a synchronous remote queue
+            could not be reached to carry it out there, which happens later; None: there is none.
     """
 
     task = ""
+    warning: Reason | None = None
 
     def __init__(self, session: Session, manager: Any = None, *, moves: bool = False) -> None:
         self._session, self._moves = session, moves
+        self.spans = not moves  # a prepared part would count its messages as delivered and arrived
         self.manager = manager
         self.outer: Callable[[], CurrentUnit | None] = nothing
         self.status: Status = "new"
@@ -138,11 +142,15 @@ class UnitOfWork:
                 raise
             log.warning("a unit of work could not be backed out now and will be backed out later: %s", failure)
 
-    def commit(self) -> None:
-        """Makes its puts visible and its gets final."""
+    def commit(self) -> Reason | None:
+        """Makes its puts visible and its gets final. Returns the `warning`.
+
+        Raises: QueueCondition 2003, it had to be backed out: a queue manager could not commit.
+        """
         self._check_open()
-        self._session.settle("commit", moves=self._moves)
+        self.warning = self._session.settle("commit", moves=self._moves)
         self.status = "committed"
+        return self.warning
 
     def back_out(self, *, delay: float = 0, error: str = "") -> None:
         """Undoes the puts and returns messages got to their places; see `QueueManager.back_out`."""

@@ -187,7 +187,8 @@ ATTRIBUTES: Final[Mapping[str, _Attribute]] = {
     for name in sorted((name for name, field in Message.FIELDS.items() if field.code), key=_turn)
     for code, attribute in _of_field(name, Message.FIELDS[name])
 }
-OTHERS: Final = ("VER", "PTD", "PTT")  # which are not fields of their own
+FIRST: Final = "VER"  # with which the tool begins each descriptor
+OTHERS: Final = (FIRST, "PTD", "PTT")  # which are not fields of their own
 WITHOUT_CODE: Final = [one for one in GIVEN if not GIVEN[one].code and one not in ("put_at", "properties")]
 # In the order in which the tool writes them, PTD and PTT behind PAN; it writes either the bytes or the characters.
 WRITTEN: Final = tuple(code for code in ATTRIBUTES if code not in ("AID", "AOD"))
@@ -218,8 +219,6 @@ def parse(stream: Readable | IO[bytes]) -> Iterator[Message]:
             if length > MESSAGE_LENGTH_MAX:
                 line.refuse(f"the message has more than {MESSAGE_LENGTH_MAX:,} bytes")
             line = next(lines, None)
-        if not pieces:
-            (line or begun).refuse("a message needs a line of data after its attributes: X, S or T")
         yield _message(begun, values, b"".join(pieces))
 
 
@@ -287,6 +286,8 @@ def _descriptor(line: _Line, lines: Iterator[_Line]) -> tuple[_Line, dict[str, t
         line.refuse(f"a message must begin with an attribute (A) or with N, not with {_shown(line.text)}")
     while following is not None and following.kind == "A":
         code, value = _attribute(following)
+        if code == FIRST and (code in values or (values and begun.kind == "N")):
+            break  # it belongs to the next message: this one has no data
         if code in values:
             following.refuse(f"{code} is there twice")
         if value is not None:

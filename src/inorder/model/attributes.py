@@ -451,6 +451,9 @@ SYSTEM_QUEUES: Final[Mapping[str, QueueAttributes]] = MappingProxyType(
             define_queue("SYSTEM.DEFAULT.MODEL.QUEUE", "model"),
             define_queue("SYSTEM.DEFAULT.REMOTE.QUEUE", "remote"),
             define_queue(DEAD_LETTERS),
+            define_queue("SYSTEM.DEFAULT.INITIATION.QUEUE"),
+            define_queue("SYSTEM.CHANNEL.INITQ"),
+            define_queue("SYSTEM.CICS.INITIATION.QUEUE"),
         )
     }
 )

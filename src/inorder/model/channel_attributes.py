@@ -7,7 +7,9 @@ the store of the receiver is elsewhere, the definition also names the user and t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Final, Literal, get_args
 
 from ..errors import ArgumentError
@@ -100,11 +102,23 @@ class ChannelAttributes:
 CHANNEL_ATTRIBUTES: Final[Table] = table_of(ChannelAttributes, BOTH)
 
 
+# Channels that exist without a definition, as in MQ: a DEFINE in MQSC takes its defaults from them.
+SYSTEM_CHANNELS: Final[Mapping[str, ChannelAttributes]] = MappingProxyType(
+    {
+        each.name: each
+        for each in (
+            ChannelAttributes(name="SYSTEM.DEF.SENDER", type="sender"),
+            ChannelAttributes(name="SYSTEM.DEF.RECEIVER", type="receiver"),
+        )
+    }
+)
+
+
 def define(name: str, type: ChannelType = "sender", **given: object) -> ChannelAttributes:
     """Makes the attributes of a new channel. Raises ArgumentError."""
     kind = CHANNEL_ATTRIBUTES["type"].check(type)
     made = ChannelAttributes(type=kind, **checked(CHANNEL_ATTRIBUTES, kind, "create", {"name": name, **given}))
-    if kind == "sender":
+    if kind == "sender" and name not in SYSTEM_CHANNELS:
         for needed in ("transmission_queue", "connection"):
             if not getattr(made, needed):
                 raise ArgumentError(f"a sender channel needs a {needed}", argument=needed, value="", allowed="a name")

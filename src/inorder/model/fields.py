@@ -327,7 +327,8 @@ class MessageFields:
     offset = Field("Offset", 0, "The number of bytes in the logical message before this segment.",
         integer(0, NUMBER_MAX, Reason.OFFSET_ERROR), code="OFF")
     flags = Field("MsgFlags", 0, "`Flags`, added up.", integer(0, FLAGS_MAX, Reason.MSG_FLAGS_ERROR), code="MSF")
-    original_length = Field("OriginalLength", -1, "In a report: the length of the original message; else -1.",
+    original_length = Field("OriginalLength", -1,
+        "Of a segment: its length; of a report: that of the message or segment that it is about; else -1.",
         integer(-1, NUMBER_MAX, Reason.ORIGINAL_LENGTH_ERROR), code="ORL")
     delay = Field("(delivery delay)", 0.0, "Seconds from the put until the message may be read.",
         Seconds(0, EXPIRY_SECONDS_MAX), none=0.0, remains=False, form=("Delay before it can be read, in seconds", "0"),

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..errors import ArgumentError, CallerError, QueueCondition, Reason, bad_argument
+from ..errors import CallerError, QueueCondition, Reason, bad_argument
 from ..support.advice import unknown_name
 from .fields import BODY, NO_ID, Descriptor, EarlierPending, Field, Id, MessageFields, Place, Transmission, UniqueId
 from .kinds import Flags, MessageType, Report
@@ -223,29 +223,42 @@ def _filled(values: Iterable[Any], fields: Any, *, is_new: bool = False) -> Row:
 _of_together = operator.itemgetter(
     *(
         Message.FIELDS[name].index
-        for name in ("report", "message_type", "reply_to_queue", "flags", "original_length", "body")
+        for name in "report message_type reply_to_queue flags original_length expiry delay body".split()
     )
 )
 
 
 def check_together(row: Row) -> None:
-    """Checks fields that depend on each other: reply-to queue (2027) and original length (2252, R1.12)."""
-    report, message_type, reply_to_queue, flags, original_length, body = _of_together(row)
+    """Checks fields that depend on each other: reply-to queue (2027), expiry and delay (2013), and the original length
+    of reports (2252, R1.12). A put ignores the original length of other messages.
+    """
+    report, message_type, reply_to_queue, flags, original_length, expiry, delay, body = _of_together(row)
     if not reply_to_queue and (message_type == MessageType.REQUEST or report & REPLY_NEEDED):
         raise CallerError(
             "a request, or a message that asks for reports, needs reply_to_queue",
             reason=Reason.MISSING_REPLY_TO_Q,
             argument="reply_to_queue",
         )
-    if original_length != -1:
-        if message_type != MessageType.REPORT:
-            raise _bad_original_length(original_length, "-1 except in a report")
-        if original_length < max(len(body), flags & ANY_SEGMENT == SEGMENT):
-            raise _bad_original_length(original_length, "at least the length of the data")
+    if delay and expiry is not None and expiry < delay:
+        allowed = f"at least the delay of {delay:g} seconds, or the message expires before it can be read"
+        raise bad_argument("expiry", expiry, allowed, Reason.EXPIRY_ERROR)
+    if original_length != -1 and message_type == MessageType.REPORT:
+        least = max(len(body), flags & ANY_SEGMENT == SEGMENT)
+        if original_length < least:
+            allowed = f"at least {least:,}, because of the report's data"
+            raise bad_argument("original_length", original_length, allowed, Reason.ORIGINAL_LENGTH_ERROR)
 
 
-def _bad_original_length(value: int, allowed: str) -> ArgumentError:
-    return bad_argument("original_length", value, allowed, Reason.ORIGINAL_LENGTH_ERROR)
+def stored_original_length(message_type: int, flags: int, given: int, length: int) -> int:
+    """The original length of a stored message: of a segment the length of its data, of a report the given one (R1.12).
+
+    Args:
+        flags: also those that a put adds.
+        length: of the data.
+    """
+    if message_type == MessageType.REPORT and given != -1:
+        return given
+    return length if flags & ANY_SEGMENT else -1
 
 
 def mq_date(at: float) -> str:

@@ -52,6 +52,10 @@ NO_PROCESS: Final = ProcessAttributes(name="", application_type=0)
 PROCESS_ATTRIBUTES: Final[Table] = table_of(ProcessAttributes, PROCESS)
 
 
+SYSTEM_PROCESS: Final = ProcessAttributes(name="SYSTEM.DEFAULT.PROCESS")
+"""A process definition that exists without being stored, as in MQ: a DEFINE in MQSC takes its defaults from it."""
+
+
 def define_process(name: str, **given: object) -> ProcessAttributes:
     """Makes the attributes of a new process definition: those given, and defaults.
 

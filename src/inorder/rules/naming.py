@@ -265,8 +265,6 @@ class Names(NamedTuple):
 
     def _check_remote(self, definition: QueueAttributes) -> None:
         name, manager = definition.name, definition.remote_manager
-        if definition.remote_queue and manager == self.manager.name:
-            raise bad_argument("remote_manager", manager, "the name of another queue manager: it would send to itself")
         if definition.transmission_queue == name:
             raise bad_argument("transmission_queue", name, "another queue: this one would send through itself")
         if manager == name and not definition.transmission_queue:

@@ -24,6 +24,7 @@ from ..model.message import (
     Transmission,
     UniqueId,
     stored_flags,
+    stored_original_length,
 )
 from ..model.options import Context, PutOptions
 from ..model.properties import NO_PROPERTIES
@@ -283,6 +284,7 @@ class PutPlan:
             row[PRIORITY] = usual.priority
         if row[EXPIRY] is None:
             row[EXPIRY] = usual.expiry
+            check_delay(row[DELAY], usual.expiry, self.queue)
         row[CCSID] = row[CCSID] or usual.coded_character_set_id
         if self._is_for_transmission:
             check_sent(row[TRANSMISSION], self.queue)
@@ -292,6 +294,10 @@ class PutPlan:
             queue = row[REPLY_TO_QUEUE]
             row[REPLY_TO] = (queue, self.manager.name) if self._reply_to is None else self._reply_to(queue)
         row[LENGTH] = len(row[BODY])  # a message that was got truncated is put with the part that it has
+        if row[FLAGS] or row[ORIGINAL_LENGTH] != -1:
+            row[ORIGINAL_LENGTH] = stored_original_length(
+                row[MESSAGE_TYPE], row[FLAGS], row[ORIGINAL_LENGTH], row[LENGTH]
+            )
         fields, values = self._context
         row[fields] = values
         if fields != NO_CONTEXT:
@@ -334,6 +340,7 @@ class PutPlan:
             length=len(body),
             offset=whole.offset + piece.start,
             flags=piece.flags,
+            original_length=stored_original_length(whole.message_type, piece.flags, whole.original_length, len(body)),
             token=number.to_bytes(16, "big"),
             uid=whole.uid if n == 0 else UniqueId(origin, number),
             **own,
@@ -350,7 +357,9 @@ def _span(first: str, last: str) -> slice:
 
 MESSAGE_ID, CORRELATION_ID, FLAGS = _index("message_id"), _index("correlation_id"), _index("flags")
 PERSISTENT, PRIORITY, EXPIRY = _index("persistent"), _index("priority"), _index("expiry")
+DELAY = _index("delay")
 CCSID, PROPERTIES, BODY, LENGTH = map(_index, ("coded_character_set_id", "properties", "body", "length"))
+MESSAGE_TYPE, ORIGINAL_LENGTH = _index("message_type"), _index("original_length")
 NOTHING_SAID = Message().row[:PROPERTIES]  # every field of the descriptor but the later ones
 UID, PUT_AT, TRANSMISSION = _index("uid"), _index("put_at"), _index("transmission")
 REPLY_TO_QUEUE, REPLY_TO_MANAGER = _index("reply_to_queue"), _index("reply_to_queue_manager")
@@ -373,6 +382,13 @@ def refuse_persistent(queue: QueueAttributes) -> NoReturn:
         argument="persistent",
         value=True,
     )
+
+
+def check_delay(delay: float, expiry: float | None, queue: QueueAttributes) -> None:
+    """Checks that a message does not expire by the queue's default before it can be read. Raises ArgumentError 2013."""
+    if delay and expiry is not None and expiry < delay:
+        allowed = f"at most {expiry:g} seconds, after which messages on {queue.name} expire, or with an expiry"
+        raise bad_argument("delay", delay, allowed, Reason.EXPIRY_ERROR)
 
 
 def check_sent(transmission: Transmission | None, queue: QueueAttributes) -> None:

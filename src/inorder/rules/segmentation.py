@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ..errors import MessageTooBig, Reason
 from ..model.kinds import Report
-from ..model.message import LAST_SEGMENT, SEGMENT, Message
+from ..model.message import LAST_SEGMENT, SEGMENT, Message, stored_original_length
 
 SPLIT_UNIT = 16
 DATA_BYTES = 100  # in a report "with data"
@@ -114,4 +114,6 @@ def join(pieces: Sequence[Message]) -> Joined:
         return Joined(head, 1, warning)
     body = b"".join(piece.body for piece in pieces[:used])
     flags = head.flags | pieces[used - 1].flags & LAST_SEGMENT
-    return Joined(head.with_values(body=body, length=len(body), flags=flags), used, warning)
+    original = stored_original_length(head.message_type, flags, head.original_length, len(body))
+    joined = head.with_values(body=body, length=len(body), flags=flags, original_length=original)
+    return Joined(joined, used, warning)

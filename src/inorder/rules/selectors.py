@@ -290,9 +290,20 @@ class _Compiler:
         return Operand(NUMBER, signed)
 
 
+# Fields of JMS whose values are here under other names.
+ELSEWHERE: Final[Mapping[str, str]] = {
+    "JMSDestination": "every message of a queue has this queue as its destination",
+    "JMSExpiration": "Root.MQMD.Expiry has the time that is left, in tenths of a second, or -1 without a limit",
+    "JMSRedelivered": "JMSXDeliveryCount is more than 1 for a message that was got before",
+    "JMSReplyTo": "Root.MQMD.ReplyToQ and Root.MQMD.ReplyToQMgr have the queue for replies",
+}
+
+
 def _check_property(node: Node) -> None:
     name = node.value
     if name.startswith(("Root.", JMS)) and (fault := fault_of_name(name)):
+        if name in ELSEWHERE:
+            raise SyntaxFault(node.at, f"there is no field {name}: {ELSEWHERE[name]}")
         near = nearest_names(name, FIELDS)
         alike = [each for each in FIELDS if each.partition(".")[0][:3] == name[:3]]
         hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(alike)}"

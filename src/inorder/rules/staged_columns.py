@@ -31,13 +31,14 @@ from ..model.message import (
     MessageType,
     Transmission,
     stored_flags,
+    stored_original_length,
 )
 from ..model.parameters import Integer, Octets, ParameterKind, Seconds, Switch, is_storable
 from ..model.properties import NO_PROPERTIES
 from ..support.advice import unknown_name
 from . import policy
 from .grouping import NOTHING_OPEN, put_row
-from .puts import Program, ReplyTo, check_sent, default_context, defaults, make_id
+from .puts import Program, ReplyTo, check_delay, check_sent, default_context, defaults, make_id
 from .segmentation import report_of_piece, split
 
 KEYS = ("group_key", "order_key")
@@ -205,6 +206,9 @@ def _check_together(columns: Columns, count: int) -> None:
         }
     lengths = column("original_length")
     suspects |= {row for row, length in enumerate(lengths) if length is not None and length != -1}
+    if "delay" in columns:
+        waits = zip(column("delay"), column("expiry"), strict=True)
+        suspects |= {row for row, (delay, expiry) in enumerate(waits) if delay and expiry is not None}
     for row in sorted(suspects):
         fields = {name: values[row] for name, values in columns.items() if name not in (*KEYS, "body")}
         _in_row(row, Message, columns["body"][row], **{name: v for name, v in fields.items() if v is not None})
@@ -324,6 +328,9 @@ def complete(
         row = list(full["persistent"]).index(True)
         allowed = f"False: {queue.name} is a temporary dynamic queue"
         _in_row(row, _refuse, "persistent", True, allowed, Reason.PERSISTENT_NOT_ALLOWED)
+    for row, delay in enumerate(columns.get("delay", ())):
+        if delay and columns.get("expiry", [None] * count)[row] is None:
+            _in_row(row, check_delay, delay, queue.expiry, queue)
     bodies = full["body"]
     lengths = list(map(len, bodies))
     limit = min(queue.max_length, manager.max_length)
@@ -332,6 +339,7 @@ def complete(
         full, wholes = _cut(full, lengths, limit, queue, manager)
     ids = numbers(len(wholes))
     has_numbers = _number(full, wholes, ids, manager.origin)
+    _measure(full)
     return Batch(
         numbers=ids,
         wholes=wholes,
@@ -411,6 +419,14 @@ def _whole(full: Columns, row: int, length: int) -> Message:
         flags=flags,
         offset=full["offset"][row] if flags & ANY_SEGMENT else 0,
     )
+
+
+def _measure(full: Columns) -> None:
+    """Sets the original lengths (R1.12)."""
+    given, flags = full["original_length"], full["flags"]
+    if any(flags) or any(length != -1 for length in given):
+        values = zip(full["message_type"], flags, given, map(len, full["body"]), strict=True)
+        full["original_length"] = [stored_original_length(*one) for one in values]
 
 
 def _number(full: Columns, wholes: Sequence[int], ids: Sequence[int], origin: str) -> bool:

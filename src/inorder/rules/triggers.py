@@ -18,7 +18,8 @@ group     each group that a newcomer makes whole; a message in no group  (MQ has
 For first and depth a message that was got, or locked under a lock id, and becomes free again counts as a newcomer; one
 that a browse locked for its handle does not. The close by the last reader, and a change of a definition, count as a
 newcomer to an empty queue. Messages below `trigger_priority` do not count at all. Nothing is due while gets are
-inhibited, while the queue names no initiation queue, or names a process that is not defined.
+inhibited, or while the initiation queue or the process that the queue names does not exist; only a transmission queue
+may name no process.
 """
 
 from __future__ import annotations

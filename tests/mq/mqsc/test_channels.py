@@ -8,6 +8,7 @@ import pytest
 from tests.helpers.channelled import bodies, manager
 
 from inorder import connect
+from inorder.model.channel_attributes import SYSTEM_CHANNELS
 from inorder.mq import channels
 from inorder.mq.mqsc import export_channel, run_script
 
@@ -93,7 +94,7 @@ def test_where_chooses_channels(command: str, found: list[str]) -> None:
         assert (never.outcome, never.number, never.reason) == ("refused", "AMQ8420I", 3065)
         list(run_script(["STOP CHL(TO.B)", "STOP CHL(TO.C)"], qm))
         (answer,) = run_script([command], qm)
-        assert [row["CHANNEL"] for row in answer.rows] == found
+        assert [row["CHANNEL"] for row in answer.rows if row["CHANNEL"] not in SYSTEM_CHANNELS] == found
         (answer,) = run_script(["DIS CHS(*) WHERE(INDOUBT EQ YES)"], qm)
         assert (answer.outcome, answer.number) == ("refused", "AMQ8420I")
 
@@ -115,6 +116,28 @@ STOP CHANNEL(TO.C)
         list(run_script(["DEFINE QREMOTE(R2) RNAME(Q) RQMNAME(NEAR) XMITQ(B)"], qm))
         (answer,) = run_script(["DIS CHS(TO.B) RQMNAME"], qm)
         assert answer.rows[0]["RQMNAME"] == ""
+
+
+def test_the_other_side_of_a_channel_ends_no_script(tmp_path: Path) -> None:
+    """PING and RESOLVE need it and fail; RESET acts here."""
+    script = """
+DEFINE QLOCAL(OUT) USAGE(XMITQ)
+DEFINE CHANNEL(FILE) CHLTYPE(SDR) CONNAME('{folder}/none.db') XMITQ(OUT)
+DEFINE CHANNEL(MQ) CHLTYPE(SDR) CONNAME('other.example(1414), 10.0.0.2 (1415)') XMITQ(OUT)
+PING CHANNEL(FILE)
+RESET CHANNEL(FILE) SEQNUM(5)
+PING CHANNEL(MQ)
+RESET CHANNEL(MQ)
+RESET CHANNEL(MQ) SEQNUM(7)
+START CHANNEL(MQ) IGNSTATE(YES)
+STOP CHANNEL(MQ) IGNSTATE(NO) MODE(QUIESCE)
+DEFINE QLOCAL(AFTER)"""
+    with connect() as qm:
+        answers = list(run_script(script.format(folder=tmp_path).strip().splitlines(), qm))
+        failed = [(one.source.lines[0][1], one.number) for one in answers if one.outcome != "done"]
+        assert failed == [("PING CHANNEL(FILE)", "AMQ9202E"), ("PING CHANNEL(MQ)", "AMQ9202E")]
+        assert [(one.name, one.number) for one in channels.status(qm)] == [("FILE", 4), ("MQ", 6)]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_export_defines_the_same_channels() -> None:

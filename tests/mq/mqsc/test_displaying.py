@@ -47,7 +47,7 @@ def defined(qm: inorder.QueueManager) -> inorder.QueueManager:
             ["   QUEUE(app.in)                           TYPE(QLOCAL)", "   DESCR(in queue)"],
         ),
         ("DIS QS('app*')", ["   QUEUE(app.in)                           TYPE(QUEUE)"]),
-        ("DIS PROCESS(*)", ["   PROCESS(P)"]),
+        ("DIS PROCESS(P*)", ["   PROCESS(P)"]),
         ("DIS PROCESS(P) APPLICID", ["   PROCESS(P)                              APPLICID(/bin/p)"]),
         ("DIS QMGR SYNCPT", ["   QMNAME(TEST)                            SYNCPT(AVAILABLE)"]),
         (

@@ -38,6 +38,7 @@ from inorder.stores.seam.records import (
     Stretch,
     SurveyRequest,
 )
+from inorder.stores.seam.tables import Branch
 from inorder.stores.seam.views import LookRequest
 
 ALL = OpenOptions(input="shared", output=True, browse=True)
@@ -276,6 +277,7 @@ MATRIX: list[Case] = [
     ("prepare", "own", of(name="new"), EVERYBODY),
     ("units", "a list", of(), EVERYBODY),
     ("has_unit", "own", of(), EVERYBODY),
+    ("begin_global", "own", of(branches=[Branch("C", "PARIS")]), EVERYBODY),
     ("begin_lease", "a new one", of(name="new", seconds=60.0), EVERYBODY),
     ("leave_lease", "own", of(), EVERYBODY),
     ("begin_claims", "a new application", of_handle(application="new"), GETTERS),
@@ -355,6 +357,7 @@ MATRIX: list[Case] = [
 MADE: list[Case] = [
     ("settle_prepared", "own", of(name="me prepared", outcome="commit"), EVERYBODY),
     ("settle_prepared", "another's", of(name="other prepared", outcome="back_out"), RUNNING),
+    ("end_global", "any", of(name="nobody's", connections=["C"]), EVERYBODY),
     ("lease", "own", of(name="me lease"), EVERYBODY),
     ("lease", "another's", of(name="other lease"), RUNNING),
     ("extend_lease", "own", of(name="me lease", seconds=60.0), EVERYBODY),

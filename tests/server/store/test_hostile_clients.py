@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import random
@@ -29,7 +30,7 @@ from inorder.stores.memory import MemoryStore
 from inorder.stores.remote.address import parse
 from inorder.stores.remote.frames import HEADER, PIECE_MAX, Flag, FrameKind
 from inorder.stores.remote.store import RemoteStore
-from inorder.stores.remote.wire import decode_error, encode_call
+from inorder.stores.remote.wire import WireError, decode_call, decode_error, encode_call
 from inorder.stores.seam.records import GetRequest, PutRequest
 from inorder.testing.remote import the_server
 
@@ -397,3 +398,29 @@ def test_calls_with_chance_values_get_answers(place: Place, count: int) -> None:
             assert number == 1, (seed, verb, payload, answer)
             if kind == FrameKind.ERROR:
                 assert type(decode_error(answer)).__name__ != "InorderError", (seed, verb, payload)
+
+
+@pytest.mark.parametrize("name", ["deep", "deep maps"])
+def test_no_finalizer_runs_at_the_end_of_the_stack(name: str) -> None:
+    depths: list[int] = []
+
+    def note(phase: str, _: object) -> None:
+        depths.append(room(500))
+
+    def room(frames: int) -> int:
+        try:
+            return 0 if not frames else 1 + room(frames - 1)
+        except RecursionError:
+            return 0
+
+    thresholds = gc.get_threshold()
+    gc.callbacks.append(note)
+    gc.set_threshold(1)
+    try:
+        with pytest.raises(WireError):
+            decode_call(BAD_CALLS[name][1])
+        gc.collect()
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.callbacks.remove(note)
+    assert min(depths) == 500

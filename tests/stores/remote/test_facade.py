@@ -29,6 +29,7 @@ from inorder.errors import CallerError, WaitEnded
 from inorder.stores.remote.store import INSTEAD, USERS, RemoteStore
 from inorder.stores.seam.protocol import LocalStore
 from inorder.stores.seam.records import LedgerKey
+from inorder.stores.seam.tables import Branch
 from inorder.testing import ManualClock
 from inorder.work import Tasks
 
@@ -66,6 +67,14 @@ def by_hand(qm: QueueManager) -> None:
     assert [one.name for one in qm.inspect.units()] == ["monday"]
     qm.settle("monday", "back_out")
     assert qm.depth("Q") == 2
+
+
+def in_doubt(qm: QueueManager) -> None:
+    assert qm.admin.settle_in_doubt() == []
+    name = qm._store.begin_global(qm.internals.owner, [Branch("C", "PARIS")])
+    qm._store.settle(qm.internals.owner, "commit", decides=name)
+    qm.admin.forget_in_doubt(name)
+    assert qm.inspect.units() == []
 
 
 def lease(qm: QueueManager) -> None:
@@ -263,8 +272,8 @@ REFUSED: dict[str, tuple[Callable[[QueueManager], object], str]] = {
     "identify": (lambda qm: qm.accounts.identify(token="a.b", address="here"), USERS),
 }
 STORIES = (
-    unit, by_hand, lease, confirmed, browsed, got, streamed, asked, listened, worked, administered, in_bulk, buried,
-    inspected,
+    unit, by_hand, in_doubt, lease, confirmed, browsed, got, streamed, asked, listened, worked, administered, in_bulk,
+    buried, inspected,
 )  # fmt: skip
 KINDS = (QueueManager, Queue, Admin, Accounts, Bulk, DeadLetters, Inspect, Lease, UnitOfWork)
 

@@ -345,13 +345,15 @@ def test_what_a_process_killed_at_its_commit_could_not_tell_is_told_by_the_next(
     database: Database, peer: Child
 ) -> None:
     database.sync(write(database))
-    before = database.seen(3)
+    before, commits = database.seen(3), database.commits
     peer.run("shared = database._coordination; shared.take(coordination.TURN)")
     peer.run("shared.words[coordination.UNANNOUNCED] = 1")
+    assert (commits is None, database.commits) == (False, None)
     peer.kill()
     with database.writing():
         assert database.is_reservation_open, "what it reserved is not on disk"
     assert database.seen(3) > before
+    assert database.commits != commits
     database.sync(write(database))
     assert not database.is_reservation_open
 

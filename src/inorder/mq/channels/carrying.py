@@ -214,9 +214,13 @@ class ChannelRun:
         self._carrying = carrying = self._sending.take()
         _at("taken")
         with contextlib.closing(self._reach()) as receiver:
-            last = bound(self._sending, carrying, receiver)
-            _at("bound")
-            check_agreement(last, carrying.number, is_open=carrying.is_open, channel=self._definition.name)
+            if carrying.is_reset:
+                self._sending.check(carrying)
+                receiver.call(lambda store: store.reset_received(carrying.sender, carrying.epoch, carrying.number))
+            else:
+                last = bound(self._sending, carrying, receiver)
+                _at("bound")
+                check_agreement(last, carrying.number, is_open=carrying.is_open, channel=self._definition.name)
             self._heed(self._sending.note("running"))
             self._retries = Retries()
             self._batches(carrying, receiver)

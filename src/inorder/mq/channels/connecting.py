@@ -21,8 +21,8 @@ from ...stores.seam.damage import decodes
 from ...stores.seam.definitions import CONNECTION, Connection, read_connection
 
 ADDRESS = "address"  # a kind of objects
-_ONE_ADDRESS: Final = r"[^()/,\s]+\([0-9]{1,5}\)"
-MQ_ADDRESS: Final = re.compile(rf"{_ONE_ADDRESS}(?:,\s*{_ONE_ADDRESS})*")
+_ONE_ADDRESS: Final = r"\s*[^()/,\s]+\s*\(\s*[0-9]{1,5}\s*\)\s*"
+MQ_ADDRESS: Final = re.compile(rf"{_ONE_ADDRESS}(?:,{_ONE_ADDRESS})*")
 
 
 class MappedAddress(NamedTuple):
@@ -163,8 +163,8 @@ def addresses(qm: QueueManager) -> dict[str, str]:
 def connection_of(qm: QueueManager, channel: ChannelAttributes) -> Connection:
     """Returns the connection of a channel; its name is empty if the channel names a path or URL itself.
 
-    Raises UnknownObject 2085: the channel has an address of MQ, which is not in the table or leads to a connection
-    that is gone.
+    Raises UnknownObject 2085, with `channel`: it has an address of MQ that is not in the table, or that leads to a
+    connection that is gone.
     """
     text = channel.connection
     if MQ_ADDRESS.fullmatch(text):
@@ -178,6 +178,7 @@ def connection_of(qm: QueueManager, channel: ChannelAttributes) -> Connection:
                 f"one with inorder connection define, and run inorder channel map '{text}' CONNECTION",
                 kind=error.data["kind"],
                 object=error.data["object"],
+                channel=channel.name,
             ) from error
     if is_name(text):
         try:

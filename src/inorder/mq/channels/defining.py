@@ -11,8 +11,8 @@ from ...errors import (
     ArgumentError,
     NotAuthorized,
     NotFound,
+    ObjectExists,
     ObjectInUse,
-    QueueCondition,
     Reason,
     SequenceError,
     StoreError,
@@ -20,12 +20,13 @@ from ...errors import (
     bad_argument,
 )
 from ...model.attribute import names_in
-from ...model.channel_attributes import ChannelAttributes, ChannelType, altered, define
+from ...model.channel_attributes import SYSTEM_CHANNELS, ChannelAttributes, ChannelType, altered, define
 from ...model.options import check_whole
 from ...model.parameters import one_of
 from ...rules.channels import COLLECTS, collecting
 from ...stores.seam.channel_records import Carrying, ChannelNow, Received
 from ...stores.seam.definitions import CHANNEL, as_text, channel_of
+from .connecting import connection_of
 from .sides import (
     Connect,
     Receiver,
@@ -56,6 +57,9 @@ def alter_channel(qm: QueueManager, name: str, **changes: Any) -> ChannelAttribu
 
     Raises UnknownObject 2085; ArgumentError; ObjectInUse 2042 for another transmission queue while a batch is in doubt.
     """
+    if (default := channel(qm, name)) is SYSTEM_CHANNELS.get(name):
+        with contextlib.suppress(ObjectExists):
+            define_channel(qm, name, default.type)
     with qm._session:
         row = qm._store.object(CHANNEL, name)
         there = channel_of(row.attributes)
@@ -83,9 +87,16 @@ def _check_nothing_in_doubt(qm: QueueManager, there: ChannelAttributes) -> None:
 
 
 def channel(qm: QueueManager, name: str) -> ChannelAttributes:
-    """One channel. Raises UnknownObject 2085 with the most similar names."""
+    """One channel, also SYSTEM.DEF.SENDER and SYSTEM.DEF.RECEIVER. Raises UnknownObject 2085 with the most similar
+    names.
+    """
     with qm._session:
-        return channel_of(qm._store.object(CHANNEL, name).attributes)
+        try:
+            return channel_of(qm._store.object(CHANNEL, name).attributes)
+        except UnknownObject:
+            if name in SYSTEM_CHANNELS:
+                return SYSTEM_CHANNELS[name]
+            raise
 
 
 def channels(qm: QueueManager) -> list[ChannelAttributes]:
@@ -149,33 +160,47 @@ def stop_channel(qm: QueueManager, name: str, mode: StopMode = "quiesce") -> Non
 
 
 def ping_channel(qm: QueueManager, name: str, connects: Connect = open_receiver) -> str:
-    """Asks the other side of a channel for its name. Raises StoreError and its subclasses if it cannot be reached."""
-    with contextlib.closing(reach(qm, _sender(qm, name), connects)) as receiver:
+    """Asks the other side of a channel for its name.
+
+    Raises UnknownObject 2085 if its connection is not defined; StoreError and its subclasses, with `channel`, if the
+    other side cannot be reached.
+    """
+    definition = _sender(qm, name)
+    connection_of(qm, definition)
+    with _at_the_other_side(name), contextlib.closing(reach(qm, definition, connects)) as receiver:
         return receiver.manager
 
 
-def reset_channel(qm: QueueManager, name: str, number: int = 1, connects: Connect = open_receiver) -> None:
-    """Sets the number of the next batch of a channel on both sides: RESET CHANNEL SEQNUM.
+@contextlib.contextmanager
+def _at_the_other_side(name: str) -> Iterator[None]:
+    """Gives errors of the other side's store the name of the channel, by which callers know them from their own."""
+    try:
+        yield
+    except StoreError as error:
+        error.data["channel"] = name
+        raise
 
-    The name may also be that of a home-server queue.
+
+def reset_channel(qm: QueueManager, name: str, number: int = 1, connects: Connect = open_receiver) -> None:
+    """Sets the number of the next batch of a channel: RESET CHANNEL SEQNUM.
+
+    For a sender channel the other side, which need not be there now, takes the number when the channel runs next. For
+    a receiver, the number of every sender that has used the channel is set here alone. The name may also be that of a
+    home-server queue: its number is set at the home server, and this side takes it with the next collection.
 
     Raises QueueCondition 9032 if a batch is in doubt: resolve it first; ObjectInUse 2042 if the channel runs;
-    StoreError if the other side cannot be reached.
+    StoreError if a home server cannot be reached.
     """
     check_whole("number", number, 1)
-    with (
-        _operating(qm, name, connects) as (sending, carrying, reach_receiver),
-        contextlib.closing(reach_receiver()) as to,
-    ):
-        if carrying.is_open:
-            raise QueueCondition(
-                f"channel {name} has a batch in doubt: resolve it before its number is set",
-                reason=Reason.CHANNEL_IN_DOUBT,
-                channel=name,
-            )
-        to.call(lambda store: store.reset_received(carrying.sender, carrying.epoch, number - 1))
-        channel = sending.definition.name
-        sending.call(lambda store, handle: store.reset_channel(handle, channel, number - 1))
+    if not _is_home(qm, name) and channel(qm, name).type == "receiver":
+        for one in received(qm):
+            if one.sender.channel == name:
+                with qm._session:
+                    qm._store.reset_received(one.sender, one.epoch, number - 1)
+        return
+    with _operating(qm, name, connects) as (sending, _, _):
+        sender = sending.definition.name
+        sending.call(lambda store, handle: store.reset_channel(handle, sender, number - 1))
 
 
 def resolve_channel(
@@ -203,7 +228,7 @@ def resolve_channel(
         if not carrying.is_open:
             raise NotFound(f"channel {name} has no batch in doubt", channel=name)
         try:
-            with contextlib.closing(reach_receiver()) as receiver:
+            with _at_the_other_side(name), contextlib.closing(reach_receiver()) as receiver:
                 said = _asked(sending, carrying, receiver)
         except (StoreError, SequenceError, UnknownObject, NotAuthorized):
             if not force or action is None:
@@ -244,6 +269,10 @@ def _sender(qm: QueueManager, name: str) -> ChannelAttributes:
     found = channel(qm, name)
     if found.type != "sender":
         raise bad_argument("name", name, "a sender channel: a receiver is run from its sender's side")
+    if not found.transmission_queue:
+        raise bad_argument(
+            "name", name, "a channel with a transmission queue: this one only has the defaults of others"
+        )
     return found
 
 
@@ -271,17 +300,23 @@ def _sender_of(
     """Connects to the sender's side of a channel, or of a home-server queue. Yields the connection, the channel, and a
     function that connects to the receiver's side.
     """
-    try:
-        definition = _sender(qm, name)
-    except UnknownObject:
-        if all(one.name != name for one in qm.queues()):
-            raise
+    if _is_home(qm, name):
         with contextlib.closing(reach_home(qm, name, connects)) as home:
             definition = collecting_channel(qm.admin.manager_attributes().name, name)
             yield home.connection, definition, lambda: Receiver(qm.connect())
-    else:
-        with qm.connect() as own:
-            yield own, definition, lambda: reach(qm, definition, connects)
+        return
+    definition = _sender(qm, name)
+
+    def reach_receiver() -> Receiver:
+        connection_of(qm, definition)
+        return reach(qm, definition, connects)
+
+    with qm.connect() as own:
+        yield own, definition, reach_receiver
+
+
+def _is_home(qm: QueueManager, name: str) -> bool:
+    return any((one.name, one.type) == (name, "home_server") for one in qm.queues())
 
 
 __all__ = [

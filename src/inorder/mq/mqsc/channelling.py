@@ -8,20 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from ...client.manager import QueueManager
 from ...errors import Reason, UnknownObject
 from ...model.attribute import Attribute
-from ...model.channel_attributes import CHANNEL_ATTRIBUTES, ChannelAttributes, define
+from ...model.channel_attributes import CHANNEL_ATTRIBUTES, SYSTEM_CHANNELS, ChannelAttributes, define
 from ...stores.seam.channel_records import ChannelNow
 from ...stores.seam.damage import utc
 from ...stores.seam.definitions import CHANNEL, channel_of
 from .. import channels, words
 from .commands import ObjectCommand
 from .errors import syntax_error, unsupported
-from .objects import ALL, Row, Words, chosen, fits, meets, read_define, read_display, wanted, without
-from .parameters import Parameter
+from .objects import (
+    ALL,
+    Row,
+    Words,
+    alteration,
+    chosen,
+    deleted,
+    fits,
+    meets,
+    read_define,
+    read_delete,
+    read_display,
+    wanted,
+    without,
+)
+from .parameters import Parameter, ignores_state
 from .tokens import CommandToken
 from .values import Scalar, allowed_values, mqsc_value, read_value
 from .words import age
@@ -34,6 +49,12 @@ STATUS: Final = (
 ).split()
 STATUS_SHOWN: Final = ("CHLTYPE", "CONNAME", "RQMNAME", "STATUS", "XMITQ")  # if nothing is asked for
 MODES: Final = {"QUIESCE": "quiesce", "FORCE": "force", "TERMINATE": "terminate"}
+OPERANDS: Final[Mapping[str, str]] = {
+    "START": "IGNSTATE(...)",
+    "STOP": "MODE(...) or IGNSTATE(...)",
+    "RESOLVE": "ACTION(...)",
+    "RESET": "SEQNUM(...)",
+}
 ACTIONS: Final = {"COMMIT": "commit", "BACKOUT": "back_out"}
 
 # The message numbers of runmqsc's answers.
@@ -60,6 +81,7 @@ def _read(attribute: Attribute, token: CommandToken) -> Any:
     return read_value(attribute, token)
 
 
+DEFAULTS: Final[Mapping[str, str]] = {one.type: name for name, one in SYSTEM_CHANNELS.items()}
 KEYWORDS: Final = {one.mqsc: one for one in CHANNEL_ATTRIBUTES.values()}
 WORDS: Final = Words(
     who="a channel",
@@ -88,7 +110,10 @@ def read_channel_command(verb: str, target: str, name: str, parameters: Sequence
         return replace(found, given={"type": _type(chooses[-1])}) if chooses else found
     if verb in ("DEFINE", "ALTER"):
         return read_define(verb, target, name, parameters, WORDS)
-    return ObjectCommand(verb=verb, target=target, name=name, given=_operands(verb, parameters))
+    if verb == "DELETE":
+        return read_delete(target, name, parameters, WORDS)
+    given, idle = _operands(verb, parameters)
+    return ObjectCommand(verb=verb, target=target, name=name, given=given, without_effect=idle)
 
 
 def _type(parameter: Parameter) -> str:
@@ -98,8 +123,10 @@ def _type(parameter: Parameter) -> str:
     return "" if token.value == ALL else str(_read(kind, token))
 
 
-def _operands(verb: str, parameters: Sequence[Parameter]) -> dict[str, Any]:
+def _operands(verb: str, parameters: Sequence[Parameter]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The arguments of a command, and the keywords without effect: no START or STOP fails because of a state."""
     given: dict[str, Any] = {}
+    idle: list[str] = []
     for each in parameters:
         match verb, each.keyword:
             case "STOP", "MODE":
@@ -108,10 +135,12 @@ def _operands(verb: str, parameters: Sequence[Parameter]) -> dict[str, Any]:
                 given["action"] = _word(each, ACTIONS)
             case "RESET", "SEQNUM":
                 given["number"] = _number(each.value("SEQNUM(1 to 999999999)"))
+            case "START" | "STOP", "IGNSTATE":
+                ignores_state(each)
+                idle.append(each.keyword)
             case _:
-                allowed = {"STOP": "MODE(...)", "RESOLVE": "ACTION(...)", "RESET": "SEQNUM(...)"}
-                raise syntax_error(each.token.at, each.token.found, allowed.get(verb, "nothing more"))
-    return given
+                raise syntax_error(each.token.at, each.token.found, OPERANDS.get(verb, "nothing more"))
+    return given, tuple(idle)
 
 
 def _word(parameter: Parameter, words: Mapping[str, str]) -> str:
@@ -164,8 +193,7 @@ def _done(qm: QueueManager, command: ObjectCommand) -> str:
             channels.alter_channel(qm, name, **given)
             text = f"Channel {name} altered."
         case "DELETE":
-            channels.delete_channel(qm, name)
-            text = f"Channel {name} deleted."
+            text = deleted(command, "Channel", partial(channels.delete_channel, qm))
         case "START":
             channels.start_channel(qm, name)
             text = f"Channel {name} may run: `inorder channel run {name}` runs it."
@@ -179,7 +207,7 @@ def _done(qm: QueueManager, command: ObjectCommand) -> str:
             text = f"Channel {name} reaches queue manager {channels.ping_channel(qm, name)}."
         case "RESET":
             channels.reset_channel(qm, name, **given)
-            text = f"The next batch of channel {name} is {given.get('number', 1)} on both sides."
+            text = f"The next batch of channel {name} is {given.get('number', 1)}."
         case _:
             done = channels.resolve_channel(qm, name, **given)
             text = f"The batch of channel {name} is {'confirmed' if done == 'commit' else 'back in its place'}."
@@ -189,8 +217,9 @@ def _done(qm: QueueManager, command: ObjectCommand) -> str:
 def _define(qm: QueueManager, command: ObjectCommand) -> str:
     name, given = command.name, dict(command.given)
     kind = given.pop("type", "sender")
-    if command.like is not None:
-        like = channels.channel(qm, command.like)
+    defaults = command.like or DEFAULTS[kind]
+    if defaults != name:
+        like = channels.channel(qm, defaults)
         kind = command.given.get("type", like.type)
         given = {**_attributes_of(like, kind), **given}
     try:
@@ -222,12 +251,12 @@ def _definitions(qm: QueueManager, command: ObjectCommand) -> list[Row]:
     with qm._session:
         found = [each for each in qm._store.objects(CHANNEL) if fits(each.name, command.name)]
     rows: list[Row] = []
-    kind = command.given.get("type")
-    for each in found:
-        one, altered = channel_of(each.attributes), utc(each.altered_at)
-        row = channel_row(one) | {"ALTDATE": f"{altered:%Y-%m-%d}", "ALTTIME": f"{altered:%H.%M.%S}"}
+    kind, asked = command.given.get("type"), wanted(command.name, command.asked, command.where)
+    altered = {each.name: each.altered_at for each in found}
+    system = {name: one for name, one in SYSTEM_CHANNELS.items() if fits(name, command.name)}
+    for name, one in sorted((system | {each.name: channel_of(each.attributes) for each in found}).items()):
+        row = channel_row(one) | alteration(qm, altered.get(name))
         if (not kind or kind == one.type) and meets(command.where, one, row, WORDS):
-            asked = wanted(command.name, command.asked, command.where)
             rows.append(chosen("channel", row, asked, ("CHANNEL", "CHLTYPE")))
     return rows
 

@@ -47,11 +47,16 @@ class AlterManager:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delete:
-    """DELETE; with `purge` including the messages."""
+    """DELETE; with `purge` including the messages.
+
+    Args:
+        ignores_state: whether it succeeds if there is no such queue.
+    """
 
     name: str
     type: QueueType
     purge: bool = False
+    ignores_state: bool = False
     without_effect: tuple[str, ...] = ()
 
 
@@ -116,6 +121,7 @@ class ObjectCommand:
         given: attributes by our names; or the arguments of the command: "mode", "number", "action", "type".
         asked: the keywords that a DISPLAY asks for, as in `Display`.
         like: the object whose attributes are the defaults.
+        ignores_state: whether a DELETE succeeds if there is no such object.
         without_effect: MQ keywords whose values have no effect here.
     """
 
@@ -127,6 +133,7 @@ class ObjectCommand:
     where: Condition | None = None
     like: str | None = None
     replace: bool = False
+    ignores_state: bool = False
     without_effect: tuple[str, ...] = ()
 
 

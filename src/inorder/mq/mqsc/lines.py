@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, cast
 
 from .errors import MqscSyntaxError, ScriptPosition, syntax_error
@@ -18,6 +18,7 @@ from .errors import MqscSyntaxError, ScriptPosition, syntax_error
 LINE_LENGTH_MAX: Final = 2_048  # runmqsc's
 COMMAND_LENGTH_MAX: Final = 32_768
 BLANKS: Final = " \t\r\n"
+INSERTS: Final = ("+QMNAME+", "+MQ_Q_MGR_NAME+")  # which runmqsc replaces with the name of the queue manager
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,18 @@ class Source:
     def line(self) -> int:
         """The number of the first line."""
         return self.lines[0][0]
+
+    @property
+    def has_inserts(self) -> bool:
+        """Whether the name of the queue manager is to be inserted."""
+        return any(insert in line for _, line in self.lines for insert in INSERTS)
+
+    def with_inserts(self, name: str) -> Source:
+        """The command with the name of the queue manager for each insert."""
+        lines = self.lines
+        for insert in INSERTS:
+            lines = tuple((number, line.replace(insert, name)) for number, line in lines)
+        return replace(self, lines=lines)
 
     def text_of(self, error: MqscSyntaxError) -> str:
         """Describes an error in the command, with a place that its author knows: in the script, or in the object."""

@@ -8,7 +8,8 @@ from typing import Final
 from ...client.manager import QueueManager
 from ..words import here, integers, lacking
 from .commands import ObjectCommand
-from .objects import ALL, Row, Words, chosen, read_display, refuse_all
+from .errors import syntax_error
+from .objects import ALL, Row, Words, chosen, read_display
 from .parameters import Parameter
 
 STATUS: Final = "QMSTATUS"
@@ -26,7 +27,8 @@ def read_manager_command(verb: str, target: str, parameters: Sequence[Parameter]
     """Reads a command. Raises MqscSyntaxError; Unsupported."""
     if target == STATUS:
         return read_display(target, "", parameters, WORDS)
-    refuse_all(parameters)
+    for each in parameters:
+        raise syntax_error(each.token.at, each.token.found, "nothing more")
     return ObjectCommand(verb=verb, target=target, name="")
 
 

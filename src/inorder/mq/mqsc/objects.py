@@ -6,12 +6,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ...client.manager import QueueManager
+from ...errors import UnknownObject
 from ...model.attribute import Attribute
+from ...model.attributes import DEAD_LETTERS
+from ...stores.seam.damage import utc
 from ..words import MqWord, words_of
 from .commands import Condition, ObjectCommand
 from .errors import syntax_error, unknown_word
 from .filters import LIKE, holds, is_like, read_condition
-from .parameters import Parameter, refuse_unsupported, without_effect
+from .parameters import Parameter, ignores_state, refuse_unsupported, without_effect
 from .tokens import CommandToken
 from .values import Value, allowed_values, comparable, mqsc_value, read_value
 
@@ -94,10 +98,34 @@ def read_display(target: str, name: str, parameters: Iterable[Parameter], words:
     return ObjectCommand(verb="DISPLAY", target=target, name=name, asked=tuple(asked), where=where)
 
 
-def refuse_all(parameters: Sequence[Parameter]) -> None:
-    """Raises MqscSyntaxError if there is a parameter."""
+def read_delete(target: str, name: str, parameters: Iterable[Parameter], words: Words) -> ObjectCommand:
+    """Reads DELETE. Raises MqscSyntaxError; Unsupported."""
+    ignores, idle = False, []
     for each in parameters:
-        raise syntax_error(each.token.at, each.token.found, "nothing more")
+        if each.keyword == "IGNSTATE":
+            ignores = ignores_state(each)
+        elif each.keyword in words.unsupported_names:
+            idle.append(without_effect(each, words.unsupported_names))
+        else:
+            raise syntax_error(each.token.at, each.token.found, "IGNSTATE(...)")
+    return ObjectCommand(verb="DELETE", target=target, name=name, ignores_state=ignores, without_effect=tuple(idle))
+
+
+def deleted(command: ObjectCommand, kind: str, delete: Callable[[str], None]) -> str:
+    """Deletes an object, and describes that. Raises UnknownObject 2085 unless the state is to be ignored."""
+    try:
+        delete(command.name)
+    except UnknownObject:
+        if not command.ignores_state:
+            raise
+        return f"{kind} {command.name} does not exist, so nothing was deleted."
+    return f"{kind} {command.name} deleted."
+
+
+def alteration(qm: QueueManager, altered_at: float | None) -> dict[str, str]:
+    """ALTDATE and ALTTIME of an object; None: a SYSTEM object that was never altered, which is as old as the store."""
+    at = utc(qm.inspect.status(DEAD_LETTERS).created_at if altered_at is None else altered_at)
+    return {"ALTDATE": f"{at:%Y-%m-%d}", "ALTTIME": f"{at:%H.%M.%S}"}
 
 
 def fits(name: str, pattern: str) -> bool:

@@ -95,10 +95,16 @@ class Tokens:
 
     def _take_parameter(self) -> Parameter:
         token = self.take_kind("word", "a keyword")
-        if not token.is_apart:
-            allowed = f"a blank before {token.value}, also before a + at the end of the line"
-            raise syntax_error(token.at, token.found, allowed)
         return Parameter(token, self.take_values(token.value) if self.next.kind == "(" else None)
+
+
+def ignores_state(parameter: Parameter) -> bool:
+    """Reads IGNSTATE: whether the command succeeds if the object is already in the state that it asks for."""
+    allowed = "IGNSTATE(NO) or IGNSTATE(YES)"
+    token = parameter.value(allowed)
+    if token.value not in ("NO", "YES"):
+        raise syntax_error(token.at, token.found, allowed)
+    return token.value == "YES"
 
 
 def without_effect(parameter: Parameter, unsupported_names: Mapping[str, MqWord]) -> str:

@@ -36,7 +36,7 @@ from .commands import (
 from .errors import Unsupported, shown, syntax_error, unknown_word, unsupported
 from .filters import read_condition
 from .lines import Source, together
-from .parameters import Parameter, Tokens, refuse_unsupported, without_effect
+from .parameters import Parameter, Tokens, ignores_state, refuse_unsupported, without_effect
 from .tokens import CommandToken, tokens_of
 from .values import allowed_values, read_value
 from .words import (
@@ -193,17 +193,19 @@ def _alter_manager(parameters: Sequence[Parameter]) -> AlterManager:
 
 
 def _delete(kind: QueueType, name: str, parameters: Sequence[Parameter]) -> Delete:
-    purge, idle = False, []
+    purge, ignores, idle = False, False, []
     for each in parameters:
         if each.topic == "PURGE" and kind == "local":
             each.refuse_value("PURGE or NOPURGE")
             purge = each.keyword == "PURGE"
+        elif each.keyword == "IGNSTATE":
+            ignores = ignores_state(each)
         elif each.keyword == "AUTHREC":
             idle.append(without_effect(each, lacking("queue")))
         else:
-            allowed = "PURGE or NOPURGE" if kind == "local" else "nothing more"
+            allowed = "PURGE, NOPURGE or IGNSTATE(...)" if kind == "local" else "IGNSTATE(...)"
             raise syntax_error(each.token.at, each.token.found, allowed)
-    return Delete(name=name, type=kind, purge=purge, without_effect=tuple(idle))
+    return Delete(name=name, type=kind, purge=purge, ignores_state=ignores, without_effect=tuple(idle))
 
 
 def _clear(kind: QueueType, name: str, parameters: Sequence[Parameter]) -> Clear:

@@ -9,13 +9,25 @@ from ...client.admin import PROCESS as KIND
 from ...client.manager import QueueManager
 from ...errors import UnknownObject
 from ...model.attribute import Attribute
-from ...model.process_attributes import PROCESS_ATTRIBUTES, ProcessAttributes, define_process
-from ...stores.seam.damage import utc
+from ...model.process_attributes import PROCESS_ATTRIBUTES, SYSTEM_PROCESS, ProcessAttributes, define_process
 from ...stores.seam.definitions import process_of
 from .. import words
 from .commands import ObjectCommand
 from .errors import shown, syntax_error
-from .objects import Row, Words, chosen, fits, meets, read_define, read_display, refuse_all, wanted, without
+from .objects import (
+    Row,
+    Words,
+    alteration,
+    chosen,
+    deleted,
+    fits,
+    meets,
+    read_define,
+    read_delete,
+    read_display,
+    wanted,
+    without,
+)
 from .parameters import Parameter
 from .tokens import CommandToken
 from .values import INTEGER, Scalar, allowed_values, mqsc_value, read_value
@@ -59,8 +71,7 @@ def read_process_command(verb: str, name: str, parameters: Sequence[Parameter]) 
     if verb == "DISPLAY":
         return read_display(OBJECT, name, parameters, WORDS)
     if verb == "DELETE":
-        refuse_all(parameters)
-        return ObjectCommand(verb=verb, target=OBJECT, name=name)
+        return read_delete(OBJECT, name, parameters, WORDS)
     return read_define(verb, OBJECT, name, parameters, WORDS)
 
 
@@ -80,8 +91,7 @@ def run_process_command(qm: QueueManager, command: ObjectCommand) -> tuple[str, 
             qm.admin.alter_process(name, **command.given)
             text = f"Process {name} altered."
         case "DELETE":
-            qm.admin.delete_process(name)
-            text = f"Process {name} deleted."
+            text = deleted(command, "Process", qm.admin.delete_process)
         case _:
             return number, "Display Process details.", _displayed(qm, command)
     return number, text + without(command), ()
@@ -89,8 +99,9 @@ def run_process_command(qm: QueueManager, command: ObjectCommand) -> tuple[str, 
 
 def _define(qm: QueueManager, command: ObjectCommand) -> str:
     name, given = command.name, dict(command.given)
-    if command.like is not None:
-        given = _changeable(qm.admin.process(command.like)) | given
+    defaults = command.like or SYSTEM_PROCESS.name
+    if defaults != name:
+        given = _changeable(qm.admin.process(defaults)) | given
     if not command.replace or name not in {one.name for one in qm.admin.processes()}:
         qm.admin.create_process(name, **given)
         return f"Process {name} defined."
@@ -115,9 +126,10 @@ def _displayed(qm: QueueManager, command: ObjectCommand) -> tuple[Row, ...]:
 def _rows(qm: QueueManager, command: ObjectCommand) -> Iterator[Row]:
     with qm._session:
         found = qm._store.objects(KIND)
-    for each in found:
-        one, altered = process_of(each.attributes), utc(each.altered_at)
-        row = process_row(one) | {"ALTDATE": f"{altered:%Y-%m-%d}", "ALTTIME": f"{altered:%H.%M.%S}"}
+    altered = {each.name: each.altered_at for each in found}
+    every = {SYSTEM_PROCESS.name: SYSTEM_PROCESS} | {each.name: process_of(each.attributes) for each in found}
+    for name, one in sorted(every.items()):
+        row = process_row(one) | alteration(qm, altered.get(name))
         if fits(one.name, command.name) and meets(command.where, one, row, WORDS):
             yield chosen("process", row, wanted(command.name, command.asked, command.where), (OBJECT,))
 

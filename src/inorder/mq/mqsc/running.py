@@ -8,7 +8,15 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
 from ...client.manager import QueueManager
-from ...errors import InorderError, NotAuthorized, Reason, StoreError, UnknownQueue, WrongQueueType
+from ...errors import (
+    InorderError,
+    NotAuthorized,
+    Reason,
+    StoreError,
+    UnknownObject,
+    UnknownQueue,
+    WrongQueueType,
+)
 from ...model.attributes import (
     QUEUE_ATTRIBUTES,
     SYSTEM_QUEUES,
@@ -16,6 +24,7 @@ from ...model.attributes import (
     QueueType,
     define_queue,
 )
+from ..words import why_missing
 from .channelling import run_channel_command
 from .commands import (
     Alter,
@@ -32,7 +41,7 @@ from .commands import (
 )
 from .connecting import OBJECT as CONNECTION
 from .connecting import handle_rows, run_display_of_connections
-from .errors import MqscSyntaxError, Unsupported
+from .errors import MqscSyntaxError, ScriptPosition, Unsupported, unsupported
 from .filters import LIKE, holds, is_like
 from .lines import Source, commands_in
 from .managing import TARGETS as MANAGER_TARGETS
@@ -63,7 +72,7 @@ Outcome = Literal["done", "read", "refused", "not valid", "unsupported", "skippe
 DEFINED, ALTERED, DELETED, CLEARED = "AMQ8006I", "AMQ8008I", "AMQ8007I", "AMQ8022I"
 MANAGER_ALTERED, MANAGER_SHOWN = "AMQ8005I", "AMQ8408I"
 QUEUE_SHOWN, STATUS_SHOWN = "AMQ8409I", "AMQ8450I"
-NOT_VALID, REFUSED = "AMQ8405I", "AMQ8101E"
+NOT_VALID, REFUSED, UNREACHABLE = "AMQ8405I", "AMQ8101E", "AMQ9202E"
 REFUSED_FOR: Final[Mapping[Reason, str]] = MappingProxyType(
     {
         Reason.UNKNOWN_OBJECT_NAME: "AMQ8147E",
@@ -141,13 +150,22 @@ def run_commands(
         skip: leave out unsupported commands of MQ, and unsupported attributes of commands that are then run without
             them.
 
-    An error of the store always ends the run, and so does END, which gets an answer too.
+    `+QMNAME+` in a command stands for the name of the queue manager. An error of the store always ends the run, and so
+    does END, which gets an answer too; trouble of the store at the other side of a channel does not.
     """
     for source in sources:
-        answer = run_command(source, qm, skip=skip)
+        given = source
+        if source.has_inserts:
+            given = source.with_inserts("QMNAME" if qm is None else qm.admin.manager_attributes().name)
+        answer = run_command(given, qm, skip=skip)
         yield answer
-        if answer.outcome == "end" or (stop and answer.failed) or isinstance(answer.error, StoreError):
+        if answer.outcome == "end" or (stop and answer.failed) or is_fatal(answer.error):
             return
+
+
+def is_fatal(error: InorderError | None) -> bool:
+    """Whether the store of this queue manager is in trouble, so that no other command would succeed."""
+    return isinstance(error, StoreError) and "channel" not in error.data
 
 
 def run_command(source: Source, qm: QueueManager | None, *, skip: bool = False) -> Answer:
@@ -169,13 +187,33 @@ def run_command(source: Source, qm: QueueManager | None, *, skip: bool = False) 
     try:
         done = _perform(qm, command)
     except InorderError as error:
-        number = REFUSED_FOR.get(error.reason, REFUSED)
-        return Answer(source=source, outcome="refused", number=number, text=str(error), error=error)
+        missing = _missing_in_mq(source, error)
+        if skip and missing is not None:
+            return Answer(source=source, outcome="skipped", text=source.text_of(missing), error=missing)
+        return Answer(source=source, outcome="refused", number=_number_of(error), text=str(error), error=error)
     text = f"{done.text} Skipped: {', '.join(skipped)}." if skipped else done.text
     return Answer(
         source=source, outcome="done", number=done.number, text=text, rows=done.rows, skipped=tuple(skipped),
         messages=done.messages,
     )  # fmt: skip
+
+
+def _number_of(error: InorderError) -> str:
+    """The number of the answer to a failure; a channel that leads nowhere is not a missing object."""
+    if isinstance(error, StoreError | UnknownObject) and "channel" in error.data:
+        return UNREACHABLE
+    return REFUSED_FOR.get(error.reason, REFUSED)
+
+
+def _missing_in_mq(source: Source, error: InorderError) -> Unsupported | None:
+    """The error for an object that every queue manager of MQ has, and that is not supported."""
+    if not isinstance(error, UnknownObject):
+        return None
+    name = str(error.data.get("queue") or error.data.get("object"))
+    if (why := why_missing(name)) is None:
+        return None
+    at = ScriptPosition(source.line, 1)
+    return unsupported(at, f"MQ's object {name}", why, "a command without it")
 
 
 class Done(NamedTuple):
@@ -207,9 +245,15 @@ def _do_alter_manager(qm: QueueManager, command: AlterManager) -> Done:
 
 
 def _do_delete(qm: QueueManager, command: Delete) -> Done:
-    _check_type(qm, command.name, command.type)
-    qm.delete_queue(command.name, purge=command.purge)
-    return Done(DELETED, f"Queue {command.name} deleted.{_idle(command.without_effect)}")
+    try:
+        _check_type(qm, command.name, command.type)
+        qm.delete_queue(command.name, purge=command.purge)
+        text = f"Queue {command.name} deleted."
+    except UnknownQueue:
+        if not command.ignores_state:
+            raise
+        text = f"Queue {command.name} does not exist, so nothing was deleted."
+    return Done(DELETED, text + _idle(command.without_effect))
 
 
 def _do_clear(qm: QueueManager, command: Clear) -> Done:

@@ -30,13 +30,11 @@ class CommandToken:
     Args:
         value: a word in capital letters, or a quoted text without its quotes.
         at: its beginning.
-        is_apart: whether it follows a blank or a comma, or is the first.
     """
 
     kind: TokenKind
     value: str
     at: ScriptPosition
-    is_apart: bool
 
     @property
     def is_value(self) -> bool:
@@ -57,27 +55,26 @@ def tokens_of(text: CommandText) -> list[CommandToken]:
 
 
 def _tokens(text: CommandText) -> Iterator[CommandToken]:
-    offset, is_apart = 0, True
+    offset = 0
     while offset < len(text.text):
         if blanks := SEPARATORS.match(text.text, offset):
-            offset, is_apart = blanks.end(), True
+            offset = blanks.end()
             continue
-        token, offset = _token(text, offset, is_apart=is_apart)
-        is_apart = False
+        token, offset = _token(text, offset)
         yield token
-    yield CommandToken("end", "", text.position(len(text.text)), is_apart)
+    yield CommandToken("end", "", text.position(len(text.text)))
 
 
-def _token(text: CommandText, offset: int, *, is_apart: bool) -> tuple[CommandToken, int]:
+def _token(text: CommandText, offset: int) -> tuple[CommandToken, int]:
     at = text.position(offset)
     character = text.text[offset]
     if (sign := SIGNS.get(character)) is not None:
-        return CommandToken(sign, character, at, is_apart), offset + 1
+        return CommandToken(sign, character, at), offset + 1
     if word := WORD.match(text.text, offset):
-        return CommandToken("word", word[0].upper(), at, is_apart), word.end()
+        return CommandToken("word", word[0].upper(), at), word.end()
     if character != "'":
         raise syntax_error(at, shown(character), f"{UNQUOTED} outside single quotes")
     quoted = QUOTED.match(text.text, offset)
     if quoted is None:
         raise syntax_error(at, "a single quote that is never closed", "a closing one; a quote in a text is written ''")
-    return CommandToken("text", quoted[1].replace("''", "'"), at, is_apart), quoted.end()
+    return CommandToken("text", quoted[1].replace("''", "'"), at), quoted.end()

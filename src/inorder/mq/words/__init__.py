@@ -13,7 +13,8 @@ DISPLAY alone shows, are in the text files of this folder:
 `REASON` is a key in reasons.txt. `HARMLESS` are the values that have no effect here: words, '' for an empty value,
 "alone" for the keyword without a value, "any" for all. A "-" stands for something that MQ does not have, or that we
 could not look up. Kinds of objects that are not here, in others.txt, have neither: their reason is that of the object,
-in commands.txt. The numbers are those of IBM's header files.
+in commands.txt. The SYSTEM objects that are not here are in system.txt, by their names or, before a dot at the end, the
+beginnings of these. The numbers are those of IBM's header files.
 """
 
 from __future__ import annotations
@@ -178,6 +179,20 @@ def channel_types() -> Mapping[str, str]:
     """The reasons why MQ's other types of channels are not here, by the words of CHLTYPE."""
     rows = (columns for heading, columns in _sections("channel") if heading == "channel types")
     return {word: reasons()[reason] for word, _, reason in rows if reason != HERE}
+
+
+@cache
+def system_objects() -> Mapping[str, str]:
+    """The reasons why SYSTEM objects of MQ are not here, by their names or the beginnings of these."""
+    return {name: reasons()[reason] for _, (name, reason) in _sections("system")}
+
+
+def why_missing(name: str) -> str | None:
+    """Why a SYSTEM object of every queue manager of MQ is not here; None: MQ has none of this name, or it is here."""
+    for known, why in system_objects().items():
+        if name == known or (known.endswith(".") and name.startswith(known)):
+            return why
+    return None
 
 
 @cache

@@ -46,6 +46,7 @@ from ..seam.views import (
 )
 from .carriers import channel_now
 from .catalog import Catalog
+from .global_units import global_units
 from .incremental_search import rest
 from .operation import Operation, in_operation
 from .process import OpenStore
@@ -162,7 +163,9 @@ class OperatorVerbs(OpenStore, ABC):
         units = sorted(operation.backend.select(UnitRow), key=lambda unit: (unit.started_at, unit.id))
         found = [_unit(operation, unit, owners, known) for unit in units]
         # The record of a session outlives its last unit of work.
-        return [one for one in found if one.kind != "session" or one.puts or one.gets]
+        found = [one for one in found if one.kind != "session" or one.puts or one.gets]
+        spanning = global_units(operation)
+        return sorted([*found, *spanning], key=lambda one: one.started_at) if spanning else found
 
     @in_operation(writes=False)
     def users_of(self, operation: Operation, kind: UnitKind, name: str, handle: int | None = None) -> frozenset[str]:

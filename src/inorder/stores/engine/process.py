@@ -301,6 +301,10 @@ class OpenStore:
         """See `Host.refuse_lost`."""
         self.host.refuse_lost()
 
+    def commits(self) -> int | None:
+        """See `Host.commits`."""
+        return self.host.commits()
+
     def promises(self) -> EnginePromises:
         """See `LocalStore.promises`."""
         return EnginePromises(self)

@@ -86,7 +86,12 @@ class SendingVerbs(BulkVerbs):
         )
         operation.durable = True
         return Carrying(
-            _sender(operation, queue, channel), start.epoch, sent.number, start.settled, account.open is not None
+            _sender(operation, queue, channel),
+            start.epoch,
+            sent.number,
+            start.settled,
+            account.open is not None,
+            bool(row.reset),
         )
 
     @event(
@@ -120,6 +125,7 @@ class SendingVerbs(BulkVerbs):
             short_retries=short_retries,
             long_retries=long_retries,
             changed_at=operation.now,
+            reset=0 if status == "running" else row.reset,
         )
         operation.backend.save(changed)
         return row.stop
@@ -263,8 +269,7 @@ class SendingVerbs(BulkVerbs):
     @in_operation()
     def reset_channel(self, operation: Operation, handle: int, channel: str, number: int) -> None:
         one = self.handle(handle)
-        self._own_row(operation, one, channel)
-        queue = operation.queue_of(one)
+        row, queue = self._own_row(operation, one, channel), operation.queue_of(one)
         if account_of_channel(operation, queue, channel).open is not None:
             raise QueueCondition(
                 f"channel {channel} has a batch in doubt: resolve it before you set its number",
@@ -272,6 +277,7 @@ class SendingVerbs(BulkVerbs):
                 channel=channel,
             )
         operation.backend.save(sent_of_channel(operation, queue, channel)._replace(number=number))
+        operation.backend.save(row._replace(reset=1))
         operation.durable = True
 
     @event("channels", "channels", measured=lambda found, _: [len(found)])

@@ -60,12 +60,13 @@ from ..seam.records import (
 from ..seam.tables import HandleRow, ManagerRow, UnitRow, WaitRow, handle_reader
 from ..seam.telemetry import Telemetry, count, event, first, length, of_request, unit_of
 from ..seam.views import NOTHING_PENDING, OrderView
-from . import confirming, connections, group_readers, putkeys, putting, settling, triggering
+from . import confirming, connections, global_units, group_readers, putkeys, putting, settling, triggering
 from .bulk import Shortcuts
 from .catalog import Catalog, get_allowed
 from .clearing import ClearingVerbs
 from .expiring import ExpiringVerbs
 from .getting import GettingVerbs
+from .global_units import GlobalVerbs
 from .leasing import LeasingVerbs
 from .objects import ObjectVerbs
 from .operation import Operation, in_operation
@@ -110,6 +111,7 @@ class QueueStore(
     OperatorVerbs,
     ObjectVerbs,
     LeasingVerbs,
+    GlobalVerbs,
     PeopleVerbs,
     ClearingVerbs,
     ExpiringVerbs,
@@ -396,17 +398,24 @@ class QueueStore(
         return self.connection(owner).unit is not None
 
     @event("settle", keys="unit outcome acted", about=_settled)
-    def settle(self, owner: int, outcome: Outcome, later: Later | None = None, *, moves: bool = False) -> bool:
-        if not self.has_unit(owner):
-            return False
-        self._settle(owner, outcome, later, moves=moves)
-        return True
+    def settle(
+        self, owner: int, outcome: Outcome, later: Later | None = None, *, moves: bool = False, decides: str = ""
+    ) -> bool:
+        has_unit = self.has_unit(owner)
+        if has_unit or decides:
+            self._settle(owner, outcome, later, moves=moves, decides=decides)
+        return has_unit
 
     @in_operation(alone=False, unless_dead=(LeaseOver,))
-    def _settle(self, operation: Operation, owner: int, outcome: Outcome, later: Later | None, *, moves: bool) -> None:
+    def _settle(
+        self, operation: Operation, owner: int, outcome: Outcome, later: Later | None, *, moves: bool, decides: str
+    ) -> None:
         connection = self.connection(owner)
+        if decides:
+            global_units.decide(operation, owner, decides, outcome)
         unit = connection.unit
-        assert unit is not None
+        if unit is None:
+            return
         is_leased = connection.is_leased and operation.lease_of(connection) is not None
         if later is not None:
             settling.put_off(operation, unit, later)

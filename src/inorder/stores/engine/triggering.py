@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from ...errors import QueueDeleted
-from ...model.attributes import altered
+from ...model.attributes import QueueAttributes, altered
 from ...model.message import ANY_GROUP, ANY_SEGMENT, Message
 from ...model.options import Match
 from ...model.process_attributes import NO_PROCESS, ProcessAttributes
@@ -47,10 +47,8 @@ def judge(operation: Operation) -> None:
 
 def _judge(operation: Operation, queue: LocalQueue, heard: Sequence[Message], back: int, *, was_released: bool) -> None:
     attributes = queue.attributes
-    if not attributes.initiation_queue:
-        return
-    process = _process(operation, attributes.process)
-    if process is None:
+    process = _process(operation, attributes)
+    if process is None or Catalog(operation).found(attributes.initiation_queue) is None:
         return
     seen = SeenQueue(
         came=len(heard),
@@ -92,11 +90,13 @@ def _quiet(operation: Operation, queue: LocalQueue) -> float:
     return operation.now - known[0].at if known and not is_ahead(known[0].at, operation.now) else math.inf
 
 
-def _process(operation: Operation, name: str) -> ProcessAttributes | None:
-    """Returns the process definition of a queue, an empty one if it names none; None: it is not defined."""
-    if not name:
-        return NO_PROCESS
-    found = operation.backend.select(ObjectRow, type="process", name=name)
+def _process(operation: Operation, queue: QueueAttributes) -> ProcessAttributes | None:
+    """Returns the process definition of a queue, an empty one for a transmission queue that names none; None: it is
+    not defined.
+    """
+    if not queue.process:
+        return NO_PROCESS if queue.usage == "transmission" else None
+    found = operation.backend.select(ObjectRow, type="process", name=queue.process)
     return process_of(found[0].attributes) if found else None
 
 

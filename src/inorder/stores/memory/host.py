@@ -41,6 +41,9 @@ class MemoryHost:
     def run(self) -> tuple[bool, str, bool]:
         return True, "memory", False
 
+    def commits(self) -> None:
+        """Returns None: see `Host.commits`."""
+
     def is_reservation_open(self) -> bool:
         return False
 

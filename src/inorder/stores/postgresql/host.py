@@ -112,6 +112,9 @@ class PostgresHost:
 
     # --- durability
 
+    def commits(self) -> None:
+        """Returns None: see `Host.commits`."""
+
     def is_reservation_open(self) -> bool:
         return False  # reservations are committed synchronously
 

@@ -345,6 +345,16 @@ CREATE TABLE dropped (
     reason bigint NOT NULL
 );
 
+CREATE TABLE globalunit (
+    name text COLLATE "C" PRIMARY KEY,
+    connection bigint NOT NULL,
+    "user" text COLLATE "C" NOT NULL,
+    program text COLLATE "C" NOT NULL,
+    started_at double precision NOT NULL,
+    branches text COLLATE "C" NOT NULL,
+    outcome text COLLATE "C" NOT NULL CHECK (outcome IN ('', 'commit', 'back_out'))
+);
+
 CREATE TABLE mark (
     message bigint NOT NULL,
     handle bigint NOT NULL,

@@ -21,7 +21,8 @@ CREATE TABLE channel (
     reason bigint NOT NULL,
     error text COLLATE "C" NOT NULL,
     changed_at double precision NOT NULL,
-    fast bigint NOT NULL DEFAULT 0 CHECK (fast IN (0, 1))
+    fast bigint NOT NULL DEFAULT 0 CHECK (fast IN (0, 1)),
+    reset bigint NOT NULL DEFAULT 0 CHECK (reset IN (0, 1))
 ) WITH (fillfactor = 50);
 
 CREATE TABLE sent (

@@ -266,12 +266,14 @@ class RemoteStore:
             raise
         return link
 
-    def settle(self, owner: int, outcome: str, later: Any = None, *, moves: bool = False) -> bool:
-        """See `Store.settle`."""
-        if not self.has_unit(owner):
+    def settle(self, owner: int, outcome: str, later: Any = None, *, moves: bool = False, decides: str = "") -> bool:
+        """See `UnitStore.settle`."""
+        if not decides and not self.has_unit(owner):
             return False
         try:
-            has_acted = bool(self._call("settle", (outcome, later), {"moves": moves}))
+            has_acted = bool(
+                self._call("settle", (outcome, later), {"moves": moves} | ({"decides": decides} if decides else {}))
+            )
         finally:
             self._is_leased = self._is_leased and self.has_unit(owner)
         return has_acted
@@ -428,6 +430,9 @@ class RemoteStore:
 
     def refuse_lost(self) -> None:
         """Does nothing: a lost connection is made again."""
+
+    def commits(self) -> None:
+        """Returns None: see `Host.commits`."""
 
     def promises(self) -> Unpromised:
         """See `LocalStore.promises`: each call returns after its effect is on the server's disk."""

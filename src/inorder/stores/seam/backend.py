@@ -525,13 +525,15 @@ class Host(Protocol):
         """Raises: StoreError with `must_reopen`, if only a process that opens the store anew can use it again."""
 
     def run(self) -> tuple[bool, str, bool]:
-        """Returns three facts: whether nobody else has the store open; an id of the machine's present boot, "" if
-        unknown; whether unsynced changes may be missing though the machine did not restart, because the store was
-        copied here.
+        """Returns three facts: whether nobody else has the store open; an id of the machine's boot, "" if unknown;
+        whether unsynced changes may be missing without a restart, because the store was copied here.
         """
 
     def is_reservation_open(self) -> bool:
         """Whether numbers drawn now may belong to a reservation that is not on disk yet."""
+
+    def commits(self) -> int | None:
+        """Returns the number of commits so far, of all processes; None: only a look into the store would tell."""
 
     def attend(self, waiting: int) -> None:
         """Announces how many calls of this process wait now."""

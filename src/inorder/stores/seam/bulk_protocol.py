@@ -1,10 +1,11 @@
-"""The part of the upper seam for many messages: claims, surveys, channels, stagings."""
+"""The parts of the upper seam for units of work, and for many messages: claims, surveys, channels, stagings."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from ...rules.retries import Later
 from .bulk_page import BulkPage
 from .channel_records import (
     BodyPiece,
@@ -23,6 +24,7 @@ from .records import (
     ClaimRequest,
     Claims,
     ClaimStart,
+    Leased,
     LedgerKey,
     Noted,
     Outcome,
@@ -34,6 +36,101 @@ from .records import (
     Survey,
     SurveyRequest,
 )
+from .tables import Branch
+from .views import Unit
+
+
+class UnitStore(Protocol):
+    """A store's operations on units of work; part of `protocol.Store`, which documents the common errors."""
+
+    # --- units of work
+
+    def settle(
+        self, owner: int, outcome: Outcome, later: Later | None = None, *, moves: bool = False, decides: str = ""
+    ) -> bool:
+        """Commits or backs out the connection's unit of work. Returns whether there was one (R5.2, R5.3).
+
+        Args:
+            moves: an operator has moved messages: those got do not count as delivered, nor those put as arrived.
+            later: for a back out after failed work: the messages that the unit got stay hidden for its delay, and its
+                error is stored with the first message of each queue. On disk when the call returns.
+            decides: the name of a global unit of the connection: the outcome becomes its decision in the same
+                transaction, also if the connection has no unit of work here.
+
+        Raises: ConnectionBroken 2009, also if `decides` names no undecided unit of this connection.
+        """
+
+    def prepare(self, owner: int, name: str) -> None:
+        """Gives the connection's unit a name. The unit then outlives the connection (R5.10).
+
+        Raises: ArgumentError, unless the name has 1 to 256 characters; UnitExists; UnitNotFound, there is no unit.
+        """
+
+    def settle_prepared(self, name: str, outcome: Outcome, user: str | None = None) -> None:
+        """Commits or backs out a prepared unit, from any connection.
+
+        Raises: UnitNotFound, if there is none of this name, or it belongs to another user than `user`.
+        """
+
+    def units(self) -> list[Unit]:
+        """Returns all unsettled units, oldest first."""
+
+    def has_unit(self, owner: int) -> bool:
+        """Whether the connection has a unit of work open."""
+
+    # --- global units: units of work that span several queue managers (K-2)
+
+    def begin_global(self, owner: int, branches: Sequence[Branch]) -> str:
+        """Records a unit of work of the connection that also has parts at these owners, and returns its name.
+
+        The name contains the id of the store and is never used again, not even by a store that was restored from a
+        backup. On disk when the call returns. `settle` decides the unit. If the connection ends before, the unit is
+        backed out.
+
+        Args:
+            branches: 1 to 100 of them.
+
+        Raises: ArgumentError; WrongState, the connection has an undecided one; UnitNotAvailable 2255, the user has
+        1,000 of them.
+        """
+
+    def end_global(self, name: str, connections: Sequence[str], user: str | None = None) -> None:
+        """Records that the owners behind these connections have settled their parts; the last one removes the record.
+
+        Harmless if the record does not exist, or belongs to another user than `user`.
+
+        Raises: WrongState, the unit is undecided and its connection has not ended.
+        """
+
+    # --- leases: units with a token and a deadline (`rules.leases`)
+
+    def begin_lease(self, owner: int, name: str, user: str, seconds: float, most: int | None) -> Leased:
+        """Begins a lease. The store knows only its name. On disk when the call returns.
+
+        Args:
+            name: 1 to 256 characters.
+            most: how many leases the user may have, including this one; None: any number.
+
+        Raises: ArgumentError; UnitExists, there is a lease of this name; UnitNotAvailable, the user would have more.
+        """
+
+    def lease(self, name: str, user: str | None) -> Leased:
+        """Returns a lease. Raises: LeaseOver, if there is none of this name, or it belongs to another than `user`."""
+
+    def extend_lease(self, name: str, user: str | None, seconds: float) -> Leased:
+        """Moves the deadline to `seconds` from now. On disk when the call returns. Raises: LeaseOver."""
+
+    def enter_lease(self, owner: int, name: str, user: str | None) -> Leased:
+        """Makes the lease the connection's unit of work, until the connection leaves or settles it.
+
+        Raises: LeaseOver; CallerError 2128, if the connection already has a unit of work.
+        """
+
+    def leave_lease(self, owner: int) -> None:
+        """Detaches the connection from its lease, which continues. Harmless if the connection is in none."""
+
+    def end_lease(self, name: str, user: str | None = None) -> None:
+        """Backs out the lease of this name. Raises: as `lease`."""
 
 
 class BulkStore(Protocol):

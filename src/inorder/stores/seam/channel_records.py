@@ -100,6 +100,7 @@ class Carrying(NamedTuple):
         number: of the last confirmed batch.
         settled: the number of the last settled claim.
         is_open: a claim is open, so the receiver may already have the next batch.
+        is_reset: an operator has set the number, and the receiver has yet to take it.
     """
 
     sender: Sender
@@ -107,6 +108,7 @@ class Carrying(NamedTuple):
     number: int
     settled: int
     is_open: bool
+    is_reset: bool = False
 
 
 class NextBatch(NamedTuple):

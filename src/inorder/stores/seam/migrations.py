@@ -60,7 +60,8 @@ SQLITE: Final[Sequence[MigrationStep]] = (
     MigrationStep(
         version=11,
         why="messages say whose authority counts for their reports, keys of puts when they lay in the future, channels "
-        "whether they are fast; bodies arrive in pieces; there are two more types of queues",
+        "whether they are fast and reset; bodies arrive in pieces; there are two more types of queues; units span "
+        "queue managers",
         statements="ALTER TABLE message ADD COLUMN put_by TEXT; ALTER TABLE putkey ADD COLUMN met_at REAL; "
         "ALTER TABLE manager ADD COLUMN created_at REAL NOT NULL DEFAULT 0; "
         "UPDATE manager SET created_at = coalesce((SELECT min(created_at) FROM definition), 0);"
@@ -86,6 +87,16 @@ SQLITE: Final[Sequence[MigrationStep]] = (
             data BLOB NOT NULL,
             PRIMARY KEY (identifier, incarnation, channel, position, first)
         ) STRICT;
+
+        CREATE TABLE globalunit (
+            name TEXT PRIMARY KEY,
+            connection INTEGER NOT NULL,
+            user TEXT NOT NULL,
+            program TEXT NOT NULL,
+            started_at REAL NOT NULL,
+            branches TEXT NOT NULL,
+            outcome TEXT NOT NULL CHECK (outcome IN ('', 'commit', 'back_out'))
+        ) STRICT, WITHOUT ROWID;
 
         CREATE TABLE former AS SELECT * FROM definition;
         DROP TABLE definition;
@@ -116,9 +127,10 @@ SQLITE: Final[Sequence[MigrationStep]] = (
             reason INTEGER NOT NULL,
             error TEXT NOT NULL,
             changed_at REAL NOT NULL,
-            fast INTEGER NOT NULL DEFAULT 0 CHECK (fast IN (0, 1))
+            fast INTEGER NOT NULL DEFAULT 0 CHECK (fast IN (0, 1)),
+            reset INTEGER NOT NULL DEFAULT 0 CHECK (reset IN (0, 1))
         ) STRICT, WITHOUT ROWID;
-        INSERT INTO channel SELECT *, 0 FROM former;
+        INSERT INTO channel SELECT *, 0, 0 FROM former;
         DROP TABLE former;
         """,
     ),
@@ -127,10 +139,12 @@ POSTGRESQL: Final[Sequence[MigrationStep]] = (
     MigrationStep(
         version=4,
         why="messages say whose authority counts for their reports, keys of puts when they lay in the future, channels "
-        "whether they are fast; bodies arrive in pieces; there are two more types of queues",
+        "whether they are fast and reset; bodies arrive in pieces; there are two more types of queues; units span "
+        "queue managers",
         statements='ALTER TABLE message ADD COLUMN put_by text COLLATE "C"; '
         "ALTER TABLE putkey ADD COLUMN met_at double precision; "
         "ALTER TABLE channel ADD COLUMN fast bigint NOT NULL DEFAULT 0 CHECK (fast IN (0, 1)); "
+        "ALTER TABLE channel ADD COLUMN reset bigint NOT NULL DEFAULT 0 CHECK (reset IN (0, 1)); "
         "ALTER TABLE manager ADD COLUMN created_at double precision NOT NULL DEFAULT 0; "
         "UPDATE manager SET created_at = coalesce((SELECT min(created_at) FROM definition), 0); "
         """
@@ -154,6 +168,16 @@ POSTGRESQL: Final[Sequence[MigrationStep]] = (
             first bigint NOT NULL CHECK (first >= 0),
             data bytea NOT NULL,
             PRIMARY KEY (identifier, incarnation, channel, position, first)
+        );
+
+        CREATE TABLE globalunit (
+            name text COLLATE "C" PRIMARY KEY,
+            connection bigint NOT NULL,
+            "user" text COLLATE "C" NOT NULL,
+            program text COLLATE "C" NOT NULL,
+            started_at double precision NOT NULL,
+            branches text COLLATE "C" NOT NULL,
+            outcome text COLLATE "C" NOT NULL CHECK (outcome IN ('', 'commit', 'back_out'))
         );
 
         ALTER TABLE channel DROP CONSTRAINT channel_status_check;

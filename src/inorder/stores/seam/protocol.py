@@ -8,7 +8,8 @@ Each handle keeps its own group state and browse cursor, passes them in with a r
 Nothing here is local to this process (no callbacks, no lazy sequences), so a remote store can implement the seam. A
 store in the same process offers more as a `LocalStore`.
 
-`bulk_protocol` has the operations for many messages. `store.QueueStore` implements all of them, for every backend.
+`bulk_protocol` has the operations on units of work and for many messages. `store.QueueStore` implements all of them,
+for every backend.
 """
 
 from __future__ import annotations
@@ -25,34 +26,31 @@ from ...model.options import OpenOptions
 from ...rules.gaps import Gaps
 from ...rules.grouping import GroupState
 from ...rules.puts import Program
-from ...rules.retries import Later
 from ...support.clock import Clock
-from .bulk_protocol import BulkStore
+from .bulk_protocol import BulkStore, UnitStore
 from .changes import Changes
 from .records import (
     Act,
     GetOutcome,
     GetRequest,
-    Leased,
     Locked,
     LockRequest,
     OneMessage,
     Opened,
-    Outcome,
     PutOutcome,
     PutRequest,
     Rest,
 )
 from .tables import ObjectRow, UnitKind
 from .telemetry import Telemetry
-from .views import ConnectionView, Dropped, LockView, LookRequest, MessageView, OrderView, QueueView, Unit, Wait
+from .views import ConnectionView, Dropped, LockView, LookRequest, MessageView, OrderView, QueueView, Wait
 
 T = TypeVar("T")
 May = Callable[[Callable[[str, str], str]], object]
 """Raises, if a user has lost a right; it gets a function that reads the attributes of an object by kind and name."""
 
 
-class Store(BulkStore, Protocol):
+class Store(BulkStore, UnitStore, Protocol):
     """A store of queues, used by any number of connections at once.
 
     Errors that every operation may raise: `ConnectionBroken` (2009) after the store was stopped or restarted during the
@@ -296,65 +294,6 @@ class Store(BulkStore, Protocol):
         one.
         """
 
-    # --- units of work
-
-    def settle(self, owner: int, outcome: Outcome, later: Later | None = None, *, moves: bool = False) -> bool:
-        """Commits or backs out the connection's unit of work. Returns whether there was one (R5.2, R5.3).
-
-        Args:
-            moves: an operator has moved messages: those got do not count as delivered, nor those put as arrived.
-            later: for a back out after failed work: the messages that the unit got stay hidden for its delay, and its
-                error is stored with the first message of each queue. On disk when the call returns.
-        """
-
-    def prepare(self, owner: int, name: str) -> None:
-        """Gives the connection's unit a name. The unit then outlives the connection (R5.10).
-
-        Raises: ArgumentError, unless the name has 1 to 256 characters; UnitExists; UnitNotFound, there is no unit.
-        """
-
-    def settle_prepared(self, name: str, outcome: Outcome, user: str | None = None) -> None:
-        """Commits or backs out a prepared unit, from any connection.
-
-        Raises: UnitNotFound, if there is none of this name, or it belongs to another user than `user`.
-        """
-
-    def units(self) -> list[Unit]:
-        """Returns all unsettled units, oldest first."""
-
-    def has_unit(self, owner: int) -> bool:
-        """Whether the connection has a unit of work open."""
-
-    # --- leases: units with a token and a deadline (`rules.leases`)
-
-    def begin_lease(self, owner: int, name: str, user: str, seconds: float, most: int | None) -> Leased:
-        """Begins a lease. The store knows only its name. On disk when the call returns.
-
-        Args:
-            name: 1 to 256 characters.
-            most: how many leases the user may have, including this one; None: any number.
-
-        Raises: ArgumentError; UnitExists, there is a lease of this name; UnitNotAvailable, the user would have more.
-        """
-
-    def lease(self, name: str, user: str | None) -> Leased:
-        """Returns a lease. Raises: LeaseOver, if there is none of this name, or it belongs to another than `user`."""
-
-    def extend_lease(self, name: str, user: str | None, seconds: float) -> Leased:
-        """Moves the deadline to `seconds` from now. On disk when the call returns. Raises: LeaseOver."""
-
-    def enter_lease(self, owner: int, name: str, user: str | None) -> Leased:
-        """Makes the lease the connection's unit of work, until the connection leaves or settles it.
-
-        Raises: LeaseOver; CallerError 2128, if the connection already has a unit of work.
-        """
-
-    def leave_lease(self, owner: int) -> None:
-        """Detaches the connection from its lease, which continues. Harmless if the connection is in none."""
-
-    def end_lease(self, name: str, user: str | None = None) -> None:
-        """Backs out the lease of this name. Raises: as `lease`."""
-
     # --- marks (`authority`)
 
     def is_own(self, token: bytes) -> bool:
@@ -560,10 +499,7 @@ class LocalStore(Store, Protocol):
         """Takes back the count of an attempt that has succeeded."""
 
     def begin_act(self, user: str, address: str, act: str, queue: str) -> int:
-        """Records an action before it is done, and returns its number. On disk when the call returns.
-
-        The oldest entries beyond `acts_kept` are deleted.
-        """
+        """Records an action before it is done, on disk, and returns its number. Deletes the oldest over `acts_kept`."""
 
     def end_act(self, number: int, outcome: Literal["done", "failed"], messages: int | None, error: str) -> None:
         """Records the outcome of an action. On disk when the call returns."""
@@ -577,12 +513,14 @@ class LocalStore(Store, Protocol):
         """Returns the users who began the unsettled units of this kind and name: prepared ones, leases, stagings.
 
         Args:
-            handle: of the queue to which a confirm id or lock id belongs. Those who locked messages under the confirm
-                id are among the users.
+            handle: of the queue of a confirm id or lock id. Who locked messages under the confirm id is among them.
         """
 
     def refuse_lost(self) -> None:
         """See `Host.refuse_lost`."""
+
+    def commits(self) -> int | None:
+        """See `Host.commits`."""
 
     def promises(self) -> Promises:
         """Returns an object that writes the changes of several calls of one thread to disk together; see `Promises`."""

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, NamedTuple
 from ...rules.puts import Program
 
 UnitKind = Literal["session", "prepared", "confirm", "lock", "claim", "staging", "lease"]
+Decision = Literal["", "commit", "back_out"]
 ReaderId = str  # `handle_reader` or `application_reader`
 
 
@@ -237,6 +238,38 @@ class LeaseRow(NamedTuple):
     calls: int
 
 
+class Branch(NamedTuple):
+    """The part of a global unit at one owner (K-2).
+
+    Args:
+        connection: the name of the connection to the owner.
+        manager: the name of the owner.
+        user: as whom the owner knows this side; empty: it does not distinguish users.
+    """
+
+    connection: str
+    manager: str
+    user: str = ""
+
+
+class GlobalUnitRow(NamedTuple):
+    """A unit of work of this store that also has parts at other queue managers (K-2).
+
+    Args:
+        connection: its connection here. Without a decision, the end of the connection backs the unit out.
+        branches: the parts that are not known to be settled, as JSON: connection, queue manager and user of each.
+        outcome: the decision; empty: there is none yet.
+    """
+
+    name: str
+    connection: int
+    user: str
+    program: str
+    started_at: float
+    branches: str
+    outcome: Decision
+
+
 class AttemptRow(NamedTuple):
     """Recent failed log-ins (`rules.log_ins`).
 
@@ -325,6 +358,7 @@ class ChannelRow(NamedTuple):
         short_retries, long_retries: failed attempts of the run since it last sent something.
         reason, error: why it does not run; 0 and empty: there is no trouble.
         fast: whether its last run sent non-persistent messages outside the batches.
+        reset: whether the receiver has yet to take the number that an operator has set.
     """
 
     name: str
@@ -338,6 +372,7 @@ class ChannelRow(NamedTuple):
     error: str
     changed_at: float
     fast: int = 0
+    reset: int = 0
 
 
 class SentRow(NamedTuple):
@@ -438,6 +473,7 @@ KEY_LENGTHS: Final[Mapping[type[Any], int]] = {
     ClaimRow: 1,
     StagingRow: 1,
     LeaseRow: 1,
+    GlobalUnitRow: 1,
     AttemptRow: 1,
     ActRow: 1,
     LedgerRow: 1,

@@ -11,7 +11,7 @@ from ...rules.ordering import Pending
 from ...rules.puts import Program
 from ...support.old_paths import renamed
 from .channel_records import ChannelNow
-from .tables import UnitKind
+from .tables import Branch, Decision, UnitKind
 
 ListingOrder = Literal["physical", "logical"]
 
@@ -52,21 +52,24 @@ class Unit:
 
     Args:
         kind: a connection's own unit of work ("session"), "prepared", "confirm" (a confirm id), "lock", "claim",
-            "staging" or "lease".
-        name: of a prepared unit, a staging or a lease; the id of a confirm or lock unit; the application and number of
-            a claim; empty for a connection's own.
+            "staging", "lease", or "global": it has parts at other queue managers, and its part here is a session unit.
+        name: of a prepared or global unit, a staging or a lease; the id of a confirm or lock unit; the application and
+            number of a claim; empty for a connection's own.
         queue: of a confirm or lock unit: the queue to which the id belongs (A-15); of a claim: the queue that it reads;
             of a staging: the queue that it is for; else empty.
         program: the program that began it.
         started_at: seconds since 1970.
         puts, gets, locks: messages that it holds.
-        connection: of a session unit: the number of its connection, whose end backs it out; else None.
+        connection: of a session unit: the number of its connection, whose end backs it out; of a global unit: the same,
+            None after the end; else None.
         process: of a session unit: the id of the process that has the connection; None if that is not known.
         queues: the queues on which it holds something, by name.
         ends_at: of a lease or a staging: when it ends by itself, seconds since 1970; else None.
+        branches: of a global unit: its parts at owners that are not known to be settled.
+        outcome: of a global unit: "commit" or "back_out" once it is decided; else empty.
     """
 
-    kind: UnitKind
+    kind: UnitKind | Literal["global"]
     name: str
     queue: str
     program: Program
@@ -78,6 +81,8 @@ class Unit:
     process: int | None = None
     queues: tuple[str, ...] = ()
     ends_at: float | None = None
+    branches: tuple[Branch, ...] = ()
+    outcome: Decision = ""
 
 
 class Holder(NamedTuple):

@@ -73,6 +73,9 @@ class SqliteHost:
     def is_reservation_open(self) -> bool:
         return self.database.is_reservation_open
 
+    def commits(self) -> int | None:
+        return self.database.commits
+
     def attend(self, waiting: int) -> None:
         assert self.watch is not None
         self.watch.attend(waiting)

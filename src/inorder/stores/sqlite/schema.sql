@@ -239,7 +239,8 @@ CREATE TABLE channel (
     reason INTEGER NOT NULL,
     error TEXT NOT NULL,
     changed_at REAL NOT NULL,
-    fast INTEGER NOT NULL DEFAULT 0 CHECK (fast IN (0, 1))   -- whether it sends non-persistent messages outside batches
+    fast INTEGER NOT NULL DEFAULT 0 CHECK (fast IN (0, 1)),  -- whether it sends non-persistent messages outside batches
+    reset INTEGER NOT NULL DEFAULT 0 CHECK (reset IN (0, 1)) -- whether the receiver has yet to take the number
 ) STRICT, WITHOUT ROWID;
 
 -- The progress of a channel on a transmission queue: its confirmed batches.
@@ -412,6 +413,17 @@ CREATE TABLE dropped (
     last_at REAL NOT NULL,
     reason INTEGER NOT NULL               -- why the last one could not be put
 ) STRICT;
+
+-- Units of work that also have parts at other queue managers (K-2).
+CREATE TABLE globalunit (
+    name TEXT PRIMARY KEY,
+    connection INTEGER NOT NULL,          -- no reference: the unit may outlive it
+    user TEXT NOT NULL,
+    program TEXT NOT NULL,
+    started_at REAL NOT NULL,
+    branches TEXT NOT NULL,               -- parts at owners that are not known to be settled, as JSON
+    outcome TEXT NOT NULL CHECK (outcome IN ('', 'commit', 'back_out'))
+) STRICT, WITHOUT ROWID;
 
 -- Browse marks of handles (3.11).
 CREATE TABLE mark (

@@ -1,0 +1,507 @@
+"""Units of work over several queue managers: two phases, whatever fails and whoever dies in between (K-2)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from tests.helpers.elsewhere import log_in
+from tests.helpers.proxy import Proxy, Way
+
+import inorder
+from inorder import InorderError, QueueManager, Reason, StoreError
+from inorder.aio import connect as aio_connect
+from inorder.client import two_phases
+from inorder.client.owners import OwnerSession
+from inorder.client.unit_names import coordinator_of
+from inorder.errors import (
+    ArgumentError,
+    ConnectionBroken,
+    OrderPending,
+    StoreFull,
+    UnitNotAvailable,
+    UnitNotFound,
+    WrongState,
+)
+from inorder.mq import channels
+from inorder.stores.remote import store as remote_store
+from inorder.stores.seam.tables import Branch
+from inorder.testing.remote import the_server
+
+OWNERS = ("PARIS", "ROME")
+PLACES = ("L", "Q.PARIS", "Q.ROME")
+POINTS = tuple(two_phases.POINTS)
+BEFORE = POINTS[:2]  # the decision
+
+
+class Sites(NamedTuple):
+    """LONDON, which has the queue L, and names the queues Q of PARIS and ROME."""
+
+    london: QueueManager
+    paris: QueueManager
+    rome: QueueManager
+
+    def bodies(self) -> list[list[bytes]]:
+        """What is at each place for everybody to see."""
+        return [seen(self.london, "L"), seen(self.paris), seen(self.rome)]
+
+    def in_doubt(self) -> list[tuple[str, str]]:
+        """What is in doubt: kind and outcome of each unit, by place."""
+        return [(one.kind, one.outcome) for qm in self for one in qm.inspect.units()]
+
+    def put(self, qm: QueueManager | None = None) -> Reason | None:
+        for place in PLACES:
+            (qm or self.london).put(place, b"1", syncpoint=True)
+        return (qm or self.london).commit()
+
+
+def seen(qm: QueueManager, queue: str = "Q") -> list[bytes]:
+    return [message.body for message in qm.browse(queue)]
+
+
+def define(london: QueueManager, manager: str, location: str) -> None:
+    channels.define_connection(london, manager, location)
+    london.create_queue(
+        f"Q.{manager}", type="remote", mode="synchronous", remote_queue="Q", remote_manager=manager, connection=manager
+    )
+
+
+@pytest.fixture
+def sites(tmp_path: Path) -> Iterator[Sites]:
+    """All of them in files."""
+    made = [inorder.connect(tmp_path / f"{name}.db", name=name.upper()) for name in ("london", "paris", "rome")]
+    made[0].create_queue("L")
+    for name, one in zip(OWNERS, made[1:], strict=True):
+        one.create_queue("Q")
+        define(made[0], name, str(tmp_path / f"{name.lower()}.db"))
+    yield Sites(*made)
+    for one in made:
+        one.internals.abandon()
+
+
+@pytest.fixture
+def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Callable[[], object]], None]:
+    """Acts once when a commit reaches a point."""
+
+    def act_at(point: str, act: Callable[[], object]) -> None:
+        left = [point]
+
+        def reached(name: str) -> None:
+            assert name in two_phases.POINTS
+            if left == [name]:
+                left.clear()
+                act()
+
+        monkeypatch.setattr(two_phases, "reached", reached)
+
+    return act_at
+
+
+At = Callable[[str, Callable[[], object]], None]
+
+
+def fails(error: BaseException) -> Callable[..., Any]:
+    def failing(*_: object, **__: object) -> Any:
+        raise error
+
+    return failing
+
+
+def part_at(qm: QueueManager, manager: str) -> OwnerSession:
+    for one in qm._session.owners.values():
+        assert isinstance(one, OwnerSession)
+        if one.of.manager == manager:
+            return one
+    raise AssertionError(manager)
+
+
+def unreachable(qm: QueueManager, manager: str, verb: str = "settle_prepared") -> None:
+    """From now on this connection to an owner fails at this verb."""
+    store: Any = part_at(qm, manager).store
+    setattr(store, verb, fails(StoreError("no line", reason=Reason.Q_MGR_NOT_AVAILABLE)))
+
+
+def heal(qm: QueueManager, manager: str, verb: str = "settle_prepared") -> None:
+    delattr(part_at(qm, manager).store, verb)
+
+
+def error_of(call: Callable[..., object], *given: object, **named: object) -> InorderError:
+    with pytest.raises(InorderError) as raised:
+        call(*given, **named)
+    return raised.value
+
+
+def test_the_record_is_there_before_the_first_prepare_and_says_what_is_decided_where(
+    sites: Sites, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: dict[str, list[tuple[str, str]]] = {}
+
+    def look(name: str) -> None:
+        found.setdefault(name, sites.in_doubt())
+
+    monkeypatch.setattr(two_phases, "reached", look)
+    assert sites.put(sites.london.connect()) is None
+    assert found == {
+        "unit-recorded": [("session", ""), ("global", ""), ("session", ""), ("session", "")],
+        "part-prepared": [("session", ""), ("global", ""), ("prepared", ""), ("session", "")],
+        "unit-decided": [("global", "commit"), ("prepared", ""), ("prepared", "")],
+        "part-settled": [("global", "commit"), ("prepared", "")],
+        "unit-ended": [],
+    }
+    assert sites.bodies() == [[b"1"]] * 3
+
+
+def test_a_part_has_the_name_of_its_unit_which_a_strict_reader_is_told(sites: Sites, at: At) -> None:
+    program, told = sites.london.connect(), list[str]()
+
+    def look() -> None:
+        (unit,) = [one for one in sites.london.inspect.units() if one.kind == "global"]
+        (part,) = sites.paris.inspect.units()
+        assert part.name == f"{unit.name}/PARIS"
+        assert coordinator_of(part) == channels.identifier(sites.london) == unit.name.partition("/")[0]
+        assert (unit.branches, unit.connection) == (
+            (Branch("PARIS", "PARIS"), Branch("ROME", "ROME")),
+            program.internals.owner,
+        )
+        sites.paris.put("Q", b"2")
+        withheld = error_of(sites.paris.get, "Q", read_order="strict")
+        assert isinstance(withheld, OrderPending)
+        told.append(str(withheld))
+        assert part.name in told[0]
+
+    sites.paris.alter_queue("Q", order="put")
+    at("unit-decided", look)
+    sites.put(program)
+    assert told
+
+
+def test_a_unit_with_one_place_has_no_record(sites: Sites, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(two_phases, "reached", fails(AssertionError("two phases")))
+    london = sites.london
+    with london.unit_of_work():
+        london.put("Q.ROME", b"1")
+        assert next(london.browse("Q.PARIS"), None) is None
+        with pytest.raises(inorder.NoMessageAvailable):
+            london.get("Q.PARIS")
+    with london.unit_of_work():
+        london.put("L", b"1")
+    assert sites.bodies() == [[b"1"], [], [b"1"]]
+
+
+@pytest.mark.parametrize("place", ["PARIS", "ROME"])
+def test_an_owner_that_cannot_prepare_backs_the_unit_out_everywhere(sites: Sites, place: str) -> None:
+    london = sites.london
+    for one in PLACES:
+        london.put(one, b"0", syncpoint=False)
+    unit = london.unit_of_work()
+
+    def work() -> None:
+        with unit:
+            for one in PLACES:
+                assert london.get(one).body == b"0"
+                london.put(one, b"1")
+            unreachable(london, place, "prepare")
+
+    error = error_of(work)
+    assert (error.reason, error.data["owner"], unit.status) == (2003, place, "backed out")
+    assert isinstance(error.__cause__, StoreError)
+    heal(london, place, "prepare")
+    assert (sites.bodies(), sites.in_doubt()) == ([[b"0"]] * 3, [])
+    assert [london.get(one).backout_count for one in PLACES] == [1, 1, 1]
+    assert sites.put() is None
+
+
+def test_a_commit_here_that_fails_backs_out_everywhere(sites: Sites, at: At) -> None:
+    store: Any = sites.london._store
+
+    def fill() -> None:
+        settle = store.settle
+
+        def full(owner: int, outcome: str, *given: Any, **named: Any) -> Any:
+            if outcome == "commit":
+                raise StoreFull("full")
+            return settle(owner, outcome, *given, **named)
+
+        store.settle = full
+
+    at("part-prepared", fill)
+    assert error_of(sites.put).reason == 2003
+    del store.settle
+    assert (sites.bodies(), sites.in_doubt()) == ([[], [], []], [])
+
+
+def test_an_owner_that_cannot_settle_is_a_warning_and_the_next_call_there_settles(
+    sites: Sites, at: At, caplog: pytest.LogCaptureFixture
+) -> None:
+    london = sites.london
+    at("unit-decided", lambda: unreachable(london, "PARIS"))
+    with london.unit_of_work() as unit:
+        for place in PLACES:
+            london.put(place, b"1")
+    assert (unit.status, unit.warning) == ("committed", Reason.OUTCOME_PENDING)
+    assert "at queue manager PARIS" in caplog.text
+    assert sites.bodies() == [[b"1"], [], [b"1"]]
+    assert sites.in_doubt() == [("global", "commit"), ("prepared", "")]
+    assert london.inspect.units()[0].branches == (Branch("PARIS", "PARIS"),)
+    assert london.depth("Q.PARIS") == 1, "the call itself is not held up"
+    assert [error.reason for error in london.admin.settle_in_doubt()] == [2059]
+    heal(london, "PARIS")
+    london.depth("Q.PARIS")
+    assert (sites.bodies(), sites.in_doubt()) == ([[b"1"]] * 3, [])
+
+
+def test_a_program_that_reaches_the_owner_settles_for_one_that_has_ended(sites: Sites, at: At) -> None:
+    program = sites.london.connect()
+    at("unit-decided", lambda: unreachable(program, "PARIS"))
+    assert sites.put(program) is Reason.OUTCOME_PENDING
+    heal(program, "PARIS")
+    program.close()
+    sites.london.depth("Q.ROME")
+    assert sites.in_doubt() == [("global", "commit"), ("prepared", "")]
+    sites.london.depth("Q.PARIS")
+    assert (sites.bodies(), sites.in_doubt()) == ([[b"1"]] * 3, [])
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_program_that_dies_leaves_the_unit_whole_or_nowhere(sites: Sites, at: At, point: str) -> None:
+    program = sites.london.connect()
+    at(point, fails(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        sites.put(program)
+    assert sites.london.admin.settle_in_doubt() == []
+    if point in BEFORE:
+        assert ("global", "") in sites.in_doubt(), "nobody backs out while its connection lives"
+    program.internals.abandon()
+    assert sites.london.admin.settle_in_doubt() == []
+    assert sites.bodies() == ([[]] * 3 if point in BEFORE else [[b"1"]] * 3)
+    assert sites.in_doubt() == []
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_after_an_interrupt_the_next_call_ends_the_unit(sites: Sites, at: At, point: str) -> None:
+    at(point, fails(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        sites.put()
+    sites.london.depth("L")
+    assert sites.bodies() == ([[]] * 3 if point in BEFORE else [[b"1"]] * 3)
+    assert sites.in_doubt() == []
+    assert sites.put() is None
+
+
+def test_a_lost_part_backs_the_rest_out(sites: Sites) -> None:
+    london = sites.london
+    london.put("L", b"1", syncpoint=True)
+    london.put("Q.PARIS", b"1", syncpoint=True)
+    london.put("Q.ROME", b"1", syncpoint=True)
+    part = part_at(london, "PARIS")
+    part.is_lost = True
+    london._session.leave_owner(part)
+    assert isinstance(error_of(london.put, "L", b"2", syncpoint=True), ConnectionBroken)
+    assert isinstance(error_of(london.commit), ConnectionBroken)
+    assert (sites.bodies(), sites.in_doubt()) == ([[], [], []], [])
+
+
+def test_an_operator_forgets_a_unit_whose_owner_is_gone_and_settles_a_part_by_hand(sites: Sites, at: At) -> None:
+    london, paris = sites.london, sites.paris
+    at("unit-decided", lambda: unreachable(london, "PARIS"))
+    sites.put()
+    (unit,) = london.inspect.units()
+    heal(london, "PARIS")
+    london.admin.forget_in_doubt(unit.name)
+    assert isinstance(error_of(london.admin.forget_in_doubt, unit.name), UnitNotFound)
+    assert sites.in_doubt() == [("prepared", "")]
+    paris.settle(paris.inspect.units()[0].name, "commit")
+    assert sites.bodies() == [[b"1"]] * 3
+
+    other, refused = london.connect(), list[InorderError]()
+    at("unit-recorded", lambda: refused.append(error_of(london.admin.forget_in_doubt, name_of(london))))
+    sites.put(other)
+    assert [type(one) for one in refused] == [WrongState]
+
+
+def name_of(qm: QueueManager) -> str:
+    return next(one.name for one in qm.inspect.units() if one.kind == "global")
+
+
+def test_a_coordinator_that_was_restored_knows_nothing_of_later_units(sites: Sites, at: At, tmp_path: Path) -> None:
+    """It has no record of what it decided, gives no name twice, and leaves the part to an operator."""
+    london = sites.london
+    london.admin.backup(tmp_path / "backup.db")
+    at("unit-decided", lambda: unreachable(london, "PARIS"))
+    sites.put()
+    heal(london, "PARIS")
+    (part,) = sites.paris.inspect.units()
+    with inorder.connect(tmp_path / "backup.db") as restored:
+        restored.put("Q.PARIS", b"2", syncpoint=True)
+        restored.put("L", b"2", syncpoint=True)
+        assert restored.commit() is None
+        assert restored.admin.settle_in_doubt() == []
+    assert [one.name for one in sites.paris.inspect.units()] == [part.name]
+    assert seen(sites.paris) == [b"2"]
+    sites.paris.settle(part.name, "back_out")
+    assert sites.in_doubt() == [("global", "commit")]
+
+
+def test_a_part_of_another_user_at_the_owner_is_left_to_him(
+    sites: Sites, at: At, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    london = sites.london
+    monkeypatch.setattr(OwnerSession, "branch", property(lambda one: Branch(one.of.connection, one.of.manager, "ann")))
+    at("unit-decided", lambda: unreachable(london, "PARIS"))
+    sites.put()
+    heal(london, "PARIS")
+    monkeypatch.setattr(OwnerSession, "branch", property(lambda one: Branch(one.of.connection, one.of.manager, "bob")))
+    monkeypatch.setattr(part_at(london, "PARIS").store, "settle_prepared", fails(UnitNotFound("not bob's")))
+    assert london.admin.settle_in_doubt() == []
+    assert sites.in_doubt() == [("global", "commit"), ("prepared", "")]
+
+
+def test_the_store_refuses_what_is_no_global_unit_of_the_connection(sites: Sites) -> None:
+    store, owner = sites.london._store, sites.london.internals.owner
+    branches = [Branch("PARIS", "PARIS")]
+    for wrong in ([], branches * 101, [Branch("x" * 257, "")], [Branch("\ud800", "")]):
+        with pytest.raises(ArgumentError):
+            store.begin_global(owner, wrong)
+    name = store.begin_global(owner, branches)
+    with pytest.raises(WrongState):
+        store.begin_global(owner, branches)
+    with pytest.raises(WrongState):
+        store.end_global(name, ["PARIS"])
+    other = sites.london.connect()
+    for bad in ("nobody's", name):
+        with pytest.raises(ConnectionBroken):
+            store.settle(other.internals.owner, "commit", decides=bad)
+    assert store.settle(owner, "commit", decides=name) is False
+    with pytest.raises(ConnectionBroken):
+        store.settle(owner, "back_out", decides=name)
+    store.end_global(name, ["PARIS"], "somebody else")
+    assert sites.in_doubt() == [("global", "commit")]
+    store.end_global(name, ["PARIS"])
+    store.end_global(name, ["PARIS"])
+    assert sites.in_doubt() == []
+
+
+def test_a_user_has_at_most_so_many_units_in_doubt(sites: Sites, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inorder.stores.engine.global_units.UNITS_MAX", 1)
+    store, owner = sites.london._store, sites.london.internals.owner
+    store.settle(owner, "commit", decides=store.begin_global(owner, [Branch("PARIS", "PARIS")]))
+    with pytest.raises(UnitNotAvailable):
+        store.begin_global(owner, [Branch("PARIS", "PARIS")])
+
+
+def test_two_connections_to_one_owner_are_two_parts(sites: Sites, tmp_path: Path) -> None:
+    london = sites.london
+    channels.define_connection(london, "PARIS.2", str(tmp_path / "paris.db"))
+    london.create_queue(
+        "AGAIN", type="remote", mode="synchronous", remote_queue="Q", remote_manager="PARIS", connection="PARIS.2"
+    )
+    with london.unit_of_work():
+        london.put("Q.PARIS", b"1")
+        london.put("AGAIN", b"2")
+    assert (sites.bodies()[1], sites.in_doubt()) == ([b"1", b"2"], [])
+
+
+def test_a_move_stays_at_one_queue_manager(sites: Sites) -> None:
+    from inorder.client import store_transfer
+
+    with store_transfer.moving(sites.london):
+        sites.london.put("L", b"1")
+        assert error_of(sites.london.put, "Q.PARIS", b"1").reason == 2298
+        sites.london.put("L", b"2")
+    assert sites.bodies() == [[b"1", b"2"], [], []]
+
+
+def test_asyncio_commits_everywhere_and_is_told_what_is_pending(
+    sites: Sites, at: At, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work() -> tuple[Reason | None, Reason | None]:
+        async with aio_connect(tmp_path / "london.db") as qm:
+            async with qm.unit_of_work() as unit:
+                for place in PLACES:
+                    await qm.put(place, b"1")
+            assert (unit.warning, sites.bodies(), sites.in_doubt()) == (None, [[b"1"]] * 3, [])
+            at("unit-decided", lambda: monkeypatch.setattr(OwnerSession, "branch", property(broken)))
+            for place in PLACES:
+                await qm.put(place, b"2", syncpoint=True)
+            return await qm.commit(), unit.warning
+
+    def broken(_: OwnerSession) -> Branch:
+        raise StoreError("no line")
+
+    assert asyncio.run(work()) == (Reason.OUTCOME_PENDING, None)
+    monkeypatch.undo()
+    assert sites.london.admin.settle_in_doubt() == []
+    assert sites.bodies() == [[b"1", b"2"]] * 3
+
+
+class Served(NamedTuple):
+    """The sites, where PARIS is behind a proxy and a server of this process."""
+
+    sites: Sites
+    proxy: Proxy
+
+
+@pytest.fixture
+def served(sites: Sites, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    monkeypatch.setattr(remote_store, "PAUSES", (0.001, 0.01))
+    monkeypatch.setenv("INORDER_CREDENTIALS", str(tmp_path / "credentials"))
+    server = the_server(os.getpid())
+    token = server.add(sites.paris._session.services.store)  # type: ignore[arg-type]
+    with Proxy(int(server.url.rpartition(":")[2])) as proxy:
+        log_in(tmp_path / "credentials", {f"127.0.0.1:{proxy.port}": token})
+        channels.define_connection(sites.london, "PARIS", f"http://127.0.0.1:{proxy.port}", replace=True)
+        yield Served(sites, proxy)
+        for one in sites.london._session.owners.copy().values():
+            sites.london._session.leave_owner(one)
+    server.remove(token)
+
+
+@pytest.mark.parametrize("way", ["to server", "to client"])
+@pytest.mark.parametrize("verb", ["prepare", "settle_prepared"])
+def test_a_lost_answer_of_a_server_leaves_the_unit_whole_or_nowhere(
+    served: Served, monkeypatch: pytest.MonkeyPatch, verb: str, way: Way
+) -> None:
+    sites, proxy = served
+    sites.put()
+    store: Any = part_at(sites.london, "PARIS").store
+    made = getattr(store, verb)
+
+    def cut(*given: Any) -> Any:
+        delattr(store, verb)
+        proxy.cut_after(way, 0)
+        return made(*given)
+
+    setattr(store, verb, cut)
+    if verb == "prepare":
+        assert error_of(sites.put).reason == 2003
+    else:
+        assert sites.put() is None
+    monkeypatch.setattr(two_phases, "IN_FLIGHT_SECONDS", 0.0)
+    assert sites.london.admin.settle_in_doubt() == []
+    assert sites.bodies() == [[b"1"] * (1 if verb == "prepare" else 2)] * 3
+    assert sites.in_doubt() == []
+
+
+def test_a_part_that_may_still_be_on_its_way_keeps_the_record(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    sites, proxy = served
+    sites.put()
+    store: Any = part_at(sites.london, "PARIS").store
+    made = store.prepare
+
+    def cut(*given: Any) -> Any:
+        del store.prepare
+        proxy.cut_after("to server", 0)
+        return made(*given)
+
+    store.prepare = cut
+    assert error_of(sites.put).reason == 2003
+    assert sites.in_doubt() == [("global", "back_out")]
+    assert sites.london.admin.settle_in_doubt() == []
+    assert sites.in_doubt() == [("global", "back_out")]
+    monkeypatch.setattr(two_phases, "IN_FLIGHT_SECONDS", 0.0)
+    sites.london.depth("Q.PARIS")
+    assert sites.in_doubt() == []

@@ -1,0 +1,126 @@
+"""The properties in an MQRFH2 at the front of a body."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pytest
+
+from inorder import Message
+from inorder.formats.rfh2 import unfolded
+
+BODY = b"Hello"
+
+
+def header(*folders: str | bytes, order: str = "<", character_set: int = 1208, **fixed: Any) -> bytes:
+    """An MQRFH2, padded as MQ pads it."""
+    code = {1208: "utf-8", 1200: "utf-16-le" if order == "<" else "utf-16-be"}.get(character_set, "utf-8")
+    data = b""
+    for folder in folders:
+        text = folder if isinstance(folder, bytes) else folder.encode(code)
+        text += " ".encode(code) * (-len(text) % 4 // len(" ".encode(code)))
+        data += struct.pack(f"{order}i", len(text)) + text
+    given = {"identifier": b"RFH ", "version": 2, "length": 36 + len(data), "format": b"MQSTR   "} | fixed
+    return (
+        struct.pack(
+            f"{order}4s4i8s2i", given["identifier"], given["version"], given["length"], 546, 1208, given["format"], 0,
+            character_set,
+        )
+        + data
+    )  # fmt: skip
+
+
+def carrying(data: bytes, encoding: int = 546, **fields: Any) -> Message:
+    return Message(data + BODY, format="MQHRF2", encoding=encoding, coded_character_set_id=819, **fields)
+
+
+@pytest.mark.parametrize(
+    ("folder", "properties"),
+    [
+        ("<usr><colour>red</colour></usr>", {"colour": "red"}),
+        (
+            "<usr><n dt='i4'>5</n><big dt='int'>-9</big><short dt=\"i2\">1</short></usr>",
+            {"n": 5, "big": -9, "short": 1},
+        ),
+        ("<usr><weight dt='r8'>2.5</weight><small dt='r4'>1E3</small></usr>", {"weight": 2.5, "small": 1000.0}),
+        ("<usr><yes dt='boolean'>1</yes><no dt='boolean'>0</no></usr>", {"yes": True, "no": False}),
+        ("<usr><key dt='bin.hex'>00FF</key><none xsi:nil='true'></none></usr>", {"key": b"\0\xff", "none": None}),
+        ("<usr><empty></empty><text dt='string'> a &lt;b&gt; &amp; </text></usr>", {"empty": "", "text": " a <b> & "}),
+        ("<usr> <a> <b>1</b> <c>2</c> </a> </usr>", {"a.b": "1", "a.c": "2"}),
+        ("<jms><Dst>queue:///Q</Dst><Tms>17</Tms></jms>", {"jms.Dst": "queue:///Q", "jms.Tms": "17"}),
+        ("<mcd><Msd>jms_text</Msd><Type>order</Type></mcd>", {"mcd.Msd": "jms_text", "JMSType": "order"}),
+        ("<mine content='properties'><a>1</a></mine>", {"mine.a": "1"}),
+    ],
+)
+def test_the_properties_of_folders_become_those_of_the_message(folder: str, properties: dict[str, Any]) -> None:
+    found = unfolded(carrying(header(folder), priority=3))
+    assert found == Message(
+        BODY, format="MQSTR", encoding=546, coded_character_set_id=1208, priority=3, properties=properties
+    )
+
+
+@pytest.mark.parametrize(("order", "encoding"), [("<", 546), (">", 273)])
+@pytest.mark.parametrize("character_set", [1208, 1200])
+def test_integers_and_texts_are_read_as_the_header_says(order: str, encoding: int, character_set: int) -> None:
+    found = unfolded(carrying(header("<usr><a>é</a></usr>", order=order, character_set=character_set), encoding))
+    assert (dict(found.properties), found.body) == ({"a": "é"}, BODY)
+
+
+def test_headers_in_a_row_and_properties_of_the_message_add_up() -> None:
+    data = header("<usr><a>1</a></usr>", "<mcd><Msd>none</Msd></mcd>", format=b"MQHRF2  ") + header(
+        "<usr><b>2</b></usr>"
+    )
+    found = unfolded(carrying(data, properties={"c": 3}))
+    assert dict(found.properties) == {"a": "1", "mcd.Msd": "none", "b": "2", "c": 3}
+    assert found.body == BODY
+
+
+def test_other_folders_stay_in_the_header() -> None:
+    other = "<psc><Command>Publish</Command></psc>"
+    found = unfolded(carrying(header("<usr><a>1</a></usr>", other)))
+    assert (found.format, found.coded_character_set_id, found.body) == ("MQHRF2", 819, header(other) + BODY)
+    assert dict(found.properties) == {"a": "1"}
+    assert unfolded(found) == found
+
+
+def test_a_header_without_folders_goes() -> None:
+    assert unfolded(carrying(header())) == Message(BODY, format="MQSTR", encoding=546, coded_character_set_id=1208)
+
+
+ENTITIES = "<!DOCTYPE usr [<!ENTITY a 'aaaaaaaaaa'>]><usr><a>&a;</a></usr>"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        header()[:30],
+        header(identifier=b"RFH1"),
+        header(version=1),
+        header(length=35),
+        header(length=9999),
+        header(length=38) + b"ab",
+        header(b"<usr><a>1</a></usr>  ") + struct.pack("<i", 99),
+        header("<usr><a>1</usr>"),
+        header("<usr><a>1</a><a>2</a></usr>"),
+        header("<usr><a>1</a></usr>", "<usr><a>2</a></usr>"),
+        header("<usr><a dt='i4'>one</a></usr>"),
+        header("<usr><a dt='boolean'>maybe</a></usr>"),
+        header("<usr><a dt='ui4'>1</a></usr>"),
+        header("<usr><a dt='r8'>nan</a></usr>"),
+        header("<usr><a-b>1</a-b></usr>"),
+        header("<usr><JMSPriority>1</JMSPriority></usr>"),
+        header("<usr><a>1</a></usr>", character_set=37),
+        header(b"<usr><a>\xff</a></usr>"),
+        header(ENTITIES),
+        header(),
+    ],
+)
+def test_what_is_malformed_or_cannot_be_a_property_here_stays_in_the_body(data: bytes) -> None:
+    message = carrying(data)
+    if data == header():
+        message = message.replace(format="MQSTR")  # nothing says that there is a header
+    elif data.endswith(struct.pack("<i", 99)):
+        message = message.replace(body=data.replace(struct.pack("<i", 64), struct.pack("<i", 68)))
+    assert unfolded(message) is message

@@ -1,0 +1,111 @@
+"""Units of work over three queue managers that are killed, and what is left of them (K-2).
+
+A unit puts one body at each of three places: here, and at two owners. Whole or nowhere means that all places have the
+same bodies.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import inorder
+from inorder import ConnectionBroken, QueueManager, StoreError
+from inorder.client import two_phases
+from inorder.mq import channels
+
+OWNERS = ("PARIS", "ROME")
+PLACES = ("L", "Q.PARIS", "Q.ROME")
+
+
+def create(folder: Path, locations: Sequence[str] = ()) -> None:
+    """Makes LONDON, and the owners in files.
+
+    Args:
+        locations: of the owners, for LONDON; default: their files.
+    """
+    paths = [folder / f"{name.lower()}.db" for name in OWNERS]
+    for name, path in zip(OWNERS, paths, strict=True):
+        with inorder.connect(path, name=name) as owner:
+            owner.create_queue("Q")
+    with inorder.connect(folder / "london.db", name="LONDON") as london:
+        london.create_queue("L")
+        for name, location in zip(OWNERS, locations or map(str, paths), strict=True):
+            channels.define_connection(london, name, location)
+            london.create_queue(
+                f"Q.{name}",
+                type="remote",
+                mode="synchronous",
+                remote_queue="Q",
+                remote_manager=name,
+                connection=name,
+            )
+
+
+def relocate(folder: Path, locations: Sequence[str]) -> None:
+    """Has the owners be elsewhere."""
+    with inorder.connect(folder / "london.db") as london:
+        for name, location in zip(OWNERS, locations, strict=True):
+            channels.define_connection(london, name, location, replace=True)
+
+
+def work(home: str, first: str, units: str = "1", acknowledged: str = "") -> None:
+    """Commits units, whose bodies are numbers from `first`.
+
+    Args:
+        home: the store of LONDON.
+        acknowledged: the file that each body is appended to after its commit, on disk.
+    """
+    with inorder.connect(home) as london:
+        for number in range(int(first), int(first) + int(units)):
+            body = b"%d" % number
+            with london.unit_of_work():
+                for place in PLACES:
+                    london.put(place, body)
+            if acknowledged:
+                note(acknowledged, body)
+
+
+def note(file: str, body: bytes) -> None:
+    number = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    try:
+        os.write(number, body + b"\n")
+    finally:
+        os.close(number)
+
+
+def settled(home: str) -> list[list[bytes]]:
+    """Has everybody come back: settles what is in doubt, and returns the bodies at each place.
+
+    A server that is only beginning is tried again. Raises: AssertionError, something is still in doubt.
+    """
+    for is_last in (False, False, False, True):
+        try:
+            return _settled(home)
+        except (AssertionError, StoreError, ConnectionBroken):
+            if is_last:
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _settled(home: str) -> list[list[bytes]]:
+    two_phases.IN_FLIGHT_SECONDS = 0.0  # whoever prepared has died long ago
+    with inorder.connect(home) as london:
+        errors = london.admin.settle_in_doubt()
+        assert errors == [], errors
+        assert _in_doubt(london) == []
+        found = [_bodies(london, "L")]
+        for manager in OWNERS:
+            with inorder.connect(channels.connection(london, manager).location) as owner:
+                assert _in_doubt(owner) == []
+                found.append(_bodies(owner, "Q"))
+    return found
+
+
+def _in_doubt(qm: QueueManager) -> list[str]:
+    return [f"{one.kind} {one.name} {one.outcome}" for one in qm.inspect.units()]
+
+
+def _bodies(qm: QueueManager, queue: str) -> list[bytes]:
+    return sorted(message.body for message in qm.browse(queue))

@@ -1,0 +1,128 @@
+"""Kills in a unit of work over three queue managers: it is whole everywhere or nowhere when all are back (K-2)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from signal import SIGKILL
+
+import pytest
+from tests.helpers import forked, spanning
+from tests.helpers.elsewhere import log_in
+from tools.proof.carried_served import LOOPBACK, TOKEN, ServedStore
+
+from inorder.client.two_phases import POINTS
+from inorder.stores.remote.credentials import FILE_VARIABLE
+
+SEED = int(os.environ.get("INORDER_CRASH_SEED", random.SystemRandom().getrandbits(32)))
+KILLS = int(os.environ.get("INORDER_TWO_PHASES_KILLS", "3000"))
+WORK = "from tests.helpers.spanning import work\nwork(*arguments)"
+STEPS = ("begun", "written", "committed", "before-sync", "synced", "settled")
+"""Points of each transaction, of LONDON and of the owners: which one it is, the number of times says."""
+SERVER_POINTS = ("begun", "written", "committed", "before-sync", "synced", "settled")
+
+
+class Sites:
+    """Three queue managers, and which units were acknowledged."""
+
+    def __init__(self, folder: Path, servers: Sequence[ServedStore] = ()) -> None:
+        self._servers = servers
+        self.home, self.acknowledged = str(folder / "london.db"), folder / "acknowledged"
+        self.acknowledged.touch()
+        self._number = 0
+
+    def killed(self, point: str, nth: int, units: int = 1) -> bool:
+        """Has a program work that is killed at a point; returns whether it was."""
+        first, self._number = self._number, self._number + units
+        status = forked.run(
+            WORK, self.home, str(first), str(units), str(self.acknowledged), kill_at=f"{point}:{nth}" if point else ""
+        )
+        assert status in (0, 1, -SIGKILL)  # 1: a server has died
+        return status == -SIGKILL
+
+    def judge(self) -> None:
+        """Checks that all units are whole everywhere or nowhere, and that those acknowledged are there."""
+        for one in self._servers:
+            one.again()  # one that nothing kills
+        here, *owners = spanning.settled(self.home)
+        assert owners == [here, here]
+        assert len(set(here)) == len(here)
+        assert set(self.acknowledged.read_bytes().split()) <= set(here)
+
+
+@pytest.fixture
+def sites(tmp_path: Path) -> Sites:
+    spanning.create(tmp_path)
+    return Sites(tmp_path)
+
+
+@pytest.mark.gate
+def test_a_program_dies_at_each_point_of_a_commit(sites: Sites) -> None:
+    for point in POINTS:
+        assert sites.killed(point, 1)
+        sites.judge()
+    assert len(spanning.settled(sites.home)[0]) == len(POINTS) - 2
+
+
+class Servers:
+    """The servers of the owners."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv(FILE_VARIABLE, str(folder / "credentials"))
+        spanning.create(folder, [f"http://{LOOPBACK}:1"] * 2)
+        self.all = [ServedStore(folder / f"{name.lower()}.db") for name in spanning.OWNERS]
+        places = [f"{LOOPBACK}:{one.port}" for one in self.all]
+        log_in(folder / "credentials", dict.fromkeys(places, TOKEN))
+        spanning.relocate(folder, [f"http://{place}" for place in places])
+
+    def close(self) -> None:
+        for one in self.all:
+            one.close()
+
+
+@pytest.fixture
+def servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Servers]:
+    made = Servers(tmp_path, monkeypatch)
+    with contextlib.closing(made):
+        yield made
+
+
+@pytest.mark.gate
+def test_the_server_of_an_owner_dies(servers: Servers, tmp_path: Path) -> None:
+    sites = Sites(tmp_path, servers.all)
+    for one, point in zip(servers.all, ("committed:4", "synced:5"), strict=True):
+        one.again(point)
+        sites.killed("", 0, units=3)
+        sites.judge()
+    servers.all[1].again("committed:4")
+    assert sites.killed("part-prepared", 2)
+    sites.judge()
+
+
+def places_of(chance: random.Random) -> Sequence[tuple[str, int]]:
+    """Where the next programs die: each point of a commit, and steps of transactions."""
+    places = [(point, nth) for point, most in zip(POINTS, (1, 2, 1, 2, 1), strict=True) for nth in range(1, most + 1)]
+    return [*places, *((point, chance.randint(1, 24)) for point in STEPS)]
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_many_kills_of_programs_and_servers_leave_every_unit_whole(servers: Servers, tmp_path: Path) -> None:
+    """A program, an owner's server, or both at once. `INORDER_CRASH_SEED` tries the same plan."""
+    chance, counted, sites = random.Random(SEED), Counter[str](), Sites(tmp_path, servers.all)
+    while counted.total() < KILLS:
+        for point, nth in places_of(chance):
+            side = chance.choice(("program", "program", "server", "both"))
+            if side != "program":
+                server = chance.choice(servers.all)
+                server.again(f"{chance.choice(SERVER_POINTS)}:{chance.randint(1, 12)}")
+            was_killed = sites.killed("" if side == "server" else point, nth)
+            place = point if side != "server" else "a server alone"
+            counted[f"{side}: {place}"] += was_killed or side != "program"
+        sites.judge()
+    print("\n".join(f"{number:5} {place}" for place, number in sorted(counted.items())))
+    assert {place.partition(": ")[2] for place in counted} >= set(POINTS)
