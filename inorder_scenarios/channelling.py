@@ -22,8 +22,8 @@ from .language import OPERATOR, ScenarioStep
 from .sites import URL, Site, Sites, manager_name
 
 CHANNEL_VERBS = frozenset(
-    "define-connection define-channel alter-channel run-channel resume-channel kill-channel stop-channel start-channel "
-    "reset-channel resolve-channel channel-status received".split()
+    "define-connection define-channel alter-channel run-channel pull trigger resume-channel kill-channel stop-channel "
+    "start-channel reset-channel resolve-channel channel-status received".split()
 )
 EXITS = ("tests.helpers.channelled",)  # modules whose functions a table may name
 WAITS = "waits"  # an extra point: the run waits before it tries again
@@ -57,9 +57,13 @@ class ChannelRun:
     Args:
         stands_at: the point at which it stops, and the number of the visit on which it does.
         dies: whether it dies there instead.
+        pulls: whether it is a home-server queue that collects.
     """
 
-    def __init__(self, sites: Sites, site: Site, channel: str, stands_at: tuple[str, int], *, dies: bool) -> None:
+    def __init__(
+        self, sites: Sites, site: Site, channel: str, stands_at: tuple[str, int], *, dies: bool, pulls: bool = False
+    ) -> None:
+        self._call = channels.pull if pulls else channels.run_channel
         self._sites, self._site, self._channel = sites, site, channel
         (self._point, self._left), self._dies = stands_at, dies
         self._changed = threading.Condition()
@@ -113,7 +117,7 @@ class ChannelRun:
 
     def _carry(self) -> StepOutcome:
         with _watched(self), self._site.reach("carrier") as carrier:
-            now = channels.run_channel(
+            now = self._call(
                 carrier,
                 self._channel,
                 until_empty=True,
@@ -236,8 +240,15 @@ class Runs:
         known = site.name, step.names[0]
         if {"kill", "hold"} <= step.keys.keys():
             raise ValueError("it is held, or killed, not both")
-        run = ChannelRun(self._sites, site, step.names[0], _point(step), dies="kill" in step.keys)
+        pulls = step.verb == "pull"
+        run = ChannelRun(self._sites, site, step.names[0], _point(step), dies="kill" in step.keys, pulls=pulls)
         return self._after(known, run, run.begin())
+
+    _pull = _run_channel
+
+    def _trigger(self, site: Site, step: ScenarioStep) -> StepOutcome:
+        channels.trigger_transmission(site.operator, step.names[0])
+        return StepOutcome("ok")
 
     def _resume_channel(self, site: Site, step: ScenarioStep) -> StepOutcome:
         known, run = self._of(site, step)

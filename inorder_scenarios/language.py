@@ -93,12 +93,17 @@ for several queue managers (`channelling`), each with a store of its own, which 
                                            in `channels.points`, or `waits`: it pauses; POINT:3 is the third time
                                            -> killed: it has died there, and nothing was tidied up
                                            -> held: it stands still there, and other steps go on
+    qm queue NAME targets=QM2,QM3          -> ok   a store-and-forward queue; also of alter
+    qm2 queue NAME home-server=TEST connection=NAME  -> ok   a home-server queue
+    qm2 pull NAME [kill=POINT] [hold=POINT]  -> ok state=   collects until nothing more can be claimed, as run-channel
+    qm2 trigger NAME                       -> ok
     qm resume-channel NAME                 -> as run-channel: it goes on
     qm kill-channel NAME                   -> killed: it dies where it stands
     qm stop-channel NAME MODE, start-channel NAME  -> ok
     qm reset-channel NAME N                -> ok   on both sides
     qm resolve-channel NAME [commit|back_out] [force]  -> ok action=commit
     qm channel-status NAME                 -> ok state= stop= number= in-doubt= waiting= sent= reason=NAME speed=
+                                           NAME:QM2 is the channel by which QM2 collects here, and at QM2 its queue
     qm2 received                           -> N    the number of the last batch that came, of the one channel that did
     qm delete NAME                         -> ok   a queue, with its messages
 
@@ -145,7 +150,7 @@ WORD = re.compile(r"(?:`[^`]*`|[^\s`])+")
 BULK_FLAGS = "logical complete all-messages strict relaxed"
 QUEUE_KEYS = (
     "delivery default-priority order read-order max-depth max-length persistent backout-threshold get put shareable "
-    "alias-of usage remote transmission-queue mode connection"
+    "alias-of usage remote transmission-queue mode connection targets home-server"
 )
 
 
@@ -222,6 +227,8 @@ OPERATOR_VERBS: Mapping[str, VerbSyntax] = {
     "define-channel": _verb((1, 1), "receiver", CHANNEL_KEYS),
     "alter-channel": _verb((1, 1), keys=CHANNEL_KEYS),
     "run-channel": _verb((1, 1), keys="kill hold"),
+    "pull": _verb((1, 1), keys="kill hold"),
+    "trigger": _verb((1, 1), keys=""),
     "resume-channel": _verb((1, 1), keys=""),
     "kill-channel": _verb((1, 1), keys=""),
     "stop-channel": _verb((2, 2), keys=""),

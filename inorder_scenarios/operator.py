@@ -30,12 +30,19 @@ ATTRIBUTES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "transmission-queue": ("transmission_queue", str),
     "mode": ("mode", str),
     "connection": ("connection", str),
+    "targets": ("targets", str),
+    "home-server": ("remote_manager", str),
     "max-uncommitted": ("max_uncommitted", number),
     "default-transmission": ("default_transmission_queue", str),
     "dead-letter-queue": ("dead_letter_queue", str),
 }
 
-TYPES: Mapping[str, QueueType] = {"base_queue": "alias", "remote_manager": "remote"}
+TYPES: Mapping[str, QueueType] = {
+    "alias-of": "alias",
+    "remote": "remote",
+    "targets": "store_and_forward",
+    "home-server": "home_server",
+}
 
 
 def operate(manager: QueueManager, table: NameTable, step: ScenarioStep) -> StepOutcome:
@@ -56,7 +63,7 @@ def operate(manager: QueueManager, table: NameTable, step: ScenarioStep) -> Step
 def _operate(manager: QueueManager, table: NameTable, step: ScenarioStep, attributes: dict[str, Any]) -> StepOutcome:
     if step.verb == "queue":
         name = step.names[0]
-        kind: QueueType = next((kind for key, kind in TYPES.items() if key in attributes), "local")
+        kind: QueueType = next((kind for key, kind in TYPES.items() if key in step.keys), "local")
         manager.create_queue(name, type=kind, **attributes)
         if attributes.get("mode") == "synchronous":
             table.elsewhere[name] = attributes["remote_manager"].lower()

@@ -210,3 +210,5 @@ def channelled(qm: QueueManager) -> None:
     with qm._session:
         assert qm._store.receive_piece(received.sender, received.epoch, piece) == 1
     channels.delete_channel(qm, "BACK")
+    qm.create_queue("HOME", type="home_server", remote_manager="FAR")
+    channels.trigger_transmission(qm, "HOME")

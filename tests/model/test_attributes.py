@@ -27,6 +27,7 @@ from inorder.model.attributes import (
 EVERY_ATTRIBUTE = [*QUEUE_ATTRIBUTES.values(), *MANAGER_ATTRIBUTES.values()]
 COMMON = "name type description default_priority default_persistence put_allowed"
 OF_REMOTE = {"remote_queue", "remote_manager", "transmission_queue", "mode", "connection"}
+OF_COLLECTING = {"targets", "interval_ms", "retry"}
 
 
 def local(**given: object) -> QueueAttributes:
@@ -79,10 +80,12 @@ def test_mq_has_one_number_for_each_of_our_values() -> None:
 @pytest.mark.parametrize(
     ("kind", "names"),
     [
-        ("local", set(QUEUE_ATTRIBUTES) - {"base_queue"} - OF_REMOTE),
-        ("model", set(QUEUE_ATTRIBUTES) - {"base_queue"} - OF_REMOTE),
+        ("local", set(QUEUE_ATTRIBUTES) - {"base_queue"} - OF_REMOTE - OF_COLLECTING),
+        ("model", set(QUEUE_ATTRIBUTES) - {"base_queue"} - OF_REMOTE - OF_COLLECTING),
         ("alias", {*COMMON.split(), "get_allowed", "base_queue"}),
         ("remote", {*COMMON.split(), *OF_REMOTE}),
+        ("store_and_forward", {"name", "type", "description", "targets"}),
+        ("home_server", {"name", "type", "description", "remote_manager", "connection", "interval_ms", "retry"}),
     ],
 )
 def test_which_type_has_which_attributes(kind: str, names: set[str]) -> None:
@@ -185,6 +188,11 @@ BAD_OF_REMOTE: list[tuple[str, list[object], Reason, str]] = [
     ("mode", ["sync", None], Reason.ARGUMENT_ERROR, "one of: asynchronous, synchronous"),
 ]
 BAD_OF_REMOTE += [(name, ["a b", None], Reason.ARGUMENT_ERROR, NAME) for name in sorted(OF_REMOTE - {"mode"})]
+BAD_OF_HOME: list[tuple[str, list[object], Reason, str]] = [
+    ("remote_manager", [""], Reason.ARGUMENT_ERROR, "the name of the home server"),
+    ("interval_ms", [-1, 10**9, 0.5], Reason.ARGUMENT_ERROR, "an integer from 0 to 999,999,999"),
+    ("retry", [1, "yes"], Reason.ARGUMENT_ERROR, YES_OR_NO),
+]
 BAD_OF_MANAGER: list[tuple[str, list[object], Reason, str]] = [
     ("name", ["", "a b", None], Reason.ARGUMENT_ERROR, NAME),
     ("origin", ["a b", None], Reason.ARGUMENT_ERROR, NAME),
@@ -203,6 +211,7 @@ BAD_OF_MANAGER: list[tuple[str, list[object], Reason, str]] = [
 MAKERS: list[tuple[Any, Any]] = [
     (BAD, lambda name, value: local(**{name: value})),
     (BAD_OF_REMOTE, lambda name, value: define_queue("R", "remote", **{name: value})),
+    (BAD_OF_HOME, lambda name, value: define_queue("H", "home_server", **{"remote_manager": "A", name: value})),
     (BAD_OF_MANAGER, lambda name, value: define_manager(**{name: value})),
 ]
 
@@ -219,7 +228,11 @@ def test_a_bad_value_is_refused(make: Any, name: str, value: object, reason: Rea
 
 
 def test_the_tables_of_bad_values_miss_no_attribute() -> None:
-    assert {name for name, *_ in BAD} == set(QUEUE_ATTRIBUTES) - {"name", "type", "base_queue"} - OF_REMOTE
+    assert {name for name, *_ in BAD} == set(QUEUE_ATTRIBUTES) - {
+        "name",
+        "type",
+        "base_queue",
+    } - OF_REMOTE - OF_COLLECTING
     assert {name for name, *_ in BAD_OF_MANAGER} == set(MANAGER_ATTRIBUTES)
 
 
@@ -289,9 +302,14 @@ def test_a_name_that_a_queue_can_have() -> None:
         ("local", {"MaxQDepth": 1}, 2067, "there is no attribute 'MaxQDepth'"),
         ("local", {"base_queue": "B"}, 2068, "a queue of type 'local' has no attribute 'base_queue'"),
         ("alias", {"max_depth": 1}, 2068, "a queue of type 'alias' has no attribute 'max_depth'"),
-        ("cluster", {}, 9017, "type must be one of: local, alias, model, remote, not 'cluster'"),
+        (
+            "cluster",
+            {},
+            9017,
+            "type must be one of: local, alias, model, remote, store_and_forward, home_server, not 'cluster'",
+        ),
         ("remote", {"delivery": "fifo"}, 2068, "a queue of type 'remote' has no attribute 'delivery'"),
-        (None, {}, 9017, "type must be one of: local, alias, model, remote, not None"),
+        (None, {}, 9017, "type must be one of: local, alias, model, remote, store_and_forward, home_server, not None"),
         ("model", {"definition_type": "predefined"}, 9017, "definition_type must be 'permanent_dynamic' or"),
         ("model", {"default_persistence": True}, 2048, "default_persistence must be False for a temporary"),
         (

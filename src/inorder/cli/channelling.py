@@ -298,6 +298,80 @@ def run_channels(
     context.exit(0)
 
 
+def queue_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The home-server queues of the store, for completion."""
+    del parameter
+    return completions(context, lambda qm: [one.name for one in qm.queues() if one.type == "home_server"], incomplete)
+
+
+@channel.command("pull", example="inorder channel pull HUB --until-empty --store a.db")
+@click.argument("names", nargs=-1, required=True, metavar="QUEUE...", shell_complete=queue_names)
+@click.option("--until-empty", is_flag=True, help="Collect now, and end when nothing is left to collect.")
+@takes_exits
+@takes_store
+def pull(run: Run, names: tuple[str, ...], until_empty: bool, exits: tuple[str, ...]) -> None:
+    """Collect messages for home-server queues until Ctrl-C.
+
+    A queue collects when it is triggered, and with an interval also by itself. If its home server cannot be reached, it
+    stops until it is triggered, or with --retry until the interval is over; standard error gives the reason.
+    """
+    check_exits(exits)
+    with run.opened() as qm, ends_by_signal() as ends, ExitStack() as stack:
+        collectors = [_Puller(run, stack.enter_context(qm.connect()), name, ends, until_empty, exits) for name in names]
+        run_all(collectors)
+    failed = [one.error for one in collectors if one.error is not None]
+    if failed:
+        raise failed[0]
+
+
+@channel.command("trigger", example="inorder channel trigger HUB --store a.db")
+@click.argument("name", metavar="QUEUE", shell_complete=queue_names)
+@takes_store
+def trigger(run: Run, name: str) -> None:
+    """Make a home-server queue collect now, also if it was stopped because its home server could not be reached."""
+    with run.opened() as qm:
+        channels.trigger_transmission(qm, name)
+    run.output.tell({"queue": name, "done": "triggered"}, f"{name} is to collect")
+
+
+class _Puller(threading.Thread):
+    """Collects for one home-server queue until the program ends."""
+
+    def __init__(
+        self, run: Run, qm: QueueManager, name: str, ends: threading.Event, until_empty: bool, exits: tuple[str, ...]
+    ) -> None:
+        super().__init__(name=f"home-server queue {name}")
+        self._run, self._qm, self._queue, self._ends, self._until_empty = run, qm, name, ends, until_empty
+        self._exits, self._noted, self._told = exits, "", ""
+        self.error: InorderError | None = None
+
+    def run(self) -> None:
+        observation = self._qm.inspect.observe(self._hear)
+        try:
+            now = channels.pull(
+                self._qm, self._queue, until_empty=self._until_empty, wait=self._wait, exits=self._exits
+            )
+            self._run.output.note(f"{self._queue}: {now.status}")
+        except InorderError as error:
+            self.error = error
+            self._ends.set()
+        finally:
+            observation.cancel()
+
+    def _hear(self, event: StoreEvent) -> None:
+        if event.name == "inorder.note_home_server" and event.metadata.get("queue") == self._queue:
+            self._noted = str(event.metadata.get("status"))
+
+    def _wait(self, seconds: float) -> bool:
+        """Waits. First it prints the status, if it is another one."""
+        if self._noted != self._told and not self._until_empty:
+            self._told = self._noted
+            found = [one for one in channels.status(self._qm) if one.queue == self._queue]
+            why = f": {found[0].error}; trigger it when this is over" if found and found[0].status == "stopped" else ""
+            self._run.output.note(f"{self._queue}: {self._told}{why}")
+        return self._ends.wait(seconds)
+
+
 class _Carrier(threading.Thread):
     """Runs one channel again and again until the program ends."""
 

@@ -15,7 +15,7 @@ from ..client.inspection import QueueView
 from ..errors import UnknownQueue, WrongQueueType
 from ..formats.json_lines import when
 from ..model.attribute import Attribute
-from ..model.attributes import QUEUE_ATTRIBUTES, QueueAttributes, QueueStatus, QueueType
+from ..model.attributes import QUEUE_ATTRIBUTES, READABLE, QueueAttributes, QueueStatus, QueueType
 from .choosing import Of
 from .output import count, shown, table
 from .running import CommandGroup, Run, as_json_value, queue_names, says_yes, takes_store
@@ -69,7 +69,7 @@ def _option(attribute: Attribute) -> Callable[[F], F]:
             values = {"type": Of(attribute.takes), "metavar": f"{attribute.minimum}..{attribute.maximum}"}
         case "seconds":
             values = {"type": Of(attribute.takes.taking({"none": None})), "metavar": "SECONDS|none"}
-        case "text" | "name":
+        case "text" | "name" | "names":
             values = {"type": str, "metavar": attribute.kind.upper()}
     return click.option(f"--{word}", attribute.name, help=_help(attribute), **values)
 
@@ -140,7 +140,7 @@ def show(run: Run, name: str) -> None:
     with run.opened() as qm:
         attributes = qm.attributes(name)
         asked = [one for one, about in QUEUE_ATTRIBUTES.items() if attributes.type in about.applies_to]
-        if attributes.type != "remote":
+        if attributes.type in READABLE:
             asked = [] if _status(qm, attributes) is not None else list(QUEUE_ATTRIBUTES)
         found = qm.inquire(name, *asked)
     if run.output.as_json:
@@ -178,7 +178,7 @@ def _status(qm: QueueManager, one: QueueAttributes) -> QueueStatus | None:
     """
     try:
         kind = qm.attributes(one.base_queue).type if one.type == "alias" else one.type
-        return None if kind in ("model", "remote") else qm.inspect.status(one.name)
+        return qm.inspect.status(one.name) if kind == "local" else None
     except (UnknownQueue, WrongQueueType):
         return None
 

@@ -19,7 +19,7 @@ from ..support.advice import translated
 from .parameters import NONE, Choice, Integer, Seconds, Switch, Text, is_integer
 from .parameters import ParameterKind as Takes
 
-Kind = Literal["integer", "choice", "boolean", "text", "name", "seconds"]
+Kind = Literal["integer", "choice", "boolean", "text", "name", "names", "seconds"]
 ChangedBy = Literal["create", "alter", "set"]
 Change = Literal["alter", "set"]
 
@@ -28,6 +28,7 @@ DESCRIPTION_LENGTH_MAX: Final = 64
 COUNT_MAX: Final = 999_999_999
 NAME: Final = re.compile(r"[A-Za-z0-9./_%]+")
 NAMES_ALLOWED: Final = "1 to {} characters out of A-Z a-z 0-9 . / _ %"
+LIST_LENGTH_MAX: Final = 10_000
 CONTROL_CATEGORIES: Final = frozenset({"Cc", "Cs"})  # control characters, and surrogates, which UTF-8 cannot store
 
 
@@ -44,7 +45,8 @@ class Attribute:
 
     ``mqsc`` is its keyword in MQSC: MQ's, or our own where MQ has no such attribute. ``mqsc_words`` are the words in
     parentheses after the keyword, for each choice or for True and False; a boolean without words is written KEYWORD or
-    NOKEYWORD. ``mqsc_per_second`` is the keyword's unit for seconds.
+    NOKEYWORD. ``mqsc_per_second`` is the keyword's unit for seconds,
+    ``mqsc_none`` its value for None: NOLIMIT, or 0 of an interval that is none.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Attribute:
     mqsc: str
     mqsc_words: tuple[str, ...] = ()
     mqsc_per_second: int = 1
+    mqsc_none: str = "NOLIMIT"
     default: object = None
     mq_name: str | None = None
     selector: int | None = None
@@ -115,8 +118,28 @@ def _takes(one: Attribute) -> Takes[Any]:
         case "name":
             words = NAMES_ALLOWED.format(one.max_length) + ("" if one.minimum else ", or ''")
             return Text(one.max_length, one.reason, words=words, fits=is_name if one.minimum else _is_name_or_empty)
+        case "names":
+            return NameList(one.max_length, one.reason)
         case "seconds":
             return Seconds(one.minimum, one.maximum, one.reason, above=True, also=NONE)
+
+
+class NameList(Text):
+    """Names with commas between them; each is kept once."""
+
+    __slots__ = ()
+
+    def __init__(self, most: int, reason: Reason) -> None:
+        words = f"names with commas between them, each {NAMES_ALLOWED.format(NAME_LENGTH_MAX)}, or ''"
+        super().__init__(most, reason, words=words, fits=lambda text: all(map(is_name, names_in(text))))
+
+    def check(self, name: str, value: Any) -> Any:
+        return ",".join(names_in(super().check(name, value)))
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """The names in a list of names, without repeats."""
+    return tuple(dict.fromkeys(one.strip() for one in text.split(",") if one.strip()))
 
 
 def name_made_of(text: str) -> str:
@@ -171,7 +194,7 @@ def choices(of: Any, mq: str | None, selector: int | None, doc: str, **more: obj
     return _about("choice", mq, selector, doc, choices=get_args(of), **more)
 
 
-def booleans(mq: str, selector: int, doc: str, **more: object) -> dict[str, Any]:
+def booleans(mq: str | None, selector: int | None, doc: str, **more: object) -> dict[str, Any]:
     """True or False."""
     return _about("boolean", mq, selector, doc, **more)
 
@@ -184,6 +207,11 @@ def texts(mq: str, selector: int, doc: str, max_length: int = DESCRIPTION_LENGTH
 def names(shortest: int, mq: str | None, selector: int | None, doc: str, **more: object) -> dict[str, Any]:
     """The name of an object; with `shortest` 0 it may be empty."""
     return _about("name", mq, selector, doc, minimum=shortest, max_length=NAME_LENGTH_MAX, **more)
+
+
+def lists(doc: str, **more: object) -> dict[str, Any]:
+    """Names of objects, with commas between them; MQ has no such attribute."""
+    return _about("names", None, None, doc, max_length=LIST_LENGTH_MAX, **more)
 
 
 def seconds(high: float, mq: str | None, selector: int | None, doc: str, **more: object) -> dict[str, Any]:

@@ -17,9 +17,22 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, TypedDict
 
 from ..errors import ObjectExists, Reason, bad_argument
-from .attribute import COUNT_MAX, Change, Table, booleans, checked, choices, integers, names, seconds, table_of, texts
+from .attribute import (
+    COUNT_MAX,
+    Change,
+    Table,
+    booleans,
+    checked,
+    choices,
+    integers,
+    lists,
+    names,
+    seconds,
+    table_of,
+    texts,
+)
 
-QueueType = Literal["local", "alias", "model", "remote"]
+QueueType = Literal["local", "alias", "model", "remote", "store_and_forward", "home_server"]
 Delivery = Literal["priority", "fifo"]
 OrderRule = Literal["put", "prepare", "commit"]
 QueueReadOrder = Literal["required", "strict", "relaxed", "unordered"]
@@ -42,6 +55,9 @@ READABLE: Final = ANY_QUEUE - {"remote"}
 HOLDERS: Final = frozenset({"local", "model"})
 ALIAS: Final = frozenset({"alias"})
 REMOTE: Final = frozenset({"remote"})
+FORWARDS: Final = frozenset({"store_and_forward"})
+COLLECTS: Final = frozenset({"home_server"})
+EVERY_TYPE: Final = ANY_QUEUE | FORWARDS | COLLECTS
 MANAGER: Final = frozenset({"manager"})
 
 
@@ -56,15 +72,16 @@ class QueueAttributes:
     """The attributes of one queue; ``define_queue`` and ``altered`` make and check them (A-33)."""
 
     name: str = field(metadata=names(
-        1, "QName", 2016, "The name of the queue. It never changes.", applies_to=ANY_QUEUE, changed_by="create",
+        1, "QName", 2016, "The name of the queue. It never changes.", applies_to=EVERY_TYPE, changed_by="create",
         mqsc="QUEUE"))
     type: QueueType = field(default="local", metadata=choices(
         QueueType, "QType", 20,
-        "Local stores messages, alias names another queue, model is a template, remote is on another manager (R4.1).",
-        applies_to=ANY_QUEUE, changed_by="create", mq_values=(1, 3, 2, 6),
-        mqsc="TYPE", mqsc_words=("QLOCAL", "QALIAS", "QMODEL", "QREMOTE")))
+        "Local stores messages, alias names another queue, model is a template, remote is on another manager (R4.1); "
+        "store_and_forward and home_server, which MQ does not have, let other queue managers collect (K-3).",
+        applies_to=EVERY_TYPE, changed_by="create", mq_values=(1, 3, 2, 6, 1001, 1002),
+        mqsc="TYPE", mqsc_words=("QLOCAL", "QALIAS", "QMODEL", "QREMOTE", "QFORWARD", "QHOME")))
     description: str = field(default="", metadata=texts(
-        "QDesc", 2013, "A description of the queue.", applies_to=ANY_QUEUE, mqsc="DESCR"))
+        "QDesc", 2013, "A description of the queue.", applies_to=EVERY_TYPE, mqsc="DESCR"))
     delivery: Delivery = field(default="priority", metadata=choices(
         Delivery, "MsgDeliverySequence", 16,
         "Priority sorts messages by their priority; fifo gives all the default priority (R4.10, R4.11).",
@@ -167,7 +184,8 @@ class QueueAttributes:
         0, "RemoteQName", 2018, "The queue on the other queue manager; '' makes this a queue manager alias (R4.1).",
         applies_to=REMOTE, mqsc="RNAME"))
     remote_manager: str = field(default="", metadata=names(
-        0, "RemoteQMgrName", 2017, "The queue manager that has the queue (R4.1).", applies_to=REMOTE, mqsc="RQMNAME"))
+        0, "RemoteQMgrName", 2017, "The queue manager that has the queue (R4.1); with home_server, the home server "
+        "(K-3).", applies_to=REMOTE | COLLECTS, mqsc="RQMNAME"))
     transmission_queue: str = field(default="", metadata=names(
         0, "XmitQName", 2024, "The transmission queue; '': the queue with the name of the remote queue manager (R4.1).",
         applies_to=REMOTE, mqsc="XMITQ"))
@@ -176,8 +194,19 @@ class QueueAttributes:
         "on the remote queue itself, through the connection (A-28, K-2).",
         applies_to=REMOTE, mqsc="MODE", mqsc_words=("ASYNC", "SYNC")))
     connection: str = field(default="", metadata=names(
-        0, None, None, "With synchronous: the named connection to the queue manager that has the queue (A-28).",
-        applies_to=REMOTE, mqsc="CONNECTION"))
+        0, None, None, "With synchronous: the named connection to the queue manager that has the queue (A-28); with "
+        "home_server, the one to the home server; '': the connection with its name.",
+        applies_to=REMOTE | COLLECTS, mqsc="CONNECTION"))
+    targets: str = field(default="", metadata=lists(
+        "The queue managers whose messages wait here, with commas between them, each on its own transmission queue "
+        "(A-29, K-3).", applies_to=FORWARDS, mqsc="TARGETS"))
+    interval_ms: int = field(default=0, metadata=integers(
+        0, COUNT_MAX, None, None, "How many milliseconds after a collection the next one begins; 0: only when it is "
+        "triggered (A-29, K-3).", applies_to=COLLECTS, mqsc="INTERVAL"))
+    retry: bool = field(default=False, metadata=booleans(
+        None, None, "Whether a collection begins again by itself after the connection was lost, or could not be made; "
+        "otherwise only when it is triggered (A-29, K-3).",
+        applies_to=COLLECTS, mqsc="RETRY", mqsc_words=("YES", "NO")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,6 +310,9 @@ class QueueKeywords(TypedDict, total=False):
     transmission_queue: str
     mode: RemoteMode
     connection: str
+    targets: str
+    interval_ms: int
+    retry: bool
 
 
 class ManagerKeywords(TypedDict, total=False):
@@ -327,7 +359,7 @@ def define_queue(name: str, type: QueueType = "local", **given: object) -> Queue
 
     Args:
         name: 1 to 48 characters from A-Z a-z 0-9 . / _ %
-        type: "local", "alias", "model" or "remote".
+        type: one of `QueueType`.
         given: any of ``QueueKeywords`` that a queue of this type has.
 
     Raises:
@@ -398,8 +430,10 @@ def _agreeing(queue: QueueAttributes) -> QueueAttributes:
         if queue.transmission_queue:
             allowed = "left out if mode is 'synchronous': messages do not wait here"
             raise bad_argument("transmission_queue", queue.transmission_queue, allowed)
-    elif queue.connection:
+    elif queue.connection and queue.type == "remote":
         raise bad_argument("connection", queue.connection, "left out unless mode is 'synchronous'")
+    if queue.type == "home_server" and not queue.remote_manager:
+        raise bad_argument("remote_manager", "", "the name of the home server, the queue manager to collect from")
     return queue
 
 

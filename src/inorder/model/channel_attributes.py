@@ -61,7 +61,7 @@ class ChannelAttributes:
         "BATCHLIM", "The most kilobytes of bodies in one batch; a single message may be larger.", 1, 999_999))
     batch_interval: float | None = field(default=None, metadata=_about(
         "seconds", "BATCHINT", "How long a batch that is not full waits for more messages; None: not at all.",
-        maximum=COUNT_MAX / 1000, mqsc_per_second=1000))
+        maximum=COUNT_MAX / 1000, mqsc_per_second=1000, mqsc_none="0"))
     read_order: ChannelReadOrder = field(default="strict", metadata=_about(
         "choice", "READORDER", "Whether it waits for pending messages on the transmission queue, or skips them (C-2).",
         choices=get_args(ChannelReadOrder), mqsc_words=("STRICT", "RELAXED")))
@@ -87,7 +87,7 @@ class ChannelAttributes:
         of=RECEIVER))
     message_retry_interval: float | None = field(default=1.0, metadata=_about(
         "seconds", "MRTMR", "Seconds between these tries; None: no time.", RECEIVER,
-        maximum=COUNT_MAX / 1000, mqsc_per_second=1000))
+        maximum=COUNT_MAX / 1000, mqsc_per_second=1000, mqsc_none="0"))
     user: str = field(default="", metadata=_about(
         "text", "MCAUSER", "The user of the server who alone may act for the channel, and whose authority its messages "
         "need (W-9); empty: those who may administer.", RECEIVER, max_length=USER_LENGTH_MAX))

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from ..errors import ArgumentError, Reason, bad_argument
 from ..support.advice import unknown_name
-from .attributes import QUEUE_ATTRIBUTES, QueueAttributes, QueueStatus, QueueType
+from .attributes import QUEUE_ATTRIBUTES, READABLE, QueueAttributes, QueueStatus, QueueType
 
 Selector = str | int
 NO_CHANGES: Final[Mapping[Selector, object]] = MappingProxyType({})
@@ -39,11 +39,11 @@ def inquired(
 
     Args:
         ask_status: a function that reads the status; called only if the status is needed.
-        selectors: attributes, and for queues other than models and remote ones also fields of the status.
+        selectors: attributes, and for local queues and aliases also fields of the status.
 
-    Raises ArgumentError 2067 if there is no such selector; 2068 if it is in the status of a model or remote queue.
+    Raises ArgumentError 2067 if there is no such selector; 2068 if it is in the status of another type of queue.
     """
-    has_status = attributes.type not in ("model", "remote") or attributes.mode == "synchronous"
+    has_status = attributes.type in ("local", "alias") or attributes.mode == "synchronous"
     if not selectors:
         selectors = [*_names_of(attributes.type), *(QueueStatus.__slots__ if has_status else ())]
     names = [_known(selector) for selector in selectors]
@@ -61,7 +61,7 @@ def inquired(
 
 def _names_of(kind: QueueType) -> list[str]:
     """The attributes of a queue of this type. Aliases and models have all, though some have no effect there."""
-    return [name for name, one in QUEUE_ATTRIBUTES.items() if kind != "remote" or kind in one.applies_to]
+    return [name for name, one in QUEUE_ATTRIBUTES.items() if kind in READABLE or kind in one.applies_to]
 
 
 def _check_type(attributes: QueueAttributes, asked: Iterable[tuple[Selector, str]]) -> None:

@@ -12,14 +12,44 @@ one in the transaction that puts a batch. Each arriving batch is compared with t
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple
 
 from ..errors import Fenced, SequenceError
+from ..model.attribute import names_in
+from ..model.attributes import QueueAttributes
 
 CHANNEL = "channel "  # followed by the channel's name: the application name of a channel
 HOPS_MAX = 32
 HOPS = "xqh.hops"
 """The property that counts the queue managers that a message has passed; it is removed where the message arrives."""
+
+
+COLLECTS: Final = ":"
+"""Stands between a store-and-forward queue and the queue manager that collects from it, in the name of its channel."""
+
+
+def collecting(queue: str, manager: str) -> str:
+    """Returns the name of the channel by which a queue manager collects from a store-and-forward queue (K-3).
+
+    No definition can have this name. At the home server it stands for the run; at the collecting side, for the
+    home-server queue.
+    """
+    return f"{queue}{COLLECTS}{manager}"
+
+
+def collects(channel: str, transmission_queue: str, find: Callable[[str], QueueAttributes | None]) -> bool:
+    """Whether a channel of such a name collects from this transmission queue: one of a store-and-forward queue, for the
+    queue manager in the channel's name.
+    """
+    queue, _, manager = channel.partition(COLLECTS)
+    found = find(queue) if manager == transmission_queue else None
+    return found is not None and manager in names_in(found.targets)
+
+
+def name_of_sender(channel: str) -> str:
+    """Returns the name by which a receiver knows the channel."""
+    return channel.partition(COLLECTS)[0]
 
 
 class Last(NamedTuple):

@@ -7,6 +7,7 @@ MQ's rules (between N-1, N-2, mq-semantics R4.1), as one walk through the defini
         alias                           the object it names: a local queue, or a remote definition
         remote definition               a transmission queue, then the name and queue manager that it has; if it is
                                         synchronous, the queue at that queue manager, by its connection
+        model, store-and-forward, home  nowhere: none of them is addressed
     a name with the name of another queue manager, which is that of
         a queue-manager alias           the queue manager that it names, by its transmission queue; if here: as above
         a transmission queue            that queue
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ..errors import (
     InorderError,
@@ -33,11 +34,18 @@ from ..errors import (
     nearest_names,
     written,
 )
-from ..model.attribute import is_name
+from ..model.attribute import is_name, names_in
 from ..model.attributes import SYSTEM_QUEUES, ManagerAttributes, QueueAttributes
 from ..model.message import Transmission
 from ..reasons import Reason
 from .authorities import MANAGER
+
+NOT_ADDRESSED: Final[Mapping[str, str]] = {
+    "model": "is a model queue: open it to create a queue",
+    "store_and_forward": "is a store-and-forward queue: name a queue of one of its target queue managers instead, with "
+    "manager=",
+    "home_server": "is a home-server queue: it collects messages, and cannot be opened",
+}
 
 
 class Route(NamedTuple):
@@ -156,7 +164,7 @@ class Names(NamedTuple):
             return Route(definition)
         if definition.type == "remote":
             return self._remote(definition)
-        raise WrongQueueType(f"{definition.name} is a model queue: open it to create a queue", queue=definition.name)
+        raise WrongQueueType(f"{definition.name} {NOT_ADDRESSED[definition.type]}", queue=definition.name)
 
     def _aliased(self, alias: QueueAttributes) -> Route:
         base = self.find(alias.base_queue)
@@ -235,10 +243,25 @@ class Names(NamedTuple):
         """
         if definition.type == "alias":
             base = self.find(definition.base_queue)
-            if definition.base_queue == definition.name or (base is not None and base.type in ("alias", "model")):
+            if definition.base_queue == definition.name or (base is not None and base.type not in ("local", "remote")):
                 raise wrong_base(definition)
         if definition.type == "remote":
             self._check_remote(definition)
+        if definition.type == "store_and_forward":
+            self._check_targets(definition)
+        if definition.type == "home_server" and definition.remote_manager == self.manager.name:
+            allowed = "the name of another queue manager: this one cannot collect from itself"
+            raise bad_argument("remote_manager", definition.remote_manager, allowed)
+
+    def _check_targets(self, definition: QueueAttributes) -> None:
+        for name in names_in(definition.targets):
+            found = self.find(name)
+            if self.is_here(name) or name == definition.name:
+                allowed = "names of other queue managers: messages for this one do not wait to be sent"
+                raise bad_argument("targets", name, allowed)
+            if found is not None and found.usage != "transmission":
+                allowed = f"queue managers for which a transmission queue can be made: there is another queue {name}"
+                raise bad_argument("targets", name, allowed)
 
     def _check_remote(self, definition: QueueAttributes) -> None:
         name, manager = definition.name, definition.remote_manager

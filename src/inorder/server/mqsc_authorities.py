@@ -55,9 +55,10 @@ OF_OBJECTS: Final[Mapping[str, Authority]] = MappingProxyType(
         "PING": "control",
         "RESET": "control",
         "RESOLVE": "control",
+        "TRIGGER": "control",
     }
 )
-"""Of channels and process definitions, by the verb."""
+"""Of channels, process definitions and home-server queues, by the verb."""
 LOOKING: Final = ("DISPLAY", "PING")
 
 

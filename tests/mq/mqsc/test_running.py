@@ -276,6 +276,8 @@ def values_of(attribute: Attribute) -> st.SearchStrategy[Any]:
             return TEXTS
         case "name":
             return st.from_regex(r"[A-Za-z0-9./_%]{1,48}", fullmatch=True) | st.just("")
+        case "names":
+            return st.lists(st.from_regex(r"[A-Za-z0-9./_%]{1,48}", fullmatch=True), unique=True).map(",".join)
         case "seconds":
             return st.none() | st.floats(0, attribute.maximum, exclude_min=True)
 
@@ -303,6 +305,10 @@ def queues(draw: st.DrawFn) -> tuple[str, QueueType, dict[str, Any]]:
         del given["base_queue"]
     if kind == "remote" and name in (given.get("remote_manager"), given.get("transmission_queue")):
         given |= {"remote_manager": f"{name[:47]}2", "transmission_queue": ""}
+    if kind == "home_server":
+        given["remote_manager"] = given.get("remote_manager") or "HUB"
+    if "targets" in given:
+        given["targets"] = ",".join(one for one in given["targets"].split(",") if one != name)
     return name, kind, given  # type: ignore[return-value]
 
 

@@ -117,6 +117,7 @@ def new_world() -> World:
     store.create_queue(define_queue("Q"))
     store.create_queue(define_queue("OTHER.Q"))
     store.create_queue(define_queue("MODEL", "model"))
+    store.create_queue(define_queue("HOME", "home_server", remote_manager="HUB"))
     for name, user in (("TO.MINE", "me"), ("TO.OTHERS", "other")):
         made = define(name, "receiver", user=user, sender=SENDER.identifier)
         store.define_object("channel", name, as_text(made))
@@ -316,6 +317,7 @@ MATRIX: list[Case] = [
     ("note_channel", "any", of_handle(channel="TO.PARIS", status="running"), RUNNING),
     ("next_batch", "any", lambda at: {**claim(at, at.me, "channel C"), "channel": "C"}, RUNNING),
     ("confirm_batch", "any", lambda at: {**claim(at, at.me, "channel C"), "channel": "C"}, RUNNING),
+    ("note_home_server", "any", of(queue="HOME", status="triggered"), RUNNING),
     ("stop_channel", "any", of(queue="Q", channel="TO.PARIS", mode="force"), RUNNING),
     ("start_channel", "any", of(channel="TO.PARIS"), RUNNING),
     ("resolve_channel", "any", of_handle(channel="TO.PARIS", outcome="commit"), RUNNING),

@@ -264,7 +264,7 @@ def test_lists_show_what_the_user_may_see(world: World) -> None:
         return me.checker().shown(verb, arguments, answer, identity_of(subject))  # type: ignore[no-any-return]
 
     assert [one.name for one in seen("queues", "inquire")] == ["Q"]
-    assert [one.name for one in seen("queues", "reader")] == ["MODEL", "OTHER.Q", "Q"]
+    assert [one.name for one in seen("queues", "reader")] == ["HOME", "MODEL", "OTHER.Q", "Q"]
     assert seen("queues", "put") == []
     assert [one.name for one in seen("overview", "inquire")] == ["Q"]
     assert seen("overview", "get", name="Q") == []

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ...model.channel_attributes import ChannelAttributes
 from ...stores.seam.channel_records import ChannelNow, Received
 from .carrying import run_channel
+from .collecting import pull, trigger_transmission
 from .connecting import (
     Connection,
     addresses,
@@ -55,6 +56,7 @@ __all__ = [
     "identifier",
     "map_address",
     "ping_channel",
+    "pull",
     "received",
     "reset_channel",
     "resolve_channel",
@@ -62,5 +64,6 @@ __all__ = [
     "start_channel",
     "status",
     "stop_channel",
+    "trigger_transmission",
     "unmap_address",
 ]

@@ -52,7 +52,7 @@ from ...rules.channels import check_agreement
 from ...stores.seam.channel_records import Carrying, ChannelBatch, ChannelNow, Receipt
 from ...stores.seam.records import Claim
 from . import points
-from .defining import channel, status
+from .defining import channel, now_of
 from .exits import load, passed
 from .sides import Connect, Receiver, Sending, aged, bound, digest, open_receiver, reach
 
@@ -120,17 +120,32 @@ def run_channel(
         raise bad_argument("name", name, "a sender channel: a receiver is run from its sender's side")
     load(definition, exits)
     with qm.connect() as own:
-        _Run(own, definition, wait or _never_ends, exits, connects, until_empty=until_empty).run()
-    return next(one for one in status(qm) if one.name == name)
+        ChannelRun(
+            own,
+            definition,
+            wait or never_ends,
+            exits,
+            lambda: reach(own, definition, connects),
+            until_empty=until_empty,
+        ).run()
+    return now_of(qm, definition)
 
 
-def _never_ends(seconds: float) -> bool:
+def never_ends(seconds: float) -> bool:
+    """Waits, for a program that does not end."""
     threading.Event().wait(seconds)
     return False
 
 
-class _Run:
-    """One call of `run_channel`."""
+class ChannelRun:
+    """One run of a channel: of one that sends, or by which a queue manager collects (`collecting`).
+
+    Args:
+        own: a connection to the sender's side, for this run alone.
+        reach: connects to the receiver's side.
+    """
+
+    status_of_failure = "stopped"
 
     def __init__(
         self,
@@ -138,11 +153,11 @@ class _Run:
         definition: ChannelAttributes,
         wait: Wait,
         exits: Collection[str],
-        connects: Connect,
+        reach: Callable[[], Receiver],
         *,
         until_empty: bool,
     ) -> None:
-        self._definition, self._wait, self._exits, self._connects = definition, wait, exits, connects
+        self._definition, self._wait, self._exits, self._reach = definition, wait, exits, reach
         self._until_empty = until_empty
         self._sending = Sending(own, definition)
         self._carrying: Carrying | None = None
@@ -171,7 +186,7 @@ class _Run:
         except (ChannelStopped, ObjectInUse):
             raise
         except InorderError as error:
-            self._ends("inactive" if error.data.get("must_reopen") else "stopped", error)
+            self._ends("inactive" if error.data.get("must_reopen") else self.status_of_failure, error)
             raise
 
     def _is_latest(self) -> bool:
@@ -186,20 +201,19 @@ class _Run:
 
     def _stop(self) -> str:
         """How an operator has stopped it; "" if none has."""
-        name = self._definition.name
-        return next((one.stop for one in status(self._sending.manager) if one.name == name), "")
+        return now_of(self._sending.manager, self._definition).stop
 
     def _ends(self, status: str, error: InorderError | None = None) -> None:
         """Records the end of the run; if another run has fenced it, that one records the status."""
         reason, text = (0, "") if error is None else (int(error.reason), str(error.args[0]))
-        with contextlib.suppress(Fenced, StoreError):  # if this store is in trouble, only the error says so
+        with contextlib.suppress(Fenced, *TROUBLE):  # if this store is in trouble, only the error says so
             self._sending.note(status, reason=reason, error=text, short=self._retries.short, long=self._retries.long)
 
     def _carry(self) -> None:
         """Runs from the take to the end. Raises Stopping, and the errors that `run` handles."""
         self._carrying = carrying = self._sending.take()
         _at("taken")
-        with contextlib.closing(reach(self._sending.manager, self._definition, self._connects)) as receiver:
+        with contextlib.closing(self._reach()) as receiver:
             if carrying.is_reset:
                 self._sending.check(carrying)
                 receiver.call(lambda store: store.reset_received(carrying.sender, carrying.epoch, carrying.number))
@@ -213,7 +227,7 @@ class _Run:
 
     def _batches(self, carrying: Carrying, receiver: Receiver) -> None:
         sending, done, number = self._sending, carrying.settled, carrying.number
-        there, was_there = receiver.definition(self._definition.name), False
+        there, was_there = receiver.definition(carrying.sender.channel), False
         fast = self._definition.nonpersistent_speed == there.nonpersistent_speed == "fast"
         while True:
             try:

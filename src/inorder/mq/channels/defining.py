@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 from ...client.manager import QueueManager
@@ -19,13 +19,24 @@ from ...errors import (
     UnknownObject,
     bad_argument,
 )
+from ...model.attribute import names_in
 from ...model.channel_attributes import SYSTEM_CHANNELS, ChannelAttributes, ChannelType, altered, define
 from ...model.options import check_whole
 from ...model.parameters import one_of
+from ...rules.channels import COLLECTS, collecting
 from ...stores.seam.channel_records import Carrying, ChannelNow, Received
 from ...stores.seam.definitions import CHANNEL, as_text, channel_of
-from .connecting import connection_of
-from .sides import Connect, Receiver, Sending, bound, digest, open_receiver, reach
+from .sides import (
+    Connect,
+    Receiver,
+    Sending,
+    bound,
+    collecting_channel,
+    digest,
+    open_receiver,
+    reach,
+    reach_home,
+)
 
 StopMode = Literal["quiesce", "force", "terminate"]
 STOP_MODES = ("quiesce", "force", "terminate")
@@ -94,10 +105,22 @@ def channels(qm: QueueManager) -> list[ChannelAttributes]:
 
 
 def status(qm: QueueManager) -> list[ChannelNow]:
-    """The status of the sender channels, by name: DISPLAY CHSTATUS."""
+    """The status of the sender channels, by name: DISPLAY CHSTATUS.
+
+    After these come those by which other queue managers collect here, NAME:MANAGER, and home-server queues here.
+    """
     senders = [(one.name, one.transmission_queue) for one in channels(qm) if one.type == "sender"]
     with qm._session:
-        return qm._store.channels(senders)
+        me, queues = qm._store.manager().name, qm._store.queues()
+        collected = [(collecting(one.name, to), to) for one in queues for to in names_in(one.targets)]
+        homes = [(collecting(one.name, me), one.name) for one in queues if one.type == "home_server"]
+        return qm._store.channels([*senders, *collected, *homes])
+
+
+def now_of(qm: QueueManager, definition: ChannelAttributes) -> ChannelNow:
+    """The status of one sender channel."""
+    with qm._session:
+        return qm._store.channels([(definition.name, definition.transmission_queue)])[0]
 
 
 def received(qm: QueueManager) -> list[Received]:
@@ -142,7 +165,6 @@ def ping_channel(qm: QueueManager, name: str, connects: Connect = open_receiver)
     other side cannot be reached.
     """
     definition = _sender(qm, name)
-    connection_of(qm, definition)
     with _at_the_other_side(name), contextlib.closing(reach(qm, definition, connects)) as receiver:
         return receiver.manager
 
@@ -157,29 +179,35 @@ def _at_the_other_side(name: str) -> Iterator[None]:
         raise
 
 
-def reset_channel(qm: QueueManager, name: str, number: int = 1) -> None:
+def reset_channel(qm: QueueManager, name: str, number: int = 1, connects: Connect = open_receiver) -> None:
     """Sets the number of the next batch of a channel: RESET CHANNEL SEQNUM.
+
+    The name may also be that of a home-server queue.
 
     For a sender channel the other side, which need not be there now, takes the number when the channel runs next. For
     a receiver, the number of every sender that has used the channel is set here alone.
 
-    Raises QueueCondition 9032 if a batch is in doubt: resolve it first; ObjectInUse 2042 if the channel runs.
+    Raises QueueCondition 9032 if a batch is in doubt: resolve it first; ObjectInUse 2042 if the channel runs;
+    StoreError, with `channel`, if the home server of a queue cannot be reached.
     """
     check_whole("number", number, 1)
-    if channel(qm, name).type == "receiver":
+    if any(one.name == name and one.type == "receiver" for one in channels(qm)):
         for one in received(qm):
             if one.sender.channel == name:
                 with qm._session:
                     qm._store.reset_received(one.sender, one.epoch, number - 1)
         return
-    with _operating(qm, name) as (sending, _):
-        sending.call(lambda store, handle: store.reset_channel(handle, name, number - 1))
+    with _operating(qm, name, connects) as (sending, _, _):
+        channel = sending.definition.name
+        sending.call(lambda store, handle: store.reset_channel(handle, channel, number - 1))
 
 
 def resolve_channel(
     qm: QueueManager, name: str, action: Action | None = None, *, force: bool = False, connects: Connect = open_receiver
 ) -> Action:
     """Confirms the batch in doubt if the receiver has it, otherwise returns it to its place: RESOLVE CHANNEL.
+
+    The name may also be that of a home-server queue.
 
     Args:
         action: the expected action; it must agree with the receiver.
@@ -195,12 +223,11 @@ def resolve_channel(
         raise bad_argument("action", action, "one of: commit, back_out")
     if force and action is None:
         raise bad_argument("action", action, "commit or back_out if force is given")
-    with _operating(qm, name) as (sending, carrying):
+    with _operating(qm, name, connects) as (sending, carrying, reach_receiver):
         if not carrying.is_open:
             raise NotFound(f"channel {name} has no batch in doubt", channel=name)
         try:
-            connection_of(qm, sending.definition)
-            with _at_the_other_side(name), contextlib.closing(reach(qm, sending.definition, connects)) as receiver:
+            with _at_the_other_side(name), contextlib.closing(reach_receiver()) as receiver:
                 said = _asked(sending, carrying, receiver)
         except (StoreError, SequenceError, UnknownObject, NotAuthorized):
             if not force or action is None:
@@ -215,7 +242,8 @@ def resolve_channel(
                 value=action,
                 allowed=said,
             )
-        sending.call(lambda store, handle: store.resolve_channel(handle, name, said))
+        channel = sending.definition.name
+        sending.call(lambda store, handle: store.resolve_channel(handle, channel, said))
     return said
 
 
@@ -248,17 +276,42 @@ def _sender(qm: QueueManager, name: str) -> ChannelAttributes:
 
 
 @contextlib.contextmanager
-def _operating(qm: QueueManager, name: str) -> Iterator[tuple[Sending, Carrying]]:
+def _operating(
+    qm: QueueManager, name: str, connects: Connect
+) -> Iterator[tuple[Sending, Carrying, Callable[[], Receiver]]]:
     """Holds the channel for an operator, so that no program runs it, then releases it. Raises ObjectInUse 2042."""
-    definition = _sender(qm, name)
-    before = next(one for one in status(qm) if one.name == name)
-    with qm.connect() as own, Sending(own, definition) as sending:
+    with _sender_of(qm, name, connects) as (own, definition, reach_receiver), Sending(own, definition) as sending:
+        before = None if COLLECTS in definition.name else now_of(own, definition)  # a home server need not tell
         carrying = sending.take(operates=True)
         try:
-            yield sending, carrying
+            yield sending, carrying, reach_receiver
         finally:
-            status_then = "stopped" if before.stop else "inactive"
-            sending.note(status_then, reason=before.reason, error=before.error)
+            if before is None:
+                sending.note("inactive")
+            else:
+                sending.note("stopped" if before.stop else "inactive", reason=before.reason, error=before.error)
+
+
+@contextlib.contextmanager
+def _sender_of(
+    qm: QueueManager, name: str, connects: Connect
+) -> Iterator[tuple[QueueManager, ChannelAttributes, Callable[[], Receiver]]]:
+    """Connects to the sender's side of a channel, or of a home-server queue. Yields the connection, the channel, and a
+    function that connects to the receiver's side.
+    """
+    try:
+        definition = _sender(qm, name)
+    except UnknownObject:
+        if all(one.name != name for one in qm.queues()):
+            raise
+        with _at_the_other_side(name):
+            found = reach_home(qm, name, connects)
+        with contextlib.closing(found) as home:
+            definition = collecting_channel(qm.admin.manager_attributes().name, name)
+            yield home.connection, definition, lambda: Receiver(qm.connect())
+    else:
+        with qm.connect() as own:
+            yield own, definition, lambda: reach(qm, definition, connects)
 
 
 __all__ = [

@@ -12,17 +12,18 @@ from typing import Any, TypeVar
 from ...client.manager import QueueManager, connect_to
 from ...client.owners import check_user
 from ...client.store_transfer import EXPIRY_SECONDS_MIN
-from ...errors import Fenced, NotAuthorized, SequenceError, StoreError, UnknownObject
+from ...errors import Fenced, NotAuthorized, Reason, SequenceError, StoreError, UnknownObject, WrongQueueType
+from ...model.attributes import QueueAttributes
 from ...model.channel_attributes import ChannelAttributes
 from ...model.fields import NONE
 from ...model.message import Message, UniqueId
 from ...model.options import GetOptions
 from ...model.properties import NO_PROPERTIES, Properties
-from ...rules.channels import CHANNEL, Last
+from ...rules.channels import CHANNEL, Last, collecting
 from ...stores.open import locate
 from ...stores.seam.bulk_page import BulkPage
 from ...stores.seam.channel_records import Carrying, NextBatch
-from ...stores.seam.definitions import channel_of
+from ...stores.seam.definitions import CONNECTION, Connection, channel_of, read_connection
 from ...stores.seam.protocol import Store
 from ...stores.seam.records import BULK_COLUMNS, Claim, Claimer, ClaimRequest, Slice
 from .connecting import connection_of
@@ -149,15 +150,19 @@ def aged(messages: Sequence[Message], seconds: float) -> Sequence[Message]:
 
 
 class Receiver:
-    """The receiver's side: a connection to its store."""
+    """The receiver's side: a connection to its store. Of a home-server queue it is the sender's side.
+
+    Attributes:
+        connection: the connection.
+    """
 
     def __init__(self, manager: QueueManager) -> None:
-        self._manager = manager
+        self.connection = manager
 
     def call(self, act: Callable[[Store], T]) -> T:
         """Makes a call on that store."""
-        with self._manager._session:
-            return act(self._manager._store)
+        with self.connection._session:
+            return act(self.connection._store)
 
     @property
     def manager(self) -> str:
@@ -167,7 +172,7 @@ class Receiver:
     @property
     def user(self) -> str | None:
         """The user that the server of that store knows this process as; None: this process opens the store itself."""
-        return getattr(self._manager._store, "user", None)
+        return getattr(self.connection._store, "user", None)
 
     def definition(self, name: str) -> ChannelAttributes:
         """The channel's attributes in its definition there; the defaults if it has none."""
@@ -179,7 +184,7 @@ class Receiver:
         return there if there.type == "receiver" else ChannelAttributes(name=name, type="receiver")
 
     def close(self) -> None:
-        self._manager.close()
+        self.connection.close()
 
 
 def bound(sending: Sending, carrying: Carrying, receiver: Receiver) -> Last:
@@ -220,7 +225,11 @@ def reach(qm: QueueManager, definition: ChannelAttributes, connects: Connect) ->
     Raises UnknownObject 2085, there is no connection; NotAuthorized 2035, the server knows this side as another user
     than the connection says; StoreError and its subclasses.
     """
-    connection = connection_of(qm, definition)
+    return reach_by(connection_of(qm, definition), connects)
+
+
+def reach_by(connection: Connection, connects: Connect) -> Receiver:
+    """Connects to a store. Raises: as `reach`, if there is a connection."""
     receiver = connects(connection.location)
     try:
         check_user(connection.name, connection.location, connection.user, receiver.user)
@@ -230,4 +239,51 @@ def reach(qm: QueueManager, definition: ChannelAttributes, connects: Connect) ->
     return receiver
 
 
-__all__ = ["Connect", "Receiver", "Sending", "aged", "messages_of", "open_receiver", "reach"]
+def home_server(qm: QueueManager, queue: str) -> QueueAttributes:
+    """Returns the definition of a home-server queue. Raises UnknownQueue 2085; WrongQueueType 2043."""
+    found = qm.attributes(queue)
+    if found.type != "home_server":
+        raise WrongQueueType(f"{queue} is a queue of type {found.type}: only a home-server queue collects", queue=queue)
+    return found
+
+
+def collecting_channel(manager: str, queue: str) -> ChannelAttributes:
+    """Returns the channel by which a queue manager collects from a store-and-forward queue: it is defined nowhere."""
+    return ChannelAttributes(name=collecting(queue, manager), transmission_queue=manager)
+
+
+def reach_home(qm: QueueManager, queue: str, connects: Connect) -> Receiver:
+    """Connects to the home server of a home-server queue.
+
+    Raises UnknownQueue 2085, UnknownObject 2085, the queue or its connection does not exist; WrongQueueType 2043, 2087,
+    another queue manager is there; otherwise as `reach`.
+    """
+    found = home_server(qm, queue)
+    name = found.connection or found.remote_manager
+    with qm._session:
+        connection = read_connection(qm._store.object(CONNECTION, name).attributes)
+    home = reach_by(connection, connects)
+    try:
+        if home.manager != found.remote_manager:
+            text = f"connection {name} leads to queue manager {home.manager}, not to {found.remote_manager}"
+            raise WrongQueueType(text, reason=Reason.UNKNOWN_REMOTE_Q_MGR, queue=queue)
+    except BaseException:
+        home.close()
+        raise
+    return home
+
+
+__all__ = [
+    "Connect",
+    "Receiver",
+    "Sending",
+    "aged",
+    "bound",
+    "collecting_channel",
+    "home_server",
+    "messages_of",
+    "open_receiver",
+    "reach",
+    "reach_by",
+    "reach_home",
+]

@@ -1,6 +1,7 @@
 """Commands about channels: reads them without I/O, and runs them.
 
-DEFINE, ALTER, DELETE, DISPLAY, START, STOP, PING, RESET and RESOLVE CHANNEL, DISPLAY CHSTATUS.
+DEFINE, ALTER, DELETE, DISPLAY, START, STOP, PING, RESET and RESOLVE CHANNEL, DISPLAY CHSTATUS, and our own
+TRIGGER QHOME.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from .objects import (
     wanted,
     without,
 )
-from .parameters import Parameter, ignores_state
+from .parameters import Parameter, ignores_state, without_effect
 from .tokens import CommandToken
 from .values import Scalar, allowed_values, mqsc_value, read_value
 from .words import age
@@ -66,6 +67,7 @@ NUMBERS: Final[Mapping[tuple[str, str], str]] = {
     ("PING", "CHANNEL"): "AMQ8020I",
     ("RESET", "CHANNEL"): "AMQ8023I",
     ("RESOLVE", "CHANNEL"): "AMQ8025I",
+    ("TRIGGER", "QHOME"): "AMQ8018I",
     ("DISPLAY", "CHANNEL"): "AMQ8414I",
     ("DISPLAY", "CHSTATUS"): "AMQ8417I",
 }
@@ -136,6 +138,8 @@ def _operands(verb: str, parameters: Sequence[Parameter]) -> tuple[dict[str, Any
             case "START" | "STOP", "IGNSTATE":
                 ignores_state(each)
                 idle.append(each.keyword)
+            case _ if each.keyword in WORDS.unsupported_names:
+                idle.append(without_effect(each, WORDS.unsupported_names))
             case _:
                 raise syntax_error(each.token.at, each.token.found, OPERANDS.get(verb, "nothing more"))
     return given, tuple(idle)
@@ -195,6 +199,9 @@ def _done(qm: QueueManager, command: ObjectCommand) -> str:
         case "START":
             channels.start_channel(qm, name)
             text = f"Channel {name} may run: `inorder channel run {name}` runs it."
+        case "TRIGGER":
+            channels.trigger_transmission(qm, name)
+            text = f"Queue {name} is to collect: `inorder channel pull {name}` does it."
         case "STOP":
             channels.stop_channel(qm, name, **given)
             text = f"Channel {name} is to stop."

@@ -20,7 +20,19 @@ from ...model.attribute import Attribute, changed_by, check_queue_name
 from ...model.attributes import QueueType
 from ..words import MqWord, commands, here, integers, lacking
 from . import channelling, connecting, managing, processes
-from .commands import Alter, AlterManager, Clear, Command, Define, Delete, Display, DisplayManager, End, Handles
+from .commands import (
+    Alter,
+    AlterManager,
+    Clear,
+    Command,
+    Define,
+    Delete,
+    Display,
+    DisplayManager,
+    End,
+    Handles,
+    ObjectCommand,
+)
 from .errors import Unsupported, shown, syntax_error, unknown_word, unsupported
 from .filters import read_condition
 from .lines import Source, together
@@ -202,11 +214,19 @@ def _clear(kind: QueueType, name: str, parameters: Sequence[Parameter]) -> Clear
     return Clear(name=name)
 
 
+def _trigger(kind: QueueType, name: str, parameters: Sequence[Parameter]) -> ObjectCommand:
+    del kind
+    for each in parameters:
+        raise syntax_error(each.token.at, each.token.found, "nothing more")
+    return ObjectCommand(verb="TRIGGER", target="QHOME", name=name)
+
+
 _ON_QUEUES: Final[Mapping[str, Callable[[QueueType, str, Sequence[Parameter]], Command]]] = {
     "DEFINE": _define,
     "ALTER": _alter,
     "DELETE": _delete,
     "CLEAR": _clear,
+    "TRIGGER": _trigger,
 }
 
 

@@ -27,7 +27,8 @@ def allowed_values(attribute: Attribute) -> str:
     if attribute.kind == "seconds":
         unit = "seconds" if attribute.mqsc_per_second == 1 else "milliseconds"
         most = Decimal(repr(attribute.maximum)) * attribute.mqsc_per_second
-        return f"{attribute.mqsc}({unit} above 0 and up to {most.normalize():,f}) or {attribute.mqsc}({NO_LIMIT})"
+        none = f"{attribute.mqsc}({attribute.mqsc_none})"
+        return f"{attribute.mqsc}({unit} above 0 and up to {most.normalize():,f}) or {none}"
     return f"{attribute.mqsc}({attribute.allowed})"
 
 
@@ -56,11 +57,11 @@ def _value(attribute: Attribute, text: str) -> object:
             return dict(zip(attribute.mqsc_words, (True, False), strict=True)).get(text)
         case "integer":
             return int(_matched(INTEGER, text))
-        case "seconds" if text == NO_LIMIT:
+        case "seconds" if text in (NO_LIMIT, attribute.mqsc_none):
             return None
         case "seconds":
             return float(Decimal(_matched(NUMBER, text)) / attribute.mqsc_per_second)
-        case "text" | "name":
+        case "text" | "name" | "names":
             return text
 
 
@@ -82,10 +83,10 @@ def mqsc_value(attribute: Attribute, value: Any) -> Scalar:
         case "integer":
             return int(value)
         case "seconds" if value is None:
-            return NO_LIMIT
+            return 0 if attribute.mqsc_none == "0" else NO_LIMIT
         case "seconds":
             return number(Decimal(repr(value)) * attribute.mqsc_per_second)
-        case "text" | "name":
+        case "text" | "name" | "names":
             return str(value)
 
 
@@ -118,9 +119,10 @@ def quoted(value: str) -> str:
 
 
 def comparable(attribute: Attribute, value: Any) -> int | float | str | bool:
-    """Converts a value for WHERE: as `mqsc_value`, but seconds are a number, and "no limit" is the largest."""
+    """Converts a value for WHERE: as `mqsc_value`, but seconds are a number: without a limit the largest, none 0."""
     if attribute.kind == "seconds":
-        return math.inf if value is None else float(value) * attribute.mqsc_per_second
+        none = 0.0 if attribute.mqsc_none == "0" else math.inf
+        return none if value is None else float(value) * attribute.mqsc_per_second
     found = mqsc_value(attribute, value)
     assert not isinstance(found, Decimal)
     return found

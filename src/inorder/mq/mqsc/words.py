@@ -26,13 +26,13 @@ class QueueKind:
         word: its name in commands.
         type: in `inorder.model.attributes`, whose table has its keywords.
         who: its name in errors.
-        default: the object whose attributes a DEFINE without LIKE copies.
+        default: the object whose attributes a DEFINE without LIKE copies; empty: none.
     """
 
     word: str
     type: QueueType
     who: str
-    default: str
+    default: str = ""
 
 
 BY_TYPE: Final[Mapping[str, QueueKind]] = MappingProxyType(
@@ -43,6 +43,8 @@ BY_TYPE: Final[Mapping[str, QueueKind]] = MappingProxyType(
             QueueKind(word="QALIAS", type="alias", who="an alias queue", default="SYSTEM.DEFAULT.ALIAS.QUEUE"),
             QueueKind(word="QMODEL", type="model", who="a model queue", default="SYSTEM.DEFAULT.MODEL.QUEUE"),
             QueueKind(word="QREMOTE", type="remote", who="a remote queue", default="SYSTEM.DEFAULT.REMOTE.QUEUE"),
+            QueueKind(word="QFORWARD", type="store_and_forward", who="a store-and-forward queue"),
+            QueueKind(word="QHOME", type="home_server", who="a home-server queue"),
         )
     }
 )

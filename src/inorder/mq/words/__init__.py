@@ -83,12 +83,15 @@ class MqWord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MqCommand:
-    """A command: a verb and an object. `number` is that of PCF; `why` as in `MqWord`; `kind` is that of `words_of`."""
+    """A command: a verb and an object.
+
+    `number` is that of PCF, None if the command is our own; `why` as in `MqWord`; `kind` is that of `words_of`.
+    """
 
     verb: str
     target: str
     kind: str
-    number: int
+    number: int | None
     why: str
 
 
@@ -206,7 +209,7 @@ def short_forms() -> Mapping[str, str]:
 
 @cache
 def commands() -> Mapping[tuple[str, str], MqCommand]:
-    """All commands of MQ, by verb and object, in the order of the verbs."""
+    """All commands of MQ, and our own, by verb and object, in the order of the verbs."""
     order = [columns[0] for heading, columns in _sections("commands") if heading == "verbs"]
     found: dict[tuple[str, str], MqCommand] = {}
     for heading, columns in _sections("commands"):
@@ -216,7 +219,11 @@ def commands() -> Mapping[tuple[str, str], MqCommand]:
         for verb, number, *other in (each.split(":") for each in verbs):
             key = other[0] if other else reason
             found[verb, target] = MqCommand(
-                verb=verb, target=target, kind=kind, number=int(number), why="" if key == HERE else reasons()[key]
+                verb=verb,
+                target=target,
+                kind=kind,
+                number=None if number == NONE else int(number),
+                why="" if key == HERE else reasons()[key],
             )
     return {pair: found[pair] for pair in sorted(found, key=lambda pair: order.index(pair[0]))}
 

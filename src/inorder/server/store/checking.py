@@ -34,7 +34,7 @@ from ...model.options import GetOptions, Match, OpenOptions
 from ...model.process_attributes import ProcessAttributes
 from ...mq.channels.connecting import Connection, MappedAddress, checked_address, checked_connection
 from ...rules.authorities import MANAGER, Authority
-from ...rules.channels import CHANNEL
+from ...rules.channels import CHANNEL, COLLECTS, collects
 from ...rules.lifecycle import Event
 from ...rules.naming import Names
 from ...rules.store_verbs import ACTS, EACH, FILLED_IN, OBJECT_KINDS, OTHERS, VERBS, value_at
@@ -167,6 +167,10 @@ class Checker:
         if asks == "any":
             if not any(identity.may(one, queue) for one in USES):
                 raise self._refused(identity, "inquire", queue)
+        elif asks == "carries":
+            self._demand("get", queue, identity)
+            if not self._collects(arguments["channel"], queue):
+                self._demand("control", queue, identity)
         elif asks == "uses":
             self._demand_uses(arguments, queue, identity)
         elif asks == "seen":
@@ -271,6 +275,8 @@ class Checker:
         claimer = claimer or arguments.get("claimer")
         application = arguments["application"] if claimer is None else claimer.application
         if application.startswith(CHANNEL):
+            if claimer is not None and self._collects(application[len(CHANNEL) :], self._handle(claimer.handle).queue):
+                return False
             return self._control(identity, f"the application {application!r} is a channel")
         handle = arguments.get("handle") if claimer is None else claimer.handle
         if claimer is not None and not claimer.delivers:
@@ -287,6 +293,15 @@ class Checker:
         if claimer is not None and claimer.epoch == found[0].epoch:
             self._claiming[claimer.handle, application] = claimer.epoch
         return False
+
+    def _collects(self, channel: str, queue: str) -> bool:
+        """Whether this is the channel by which a queue manager collects from its transmission queue (K-3)."""
+        return COLLECTS in channel and collects(channel, queue, self._found)
+
+    def _found(self, name: str) -> QueueAttributes | None:
+        with contextlib.suppress(UnknownQueue):
+            return self._store.queue(name)
+        return None
 
     def _local(self, name: str) -> str:
         """The local queue of an alias; any other name is returned as it is."""

@@ -14,7 +14,7 @@ from .claiming import Account, account_of
 from .operation import Operation
 from .queue import LocalQueue
 
-RUNS = ("starting", "running", "retrying", "paused", "stopping")
+RUNS = ("starting", "running", "retrying", "paused", "stopping", "waiting")
 
 
 def row_of_channel(operation: Operation, channel: str) -> ChannelRow:

@@ -23,14 +23,16 @@ from ...errors import (
     WrongQueueType,
     bad_argument,
 )
-from ...model.attributes import SYSTEM_QUEUES, ManagerAttributes, QueueAttributes, QueueStatus
+from ...model.attribute import names_in
+from ...model.attributes import READABLE, SYSTEM_QUEUES, ManagerAttributes, QueueAttributes, QueueStatus, define_queue
 from ...model.message import Transmission
 from ...model.options import OpenOptions
+from ...rules.channels import collecting
 from ...rules.naming import Route, synchronous
 from ...rules.ordering import read_order
 from ..seam.damage import only
 from ..seam.definitions import CONNECTION, Connection, as_text, queue_of, read_connection
-from ..seam.tables import DefinitionRow, HandleRow, ManagerRow, ObjectRow, UnitRow
+from ..seam.tables import ChannelRow, DefinitionRow, HandleRow, ManagerRow, ObjectRow, UnitRow
 from .operation import Operation
 from .process import OpenHandle
 from .queue import LocalQueue
@@ -137,6 +139,8 @@ class Catalog:
         """Removes a definition."""
         row, attributes = self._known.row(name), self._known[name]
         self._backend.remove_records(DefinitionRow, id=row.id)
+        if attributes.type == "home_server":
+            self._backend.remove_records(ChannelRow, name=collecting(name, self.manager.name))
         self._changed(None if _leads_on(attributes) else ())
 
     def _changed(self, queues: Collection[int] | None) -> None:
@@ -190,6 +194,13 @@ class Catalog:
             raise ObjectExists(f"queue {name!r} already exists", queue=name)
         self.check_names(attributes)
         self.add(attributes)
+        self.make_targets(attributes)
+
+    def make_targets(self, attributes: QueueAttributes) -> None:
+        """Creates the transmission queues of a store-and-forward queue that do not exist (K-3)."""
+        for name in names_in(attributes.targets):
+            if self.find(name) is None:
+                self.add(define_queue(name, usage="transmission"))
 
     def check_names(self, attributes: QueueAttributes) -> None:
         """Checks the names that a definition refers to (R4.1, A-32). Raises: as `Names.check`."""
@@ -385,7 +396,7 @@ def _leads_on(attributes: QueueAttributes) -> bool:
     """Whether messages go through this queue to others, or reach it by other names without an open. Calls through
     handles of other queues must then notice when it is created or deleted.
     """
-    return attributes.type == "remote" or attributes.usage == "transmission"
+    return attributes.type not in READABLE or attributes.usage == "transmission"
 
 
 def get_allowed(operation: Operation, handle: OpenHandle, queue: LocalQueue) -> QueueAttributes:

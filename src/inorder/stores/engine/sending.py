@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from ...errors import ChannelStopped, Fenced, NotFound, ObjectInUse, QueueCondition, Reason, WrongQueueType
 from ...model.message import Message
-from ...rules.channels import CHANNEL
-from ..seam.channel_records import Carrying, ChannelNow, NextBatch, Sender
+from ...rules.channels import CHANNEL, COLLECTS, collecting, collects, name_of_sender
+from ..seam.channel_records import Carrying, ChannelNow, HomeServerStatus, NextBatch, Sender
 from ..seam.damage import only
 from ..seam.records import ClaimRequest, Outcome
 from ..seam.tables import ChannelRow, ManagerRow
@@ -26,6 +26,8 @@ from .claiming import Account
 from .operation import Operation, in_operation
 from .process import OpenHandle
 from .queue import LocalQueue
+
+LASTS = ("triggered", "stopped")  # states of a home-server queue that outlive the program that collects
 
 
 def _confirmed(operation: Operation, queue: LocalQueue, channel: str, claim: tuple[int, int]) -> None:
@@ -70,6 +72,7 @@ class SendingVerbs(BulkVerbs):
                 reason=Reason.XMIT_Q_USAGE_ERROR,
                 queue=queue.attributes.name,
             )
+        _check_collects(operation, queue, channel)
         if row.stop and not operates:
             raise ChannelStopped(f"channel {channel} is stopped: start it first", channel=channel)
         if row.carrier != one.connection.id and runs(operation, row):
@@ -132,6 +135,35 @@ class SendingVerbs(BulkVerbs):
         if row.carrier != one.connection.id:
             raise Fenced(f"this program no longer runs channel {channel}", application=channel)
         return row
+
+    @event("note_home_server", keys="queue status", about=lambda _, __, queue, status, **___: [queue, status])
+    @in_operation(alone=False)
+    def note_home_server(
+        self,
+        operation: Operation,
+        owner: int,
+        queue: str,
+        status: HomeServerStatus,
+        *,
+        reason: int = 0,
+        error: str = "",
+    ) -> str:
+        if Catalog(operation).definition(queue).type != "home_server":
+            raise WrongQueueType(f"{queue} is not a home-server queue", queue=queue)
+        row = row_of_channel(operation, collecting(queue, operation.manager.name))
+        is_running = runs(operation, row)
+        if is_running and row.carrier != owner and status != "triggered":
+            raise ObjectInUse(f"another program collects messages for {queue}", queue=queue)
+        before = row.status if is_running or row.status in LASTS else "inactive"
+        if status == "triggered":
+            row = row._replace(status=status, reason=0, error="")
+        elif status == "inactive":
+            row = row._replace(status=before if before in LASTS else status, carrier=None)
+        else:
+            row = row._replace(status=status, carrier=owner, reason=reason, error=error)
+        operation.backend.save(row._replace(changed_at=operation.now))
+        operation.durable = True
+        return before
 
     # --- batches
 
@@ -262,4 +294,15 @@ class SendingVerbs(BulkVerbs):
 
 def _sender(operation: Operation, queue: LocalQueue, channel: str) -> Sender:
     manager = only(operation.backend.select(ManagerRow), "the queue manager")
-    return Sender(manager.identifier, queue.id, channel, operation.manager.name)
+    return Sender(manager.identifier, queue.id, name_of_sender(channel), operation.manager.name)
+
+
+def _check_collects(operation: Operation, queue: LocalQueue, channel: str) -> None:
+    """Raises: WrongQueueType 2087, the channel collects, but not from this queue."""
+    name, colon, manager = channel.partition(COLLECTS)
+    if colon and not collects(channel, queue.attributes.name, Catalog(operation).find):
+        raise WrongQueueType(
+            f"{name} at queue manager {operation.manager.name} is not a store-and-forward queue for {manager}",
+            reason=Reason.UNKNOWN_REMOTE_Q_MGR,
+            queue=name,
+        )

@@ -225,6 +225,7 @@ class QueueStore(
         else:
             catalog.check_names(changed)
         catalog.change(changed)
+        catalog.make_targets(changed)
         affected.add(catalog.local_queue_of(name))
         for one in affected:
             if one is not None:

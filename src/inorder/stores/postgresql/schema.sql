@@ -23,7 +23,8 @@ CREATE TABLE manager (
 CREATE TABLE definition (
     id bigint PRIMARY KEY,
     name text COLLATE "C" NOT NULL UNIQUE,
-    type text COLLATE "C" NOT NULL CHECK (type IN ('local', 'alias', 'model', 'remote')),
+    type text COLLATE "C" NOT NULL
+        CHECK (type IN ('local', 'alias', 'model', 'remote', 'store_and_forward', 'home_server')),
     attributes text COLLATE "C" NOT NULL CHECK (attributes::json IS NOT NULL),
     created_at double precision NOT NULL,
     altered_at double precision NOT NULL

@@ -11,7 +11,8 @@ CREATE TABLE object (
 CREATE TABLE channel (
     name text COLLATE "C" PRIMARY KEY,
     status text COLLATE "C" NOT NULL
-        CHECK (status IN ('inactive', 'starting', 'running', 'retrying', 'paused', 'stopping', 'stopped')),
+        CHECK (status IN ('inactive', 'starting', 'running', 'retrying', 'paused', 'stopping', 'stopped', 'triggered',
+            'waiting')),
     carrier bigint,
     epoch bigint NOT NULL CHECK (epoch >= 0),
     stop text COLLATE "C" NOT NULL CHECK (stop IN ('', 'quiesce', 'force', 'terminate')),

@@ -6,7 +6,17 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from .bulk_page import BulkPage
-from .channel_records import BodyPiece, Carrying, ChannelBatch, ChannelNow, NextBatch, Receipt, Received, Sender
+from .channel_records import (
+    BodyPiece,
+    Carrying,
+    ChannelBatch,
+    ChannelNow,
+    HomeServerStatus,
+    NextBatch,
+    Receipt,
+    Received,
+    Sender,
+)
 from .records import (
     Claim,
     Claimer,
@@ -135,6 +145,15 @@ class BulkStore(Protocol):
         "".
 
         Raises: Fenced, if another connection runs it.
+        """
+
+    def note_home_server(
+        self, owner: int, queue: str, status: HomeServerStatus, *, reason: int = 0, error: str = ""
+    ) -> str:
+        """Records what a home-server queue does, for the connection that collects; anybody may trigger it. Returns the
+        status before. After "inactive" it stays triggered or stopped if it was.
+
+        Raises: UnknownQueue 2085; WrongQueueType 2043; ObjectInUse 2042, if another connection collects.
         """
 
     def next_batch(self, request: ClaimRequest, channel: str, *, fast: bool = False) -> NextBatch:

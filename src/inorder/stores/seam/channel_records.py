@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from ...model.attributes import MESSAGE_LENGTH_MAX
 from ...model.message import Message
@@ -13,6 +13,17 @@ BODY_PIECE_MAX: Final = 2**22
 """Bytes of a piece; shorter bodies travel with their batch."""
 BODIES_MAX: Final = MESSAGE_LENGTH_MAX
 """Bytes of all bodies of a batch that travel in pieces; the others travel with it."""
+
+
+HomeServerStatus = Literal["inactive", "triggered", "running", "waiting", "stopped"]
+"""What a home-server queue does (K-3).
+
+inactive: no program collects.
+triggered: a collection was asked for, and has not begun.
+running: a program is connected to the home server.
+waiting: a program waits for a trigger.
+stopped: the connection was lost or could not be made, or a message could not be put: only a trigger starts it again.
+"""
 
 
 class Sender(NamedTuple):
@@ -118,7 +129,8 @@ class ChannelNow(NamedTuple):
     """The state of a channel at the sender (C-6).
 
     Args:
-        status: "inactive", "starting", "running", "retrying", "paused", "stopping", "stopped".
+        status: "inactive", "starting", "running", "retrying", "paused", "stopping", "stopped"; of a home-server queue
+            also "triggered" and "waiting", see `HomeServerStatus`.
         stop: how an operator stopped it: "quiesce", "force", "terminate"; empty: nobody did.
         number: of the last confirmed batch.
         in_doubt: messages of the next batch, which has been sent but not confirmed.

@@ -60,10 +60,8 @@ SQLITE: Final[Sequence[MigrationStep]] = (
     MigrationStep(
         version=11,
         why="messages say whose authority counts for their reports, keys of puts when they lay in the future, channels "
-        "whether they are fast and reset; bodies arrive in pieces",
+        "whether they are fast and reset; bodies arrive in pieces; there are two more types of queues",
         statements="ALTER TABLE message ADD COLUMN put_by TEXT; ALTER TABLE putkey ADD COLUMN met_at REAL; "
-        "ALTER TABLE channel ADD COLUMN fast INTEGER NOT NULL DEFAULT 0 CHECK (fast IN (0, 1)); "
-        "ALTER TABLE channel ADD COLUMN reset INTEGER NOT NULL DEFAULT 0 CHECK (reset IN (0, 1)); "
         "ALTER TABLE manager ADD COLUMN created_at REAL NOT NULL DEFAULT 0; "
         "UPDATE manager SET created_at = coalesce((SELECT min(created_at) FROM definition), 0);"
         """
@@ -88,6 +86,41 @@ SQLITE: Final[Sequence[MigrationStep]] = (
             data BLOB NOT NULL,
             PRIMARY KEY (identifier, incarnation, channel, position, first)
         ) STRICT;
+
+        CREATE TABLE former AS SELECT * FROM definition;
+        DROP TABLE definition;
+        CREATE TABLE definition (
+            id INTEGER PRIMARY KEY,
+            name TEXT NOT NULL UNIQUE,
+            type TEXT NOT NULL
+                CHECK (type IN ('local', 'alias', 'model', 'remote', 'store_and_forward', 'home_server')),
+            attributes TEXT NOT NULL CHECK (json_valid(attributes)),
+            created_at REAL NOT NULL,
+            altered_at REAL NOT NULL
+        ) STRICT;
+        INSERT INTO definition SELECT * FROM former;
+        DROP TABLE former;
+
+        CREATE TABLE former AS SELECT * FROM channel;
+        DROP TABLE channel;
+        CREATE TABLE channel (
+            name TEXT PRIMARY KEY,
+            status TEXT NOT NULL
+                CHECK (status IN ('inactive', 'starting', 'running', 'retrying', 'paused', 'stopping', 'stopped',
+                    'triggered', 'waiting')),
+            carrier INTEGER,
+            epoch INTEGER NOT NULL CHECK (epoch >= 0),
+            stop TEXT NOT NULL CHECK (stop IN ('', 'quiesce', 'force', 'terminate')),
+            short_retries INTEGER NOT NULL CHECK (short_retries >= 0),
+            long_retries INTEGER NOT NULL CHECK (long_retries >= 0),
+            reason INTEGER NOT NULL,
+            error TEXT NOT NULL,
+            changed_at REAL NOT NULL,
+            fast INTEGER NOT NULL DEFAULT 0 CHECK (fast IN (0, 1)),
+            reset INTEGER NOT NULL DEFAULT 0 CHECK (reset IN (0, 1))
+        ) STRICT, WITHOUT ROWID;
+        INSERT INTO channel SELECT *, 0, 0 FROM former;
+        DROP TABLE former;
         """,
     ),
 )
@@ -95,7 +128,7 @@ POSTGRESQL: Final[Sequence[MigrationStep]] = (
     MigrationStep(
         version=4,
         why="messages say whose authority counts for their reports, keys of puts when they lay in the future, channels "
-        "whether they are fast and reset; bodies arrive in pieces",
+        "whether they are fast and reset; bodies arrive in pieces; there are two more types of queues",
         statements='ALTER TABLE message ADD COLUMN put_by text COLLATE "C"; '
         "ALTER TABLE putkey ADD COLUMN met_at double precision; "
         "ALTER TABLE channel ADD COLUMN fast bigint NOT NULL DEFAULT 0 CHECK (fast IN (0, 1)); "
@@ -124,6 +157,14 @@ POSTGRESQL: Final[Sequence[MigrationStep]] = (
             data bytea NOT NULL,
             PRIMARY KEY (identifier, incarnation, channel, position, first)
         );
+
+        ALTER TABLE channel DROP CONSTRAINT channel_status_check;
+        ALTER TABLE channel ADD CONSTRAINT channel_status_check
+            CHECK (status IN ('inactive', 'starting', 'running', 'retrying', 'paused', 'stopping', 'stopped',
+                'triggered', 'waiting'));
+        ALTER TABLE definition DROP CONSTRAINT definition_type_check;
+        ALTER TABLE definition ADD CONSTRAINT definition_type_check
+            CHECK (type IN ('local', 'alias', 'model', 'remote', 'store_and_forward', 'home_server'));
         """
         "DROP FUNCTION is_other(bigint);",
     ),

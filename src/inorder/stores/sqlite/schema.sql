@@ -17,7 +17,8 @@ CREATE TABLE manager (
 CREATE TABLE definition (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
-    type TEXT NOT NULL CHECK (type IN ('local', 'alias', 'model', 'remote')),
+    type TEXT NOT NULL
+        CHECK (type IN ('local', 'alias', 'model', 'remote', 'store_and_forward', 'home_server')),
     attributes TEXT NOT NULL CHECK (json_valid(attributes)),
     created_at REAL NOT NULL,
     altered_at REAL NOT NULL
@@ -224,11 +225,12 @@ CREATE TABLE object (
     PRIMARY KEY (type, name)
 ) STRICT, WITHOUT ROWID;
 
--- A sending channel: its status, the connection that runs it, and the request of an operator.
+-- A sending channel, or a home-server queue: its status, the connection that runs it, and the request of an operator.
 CREATE TABLE channel (
     name TEXT PRIMARY KEY,
     status TEXT NOT NULL
-        CHECK (status IN ('inactive', 'starting', 'running', 'retrying', 'paused', 'stopping', 'stopped')),
+        CHECK (status IN ('inactive', 'starting', 'running', 'retrying', 'paused', 'stopping', 'stopped', 'triggered',
+            'waiting')),
     carrier INTEGER,                      -- the connection that runs it; no reference: it may have gone
     epoch INTEGER NOT NULL CHECK (epoch >= 0),
     stop TEXT NOT NULL CHECK (stop IN ('', 'quiesce', 'force', 'terminate')),
