@@ -225,9 +225,7 @@ def test_a_side_that_was_restored_is_reset_from_the_collecting_side(world: World
     world.pull(until_empty=True)
     channels.reset_channel(world.paris, "HUB", 7, connects=world.connect)
     assert channels.status(world.home)[0].number == 6
-    channels.define_channel(
-        world.paris, "HUB", "receiver"
-    )  # says how often it tries; it is not the channel that is reset
+    channels.define_channel(world.paris, "HUB", "receiver")  # says how often it tries, and is not reset
     channels.reset_channel(world.paris, "HUB", 7, connects=world.connect)
     world.put(b"2")
     world.pull(until_empty=True)

@@ -174,7 +174,6 @@ def ping_channel(qm: QueueManager, name: str, connects: Connect = open_receiver)
     other side cannot be reached.
     """
     definition = _sender(qm, name)
-    connection_of(qm, definition)
     with _at_the_other_side(name), contextlib.closing(reach(qm, definition, connects)) as receiver:
         return receiver.manager
 
@@ -320,7 +319,9 @@ def _sender_of(
     function that connects to the receiver's side.
     """
     if _is_home(qm, name):
-        with contextlib.closing(reach_home(qm, name, connects)) as home:
+        with _at_the_other_side(name):
+            home_server = reach_home(qm, name, connects)
+        with contextlib.closing(home_server) as home:
             definition = collecting_channel(qm.admin.manager_attributes().name, name)
             yield home.connection, definition, lambda: Receiver(qm.connect())
         return
