@@ -239,6 +239,25 @@ def test_an_overdue_call_is_cancelled_and_wears_out_nothing(
     assert (qm.depth("Q"), qm.depth("NEXT"), qm.inspect.units()) == (2, 0, [])
 
 
+def test_what_follows_the_end_of_its_connection_is_done_on_no_other(qm: QueueManager, tasks: Tasks) -> None:
+    errors = list[str]()
+
+    @tasks.task("Q", name="end", backoff=LATER)
+    async def goes_on(message: Got, own: aio.QueueManager) -> None:
+        await own.run(lambda connection: connection.internals.abandon())
+        try:
+            await own.put("NEXT", b"too late")
+        except CallerError as error:
+            errors.append(type(error).__name__)
+            raise
+
+    qm.put("Q", b"1")
+    with at_work(qm, tasks) as (_, heard):
+        heard.attempts(1)
+    assert set(errors) == {"ConnectionClosed"}
+    assert (qm.depth("Q"), qm.depth("NEXT"), qm.inspect.units()) == (1, 0, [])
+
+
 def test_a_stop_gives_back_what_does_not_end_and_lets_it_tidy_up(qm: QueueManager, tasks: Tasks) -> None:
     waiting = Waiting(qm)
     worker = qm.worker(waiting.tasks, log=waiting.heard)

@@ -31,6 +31,12 @@ class LentLane(Lane):
     def _start(self, name: str) -> Jobs:
         return self._given
 
+    def _note(self) -> None:
+        """Keeps the lane with its task if the connection has ended: what the task did on another would stay done."""
+        super()._note()
+        if self.connection is not None and self.connection.internals.has_ended:
+            self._is_idle = False
+
 
 def _is_lost() -> Connection:
     raise ConnectionClosed("the connection of the worker was lost, and the unit of work was backed out")
