@@ -129,6 +129,22 @@ def test_tasks_that_it_starts_have_connections_of_their_own_and_none_outlives_it
     assert left[0].cancelled(), "the end of the worker ends its loop"
 
 
+def test_after_the_loss_of_its_connection_no_call_goes_elsewhere(qm: QueueManager, tasks: Tasks) -> None:
+    @tasks.task("Q", backoff=LATER)
+    async def pack(message: Got, own: aio.QueueManager) -> None:
+        await own.put("NEXT", b"undone")
+        await own.run(lambda connection: connection.internals.abandon())
+        for call in (own.put("NEXT", b"too late"), own.commit()):
+            with pytest.raises(ConnectionClosed):
+                await call
+
+    qm.put("Q", b"1")
+    heard = worked(qm, tasks)
+    assert set(heard.outcomes) == {RETRIED}, "its message is back at once, and is tried again"
+    assert heard.told[0].text.startswith("ConnectionClosed")
+    assert (qm.depth("Q"), qm.depth("NEXT"), qm.inspect.units()) == (1, 0, [])
+
+
 # --- attempts
 
 
@@ -237,25 +253,6 @@ def test_an_overdue_call_is_cancelled_and_wears_out_nothing(
     assert waiting.heard.outcomes == [OVERDUE, OVERDUE]
     assert set(waiting.seen) <= {"ConnectionClosed"}
     assert (qm.depth("Q"), qm.depth("NEXT"), qm.inspect.units()) == (2, 0, [])
-
-
-def test_what_follows_the_end_of_its_connection_is_done_on_no_other(qm: QueueManager, tasks: Tasks) -> None:
-    errors = list[str]()
-
-    @tasks.task("Q", name="end", backoff=LATER)
-    async def goes_on(message: Got, own: aio.QueueManager) -> None:
-        await own.run(lambda connection: connection.internals.abandon())
-        try:
-            await own.put("NEXT", b"too late")
-        except CallerError as error:
-            errors.append(type(error).__name__)
-            raise
-
-    qm.put("Q", b"1")
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(1)
-    assert set(errors) == {"ConnectionClosed"}
-    assert (qm.depth("Q"), qm.depth("NEXT"), qm.inspect.units()) == (1, 0, [])
 
 
 def test_a_stop_gives_back_what_does_not_end_and_lets_it_tidy_up(qm: QueueManager, tasks: Tasks) -> None:

@@ -1,18 +1,20 @@
 """A queue in version 1 of IBM's administration interface: nested objects, with names that differ from MQSC's.
 
-The table gives the place of each of our attributes; `inorder.model.attributes` has the values and their checks. The
-names are those in IBM's own answers. Our attributes without such a name are in `runCommandJSON`, which has all.
+`inorder.mq.words` gives the place of each attribute, with the names in IBM's own answers, and
+`inorder.model.attributes` has the values and their checks. Our attributes without such a name are in `runCommandJSON`,
+which has all.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ..model.attributes import QUEUE_ATTRIBUTES, QueueAttributes, QueueStatus
 from ..model.parameters import one_of
+from ..mq import words
 from ..stores.seam.damage import utc
 
 
@@ -30,43 +32,24 @@ class AttributePlace:
     words: Mapping[object, object]
 
 
-def _place(path: str) -> AttributePlace:
-    group, _, name = path.partition(".")
-    return AttributePlace(group=group, name=name, words={})
-
-
 CONTRARY: Final[Mapping[object, object]] = {True: False, False: True}
-PERSISTENCE: Final[Mapping[object, object]] = {True: "persistent", False: "nonPersistent"}
-
-PLACES: Final[Mapping[str, AttributePlace]] = {
-    "description": _place("general.description"),
-    "put_allowed": AttributePlace(group="general", name="inhibitPut", words=CONTRARY),
-    "get_allowed": AttributePlace(group="general", name="inhibitGet", words=CONTRARY),
-    "usage": AttributePlace(group="general", name="isTransmissionQueue", words={"normal": False, "transmission": True}),
-    "max_depth": _place("storage.maximumDepth"),
-    "max_length": _place("storage.maximumMessageLength"),
-    "delivery": _place("storage.messageDeliverySequence"),
-    "nonpersistent_class": _place("storage.nonPersistentMessageClass"),
-    "trigger_control": _place("trigger.enabled"),
-    "trigger_type": _place("trigger.type"),
-    "trigger_depth": _place("trigger.depth"),
-    "trigger_priority": _place("trigger.messagePriority"),
-    "trigger_data": _place("trigger.data"),
-    "initiation_queue": _place("trigger.initiationQueueName"),
-    "process": _place("trigger.processName"),
-    "default_priority": _place("applicationDefaults.messagePriority"),
-    "default_persistence": AttributePlace(group="applicationDefaults", name="messagePersistence", words=PERSISTENCE),
-    "default_input": AttributePlace(
-        group="applicationDefaults", name="sharedInput", words={"shared": True, "exclusive": False}
-    ),
-    "shareable": _place("extended.allowSharedInput"),
-    "backout_threshold": _place("extended.backoutThreshold"),
-    "backout_requeue_queue": _place("extended.backoutRequeueQueueName"),
-    "base_queue": _place("alias.targetName"),
-    "remote_queue": _place("remote.queueName"),
-    "remote_manager": _place("remote.qmgrName"),
-    "transmission_queue": _place("remote.transmissionQueueName"),
+VALUES: Final[Mapping[str, Mapping[object, object]]] = {  # IBM's value for each of ours, if they differ
+    "put_allowed": CONTRARY,
+    "get_allowed": CONTRARY,
+    "usage": {"normal": False, "transmission": True},
+    "default_persistence": {True: "persistent", False: "nonPersistent"},
+    "default_input": {"shared": True, "exclusive": False},
 }
+
+
+def _places() -> Iterator[tuple[str, AttributePlace]]:
+    by_keyword = {each.mqsc: name for name, each in QUEUE_ATTRIBUTES.items()}
+    for keyword, path in words.paths().items():
+        (group, _, name), attribute = path.partition("."), by_keyword[keyword]
+        yield attribute, AttributePlace(group=group, name=name, words=VALUES.get(attribute, {}))
+
+
+PLACES: Final[Mapping[str, AttributePlace]] = dict(_places())
 ALWAYS: Final = ("alias", "remote")  # groups in each answer about a queue that has them
 TIMESTAMPS: Final = ("created", "altered")
 STATUS: Final[Mapping[str, Callable[[QueueStatus, int], int | str]]] = {
