@@ -1,4 +1,4 @@
-"""The picture of queue managers and the ways between them: what comes, what goes, what is read and written elsewhere."""
+"""The picture of queue managers and the ways between them: what comes, what goes, and what is elsewhere."""
 
 from __future__ import annotations
 
