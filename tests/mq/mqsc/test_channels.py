@@ -63,7 +63,7 @@ def test_what_asks_for_nothing_is_accepted_and_like_takes_over() -> None:
         assert [one.text for one in answers if one.outcome != "done"] == []
         assert "Without effect here: TRPTYPE, SENDEXIT" in answers[1].text
         like, back = channels.channel(qm, "TO.C"), channels.channel(qm, "BACK")
-        (shown,) = run_script(["DIS CHL(*) BATCHINT MRTMR WHERE(BATCHINT LT 1)"], qm)
+        (shown,) = run_script(["DIS CHL(TO*) BATCHINT MRTMR WHERE(BATCHINT LT 1)"], qm)
         assert [dict(row) for row in shown.rows] == [
             {"CHANNEL": name, "CHLTYPE": "SDR", "BATCHINT": 0} for name in ("TO.B", "TO.C")
         ]
