@@ -12,14 +12,14 @@ MADE_IN := $(shell sed -n 2p $(STAMP) 2>/dev/null)
 PYTHON ?= $(or $(MADE_WITH),python3)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo order console screenshots test gate rest nightly flaky long check docs reference format mutants crash fuzz soak bench dist clean
+.PHONY: help setup demo demo-sites order console screenshots test gate rest nightly flaky long check docs reference format mutants crash fuzz soak bench dist clean
 
 ifneq ($(MADE_WITH) $(MADE_IN),$(PYTHON) $(CURDIR))
 .PHONY: $(STAMP)
 endif
 
 help:     ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 setup: $(STAMP)  ## make .venv with all that development needs (PYTHON=python3.12 chooses the interpreter)
 
@@ -28,6 +28,9 @@ STORE := sqlite
 demo: setup      ## the main job: files through a queue and Spark, with kills; a minute or two (DIR=FOLDER, STORE=postgresql)
 	@mkdir -p build
 	@$(RUN) -m demo files $(if $(DIR),"$(DIR)") --store "$(STORE)"
+
+demo-sites: setup ## four sites with a file each and https between them, every process killed once; half a minute
+	@$(RUN) -m demo sites
 
 order: setup     ## order on a queue, shown by a dozen processes; some seconds, without Spark
 	@$(RUN) -m demo order

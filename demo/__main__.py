@@ -2,9 +2,10 @@
 
     python -m demo order
     python -m demo files FOLDER --output build/demo
+    python -m demo sites
 
-`make order` and `make demo` run them. With `--store postgresql` the queue is in PostgreSQL: a server of Debian's
-package is started on the loopback, in a folder of its own, and is gone at the end.
+`make order`, `make demo` and `make demo-sites` run them. With `--store postgresql` the queue of `files` is in
+PostgreSQL: a server of Debian's package is started on the loopback, in a folder of its own, and is gone at the end.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import sys
 
 import demo
 
-from . import files
+from . import files, sites
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -26,9 +27,13 @@ def main(arguments: list[str] | None = None) -> int:
     job.add_argument("folder", nargs="?", help="whose files are taken; default: Python's own modules")
     job.add_argument("--output", default="build/demo", help="the folder for the audit (default: %(default)s)")
     job.add_argument("--store", choices=["sqlite", "postgresql"], default="sqlite", help="where the queue is")
+    between = which.add_parser("sites", help="four sites, and https between them, with kills; half a minute")
+    between.add_argument("--messages", type=int, default=1000, help="how many orders (default: %(default)s)")
     given = parser.parse_args(arguments)
     if given.which == "order":
         return demo.main()
+    if given.which == "sites":
+        return sites.main(given.messages)
     if given.store == "sqlite":
         return files.main(given.folder, given.output)
     from tests.stores.postgresql.server import Server, missing  # noqa: PLC0415 - psycopg is an extra

@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.helpers.pages import PAGES, ROOT, blocks, name_of, needs_spark
+from tests.helpers.pages import FILE, PAGES, ROOT, blocks, name_of, needs_spark
 
 ONE_PROGRAM = [ROOT / f"docs/reference/{name}.md" for name in ("spark", "spark/reading", "spark/writing", "spark/jobs")]
+IMPORTED = re.compile(r"^from (\w+) import", re.MULTILINE)
 SECONDS_MAX = 600
 BROKEN = 'import inorder\n\nwith inorder.connect() as qm:\n    qm.put("Q", "a text")\n    qm.get("Q").no_field\n'
 
@@ -19,7 +20,10 @@ pytestmark = pytest.mark.nightly
 
 
 def programs() -> dict[str, str]:
-    """The python blocks of all pages, by names for modules; those of a page about Spark continue each other."""
+    """The python blocks of all pages, by names for modules; those of a page about Spark continue each other.
+
+    A block for a file has the name of the file if another block of its page imports it.
+    """
     found: dict[str, str] = {}
     for page in [*ONE_PROGRAM, *(page for page in PAGES if page not in ONE_PROGRAM)]:
         stem = re.sub(r"\W", "_", name_of(page).removesuffix(".md"))
@@ -29,7 +33,11 @@ def programs() -> dict[str, str]:
         elif needs_spark(page):
             found[stem] = "".join(texts)
         else:
-            found |= {f"{stem}_{number}": text for number, text in enumerate(texts, 1)}
+            imported = {name for text in texts for name in IMPORTED.findall(text)}
+            for number, text in enumerate(texts, 1):
+                file = FILE.match(text)
+                name = file[1].removesuffix(".py") if file else ""
+                found[name if name in imported else f"{stem}_{number}"] = text
     return found
 
 

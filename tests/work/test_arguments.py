@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import functools
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -365,7 +366,28 @@ def test_a_function_whose_arguments_could_not_be_sent_is_refused(function: Any, 
     tasks = Tasks()
     with pytest.raises(ArgumentError, match=why):
         tasks.task(function)
+    with pytest.raises(ArgumentError, match="one of messages"):
+        tasks.task("Q", logical=True)(function)
     assert len(tasks) == 0
+
+
+class _Callable:
+    def __call__(self, message: Message) -> None: ...
+
+
+def _typed(message: Unknown) -> None: ...  # type: ignore[name-defined] # noqa: F821
+
+
+def _typed_got(message: unknown.Got) -> None: ...  # type: ignore[name-defined] # noqa: F821
+
+
+@pytest.mark.parametrize("function", [_Callable(), functools.partial(_see), _typed_got, lambda one, qm: None, print])
+def test_functions_of_messages_stay_what_they_were(function: Any) -> None:
+    tasks = Tasks()
+    assert tasks.task("Q", name="see")(function) is function
+    assert [one.arguments for one in tasks] == [None]
+    with pytest.raises(ArgumentError, match="Unknown"):
+        tasks.task("R", name="typed")(_typed)
 
 
 def test_without_the_library_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,6 +129,22 @@ def test_tasks_that_it_starts_have_connections_of_their_own_and_none_outlives_it
     assert left[0].cancelled(), "the end of the worker ends its loop"
 
 
+def test_after_the_loss_of_its_connection_no_call_goes_elsewhere(qm: QueueManager, tasks: Tasks) -> None:
+    @tasks.task("Q", backoff=LATER)
+    async def pack(message: Got, own: aio.QueueManager) -> None:
+        await own.put("NEXT", b"undone")
+        await own.run(lambda connection: connection.internals.abandon())
+        for call in (own.put("NEXT", b"too late"), own.commit()):
+            with pytest.raises(ConnectionClosed):
+                await call
+
+    qm.put("Q", b"1")
+    heard = worked(qm, tasks)
+    assert set(heard.outcomes) == {RETRIED}, "its message is back at once, and is tried again"
+    assert heard.told[0].text.startswith("ConnectionClosed")
+    assert (qm.depth("Q"), qm.depth("NEXT"), qm.inspect.units()) == (1, 0, [])
+
+
 # --- attempts
 
 

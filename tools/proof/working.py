@@ -35,13 +35,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn, get_args
 
 import inorder
+from inorder import aio
 from inorder.stores.postgresql import PostgresStore
 from inorder.stores.sqlite import SqliteStore
 from inorder.testing import ManualClock
-from inorder.work import Backoff, Dead, Discard, Schedule, Tasks, attempts
+from inorder.work import Backoff, Dead, Discard, Schedule, TaskFunction, Tasks, attempts
 from inorder.work.periodic import Periodic, standings
 
 ATTEMPTS, MESSAGES, LIVES = 5, 40, 6
@@ -51,12 +52,15 @@ RUNS, EVERY_SECONDS = 600, 60  # of the schedule
 KEYS = 400
 ALWAYS = 99  # how often a message fails that is never done
 DEAD, DISCARDED = 1_000, 1_001  # instead of that: its first call that ends gives it up
+Kind = Literal["messages", "arguments", "async"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 REASON = 70_000  # of those that are dead then
 CHANCE_OF_DEATH = 0.3  # of a program, between a verdict and what it asks for
 
 
 class Round(NamedTuple):
-    """A round: where it is, how its queue is read, how often each message fails, when the schedule was seen first.
+    """A round: where it is, how its queue is read, how often each message fails, when the schedule was seen first, and
+    whether its function takes messages, or arguments, or is an `async def` function with arguments.
 
     Args:
         log: a line for each call, `message count`, and for each verdict that is on disk, `message count given up`.
@@ -67,6 +71,7 @@ class Round(NamedTuple):
     strict: bool
     fails: tuple[int, ...]
     since: float
+    kind: Kind = "messages"
 
 
 @dataclass
@@ -99,7 +104,8 @@ def schedule() -> Schedule:
 def plan(place: str, log: Path, chance: random.Random) -> Round:
     """A round that follows from the seed."""
     fails = tuple(chance.choice((0, 0, 0, 0, 1, 2, ALWAYS, DEAD, DEAD, DISCARDED)) for _ in range(MESSAGES))
-    return Round(place, log, chance.random() < 0.5, fails, float(int(time.time()) - RUNS * EVERY_SECONDS))
+    strict, kind = chance.random() < 0.5, chance.choice(KINDS)
+    return Round(place, log, strict, fails, float(int(time.time()) - RUNS * EVERY_SECONDS), kind)
 
 
 def seen_first(place: str, one: Schedule, at: float) -> None:
@@ -122,21 +128,22 @@ def prepare(one: Round) -> None:
         for queue in ("DEAD", "CLOCK", "KEYED"):
             qm.create_queue(queue)
         qm.admin.alter_manager(dead_letter_queue="DEAD")
-        qm.put_many("Q", [str(number).encode() for number in range(len(one.fails))])
+        numbers = range(len(one.fails))
+        work = tasks_of(one)[1]
+        qm.put_many("Q", [str(number).encode() if work is None else work.message(number) for number in numbers])
     seen_first(one.place, schedule(), one.since)
 
 
-def tasks_of(one: Round) -> Tasks:
-    """A function that notes its call, and fails as the round says; and the schedule."""
+def tasks_of(one: Round) -> tuple[Tasks, TaskFunction[..., Any] | None]:
+    """A function that notes its call, and fails as the round says; and the schedule. If it takes arguments, it is the
+    second of these.
+    """
     tasks = Tasks()
     tasks.add(schedule())
     log = opened(one.log)
+    options: dict[str, Any] = {"attempts": ATTEMPTS, "backoff": Backoff(first=0.001, most=0.01)}
 
-    @tasks.task("Q", attempts=ATTEMPTS, backoff=Backoff(first=0.001, most=0.01))
-    def work(message: inorder.Got, qm: inorder.QueueManager) -> None:
-        number = int(message.body)
-        os.write(log, f"{number} {message.backout_count}\n".encode())
-        qm.put("NEXT", message.body)
+    def decide(number: int, message: inorder.Message) -> None:
         if one.fails[number] == DISCARDED:
             raise Discard(f"message {number} is given up")
         if one.fails[number] == DEAD:
@@ -144,7 +151,34 @@ def tasks_of(one: Round) -> Tasks:
         if message.backout_count < one.fails[number]:
             raise ValueError(f"message {number} fails")
 
-    return tasks
+    def note(number: int, message: inorder.Message) -> None:
+        os.write(log, f"{number} {message.backout_count}\n".encode())
+
+    def of_message(message: inorder.Message, qm: inorder.QueueManager) -> None:
+        of_argument(number_of(message), message, qm)
+
+    def of_argument(number: int, message: inorder.Message, qm: inorder.QueueManager) -> None:
+        note(number, message)
+        qm.put("NEXT", str(number).encode())
+        decide(number, message)
+
+    async def in_loop(number: int, message: inorder.Message, qm: aio.QueueManager) -> None:
+        note(number, message)
+        await qm.put("NEXT", str(number).encode())
+        decide(number, message)
+
+    if one.kind == "messages":
+        tasks.task("Q", **options)(of_message)
+        return tasks, None
+    if one.kind == "arguments":
+        return tasks, tasks.task("Q", name="work", **options)(of_argument)
+    return tasks, tasks.task("Q", name="work", concurrency=2, **options)(in_loop)
+
+
+def number_of(message: inorder.Message) -> int:
+    """The number of a message for the function."""
+    body = message.json()
+    return int(body["number"] if isinstance(body, dict) else body)
 
 
 def opened(log: Path) -> int:
@@ -159,7 +193,7 @@ def watch_verdicts(one: Round, chance_of_death: float) -> None:
     def noted(unit: Any, first: inorder.Got, verdict: attempts.AttemptVerdict) -> None:
         back_out(unit, first, verdict)
         if verdict.is_final:
-            os.write(log, f"{int(first.body)} {first.backout_count} given up\n".encode())
+            os.write(log, f"{number_of(first)} {first.backout_count} given up\n".encode())
             if random.random() < chance_of_death:
                 os.kill(os.getpid(), signal.SIGKILL)
 
@@ -208,7 +242,7 @@ def live(one: Round) -> None:
     """Works until it is killed."""
     random.seed()
     watch_verdicts(one, CHANCE_OF_DEATH)
-    with inorder.connect(one.place) as qm, qm.worker(tasks_of(one), threads=2, log=lambda event: None):
+    with inorder.connect(one.place) as qm, qm.worker(tasks_of(one)[0], threads=2, log=lambda event: None):
         put_keys(qm)
         signal.pause()
 
@@ -217,7 +251,7 @@ def finish(one: Round) -> None:
     """Works until nothing is left."""
     ends = time.monotonic() + LAST_SECONDS
     watch_verdicts(one, 0.0)
-    with inorder.connect(one.place) as qm, qm.worker(tasks_of(one), threads=2, log=lambda event: None):
+    with inorder.connect(one.place) as qm, qm.worker(tasks_of(one)[0], threads=2, log=lambda event: None):
         put_keys(qm)
         while (
             qm.depth("Q")
@@ -258,7 +292,7 @@ def judge(report: Report, one: Round) -> list[str]:
     with inorder.connect(one.place) as qm:
         found = by_the_clock(report, qm, one) + under_keys(qm)
         done = [int(message.body) for message in qm.browse("NEXT")]
-        letters = {int(letter.message.body): letter.why for letter in qm.dead.letters()}
+        letters = {number_of(letter.message): letter.why for letter in qm.dead.letters()}
         count = qm.depth("DEAD")
     report.calls += len(calls)
     report.verdicts += len(verdicts)

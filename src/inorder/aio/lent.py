@@ -11,7 +11,6 @@ from queue import SimpleQueue
 from typing import TypeVar
 
 from ..client import unit_of_work
-from ..errors import ConnectionClosed
 from .lanes import Connection, Lane
 from .manager import QueueManager
 from .opened import UnitOfWork
@@ -21,19 +20,26 @@ Jobs = SimpleQueue[Callable[[], None] | None]
 
 
 class LentLane(Lane):
-    """A connection whose calls the thread that has it makes, from a queue of jobs."""
+    """A connection whose calls the thread that has it makes, from a queue of jobs.
+
+    It stays with its task whatever happens, so that no call of the function leaves the unit of work unnoticed: if the
+    connection is lost, or is ended from outside, all later calls raise ConnectionClosed.
+    """
 
     def __init__(self, connection: Connection, jobs: Jobs) -> None:
         self._given = jobs
-        super().__init__(_is_lost)
-        self.connection, self.is_out, self.has_unit, self._is_idle = connection, True, True, False
+        super().__init__(lambda: connection)
+        self.connection, self.is_out, self.has_unit = connection, True, True
 
     def _start(self, name: str) -> Jobs:
         return self._given
 
+    def _end(self, *, commits: bool) -> None:
+        if self.connection is not None:
+            self.connection.internals.abandon()
 
-def _is_lost() -> Connection:
-    raise ConnectionClosed("the connection of the worker was lost, and the unit of work was backed out")
+    def _ended(self) -> None:
+        self._under_way -= 1
 
 
 async def with_lent(

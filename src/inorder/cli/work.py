@@ -60,7 +60,8 @@ SCHEDULE_COLUMNS = {
 @click.option("--processes", "-p", type=click.IntRange(1, PROCESSES_MAX), default=1, show_default=True, metavar="N",
               help="The number of worker processes; one that ends is replaced.")  # fmt: skip
 @click.option("--threads", "-t", type=click.IntRange(1, THREADS_MAX), default=1, show_default=True, metavar="N",
-              help="Threads of each task in each process, unless the task sets its own number.")  # fmt: skip
+              help="Threads in each process for each function of messages and each queue of tasks, unless they set "
+              "their own number.")  # fmt: skip
 @click.option("--grace", type=Of(Seconds(0, 86_400)), default=30.0, show_default=True, metavar="SECONDS",
               help="Time for running calls to finish after SIGTERM or Ctrl-C, at most 86,400; then their messages "
               "return to the queue.")  # fmt: skip
@@ -68,6 +69,9 @@ SCHEDULE_COLUMNS = {
               "address; without HOST on this machine only.")  # fmt: skip
 @click.option("--log-level", "-l", type=click.Choice(tuple(LEVELS)), default="info", show_default=True,
               help="Print only events of at least this level: info includes each success.")  # fmt: skip
+@click.option(
+    "--burst", is_flag=True, help="End as soon as no message is ready and no call runs. Schedules do not run."
+)
 @click.option("--list", "lists", is_flag=True, help="List the registered tasks and schedules, and exit.")
 @click.option("--restart", "restarts", metavar="SCHEDULE", help="Restart this schedule from now, and exit. Use it "
               "if a wrong clock put its last run into the "
@@ -83,10 +87,11 @@ def work(
     """Call functions with the messages of queues.
 
     MODULE is a Python module, which may be in the current directory. OBJECT is the name of its inorder.work.Tasks, by
-    default tasks. A function is called with a message or a whole group in a unit of work, which is committed when the
-    function returns. If it raises an exception, the message returns to its place and is tried again later; after the
-    last attempt it becomes a dead letter (inorder dead list). The store counts attempts, so an attempt counts even if
-    its process was killed. On a queue whose read order is required no message overtakes one that fails: its task stops.
+    default tasks. A function is called with a message, the arguments in it or a whole group in a unit of work, which is
+    committed when the function returns. If it raises an exception, the message returns to its place and is tried again
+    later; after the last attempt it becomes a dead letter (inorder dead list). The store counts attempts, so an attempt
+    counts even if its process was killed. On a queue whose read order is required no message overtakes one that fails:
+    its task stops.
 
     Every process also runs the registered schedules (tasks.periodic); each run is put only once.
 
@@ -117,7 +122,13 @@ def work(
 
     def command(number: int, replaces: bool) -> Sequence[str]:
         given = [sys.executable, "-m", "inorder", "work", tasks, "--threads", str(threads), "--grace", str(grace)]
-        given += ["--process", str(number), *["--replaces"] * replaces, *["--json"] * run.output.as_json]
+        given += [
+            "--process",
+            str(number),
+            *["--replaces"] * replaces,
+            *["--json"] * run.output.as_json,
+            *["--burst"] * how["burst"],
+        ]
         given += ["--log-level", how["log_level"]]
         return [*given, "--measured"] if how["metrics"] else given
 
@@ -189,7 +200,7 @@ def _loaded(run: Run, named: str) -> Tasks:
         run.output.trace(error, behind=load.__code__.co_filename)
         raise click.UsageError(f"MODULE {named} cannot be imported: {type(error).__name__}: {error}.") from error
     if not found:
-        raise click.UsageError(f'MODULE {named} registers no tasks: use @tasks.task("QUEUE") or @tasks.periodic.')
+        raise click.UsageError(f"MODULE {named} registers no tasks: use @tasks.task or @tasks.periodic.")
     return found
 
 
@@ -212,7 +223,9 @@ def _process(run: Run, program: str, tasks: Tasks, threads: int, grace: float, h
             from ..integrations import prometheus_server  # noqa: PLC0415 - it loads the library
 
             prometheus_server.count(qm)
-        worker = Worker(qm, tasks, threads=threads, log=log, replaces_threads=False, tries_again=not replaces)
+        worker = Worker(
+            qm, tasks, threads=threads, log=log, replaces_threads=False, tries_again=not replaces, burst=how["burst"]
+        )
         status = serve(worker, grace, unread)
         if status == STORE_LOST:
             leave(status)  # the store cannot be closed either: another process settles its work

@@ -294,7 +294,14 @@ class QueueManager(
         with self._session:
             self._store.settle_prepared(name, outcome)
 
-    def worker(self, tasks: Tasks, *, threads: int = 1, log: Callable[[WorkerEvent], object] | None = None) -> Worker:
+    def worker(
+        self,
+        tasks: Tasks,
+        *,
+        threads: int = 1,
+        log: Callable[[WorkerEvent], object] | None = None,
+        burst: bool = False,
+    ) -> Worker:
         """Makes a worker, which runs functions on the messages of queues; see `inorder.work.Worker`.
 
         The functions run in threads of this process; one more thread runs the schedules. Each thread has its own
@@ -302,9 +309,12 @@ class QueueManager(
 
         Args:
             tasks: the functions to run.
-            threads: how many threads work on each task that does not set a number itself, 1 to 1,000.
+            threads: how many threads work on each function of messages, and on each queue of tasks with arguments, if
+                these do not set a number themselves, 1 to 1,000.
             log: called, one call at a time, with each attempt that has ended and with other events of the worker;
                 None: these go to the logger `inorder.work`.
+            burst: whether the worker ends by itself as soon as no message is ready and no call runs. It does not wait
+                for delayed messages and later attempts, and runs no schedules. See also `Tasks.drain`.
 
         Returns: a worker: use it as a context manager, or start and stop it.
 
@@ -313,7 +323,7 @@ class QueueManager(
         from ..work.worker import Worker  # noqa: PLC0415 - programs without tasks do not load it
 
         self._session.check()
-        return Worker(self, tasks, threads=threads, log=log)
+        return Worker(self, tasks, threads=threads, log=log, burst=burst)
 
     # --- the end
 

@@ -294,7 +294,8 @@ def check_own_name(name: str, definitions: Iterable[QueueAttributes]) -> None:
     """Raises ArgumentError 2058 if a definition leads to another queue manager with this name."""
     for one in definitions:
         sends = one.usage == "transmission" and one.name == name
-        if sends or (one.remote_queue and one.remote_manager == name):
+        leads = one.remote_queue or one.type == "home_server"
+        if sends or (leads and one.remote_manager == name):
             allowed = f"another name: {one.name} leads to another queue manager of this name"
             raise bad_argument("name", name, allowed, Reason.Q_MGR_NAME_ERROR)
 

@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 from ..rules.retries import Backoff, Failure, failure_of
-from .attempts import Ended, Outcome
+from .outcomes import Ended, Outcome
 from .periodic import Schedule
 from .reporting import WorkerEvent
 from .sending import TaskFunction

@@ -151,8 +151,10 @@ def takes_messages(function: Callable[..., object], *, has_queue: bool) -> bool:
         return has_queue
     try:
         hint = typing.get_type_hints(function).get(first.name)
-    except Exception:  # noqa: BLE001 - a type that only type checkers know, for example
-        return isinstance(first.annotation, str) and MESSAGE_WORD.search(first.annotation) is not None
+    except Exception:  # noqa: BLE001 - a type that only type checkers know, an object that can be called
+        hint = first.annotation
+    if isinstance(hint, str):
+        return MESSAGE_WORD.search(hint) is not None
     return _has_message(hint) or (has_queue and hint in (Any, object))
 
 

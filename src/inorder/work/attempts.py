@@ -28,7 +28,6 @@ If the read order is required, no message may pass one that cannot be worked on:
 
 from __future__ import annotations
 
-import enum
 import inspect
 import random
 import traceback
@@ -44,43 +43,10 @@ from ..model.message import IN_GROUP, LAST_IN_GROUP, Got
 from ..model.options import Match
 from ..rules.retries import GivenUp, Later, failure_of, given_up
 from .arguments import TaskArguments
+from .outcomes import Outcome
 from .tasks import ATTEMPTS, Dead, Discard, Retry, Task
 
 LUCK: Final = random.SystemRandom()  # a task's own random numbers stay reproducible
-
-
-class Outcome(enum.Enum):
-    """How an attempt ended."""
-
-    DONE = "done"
-    RETRIED = "retried"
-    DISCARDED = "discarded"
-    DEAD = "dead"
-    OVERDUE = "overdue"
-    UNKNOWN = "unknown"
-    RETURNED = "returned"
-
-
-class Ended(NamedTuple):
-    """An attempt that has ended.
-
-    Args:
-        message_id: that of the message, for a group that of its first.
-        attempt: its number, from 1; for a message set aside without a call, that of its last attempt; 0: it had none.
-        delay: seconds before the next attempt.
-        error: a description of the error; empty: none.
-        trace: the traceback, for a log.
-        reason: that of the dead letter; 0: the message is none.
-    """
-
-    outcome: Outcome
-    message_id: bytes
-    group_id: bytes
-    attempt: int
-    delay: float = 0.0
-    error: str = ""
-    trace: str = ""
-    reason: int = 0
 
 
 class TakenMessages(NamedTuple):

@@ -10,6 +10,7 @@ A function of messages that has its queue for itself gets all messages, whatever
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 from ..errors import nearest_names
@@ -36,10 +37,13 @@ class LaneTasks(NamedTuple):
         """The name of the only task, or one for all of them."""
         return self.first.name if len(self.tasks) == 1 else f"tasks of {self.first.queue}"
 
-    @property
-    def calls_at_once(self) -> int | None:
-        """How many calls run at once in each process; None: as many as the worker has threads."""
-        return max((one.threads for one in self.tasks if one.threads is not None), default=None)
+    def calls_at_once(self, threads: int) -> int:
+        """How many calls run at once in each process: the largest number of a task, or the worker's number."""
+        return max(one.threads or threads for one in self.tasks)
+
+    def without_waits(self) -> LaneTasks:
+        """The same, whose gets return at once if there is no message."""
+        return self._replace(first=replace(self.first, options=replace(self.first.options, wait=0)))
 
     def task_of(self, message: Message) -> Task | None:
         """The task that takes a message; None: there is none."""

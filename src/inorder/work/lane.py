@@ -28,8 +28,9 @@ from ..errors import (
 from ..model.message import Got
 from ..rules.retries import Backoff, Failure, failure_of
 from . import attempts
-from .attempts import AttemptVerdict, Ended, OrderStops, Outcome, TakenMessages
+from .attempts import AttemptVerdict, OrderStops, TakenMessages
 from .dispatch import LaneTasks
+from .outcomes import Ended, Outcome
 from .reporting import WorkerEvent
 from .tasks import ATTEMPTS_MAX, Task
 
@@ -53,6 +54,7 @@ class LaneOwner(Protocol):
     is_worn: bool
     stopped: dict[str, str]
     loop: TaskLoop | None
+    attempts: int
 
     def report(self, event: WorkerEvent, *, is_repeated: bool = False) -> None: ...
     def may_try_again(self, task: Task, failure: Failure | None) -> bool: ...
@@ -60,6 +62,7 @@ class LaneOwner(Protocol):
     def lose_store(self, error: InorderError) -> None: ...
     def replace(self, lane: Any, *, has_ended: bool = False) -> None: ...
     def lane_ends(self) -> None: ...
+    def looks_again(self, attempts: int) -> bool: ...
 
 
 class WorkerLane:
@@ -171,8 +174,11 @@ class WorkerLane:
                 try:
                     if self._qm is None:
                         self._qm = self._worker.qm.connect()
+                    before = self._worker.attempts
                     trouble = self._work(self._qm)
                     self._troubles = self._troubles + 1 if trouble else 0
+                    if trouble is None and not self._worker.looks_again(before):
+                        return
                     if trouble:
                         self._pause(trouble, TROUBLE.after(self._troubles, 0.5))
                 except InorderError as error:
@@ -229,9 +235,9 @@ class WorkerLane:
 
     # --- one message or group
 
-    def _work(self, qm: QueueManager) -> str:
+    def _work(self, qm: QueueManager) -> str | None:
         """Gets and handles one message or group; returns the trouble because of which it is retried without an attempt,
-        or "".
+        or ""; None: there was no message.
 
         Raises OrderStops; and as a get, a commit.
         """
@@ -257,7 +263,7 @@ class WorkerLane:
                 if verdict.is_failure and was_open:
                     attempts.back_out(unit, taken.first, verdict)
         except NOTHING:
-            return ""
+            return None
         except InorderError as error:
             if taken is not None and called is not None:  # no effect: ending the connection backs it out
                 self._report(taken.first, attempts.not_settled(called, error))

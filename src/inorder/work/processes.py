@@ -39,6 +39,7 @@ from .worker import GRACE_SECONDS, SETTLE_SECONDS, Worker
 CANNOT_GO_ON: Final = 4  # the status of a process all of whose tasks have stopped: it is not replaced
 STORE_LOST: Final = 3  # of one that can no longer use the store, like every command that has trouble with it
 HAD_STOPPED: Final = 5  # of one that was asked to end, and some of whose tasks had already stopped by themselves
+FINISHED: Final = 7  # of one that was to end when nothing was left to do: it is not replaced
 UNREAD: Final = 6  # of one whose output is no longer read: all processes end
 WORN_OUT: Final = 75  # of one that ended because a call in it did not: it is replaced immediately
 STEADY_SECONDS: Final = 30.0  # a process that has lived this long did not die at its start
@@ -211,7 +212,7 @@ class Supervisor:
             self._could_not_go_on = True
         if status == UNREAD:
             self.reader_has_gone()
-        if self._ends_at is not None or status == CANNOT_GO_ON:
+        if self._ends_at is not None or status in (CANNOT_GO_ON, FINISHED):
             return
         self._log(Happened("died", child.number, process.pid, status, child.ends(at_once=status == WORN_OUT)))
 
@@ -303,7 +304,7 @@ def serve(worker: Worker, grace: float, unread: threading.Event | None = None) -
     if worker.is_worn and not asked.is_set():
         return WORN_OUT
     if not worker.stopped:
-        return 0
+        return FINISHED if worker.is_burst and not asked.is_set() else 0
     return HAD_STOPPED if asked.is_set() else CANNOT_GO_ON
 
 

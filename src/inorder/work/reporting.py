@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from typing import Any, Final, Literal, NamedTuple
 
 from ..rules.dead_letters import reason_name
-from .attempts import Ended, Outcome
+from .outcomes import Ended, Outcome
 from .periodic import ScheduledRun
 
 log = logging.getLogger("inorder.work")

@@ -11,6 +11,7 @@ connection for each thread, and one of asyncio's for each loop.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import os
 import threading
@@ -48,11 +49,12 @@ ELSEWHERE: Final = ("delay", "apply_async", "send", "send_with_options", "enqueu
 
 
 def create_default_queue(qm: QueueManager) -> None:
-    """Makes the queue of tasks that name none, if the store does not have it."""
-    try:
-        qm.create_queue(DEFAULT_QUEUE)
-    except ObjectExists:  # another program was first, perhaps with other attributes
+    """Makes the queue of tasks that name none, if the store does not have it. Raises as `create_queue`."""
+    with contextlib.suppress(UnknownQueue):
+        qm.attributes(DEFAULT_QUEUE)
         return
+    with contextlib.suppress(ObjectExists):  # another program was first
+        qm.create_queue(DEFAULT_QUEUE)
 
 
 class OwnConnections:

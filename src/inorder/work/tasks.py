@@ -25,7 +25,7 @@ import os
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final, Literal, NoReturn, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, ParamSpec, Protocol, TypeVar, overload
 
 from ..errors import ArgumentError, bad_argument
 from ..model.attribute import check_queue_name
@@ -38,8 +38,12 @@ from ..rules.retries import SECONDS_MAX, Backoff
 from ..support.advice import unknown_name
 from .arguments import TaskArguments, takes_messages
 from .due import Missed
+from .outcomes import Ended
 from .periodic import Schedule
 from .sending import DEFAULT_QUEUE, OwnConnections, TaskFunction
+
+if TYPE_CHECKING:
+    from ..client.manager import QueueManager
 
 GROUP: Final = Choice(("list", "iterator"), also=NONE)
 P = ParamSpec("P")
@@ -291,8 +295,11 @@ class Tasks:
             )
             if is_async and group == "iterator":
                 raise bad_argument("group", group, '"list" for an async function, which cannot wait for an iterator')
-            if task.is_alone or takes_messages(function, has_queue=queue is not None):
+            if group or takes_messages(function, has_queue=queue is not None):
                 task = replace(task, takes_connection=_takes_connection(function))
+            elif task.is_alone:
+                allowed = "one of messages: logical, read_order and match choose messages"
+                raise bad_argument("function", function, allowed)
             else:
                 task = replace(task, arguments=TaskArguments(function, is_async=is_async))
             self._check_apart(task)
@@ -368,6 +375,27 @@ class Tasks:
             self._check_free(one.name, names)
             names.add(one.name)
         self._schedules |= {one.name: one for one in schedules}
+
+    def drain(self, qm: QueueManager, *, threads: int = 1) -> list[Ended]:
+        """Works until no message is ready and no call runs: for tests and scripts.
+
+        Calls, attempts and dead letters are as in any worker. It does not wait for delayed messages, nor for attempts
+        that come later (a test may use a manual clock, or `Backoff(first=0)`), and runs no schedules.
+
+        Args:
+            qm: the queue manager; the calls use connections of their own, and see what is committed.
+            threads: as for `QueueManager.worker`.
+
+        Returns: the attempts that have ended, in that order, with their errors.
+
+        Raises ArgumentError; the error of the store that has ended the work.
+        """
+        ended = list[Ended | None]()
+        with qm.worker(self, threads=threads, burst=True, log=lambda event: ended.append(event.ended)) as worker:
+            worker.wait()
+        if worker.lost is not None:
+            raise worker.lost
+        return [one for one in ended if one is not None]
 
     @property
     def schedules(self) -> tuple[Schedule, ...]:

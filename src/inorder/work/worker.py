@@ -52,6 +52,8 @@ class Worker:
         stopped: the tasks and schedules that could not continue, by name, and why.
         is_worn: whether a call exceeded its time, so that its thread may still be running.
         lost: the error that stopped the whole worker: its program must close the store, or end, to use it again.
+        is_burst: whether it ends by itself as soon as no message is ready and no call runs.
+        attempts: in a burst, how many attempts it has reported.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class Worker:
         log: Callable[[WorkerEvent], object] | None = None,
         replaces_threads: bool = True,
         tries_again: bool = True,
+        burst: bool = False,
     ) -> None:
         check_instance("tasks", tasks, Tasks, "Tasks")
         check_whole("threads", threads, 1, THREADS_MAX)
@@ -81,8 +84,10 @@ class Worker:
         self._changed = threading.Condition()
         self._is_over, self._checks_at = False, 0.0
         self._keeper = threading.Thread(target=self._keep, name="inorder work", daemon=True)
-        self._lanes = [WorkerLane(self, one) for one in shared(tasks) for _ in range(one.calls_at_once or threads)]
-        self._timekeeper = Timekeeper(self, tasks.schedules) if tasks.schedules else None
+        work = [(one.without_waits() if burst else one, one.calls_at_once(threads)) for one in shared(tasks)]
+        self._lanes = [WorkerLane(self, one) for one, count in work for _ in range(count)]
+        self.is_burst, self.attempts, self._resting = burst, 0, 0
+        self._timekeeper = Timekeeper(self, tasks.schedules) if tasks.schedules and not burst else None
         self._watches = any(task.timeout for task in tasks)
         self.loop: TaskLoop | None = None
 
@@ -103,8 +108,9 @@ class Worker:
 
             self.loop = TaskLoop()
         self._keeper.start()
-        for lane in list(self._lanes):
-            lane.start()
+        with self._changed:  # a burst must not end before all have begun
+            for lane in list(self._lanes):
+                lane.start()
         if self._timekeeper is not None:
             self._timekeeper.start()
 
@@ -136,8 +142,9 @@ class Worker:
         with self._changed:
             self._is_over = True
             self._changed.notify_all()
-        if self.loop is not None:
-            self.loop.end()
+        loop, self.loop = self.loop, None
+        if loop is not None:
+            loop.end()
         return given_back
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -171,6 +178,11 @@ class Worker:
 
     def report(self, event: WorkerEvent, *, is_repeated: bool = False) -> None:
         """Reports an event to observers of the store, and to the log unless it is repeated."""
+        if event.ended is not None and self.is_burst:
+            with self._changed:
+                self.attempts += 1
+                self._resting = 0  # all look again
+                self._changed.notify_all()
         if self.qm.internals.is_observed:
             self.qm.internals.tell(*_observed(event))
         if is_repeated:
@@ -223,6 +235,27 @@ class Worker:
 
     def lane_ends(self) -> None:
         with self._changed:
+            self._end_burst()
+            self._changed.notify_all()
+
+    def looks_again(self, attempts: int) -> bool:
+        """Whether a lane that has found no message continues; in a burst after another lane has ended an attempt.
+
+        Args:
+            attempts: as it was before the lane looked: a message that was put since then belongs to a later one.
+        """
+        if not self.is_burst:
+            return True
+        with self._changed:
+            if self.attempts == attempts:
+                self._resting += 1
+                self._end_burst()
+            self._changed.wait_for(lambda: self.ends.is_set() or self.attempts != attempts)
+            return not self.ends.is_set()
+
+    def _end_burst(self) -> None:
+        if self.is_burst and self._resting >= sum(lane.is_at_work for lane in self._lanes):
+            self.ends.set()
             self._changed.notify_all()
 
     # --- the keeper

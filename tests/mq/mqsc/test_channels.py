@@ -63,7 +63,7 @@ def test_what_asks_for_nothing_is_accepted_and_like_takes_over() -> None:
         assert [one.text for one in answers if one.outcome != "done"] == []
         assert "Without effect here: TRPTYPE, SENDEXIT" in answers[1].text
         like, back = channels.channel(qm, "TO.C"), channels.channel(qm, "BACK")
-        (shown,) = run_script(["DIS CHL(TO*) BATCHINT MRTMR WHERE(BATCHINT LT 1)"], qm)
+        (shown,) = run_script(["DIS CHL(TO.*) BATCHINT MRTMR WHERE(BATCHINT LT 1)"], qm)
         assert [dict(row) for row in shown.rows] == [
             {"CHANNEL": name, "CHLTYPE": "SDR", "BATCHINT": 0} for name in ("TO.B", "TO.C")
         ]
@@ -116,6 +116,26 @@ STOP CHANNEL(TO.C)
         list(run_script(["DEFINE QREMOTE(R2) RNAME(Q) RQMNAME(NEAR) XMITQ(B)"], qm))
         (answer,) = run_script(["DIS CHS(TO.B) RQMNAME"], qm)
         assert answer.rows[0]["RQMNAME"] == ""
+
+
+def test_an_interval_of_0_is_none_as_in_mq() -> None:
+    """A dump of MQ's says so."""
+    script = (
+        "DEFINE CHANNEL(S) CHLTYPE(SDR) XMITQ(B) CONNAME(B) BATCHINT(0) MAXMSGL(104857600)",
+        "DEFINE CHANNEL(R) CHLTYPE(RCVR) MRTMR(0)",
+        "PING CHANNEL(R) DATALEN(64)",
+        "STOP CHANNEL(S) MODE(FORCE) STATUS(STOPPED)",
+        "DIS CHANNEL(*) BATCHINT WHERE(BATCHINT EQ 0)",
+    )
+    with connect() as qm:
+        *answers, shown = run_script(script, qm)
+        assert [one.outcome for one in answers] == ["done", "done", "refused", "done"]
+        assert (channels.channel(qm, "S").batch_interval, channels.channel(qm, "R").message_retry_interval) == (
+            None,
+            None,
+        )
+        assert [(row["CHANNEL"], row["BATCHINT"]) for row in shown.rows] == [("S", 0), ("SYSTEM.DEF.SENDER", 0)]
+        assert "BATCHINT(0)" in export_channel(channels.channel(qm, "S"))
 
 
 def test_the_other_side_of_a_channel_ends_no_script(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from ...errors import (
     SequenceError,
     StoreError,
     UnknownObject,
+    UnknownQueue,
     bad_argument,
 )
 from ...model.attribute import names_in
@@ -137,8 +138,13 @@ def identifier(qm: QueueManager) -> str:
 
 
 def start_channel(qm: QueueManager, name: str) -> None:
-    """Lets a stopped channel run again: a program that waits to run it then does. Raises UnknownObject 2085."""
-    _sender(qm, name)
+    """Lets a stopped channel run again: a program that waits to run it then does.
+
+    The name may also be that of a channel by which another queue manager collects here, QUEUE:MANAGER.
+
+    Raises UnknownObject 2085; UnknownQueue 2085, there is no such store-and-forward queue, or it has no such target.
+    """
+    _sender_here(qm, name)
     with qm._session:
         qm._store.start_channel(name)
 
@@ -150,11 +156,13 @@ def stop_channel(qm: QueueManager, name: str, mode: StopMode = "quiesce") -> Non
         mode: "quiesce": end after the current batch. "force": end at the next call; a batch may stay in doubt.
             "terminate": the same, without waiting for the program that runs the channel.
 
-    Raises UnknownObject 2085; ArgumentError.
+    The name may also be that of a channel by which another queue manager collects here, QUEUE:MANAGER.
+
+    Raises ArgumentError; otherwise as `start_channel`.
     """
     if mode not in STOP_MODES:
         raise bad_argument("mode", mode, one_of(STOP_MODES))
-    definition = _sender(qm, name)
+    definition = _sender_here(qm, name)
     with qm._session:
         qm._store.stop_channel(definition.transmission_queue, name, mode)
 
@@ -166,7 +174,6 @@ def ping_channel(qm: QueueManager, name: str, connects: Connect = open_receiver)
     other side cannot be reached.
     """
     definition = _sender(qm, name)
-    connection_of(qm, definition)
     with _at_the_other_side(name), contextlib.closing(reach(qm, definition, connects)) as receiver:
         return receiver.manager
 
@@ -276,6 +283,17 @@ def _sender(qm: QueueManager, name: str) -> ChannelAttributes:
     return found
 
 
+def _sender_here(qm: QueueManager, name: str) -> ChannelAttributes:
+    """The definition of a sender channel, or the channel by which another queue manager collects here."""
+    queue, colon, manager = name.partition(COLLECTS)
+    if not colon:
+        return _sender(qm, name)
+    if manager not in names_in(qm.attributes(queue).targets):
+        text = f"{queue} is not a store-and-forward queue for queue manager {manager}"
+        raise UnknownQueue(text, queue=queue, nearest=[])
+    return collecting_channel(manager, queue)
+
+
 @contextlib.contextmanager
 def _operating(
     qm: QueueManager, name: str, connects: Connect
@@ -301,7 +319,9 @@ def _sender_of(
     function that connects to the receiver's side.
     """
     if _is_home(qm, name):
-        with contextlib.closing(reach_home(qm, name, connects)) as home:
+        with _at_the_other_side(name):
+            home_server = reach_home(qm, name, connects)
+        with contextlib.closing(home_server) as home:
             definition = collecting_channel(qm.admin.manager_attributes().name, name)
             yield home.connection, definition, lambda: Receiver(qm.connect())
         return

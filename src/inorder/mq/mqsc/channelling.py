@@ -36,7 +36,7 @@ from .objects import (
     wanted,
     without,
 )
-from .parameters import Parameter, ignores_state
+from .parameters import Parameter, ignores_state, without_effect
 from .tokens import CommandToken
 from .values import Scalar, allowed_values, mqsc_value, read_value
 from .words import age
@@ -138,6 +138,8 @@ def _operands(verb: str, parameters: Sequence[Parameter]) -> tuple[dict[str, Any
             case "START" | "STOP", "IGNSTATE":
                 ignores_state(each)
                 idle.append(each.keyword)
+            case _ if each.keyword in WORDS.unsupported_names:
+                idle.append(without_effect(each, WORDS.unsupported_names))
             case _:
                 raise syntax_error(each.token.at, each.token.found, OPERANDS.get(verb, "nothing more"))
     return given, tuple(idle)

@@ -174,12 +174,10 @@ def run_command(source: Source, qm: QueueManager | None, *, skip: bool = False) 
     try:
         command = parse(source, skip=skipped if skip else None)
     except MqscSyntaxError as error:
-        text = source.text_of(error)
         if not isinstance(error, Unsupported):
+            text = source.text_of(error)
             return Answer(source=source, outcome="not valid", number=NOT_VALID, text=text, error=error)
-        if skip:
-            return Answer(source=source, outcome="skipped", text=text, error=error)
-        return Answer(source=source, outcome="unsupported", number=REFUSED, text=text, error=error)
+        return _unsupported(source, error, skip=skip)
     if isinstance(command, End):
         return Answer(source=source, outcome="end")
     if qm is None:
@@ -188,14 +186,21 @@ def run_command(source: Source, qm: QueueManager | None, *, skip: bool = False) 
         done = _perform(qm, command)
     except InorderError as error:
         missing = _missing_in_mq(source, error)
-        if skip and missing is not None:
-            return Answer(source=source, outcome="skipped", text=source.text_of(missing), error=missing)
+        if missing is not None:
+            return _unsupported(source, missing, skip=skip)
         return Answer(source=source, outcome="refused", number=_number_of(error), text=str(error), error=error)
     text = f"{done.text} Skipped: {', '.join(skipped)}." if skipped else done.text
     return Answer(
         source=source, outcome="done", number=done.number, text=text, rows=done.rows, skipped=tuple(skipped),
         messages=done.messages,
     )  # fmt: skip
+
+
+def _unsupported(source: Source, error: Unsupported, *, skip: bool) -> Answer:
+    text = source.text_of(error)
+    if skip:
+        return Answer(source=source, outcome="skipped", text=text, error=error)
+    return Answer(source=source, outcome="unsupported", number=REFUSED, text=text, error=error)
 
 
 def _number_of(error: InorderError) -> str:
