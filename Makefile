@@ -29,7 +29,7 @@ demo: setup      ## the main job: files through a queue and Spark, with kills; a
 	@mkdir -p build
 	@$(RUN) -m demo files $(if $(DIR),"$(DIR)") --store "$(STORE)"
 
-demo-sites: setup ## four sites with a file each and https between them, every process killed once; half a minute
+demo-sites: setup ## four sites with a file each and https between them, every program killed once; a minute
 	@$(RUN) -m demo sites
 
 order: setup     ## order on a queue, shown by a dozen processes; some seconds, without Spark

@@ -27,8 +27,8 @@ def main(arguments: list[str] | None = None) -> int:
     job.add_argument("folder", nargs="?", help="whose files are taken; default: Python's own modules")
     job.add_argument("--output", default="build/demo", help="the folder for the audit (default: %(default)s)")
     job.add_argument("--store", choices=["sqlite", "postgresql"], default="sqlite", help="where the queue is")
-    between = which.add_parser("sites", help="four sites, and https between them, with kills; half a minute")
-    between.add_argument("--messages", type=int, default=1000, help="how many orders (default: %(default)s)")
+    between = which.add_parser("sites", help="four sites, and https between them, with kills; a minute")
+    between.add_argument("--messages", type=int, default=300, help="how many orders (default: %(default)s)")
     given = parser.parse_args(arguments)
     if given.which == "order":
         return demo.main()

@@ -6,12 +6,13 @@
 
     FACTORY --- channel ---> HUB <--- home-server queue --- SHOP
                               ^
-                              +------ synchronous queues --- DESK
+                              +------ synchronous queue ---- DESK ---- synchronous queue ---> FACTORY
 
 The factory puts orders for the shop and tasks for the desk. A channel brings both to the hub, which is served. The shop
-collects its orders there; the desk takes each task at the hub, and puts its answer there in the same unit of work. All
-four programs are killed in turn while messages are on their way, and started again. At the end the orders and the
-answers are counted, and their order is compared with that of the puts.
+collects its orders there. The desk takes each task at the hub, and puts its answer at the factory, whose file it opens,
+in the same unit of work: over two owners, in two phases. All four programs are killed in turn while messages are on
+their way, and started again. At the end the orders and the answers are counted, and their order is compared with that
+of the puts.
 """
 
 from __future__ import annotations
@@ -115,12 +116,12 @@ class Sites:
     def _define(self) -> None:
         hub = self.hub
         hub.create_queue("SHOPS", type="store_and_forward", targets="SHOP")
-        for name in ("TASKS", "ANSWERS"):
-            hub.create_queue(name, order="commit")
+        hub.create_queue("TASKS", order="commit")
+        self.factory.create_queue("ANSWERS", order="commit")
         rights: dict[str, dict[str, tuple[str, ...]]] = {
             "factory": {"SHOP": ("put",), "TASKS": ("put",)},
             "shop": {"SHOP": ("get", "browse")},
-            "desk": {"TASKS": ("get",), "ANSWERS": ("put",)},
+            "desk": {"TASKS": ("get",)},
         }
         for user, queues in rights.items():
             hub.accounts.create_user(user, roles=["application"], queues=queues)
@@ -138,9 +139,10 @@ class Sites:
         self.shop.create_queue("ORDERS")
         self.shop.create_queue("SHOPS", type="home_server", remote_manager="HUB", interval_ms=100, retry=True)
 
-        for name in ("TASKS", "ANSWERS"):
+        channels.define_connection(self.desk, "FACTORY", str(self._folder / "factory.db"))
+        for name, owner in (("TASKS", "HUB"), ("ANSWERS", "FACTORY")):
             self.desk.create_queue(
-                name, type="remote", remote_queue=name, remote_manager="HUB", mode="synchronous", connection="HUB"
+                name, type="remote", remote_queue=name, remote_manager=owner, mode="synchronous", connection=owner
             )
 
     def put(self, numbers: Sequence[int]) -> None:
@@ -184,7 +186,7 @@ def main(messages: int) -> int:
                 print(f"  killed {name}, with messages on their way, and started it again", flush=True)
                 program.start()
             sites.put(parts[-1])
-            orders, answers = arrived(sites.shop, "ORDERS", messages), arrived(sites.hub, "ANSWERS", messages)
+            orders, answers = arrived(sites.shop, "ORDERS", messages), arrived(sites.factory, "ANSWERS", messages)
     except (SiteFailed, InorderError) as error:
         print(f"\n{screen.alarm('The demonstration failed')}: {error}", file=sys.stderr)
         return 2
@@ -197,7 +199,7 @@ def main(messages: int) -> int:
 
 
 def answer(store: str) -> None:
-    """Answers the tasks at the hub, each in a unit of work there, until it is killed."""
+    """Answers the tasks at the hub, each in a unit of work over two owners, until it is killed."""
     with connect(store) as qm:
         while True:
             try:

@@ -225,7 +225,6 @@ class Reason(enum.IntEnum):
 
 
 _TEXT: dict[Reason, str] = {
-    Reason.CHL_STATUS_NOT_FOUND: "No channel of this name runs or has run.",
     Reason.NONE: "The call succeeded.",
     Reason.ALIAS_BASE_Q_TYPE_ERROR: "The base queue of the alias has a type that an alias may not name.",
     Reason.ALREADY_CONNECTED: "The program is already connected, and got its existing connection.",
@@ -385,6 +384,7 @@ _TEXT: dict[Reason, str] = {
     Reason.SELECTION_STRING_ERROR: "The selector is not a text, is empty, or is longer than allowed.",
     Reason.CALL_INTERRUPTED: "The connection was lost before the answer, so the call may or may not have happened.",
     Reason.NO_SUBS_MATCHED: "No subscription wanted the publication.",
+    Reason.CHL_STATUS_NOT_FOUND: "No channel of this name runs or has run.",
     Reason.ORDER_PENDING: "A message matches but is withheld to keep order, because an earlier one is not settled.",
     Reason.ORDER_UNSUPPORTED: "Strict order was requested on a queue that keeps no order.",
     Reason.ORDER_SELF_BLOCKED: "Strict order would make the reader wait for its own uncommitted work.",

@@ -74,7 +74,8 @@ def held(url: str) -> None:
 
 @pytest.fixture
 def works_on_q(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The module of that name, which `work` is given."""
+    """The module of that name, which `work` is given, and an application's database for `outbox`."""
+    (store.parent / "shop.db").touch()
     text = 'from inorder.work import Tasks\n\ntasks = Tasks()\ntasks.task("Q", name="see")(lambda message: None)\n'
     (store.parent / "works_on_q.py").write_text(text)
     monkeypatch.syspath_prepend(str(store.parent))
@@ -124,7 +125,7 @@ STEPS: list[tuple[str, list[str], bytes, int]] = [
     ("channel list", [], b"", 0),
     ("channel status", [], b"", 0),
     ("channel ping", ["TO.B"], b"", 3),
-    ("channel reset", ["TO.B", "--yes"], b"", 3),
+    ("channel reset", ["TO.B", "--yes"], b"", 0),
     ("channel resolve", ["TO.B", "--yes"], b"", 1),
     ("channel stop", ["TO.B"], b"", 0),
     ("channel run", ["TO.B", "--until-empty"], b"", 1),
@@ -132,6 +133,7 @@ STEPS: list[tuple[str, list[str], bytes, int]] = [
     ("channel delete", ["TO.B"], b"", 0),
     ("trigger-monitor", ["R", "--until-empty"], b"", 0),
     ("work", ["works_on_q", "--list"], b"", 0),
+    ("outbox", ["shop.db", "--create", "--until-empty"], b"", 0),
     ("dead list", [], b"", 0),
     ("dead replay", [], b"", 0),
     ("dead discard", ["--yes"], b"", 0),

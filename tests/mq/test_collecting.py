@@ -338,12 +338,14 @@ def test_that_user_can_neither_collect_for_others_nor_run_channels(
     served: tuple[QueueManager, QueueManager], tmp_path: Path
 ) -> None:
     home, paris = served
+    before = home.depth("LYON")
+    home.put("Q", b"of another", manager="LYON")
     with inorder.connect(str(tmp_path / "lyon.db"), name="LYON") as lyon:
         channels.define_connection(lyon, "B", channels.connection(paris, "B").location)
         lyon.create_queue("HUB", type="home_server", remote_manager="B")
         with pytest.raises(NotAuthorized):
             channels.pull(lyon, "HUB", until_empty=True)
-    assert home.depth("LYON") == 1
+    assert home.depth("LYON") == before + 1
     with inorder.connect(channels.connection(paris, "B").location) as there:
         queue = there.open("PARIS", input="shared", browse=True)
         store, handle = queue.internals.opened_for("input")

@@ -15,13 +15,13 @@ from inorder.rules.grouping import NOTHING_OPEN
 from inorder.rules.lifecycle import Event
 from inorder.rules.ordering import UNSET
 from inorder.rules.store_verbs import ACTS, ALSO, ASKED, EACH, FILLED_IN, LOST_IF, OTHERS, STAYS, VERBS, lost_of
-from inorder.stores.seam.bulk_protocol import BulkStore
+from inorder.stores.seam.bulk_protocol import BulkStore, UnitStore
 from inorder.stores.seam.protocol import LocalStore, Store
 from inorder.stores.seam.records import GetRequest, LedgerKey, OneMessage, PutRequest
 
 OF_SEAM = {
     name
-    for protocol in (Store, BulkStore)
+    for protocol in (Store, BulkStore, UnitStore)
     for name, value in vars(protocol).items()
     if isinstance(value, FunctionType) and not name.startswith("_")
 }
@@ -34,14 +34,14 @@ READ = set(
 )
 HARMLESS = set(
     "open extend close keep_handles reserve_numbers unlock leave_group end_waits extend_lease enter_lease leave_lease "
-    "begin_claims claim plan_claims settle_claims return_ahead finish_claims leave_claimed_group release_claims "
-    "undo_staging take_channel note_channel note_home_server next_batch confirm_batch stop_channel start_channel "
-    "reset_channel receive receive_piece bind_channel reset_received discard_expired".split()
+    "end_global begin_claims claim plan_claims settle_claims return_ahead finish_claims leave_claimed_group "
+    "release_claims undo_staging take_channel note_channel note_home_server next_batch confirm_batch stop_channel "
+    "start_channel reset_channel receive receive_piece bind_channel reset_received discard_expired".split()
 )
 UNKNOWN = set(
     "create_queue alter_queue delete_queue clear_queue alter_manager define_object alter_object delete_object put "
     "end_group withdraw get wait browse_and_lock one_message undo release_lock settle prepare settle_prepared "
-    "begin_lease end_lease stage settle_staging resolve_channel report_exception".split()
+    "begin_global begin_lease end_lease stage settle_staging resolve_channel report_exception".split()
 )
 
 

@@ -465,6 +465,7 @@ async def test_channels_users_and_acts_are_listed_without_secrets(client: httpx.
     channel = (await client.get("/console/channels")).text
     assert "TO.B" in channel
     assert "secret" not in channel
+    assert 'class="sites"' in channel
     users = (await client.get("/console/users")).text
     assert "ann" in users
     assert "1 token" in users

@@ -65,7 +65,6 @@ FOREIGN_WORDS: Final[Mapping[str, Translations]] = {
     "maxsize": A_DEPTH,
     "ttl": LIFE,
     "job_timeout": TIME_LIMIT,
-    "retry": ATTEMPTS,
     # Celery
     "countdown": RUN_LATER,
     "eta": RUN_LATER,

@@ -31,6 +31,7 @@ from inorder.stores.seam.tables import (
     ActRow,
     ConnectionRow,
     EnteredRow,
+    GlobalUnitRow,
     HandleRow,
     MarkRow,
     ProcessRow,
@@ -223,5 +224,5 @@ def state(store: MemoryStore) -> Counter[str]:
 
 
 def _named(row: Any) -> dict[str, Any]:
-    names = NUMBERS | {"queue"} if isinstance(row, HandleRow) else NUMBERS
+    names = NUMBERS | {HandleRow: {"queue"}, GlobalUnitRow: {"name"}}.get(type(row), set())
     return {name: one for name, one in row._asdict().items() if name not in names and "AMQ." not in str(one)}

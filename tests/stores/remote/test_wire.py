@@ -197,7 +197,7 @@ def test_the_table_is_complete() -> None:
 
 def test_no_argument_says_who_acts() -> None:
     assert decode_call(encode_call("settle", ["commit"], {})) == (
-        "settle", {"outcome": "commit", "later": None, "moves": False}
+        "settle", {"outcome": "commit", "later": None, "moves": False, "decides": ""}
     )  # fmt: skip
     with pytest.raises(WireError, match="no verb"):
         decode_call(encode_call("disconnect", [3], {}))

@@ -119,6 +119,19 @@ def status(qm: QueueManager) -> list[ChannelNow]:
         return qm._store.channels([*senders, *collected, *homes])
 
 
+def other_ends(qm: QueueManager) -> dict[str, str]:
+    """The queue managers that the messages on transmission queues are for, by those; "" if there are several.
+
+    A transmission queue that no remote queue names has the name of its queue manager.
+    """
+    found: dict[str, str] = {}
+    for each in qm.queues():
+        if each.transmission_queue:
+            name = each.remote_manager
+            found[each.transmission_queue] = name if found.get(each.transmission_queue, name) == name else ""
+    return found
+
+
 def now_of(qm: QueueManager, definition: ChannelAttributes) -> ChannelNow:
     """The status of one sender channel."""
     with qm._session:
@@ -347,6 +360,7 @@ __all__ = [
     "define_channel",
     "delete_channel",
     "identifier",
+    "other_ends",
     "ping_channel",
     "received",
     "reset_channel",

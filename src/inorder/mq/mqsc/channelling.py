@@ -276,7 +276,7 @@ def _statuses(qm: QueueManager, command: ObjectCommand) -> list[Row]:
     """The statuses of channels that run, have run, or were stopped: one that never ran has none, as in MQ."""
     places, now = {one.name: one.connection for one in channels.channels(qm)}, qm._session.services.now()
     found = [one for one in channels.status(qm) if fits(one.name, command.name) and _has_run(one)]
-    ends = _other_ends(qm) if found else {}
+    ends = channels.other_ends(qm) if found else {}
     rows = [_status(one, places.get(one.name, ""), ends.get(one.queue, one.queue), now) for one in found]
     asked = (*(command.asked or STATUS_SHOWN), *([command.where.keyword] if command.where else ()))
     return [
@@ -286,19 +286,6 @@ def _statuses(qm: QueueManager, command: ObjectCommand) -> list[Row]:
 
 def _has_run(one: ChannelNow) -> bool:
     return one.status != "inactive" or one.sent_at is not None or bool(one.number or one.in_doubt or one.reason)
-
-
-def _other_ends(qm: QueueManager) -> dict[str, str]:
-    """The queue managers that the messages on transmission queues are for, by those; "" if there are several.
-
-    A transmission queue that no remote queue names has the name of its queue manager.
-    """
-    found: dict[str, str] = {}
-    for each in qm.queues():
-        if each.transmission_queue:
-            name = each.remote_manager
-            found[each.transmission_queue] = name if found.get(each.transmission_queue, name) == name else ""
-    return found
 
 
 def _status(one: ChannelNow, place: str, other_end: str, now: float) -> Row:

@@ -11,16 +11,17 @@ from ...client.manager import QueueManager
 from ...mq.channels import channels, status
 from ...rules.dead_letters import reason_name
 from .page import Page, Visit
+from .sites import ways
 
 ACTS: Final = 200
 
 
 async def show_channels(visit: Visit) -> Mapping[str, Any]:
-    """GET channels: the defined channels and their status."""
+    """GET channels: the ways to other queue managers as a picture, the defined channels and their status."""
     visit.query()
 
     def look(qm: QueueManager) -> dict[str, Any]:
-        return {"channels": channels(qm), "states": {one.name: one for one in status(qm)}}
+        return {"channels": channels(qm), "states": {one.name: one for one in status(qm)}, "ways": ways(qm)}
 
     return {**await visit.context.qm.run(look), "now": time.time(), "reason_name": reason_name}
 
