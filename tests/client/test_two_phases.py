@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from tests.helpers.elsewhere import log_in
 from tests.helpers.proxy import Proxy, Way
+from tests.helpers.support import until
 
 import inorder
 from inorder import InorderError, QueueManager, Reason, StoreError
@@ -52,6 +54,10 @@ class Sites(NamedTuple):
     def in_doubt(self) -> list[tuple[str, str]]:
         """What is in doubt: kind and outcome of each unit, by place."""
         return [(one.kind, one.outcome) for qm in self for one in qm.inspect.units()]
+
+    def settle(self) -> None:
+        """Settles everything, once servers have noticed which connections are lost."""
+        until(lambda: not self.london.admin.settle_in_doubt() and not self.in_doubt(), "nothing is in doubt")
 
     def put(self, qm: QueueManager | None = None) -> Reason | None:
         for place in PLACES:
@@ -481,9 +487,8 @@ def test_a_lost_answer_of_a_server_leaves_the_unit_whole_or_nowhere(
     else:
         assert sites.put() is None
     monkeypatch.setattr(two_phases, "IN_FLIGHT_SECONDS", 0.0)
-    assert sites.london.admin.settle_in_doubt() == []
+    sites.settle()
     assert sites.bodies() == [[b"1"] * (1 if verb == "prepare" else 2)] * 3
-    assert sites.in_doubt() == []
 
 
 def test_a_part_that_may_still_be_on_its_way_keeps_the_record(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -505,3 +510,55 @@ def test_a_part_that_may_still_be_on_its_way_keeps_the_record(served: Served, mo
     monkeypatch.setattr(two_phases, "IN_FLIGHT_SECONDS", 0.0)
     sites.london.depth("Q.PARIS")
     assert sites.in_doubt() == []
+
+
+@pytest.fixture
+def far(sites: Sites, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[QueueManager, Proxy]]:
+    """A connection to LONDON through a proxy and a server; the owners are behind the server, too."""
+    monkeypatch.setattr(remote_store, "PAUSES", (0.001, 0.01))
+    monkeypatch.setenv("INORDER_CREDENTIALS", str(tmp_path / "credentials"))
+    server = the_server(os.getpid())
+    tokens = [server.add(one._session.services.store) for one in sites]  # type: ignore[arg-type]
+    with contextlib.ExitStack() as proxies:
+        made = [proxies.enter_context(Proxy(int(server.url.rpartition(":")[2]))) for _ in sites]
+        at = [f"127.0.0.1:{one.port}" for one in made]
+        log_in(tmp_path / "credentials", dict(zip(at, tokens, strict=True)))
+        for name, place in zip(OWNERS, at[1:], strict=True):
+            channels.define_connection(sites.london, name, f"http://{place}", replace=True)
+        with contextlib.ExitStack() as ends:
+            program = inorder.connect(f"http://{at[0]}")
+            ends.callback(program.internals.abandon)
+            yield program, made[0]
+        for one in sites.london._session.owners.copy().values():
+            sites.london._session.leave_owner(one)
+    for token in tokens:
+        server.remove(token)
+
+
+@pytest.mark.parametrize("way", ["to server", "to client"])
+@pytest.mark.parametrize("verb", ["begin_global", "settle", "end_global"])
+def test_a_lost_answer_of_the_store_that_decides_leaves_the_unit_whole_or_nowhere(
+    sites: Sites, far: tuple[QueueManager, Proxy], monkeypatch: pytest.MonkeyPatch, verb: str, way: Way
+) -> None:
+    program, proxy = far
+    assert sites.put(program) is None
+    store: Any = program._store
+    made = getattr(store, verb)
+
+    def cut(*given: Any, **named: Any) -> Any:
+        setattr(store, verb, made)
+        proxy.cut_after(way, 0)
+        return made(*given, **named)
+
+    setattr(store, verb, cut)
+    failed = False
+    try:
+        sites.put(program)
+    except InorderError:
+        failed = True
+    monkeypatch.setattr(two_phases, "IN_FLIGHT_SECONDS", 0.0)
+    program.internals.abandon()
+    sites.settle()
+    happened = verb == "end_global" or (verb, way) == ("settle", "to client")
+    assert sites.bodies() == [[b"1"] * (1 + happened)] * 3
+    assert failed is not happened

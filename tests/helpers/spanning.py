@@ -19,19 +19,24 @@ OWNERS = ("PARIS", "ROME")
 PLACES = ("L", "Q.PARIS", "Q.ROME")
 
 
-def create(folder: Path, locations: Sequence[str] = ()) -> None:
-    """Makes LONDON, and the owners in files.
+def paths(folder: Path) -> list[str]:
+    """The stores of LONDON and the owners, as files."""
+    return [str(folder / f"{name.lower()}.db") for name in ("LONDON", *OWNERS)]
+
+
+def create(stores: Sequence[str], locations: Sequence[str] = ()) -> None:
+    """Makes LONDON and the owners at these paths or URLs.
 
     Args:
-        locations: of the owners, for LONDON; default: their files.
+        locations: of the owners, for LONDON; default: where they are made.
     """
-    paths = [folder / f"{name.lower()}.db" for name in OWNERS]
-    for name, path in zip(OWNERS, paths, strict=True):
-        with inorder.connect(path, name=name) as owner:
+    home, *owners = stores
+    for name, one in zip(OWNERS, owners, strict=True):
+        with inorder.connect(one, name=name) as owner:
             owner.create_queue("Q")
-    with inorder.connect(folder / "london.db", name="LONDON") as london:
+    with inorder.connect(home, name="LONDON") as london:
         london.create_queue("L")
-        for name, location in zip(OWNERS, locations or map(str, paths), strict=True):
+        for name, location in zip(OWNERS, locations or owners, strict=True):
             channels.define_connection(london, name, location)
             london.create_queue(
                 f"Q.{name}",
@@ -41,13 +46,6 @@ def create(folder: Path, locations: Sequence[str] = ()) -> None:
                 remote_manager=name,
                 connection=name,
             )
-
-
-def relocate(folder: Path, locations: Sequence[str]) -> None:
-    """Has the owners be elsewhere."""
-    with inorder.connect(folder / "london.db") as london:
-        for name, location in zip(OWNERS, locations, strict=True):
-            channels.define_connection(london, name, location, replace=True)
 
 
 def work(home: str, first: str, units: str = "1", acknowledged: str = "") -> None:
@@ -60,11 +58,16 @@ def work(home: str, first: str, units: str = "1", acknowledged: str = "") -> Non
     with inorder.connect(home) as london:
         for number in range(int(first), int(first) + int(units)):
             body = b"%d" % number
-            with london.unit_of_work():
-                for place in PLACES:
-                    london.put(place, body)
+            put(london, body)
             if acknowledged:
                 note(acknowledged, body)
+
+
+def put(london: QueueManager, body: bytes) -> None:
+    """A unit of work that puts at each place."""
+    with london.unit_of_work():
+        for place in PLACES:
+            london.put(place, body)
 
 
 def note(file: str, body: bytes) -> None:

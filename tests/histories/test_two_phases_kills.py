@@ -15,6 +15,7 @@ from tests.helpers import forked, spanning
 from tests.helpers.elsewhere import log_in
 from tools.proof.carried_served import LOOPBACK, TOKEN, ServedStore
 
+import inorder
 from inorder.client.two_phases import POINTS
 from inorder.stores.remote.credentials import FILE_VARIABLE
 
@@ -23,7 +24,6 @@ KILLS = int(os.environ.get("INORDER_TWO_PHASES_KILLS", "3000"))
 WORK = "from tests.helpers.spanning import work\nwork(*arguments)"
 STEPS = ("begun", "written", "committed", "before-sync", "synced", "settled")
 """Points of each transaction, of LONDON and of the owners: which one it is, the number of times says."""
-SERVER_POINTS = ("begun", "written", "committed", "before-sync", "synced", "settled")
 
 
 class Sites:
@@ -56,7 +56,7 @@ class Sites:
 
 @pytest.fixture
 def sites(tmp_path: Path) -> Sites:
-    spanning.create(tmp_path)
+    spanning.create(spanning.paths(tmp_path))
     return Sites(tmp_path)
 
 
@@ -73,11 +73,13 @@ class Servers:
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(FILE_VARIABLE, str(folder / "credentials"))
-        spanning.create(folder, [f"http://{LOOPBACK}:1"] * 2)
-        self.all = [ServedStore(folder / f"{name.lower()}.db") for name in spanning.OWNERS]
+        stores = spanning.paths(folder)
+        for name, store in zip(spanning.OWNERS, stores[1:], strict=True):
+            inorder.connect(store, name=name).close()
+        self.all = [ServedStore(Path(store)) for store in stores[1:]]
         places = [f"{LOOPBACK}:{one.port}" for one in self.all]
         log_in(folder / "credentials", dict.fromkeys(places, TOKEN))
-        spanning.relocate(folder, [f"http://{place}" for place in places])
+        spanning.create(stores, [f"http://{place}" for place in places])
 
     def close(self) -> None:
         for one in self.all:
@@ -109,20 +111,41 @@ def places_of(chance: random.Random) -> Sequence[tuple[str, int]]:
     return [*places, *((point, chance.randint(1, 24)) for point in STEPS)]
 
 
+def place_of(point: str, nth: int) -> str:
+    return f"{point}:{nth}" if point in POINTS else point
+
+
+def told(counted: Counter[str]) -> None:
+    print("\n".join(f"{number:5} {place}" for place, number in sorted(counted.items())))
+    assert {place.partition(": ")[2].partition(":")[0] for place in counted} >= set(POINTS)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1800)
+def test_many_kills_of_programs_leave_every_unit_whole(sites: Sites) -> None:
+    """All stores are files, so a program dies with both sides. `INORDER_CRASH_SEED` tries the same plan."""
+    chance, counted = random.Random(SEED), Counter[str]()
+    while counted.total() < KILLS * 2 // 3:
+        for point, nth in places_of(chance):
+            if sites.killed(point, nth):
+                counted[f"both sides: {place_of(point, nth)}"] += 1
+        sites.judge()
+    told(counted)
+
+
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
 def test_many_kills_of_programs_and_servers_leave_every_unit_whole(servers: Servers, tmp_path: Path) -> None:
-    """A program, an owner's server, or both at once. `INORDER_CRASH_SEED` tries the same plan."""
+    """A program, an owner's server, or both at once."""
     chance, counted, sites = random.Random(SEED), Counter[str](), Sites(tmp_path, servers.all)
-    while counted.total() < KILLS:
+    while counted.total() < KILLS // 3:
         for point, nth in places_of(chance):
-            side = chance.choice(("program", "program", "server", "both"))
+            side = chance.choice(("program", "owner", "both"))
             if side != "program":
-                server = chance.choice(servers.all)
-                server.again(f"{chance.choice(SERVER_POINTS)}:{chance.randint(1, 12)}")
-            was_killed = sites.killed("" if side == "server" else point, nth)
-            place = point if side != "server" else "a server alone"
-            counted[f"{side}: {place}"] += was_killed or side != "program"
+                chance.choice(servers.all).again(f"{chance.choice(STEPS)}:{chance.randint(1, 12)}")
+            was_killed = sites.killed("" if side == "owner" else point, nth)
+            if was_killed or side != "program":
+                place = place_of(point, nth) if was_killed else "a step of a transaction of its server"
+                counted[f"{side}: {place}"] += 1
         sites.judge()
-    print("\n".join(f"{number:5} {place}" for place, number in sorted(counted.items())))
-    assert {place.partition(": ")[2] for place in counted} >= set(POINTS)
+    told(counted)

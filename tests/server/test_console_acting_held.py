@@ -25,6 +25,7 @@ from inorder.server.console import dead as dead_letters
 from inorder.server.console import labels
 from inorder.server.console.console import PAGES
 from inorder.server.console.listing import uid_text
+from inorder.stores.seam.tables import Branch
 
 TIME = re.compile(r'<time datetime="([^"]*)">(\d[^<]*)</time>')
 WITHOUT_ZONE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?! UTC)")
@@ -240,6 +241,24 @@ async def test_units_are_committed_and_backed_out_by_their_names(
     assert [one[1] for one in reversed(acts(served))] == [f"{end.replace('_', ' ')} {key}" for key, end in ends]
     with pytest.raises(inorder.errors.LeaseOver):
         lease.extend(1)
+
+
+async def test_a_unit_in_doubt_is_shown_with_its_owners_and_its_part_with_who_decides(
+    worker: inorder.QueueManager, client: httpx.AsyncClient
+) -> None:
+    name = worker._store.begin_global(worker.internals.owner, [Branch("TO.PARIS", "PARIS"), Branch("TO.ROME", "ROME")])
+    assert "undecided at PARIS, ROME" in (await client.get("/console/held")).text
+    worker._store.settle(worker.internals.owner, "back_out", decides=name)
+    worker._store.end_global(name, ["TO.PARIS"])
+    assert "back out at ROME" in (await client.get("/console/held")).text
+    page = (await client.get(f"/console/held/unit/{quote(f'global:{name}', safe='')}")).text
+    assert "<dt>Not settled at</dt><dd>ROME</dd>" in page
+    assert "inorder unit settle" in page
+    assert 'name="outcome"' not in page
+    worker.put("Q1", b"1", syncpoint=True)
+    worker.prepare(f"{name}/HERE")
+    part = f"held/unit/{quote(f'prepared:{name}/HERE', safe='')}"
+    assert "it is half committed" in (await client.get(f"/console/{part}")).text
 
 
 async def test_a_unit_of_work_of_a_connection_is_its_own(

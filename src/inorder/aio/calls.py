@@ -130,6 +130,8 @@ class Admin(AwaitedNamespace):
     processes = awaited(admin.Admin.processes)
     clear_queue = awaited(admin.Admin.clear_queue)
     release_lock = awaited(admin.Admin.release_lock)
+    settle_in_doubt = awaited(admin.Admin.settle_in_doubt)
+    forget_in_doubt = awaited(admin.Admin.forget_in_doubt)
     end_lease = awaited(admin.Admin.end_lease)
     check = awaited(admin.Admin.check)
     check_store = awaited(admin.Admin.check_store)

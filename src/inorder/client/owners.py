@@ -147,7 +147,7 @@ class OwnerSession(Session):
         super().__init__(services, program)
         self.of, self._home, self.place = of, weakref.ref(home), f"at queue manager {of.manager}"
         self.units, self.opened = 0, set[str]()
-        self.is_there = locate(of.location, named_by_program=False).path is not None
+        self.is_local = locate(of.location, named_by_program=False).path is not None
         self._of_here: InorderError | None = None
         self._owes = False  # it may have parts of units that are decided
         home.services.leads_to.add(services)

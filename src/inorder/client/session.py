@@ -151,7 +151,7 @@ class Session(Lock):
     """
 
     is_lost = False  # only of a connection to an owner: it is broken for good
-    is_there = True  # see `two_phases.Part`
+    is_local = True  # see `two_phases.Part`
     place = "here"  # for the texts of errors
 
     def __init__(self, services: Services, program: Program) -> None:

@@ -57,7 +57,7 @@ class Part(Protocol):
 
     store: Store
     owner: int
-    is_there: bool
+    is_local: bool
     """Whether its store is a file that this program has open, so that nothing can be on its way there."""
 
     @property
@@ -162,7 +162,7 @@ class GlobalUnit:
                     _reach("part-settled")
                 return True
             except UnitNotFound:
-                if part not in self._preparing or part.is_there:
+                if part not in self._preparing or part.is_local:
                     return True
                 break
             except InorderError as error:
@@ -206,7 +206,7 @@ def recover(home: Home, part: Part) -> bool:
         except UnitNotFound:
             if branches[0].user not in ("", mine.user):  # of another user there, to whom it may exist
                 continue
-            if not part.is_there and _is_in_flight(home, unit):
+            if not part.is_local and _is_in_flight(home, unit):
                 is_done = False
                 continue
         home.store.end_global(unit.name, [mine.connection])

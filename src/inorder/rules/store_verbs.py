@@ -233,7 +233,7 @@ ACTS: Final[Mapping[str, str]] = MappingProxyType({
     "undo":               "undo on handle",
     "release_lock":       "release lock on handle",
     "settle_prepared":    "{outcome} prepared:{name}",
-    "end_global":         "end global:{name} at {connections}",
+    "end_global":         "end global:{name}",
     "end_lease":          "back_out lease:{name}",
     "finish_claims":      "finish claims on queue",
     "leave_claimed_group": "leave group on queue",

@@ -14,6 +14,7 @@ from inorder.model.options import FOREVER
 from inorder.mq import channels
 from inorder.mq.mqsc import Answer, columns, run_script
 from inorder.mq.mqsc.json_commands import object_of
+from inorder.stores.seam.tables import Branch
 from inorder.testing import ManualClock
 
 
@@ -85,6 +86,12 @@ def test_a_unit_of_work_shows_since_when_it_is_open(qm: QueueManager, other: Que
     assert (row["UOWSTDA"], row["UOWSTTI"]) == (f"{at:%Y-%m-%d}", f"{at:%H.%M.%S}")
     other.back_out()
     assert shown(qm, f"DIS CONN({number(other)}) UOWSTATE")[0]["UOWSTATE"] == "NONE"
+    states = []
+    name = other._store.begin_global(other.internals.owner, [Branch("TO.PARIS", "PARIS")])
+    states.append(shown(qm, f"DIS CONN({number(other)}) UOWSTATE")[0]["UOWSTATE"])
+    other._store.settle(other.internals.owner, "commit", decides=name)
+    states.append(shown(qm, f"DIS CONN({number(other)}) UOWSTATE")[0]["UOWSTATE"])
+    assert states == ["PREPARED", "UNRESOLVED"]
 
 
 def test_handles_stand_in_their_connection(qm: QueueManager, other: QueueManager) -> None:

@@ -58,6 +58,15 @@ def _begun(form: str) -> Callable[[SeenConnection], str]:
     return lambda seen: "" if seen.unit is None else format(utc(seen.unit.started_at), form)
 
 
+def _unit_state(seen: SeenConnection) -> str:
+    """PREPARED: a global unit is being committed; UNRESOLVED: it is decided, but an owner has not settled its part."""
+    if seen.unit is None:
+        return "NONE"
+    if seen.unit.kind != "global":
+        return "ACTIVE"
+    return "UNRESOLVED" if seen.unit.outcome else "PREPARED"
+
+
 def _state(seen: SeenConnection) -> str:
     """ACTIVE: a call waits. The store knows the queue on which a connection waits, but not the handle."""
     reads = seen.opening.input is not None or not seen.opening.output
@@ -87,7 +96,7 @@ OWNER: Final[Keywords] = {
 CONNECTION: Final[Keywords] = {
     "CONN": lambda seen: f"{seen.connection.connection:016X}",
     **OWNER,
-    "UOWSTATE": lambda seen: "NONE" if seen.unit is None else "ACTIVE",
+    "UOWSTATE": _unit_state,
     "UOWSTDA": _begun("%Y-%m-%d"),
     "UOWSTTI": _begun("%H.%M.%S"),
 }
@@ -173,7 +182,8 @@ def handle_rows(qm: QueueManager, handles: Handles) -> Iterator[Row]:
 
 def _connections(qm: QueueManager) -> list[SeenConnection]:
     connections = qm.inspect.connections()
-    units = {one.connection: one for one in qm.inspect.units() if one.connection is not None}
+    found = sorted(qm.inspect.units(), key=lambda one: (one.kind == "global", one.outcome == ""))
+    units = {one.connection: one for one in found if one.connection is not None}
     waits = qm.inspect.waits()
     return [
         SeenConnection(

@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from ...client.manager import QueueManager
 from ...client.programs import WORKER
-from ...client.unit_names import INSTEAD, find_unit, key_of, settle_by_hand
+from ...client.unit_names import INSTEAD, coordinator_of, find_unit, key_of, settle_by_hand
 from ...errors import InorderError, UnitNotFound, UnknownObject
 from ...model.parameters import one_of
 from ...rules.ordering import pending_text
@@ -157,6 +157,7 @@ async def unit(visit: Visit) -> dict[str, Any]:
     return {
         "unit": one,
         "key": key_of(one),
+        "coordinator": coordinator_of(one),
         "held": seen,
         "most": SHOWN,
         "now": time.time(),

@@ -65,8 +65,7 @@ class GlobalVerbs(OpenStore):
             if left:
                 operation.backend.save(row._replace(branches=_text(left)))
             else:
-                operation.backend.remove_records(GlobalUnitRow, name=name)
-            operation.durable = True
+                operation.backend.remove_records(GlobalUnitRow, name=name)  # no sync: it may be done again
 
 
 def decide(operation: Operation, owner: int, name: str, outcome: Outcome) -> None:
