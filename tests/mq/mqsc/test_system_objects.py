@@ -55,7 +55,7 @@ def test_what_is_not_there_is_skipped_with_its_reason(command: str, why: str) ->
 
 
 def test_a_name_that_mq_does_not_have_is_not_skipped() -> None:
-    (answer,) = outcomes("ALTER QLOCAL(SYSTEM.DEFAULT.LOCAL.QUEU) MAXDEPTH(1)", skip=True)
+    (answer,) = outcomes("ALTER QLOCAL(SYSTEM.DEFAULT.LOCAL.Q) MAXDEPTH(1)", skip=True)
     assert answer.outcome == "refused"
 
 
