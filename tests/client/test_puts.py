@@ -105,15 +105,16 @@ def test_r2_22_the_queue_managers_limit_splits_too(qm: QueueManager) -> None:
     assert qm.get("Q", complete=True).body == bytes(70_000)
 
 
-def test_r2_25_pieces_differ_in_message_id_offset_and_flags_only(qm: QueueManager) -> None:
+def test_r2_25_pieces_differ_in_message_id_offset_length_and_flags_only(qm: QueueManager) -> None:
     qm.alter_queue("Q", max_length=100)
     fields: Any = {"priority": 3, "correlation_id": b"c", "format": "MQSTR", "reply_to_queue": "R"}
     result = qm.put("Q", bytes(250), flags=SEGMENTATION_ALLOWED | IN_GROUP, logical=True, **fields)
     pieces = list(qm.browse("Q"))
     assert [piece.offset for piece in pieces] == [0, 96, 192]
     assert [piece.flags for piece in pieces] == [1 + 2 + 8, 1 + 2 + 8, 1 + 2 + 4 + 8]
+    assert [piece.original_length for piece in pieces] == [96, 96, 58]
     assert len({piece.message_id for piece in pieces}) == len({piece.token for piece in pieces}) == 3
-    own = {"message_id", "offset", "flags", "body", "length", "token", "uid", "place"}
+    own = {"message_id", "offset", "original_length", "flags", "body", "length", "token", "uid", "place"}
     same = [{name: value for name, value in piece.fields() if name not in own} for piece in pieces]
     assert same[0] == same[1] == same[2]
     assert (result.message_id, result.flags) == (pieces[0].message_id, SEGMENTATION_ALLOWED | IN_GROUP)

@@ -94,7 +94,7 @@ class Admin(Namespace):
             try:
                 return process_of(self._store.object(PROCESS, name).attributes)
             except UnknownObject:
-                if name == SYSTEM_PROCESS.name:
+                if isinstance(name, str) and name == SYSTEM_PROCESS.name:
                     return SYSTEM_PROCESS
                 raise
 
