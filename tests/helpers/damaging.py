@@ -24,6 +24,7 @@ from inorder.rules.ordering import UNSET
 from inorder.stores.memory import MemoryStore
 from inorder.stores.seam.channel_records import BodyPiece, ChannelBatch
 from inorder.stores.seam.records import LedgerKey, SurveyRequest
+from inorder.stores.seam.tables import Branch
 from inorder.stores.sql.attention import EDGES
 from inorder.stores.sqlite import SqliteStore
 from inorder.stores.sqlite.checking import problems
@@ -70,6 +71,7 @@ def fill(path: Path) -> None:
         report=[0, int(Report.COA)],
         reply_to_queue=[None, "A"],
     )
+    store.begin_global(qm._session.owner, [Branch("OWNER", "PARIS")])
     store.database.connection.execute("VACUUM INTO ?", (str(path),)).fetchall()
     qm.internals.abandon()
     store.close_store()

@@ -46,9 +46,9 @@ def content(url: str, schema: str) -> dict[str, list[Any]]:
             name: connection.execute(sql.SQL("SELECT * FROM {}").format(sql.Identifier(schema, name))).fetchall()
             for name in names
         }
-    ((*manager, identifier),) = rows["manager"]
+    ((*manager, identifier, created_at),) = rows["manager"]
     assert len(identifier) == 32
-    return rows | {"manager": manager}
+    return rows | {"manager": [*manager, created_at]}
 
 
 def is_there(url: str, schema: str) -> bool:

@@ -51,6 +51,7 @@ TEXTS_OF_USERS = {
     "putkey.target", "putkey.key", "putkey.uid_origin", "attempt.key",
     "act.user", "act.address", "act.act", "act.queue", "act.error",
     "message.lock_confirm", "body.identifier", "body.channel", "piece.identifier", "piece.channel",
+    "globalunit.name", "globalunit.user", "globalunit.program",
 }  # fmt: skip
 TIMES = {
     "definition.created_at", "definition.altered_at", "unit.started_at", "unit.lease_ends_at", "message.expires_at",
@@ -58,7 +59,7 @@ TIMES = {
     "content.put_at", "content.delay", "staging.expires_at", "staged.expiry", "staged.delay", "ledger.committed_at",
     "putkey.put_at", "putkey.expires_at", "lease.ends_at", "attempt.at", "attempt.empty_at", "act.at",
     "object.altered_at", "channel.changed_at", "sent.sent_at", "received.received_at", "triggered.at",
-    "dropped.last_at",
+    "dropped.last_at", "globalunit.started_at", "manager.created_at",
 }  # fmt: skip
 ANY_NUMBER = {
     # As the program that put the message chose.
@@ -75,7 +76,7 @@ ANY_NUMBER = {
     "dropped.messages", "dropped.reason", "lease.seconds", "lease.calls", "attempt.level", "act.id", "act.messages",
     # What it names may have gone before: a queue, a message.
     "handle.queue", "entered.queue", "wait.queue", "mark.message", "channel.carrier", "dropped.queue",
-    "received.incarnation",
+    "received.incarnation", "globalunit.connection",
     # Of what has not arrived whole: whoever sends the rest replaces it.
     "body.incarnation", "body.position", "body.size", "body.held", "piece.incarnation", "piece.position", "piece.first",
     "channel.fast",
@@ -168,6 +169,7 @@ HARMLESS = {
     "no row of attempt",
     "no row of act",
     "no row of dropped",
+    "no row of globalunit",
 }
 
 

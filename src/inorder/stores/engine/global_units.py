@@ -16,7 +16,7 @@ from ...errors import ConnectionBroken, UnitNotAvailable, WrongState, bad_argume
 from ...model.parameters import is_storable
 from ...rules.puts import Program
 from ..seam.backend import Alone
-from ..seam.damage import only
+from ..seam.damage import decodes, only
 from ..seam.records import UNIT_NAME_LENGTH_MAX, Outcome
 from ..seam.tables import Branch, ConnectionRow, GlobalUnitRow, ManagerRow
 from ..seam.telemetry import event
@@ -61,7 +61,7 @@ class GlobalVerbs(OpenStore):
                 continue
             if not row.outcome and operation.backend.select(ConnectionRow, id=row.connection):
                 raise WrongState(f"unit of work {written(name)} is undecided: its connection has not ended", unit=name)
-            left = [one for one in branches_of(row) if one.connection not in connections]
+            left = [one for one in branches_in(row.branches) if one.connection not in connections]
             if left:
                 operation.backend.save(row._replace(branches=_text(left)))
             else:
@@ -79,9 +79,13 @@ def decide(operation: Operation, owner: int, name: str, outcome: Outcome) -> Non
     operation.durable = True
 
 
-def branches_of(row: GlobalUnitRow) -> tuple[Branch, ...]:
-    """Returns the parts that are not known to be settled."""
-    return tuple(Branch(*one) for one in json.loads(row.branches))
+@decodes("the parts of a unit of work")
+def branches_in(text: str) -> tuple[Branch, ...]:
+    """Decodes the parts that are not known to be settled. Raises: StoreDamaged."""
+    found = tuple(Branch(*one) for one in json.loads(text))
+    if not all(isinstance(word, str) for one in found for word in one):
+        raise TypeError("a part has a name that is no text")
+    return found
 
 
 def _text(branches: Sequence[Branch]) -> str:
@@ -105,7 +109,7 @@ def global_units(operation: Operation) -> list[Unit]:
                 locks=0,
                 connection=row.connection if alive else None,
                 process=operation.store.host.process_of(alive[0].process) if alive else None,
-                branches=branches_of(row),
+                branches=branches_in(row.branches),
                 outcome=row.outcome or ("" if alive else "back_out"),
             )
         )

@@ -15,6 +15,7 @@ from ...errors import ArgumentError, StoreDamaged
 from ...model.fields import PUT_AT_MAX
 from ...model.message import Message
 from ..engine.claiming import state_of
+from ..engine.global_units import branches_in
 from ..engine.group_records import entry_of
 from ..engine.waits import levels_of
 from ..seam.damage import DECODING
@@ -32,6 +33,7 @@ TEXTS: Final[dict[tuple[str, str], Callable[[str], object]]] = {
     ("entered", "entry"): entry_of,
     ("wait", "pending"): pending_from_text,
     ("wait", "levels"): levels_of,
+    ("globalunit", "branches"): branches_in,
 }
 # Columns stored in another form than callers give, and columns that may have any number.
 FREE: Final = frozenset({"persistent", "body", "uid_number", "group_key", "order_key", "holder"})
