@@ -81,8 +81,7 @@ class UnitOfWork:
     Attributes:
         status: "new", "open", "committed", "backed out" or "prepared".
         task: in a worker's unit, the name of the task whose function runs.
-        warning: after a commit: OUTCOME_PENDING 2124, if it is decided, but the owner of a synchronous remote queue
-            could not be reached to carry it out there, which happens later; None: there is none.
+        warning: OUTCOME_PENDING 2124 after a commit that an owner elsewhere has still to carry out; otherwise None.
     """
 
     task = ""
