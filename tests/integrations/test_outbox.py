@@ -25,7 +25,7 @@ from tests.tiers import gate, nightly
 
 import inorder
 from inorder import ArgumentError, Flags, Message, QueueFull, QueueManager, UnknownQueue
-from inorder.errors import Fenced, MessageTooBig, StoreError
+from inorder.errors import Fenced, MessageTooBig, PutInhibited, StoreError
 from inorder.formats.errors import FormatError
 from inorder.integrations import outbox as implementation
 from inorder.integrations.outbox import Moved, Outbox
@@ -268,6 +268,25 @@ def test_a_queue_that_refuses_messages_holds_up_no_other_and_is_tried_again(
     moved.close()
     assert sorted(done) == [Moved("FULL", 2), Moved("MISSING", 1)]
     assert (bodies(shop.qm, "FULL"), bodies(shop.qm, "MISSING"), shop.rows()) == ([b"1", b"2"], [b"3"], 0)
+
+
+def test_a_queue_that_is_tried_again_has_one_handle_at_most(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(implementation, "RETRY_SECONDS", 0.0)
+    shop.qm.alter_queue("Q", put_allowed=False)
+    shop.put(b"1")
+    moved = shop.box.move(shop.database, shop.qm, ends=lambda: False)
+    for _ in range(5):
+        assert isinstance(next(moved).error, PutInhibited)
+    assert shop.qm.inspect.status("Q").open_output_count <= 1
+    moved.close()
+    assert shop.qm.inspect.status("Q").open_output_count == 0
+
+
+def test_a_file_that_is_no_database_is_an_error_of_a_store(tmp_path: Path, qm: QueueManager) -> None:
+    path = tmp_path / "text"
+    path.write_text("no database" * 100)
+    with pytest.raises(StoreError, match="the database of the outbox: file is not a database"):
+        list(Outbox().move(path, qm))
 
 
 def test_a_row_that_is_no_message_stops_its_queue_and_is_named(shop: Shop) -> None:

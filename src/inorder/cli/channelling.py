@@ -298,14 +298,14 @@ def run_channels(
     context.exit(0)
 
 
-def queue_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+def home_server_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """The home-server queues of the store, for completion."""
     del parameter
     return completions(context, lambda qm: [one.name for one in qm.queues() if one.type == "home_server"], incomplete)
 
 
 @channel.command("pull", example="inorder channel pull HUB --until-empty --store a.db")
-@click.argument("names", nargs=-1, required=True, metavar="QUEUE...", shell_complete=queue_names)
+@click.argument("names", nargs=-1, required=True, metavar="QUEUE...", shell_complete=home_server_names)
 @click.option("--until-empty", is_flag=True, help="Collect now, and end when nothing is left to collect.")
 @takes_exits
 @takes_store
@@ -325,7 +325,7 @@ def pull(run: Run, names: tuple[str, ...], until_empty: bool, exits: tuple[str, 
 
 
 @channel.command("trigger", example="inorder channel trigger HUB --store a.db")
-@click.argument("name", metavar="QUEUE", shell_complete=queue_names)
+@click.argument("name", metavar="QUEUE", shell_complete=home_server_names)
 @takes_store
 def trigger(run: Run, name: str) -> None:
     """Make a home-server queue collect now, also if it was stopped because its home server could not be reached."""

@@ -28,6 +28,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from ..client.keywords import Data, message_of
 from ..client.manager import QueueManager
+from ..client.queue import Queue
 from ..client.store_transfer import UNIT_BYTES, UNIT_MESSAGES, LedgerWriter
 from ..errors import (
     ArgumentError,
@@ -183,7 +184,7 @@ class Outbox:
         with ExitStack() as stack:
             source = _opened(database, self._name)
             stack.enter_context(closing(source))
-            mover = _Mover(self.table, source, qm, stack, application, unit)
+            mover = stack.enter_context(closing(_Mover(self.table, source, qm, application, unit)))
             while ends is None or not ends():
                 step = mover.step()
                 if step is not None:
@@ -195,12 +196,10 @@ class Outbox:
 
 
 class _Mover:
-    def __init__(
-        self, table: str, source: _RowSource, qm: QueueManager, stack: ExitStack, application: str, unit: int
-    ) -> None:
-        self._table, self._source, self._qm, self._stack = table, source, qm, stack
+    def __init__(self, table: str, source: _RowSource, qm: QueueManager, application: str, unit: int) -> None:
+        self._table, self._source, self._qm = table, source, qm
         self._application, self._unit = application, unit
-        self._writers: dict[str, LedgerWriter] = {}
+        self._writers: dict[str, tuple[Queue, LedgerWriter]] = {}
         self._refused: dict[str, float] = {}  # the queues that take no messages now, and when to try again
 
     def step(self) -> Moved | None:
@@ -215,7 +214,7 @@ class _Mover:
             if batch != writer.last:
                 writer.put(batch, [self._columns(rows)], may_be_there=True)
         except REFUSALS as error:
-            self._writers.pop(queue, None)
+            self._close(queue)
             self._refused[queue] = time.monotonic() + RETRY_SECONDS
             return Moved(queue, 0, error)
         self._rows(f"DELETE FROM {self._table} WHERE batch = %s", batch)
@@ -249,9 +248,20 @@ class _Mover:
 
     def _writer(self, queue: str) -> LedgerWriter:
         if queue not in self._writers:
-            handle = self._stack.enter_context(self._qm.open(queue, output=True))
-            self._writers[queue] = LedgerWriter(self._qm, handle, self._application, "outbox", arrives=True)
-        return self._writers[queue]
+            handle = self._qm.open(queue, output=True)
+            writer = LedgerWriter(self._qm, handle, self._application, "outbox", arrives=True)
+            self._writers[queue] = handle, writer
+        return self._writers[queue][1]
+
+    def _close(self, queue: str) -> None:
+        """Closes the handle of a queue, if it has one."""
+        if queue in self._writers:
+            self._writers.pop(queue)[0].close()
+
+    def close(self) -> None:
+        """Closes all handles."""
+        for queue in list(self._writers):
+            self._close(queue)
 
     def _columns(self, rows: Sequence[tuple[int, str]]) -> dict[str, Sequence[Any]]:
         messages = [json_lines.message_of(text.encode(), f"{self._table}, id {number}") for number, text in rows]
@@ -278,10 +288,13 @@ class _SQLite:
     kind: Database = "sqlite"
 
     def __init__(self, path: Path) -> None:
-        self._connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=BUSY_SECONDS, isolation_level=None
-        )
-        self._connection.execute("PRAGMA synchronous = FULL")  # a mark must not be lost after the put
+        try:
+            self._connection = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=BUSY_SECONDS, isolation_level=None
+            )
+        except sqlite3.Error as error:
+            raise _trouble(error) from error
+        self.rows("PRAGMA synchronous = FULL", ())  # a mark must not be lost after the put
 
     def rows(self, statement: str, values: Sequence[object]) -> list[Any]:
         try:
