@@ -201,8 +201,8 @@ def context_of(context: bytes) -> Row:
         put_at=_time_of(date + at),
         application_origin_data=text_of(origin),
     )
-    context: Row = message.row[CONTEXT_FIELDS]
-    return context
+    values: Row = message.row[CONTEXT_FIELDS]
+    return values
 
 
 def _time_of(digits: bytes) -> float:
