@@ -54,6 +54,7 @@ class Connection:
         self.now = self.session.services.now
         self._lock = threading.RLock()
         self._is_over = False
+        self._puts = [0, 0]
         self._life = forks.current
 
     def __enter__(self) -> None:
@@ -72,6 +73,17 @@ class Connection:
 
     def __exit__(self, *raised: object) -> None:
         self._lock.release()
+
+    def count(self, warning: object) -> None:
+        """Notes a put whose answer the program does not wait for."""
+        self._puts[0 if warning is None else 1] += 1
+
+    def take_counts(self) -> tuple[int, int, int]:
+        """The numbers of such puts since the last call that succeeded, had a warning, and failed, which is told at
+        once.
+        """
+        (succeeded, warned), self._puts = self._puts, [0, 0]
+        return succeeded, warned, 0
 
     def admits_thread(self) -> bool:
         """Whether it is one that MQCONN gives the calling thread again: alive, for this thread alone, local."""

@@ -205,7 +205,7 @@ class Putting(NamedTuple):
         sets: the same for SET.
         needed: the open options of which the handle needs one, with the reason if it has none; None: any will do.
         ignores_descriptor: whether the descriptor is for output only.
-        no_replies: whether the message asks for no replies.
+        is_counted: whether MQSTAT counts the put.
     """
 
     options: PutOptions
@@ -213,7 +213,7 @@ class Putting(NamedTuple):
     sets: int
     needed: tuple[int, Reason] | None
     ignores_descriptor: bool
-    no_replies: bool
+    is_counted: bool
 
 
 @lru_cache(WORDS_KEPT)
@@ -257,7 +257,7 @@ def put_options(options: int, version: int, one: bool) -> Putting:
         options & SETS,
         None if one else next(((of, why) for bit, of, why in NEEDED_FOR if options & bit), None),
         bool(options & MQPMO_MD_FOR_OUTPUT_ONLY),
-        bool(options & MQPMO_SUPPRESS_REPLYTO),
+        bool(options & MQPMO_ASYNC_RESPONSE),
     )
 
 

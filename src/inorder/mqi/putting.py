@@ -13,11 +13,13 @@ from ..errors import Reason
 from ..model.fields import NO_ACCOUNTING
 from ..model.message import Message, Row
 from ..model.options import PutOptions
+from ..model.properties import NO_PROPERTIES, Properties
 from ..rules.puts import APPLICATION_TYPE_UNIX, PutResult
 from .connections import Connection, OpenObject, connection_of
 from .constants import MQOO_OUTPUT, MQOO_SAVE_ALL_CONTEXT, MQOT_Q
 from .descriptor import DEFAULT_MD, NO_CONTEXT, Described, context_of, padded, read, text_of, write_put
 from .handles import composed_descriptor
+from .handles import put as note_put
 from .headers import FORMAT, NO_HANDLES, WITH_HEADERS, Handles, message_of
 from .layouts import OD, PMO
 from .opening import NAME_LENGTH, object_of
@@ -51,6 +53,10 @@ def put(handle: int, hobj: int, md: Any, pmo: Any, data: Buffer) -> tuple[int, i
         context = _context(connection, putting, described, passed)
         message, context, options = _message(connection, opened, putting, described, context, handles, data)
         result = opened.put(message, options)
+        if handles.new:
+            note_put(connection.handle, handles.new, _properties_of(message))
+        if putting.is_counted:
+            connection.count(result.warning)
         return _answer(md, pmo, described.version, result, context, opened.resolved)
 
 
@@ -68,6 +74,8 @@ def put_one(handle: int, od: Buffer, md: Any, pmo: Any, data: Buffer) -> tuple[i
         message, context, options = _message(connection, None, putting, described, context, handles, data)
         name, elsewhere = text_of(values.ObjectName), text_of(values.ObjectQMgrName)
         result = connection.manager.put(name, message, options, manager=elsewhere)
+        if handles.new:
+            note_put(connection.handle, handles.new, _properties_of(message))
         resolved = padded(name, NAME_LENGTH) + padded(elsewhere or connection.own_name, NAME_LENGTH)
         return _answer(md, pmo, described.version, result, context, resolved)
 
@@ -138,6 +146,11 @@ def _message(
     if made is not given:  # the descriptor in an MQXQH has the context
         return message, made, replace(options, context="set_all")
     return message, context, options
+
+
+def _properties_of(message: Message | bytes) -> Properties:
+    """The properties of what is put."""
+    return message.properties if isinstance(message, Message) else NO_PROPERTIES
 
 
 def _answer(md: Any, pmo: Any, version: int, result: PutResult, context: Row, resolved: bytes) -> tuple[int, int]:
