@@ -18,7 +18,7 @@ from .constants import MQCNO_HANDLE_SHARE_NONE
 from .descriptor import text_of
 from .layouts import CD, CNO, CSP
 from .refusals import MQCC_FAILED, MQCC_OK, MQCC_WARNING, Refused
-from .settings import server_connection, settings_of
+from .settings import StoreSettings, server_connection, settings_of
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -51,15 +51,15 @@ def connect(
     is_client = channel is not None
     address = text_of(channel.ConnectionName) if channel is not None else server_connection()
     manager = text_of(name)
-    if not is_client and share == MQCNO_HANDLE_SHARE_NONE and (before := known(manager)) is not None:
+    settings = settings_of(manager, address)
+    if not is_client and share == MQCNO_HANDLE_SHARE_NONE and (before := known(manager, settings)) is not None:
         return before.handle, MQCC_WARNING, int(Reason.ALREADY_CONNECTED)
     user, password = _credentials(channel, csp)
-    made = _connected(manager, address, program, user, password)
-    return add(Connection(made, manager, share=share, is_client=is_client)), MQCC_OK, int(Reason.NONE)
+    made = _connected(settings, program, user, password)
+    return add(Connection(made, manager, settings, share=share, is_client=is_client)), MQCC_OK, int(Reason.NONE)
 
 
-def _connected(name: str, address: str, program: str, user: str, password: str) -> QueueManager:
-    settings = settings_of(name, address)
+def _connected(settings: StoreSettings, program: str, user: str, password: str) -> QueueManager:
     try:
         where = settings.location
         if not where.is_in_memory and not where.is_there(program):
@@ -67,7 +67,7 @@ def _connected(name: str, address: str, program: str, user: str, password: str) 
             raise Refused(Reason.Q_MGR_NOT_AVAILABLE)
         made = connect_to(where, program=program or None, user=user or None)
     except StoreError as error:
-        log.error("queue manager %r cannot be reached: %s", name, error)
+        log.error("a queue manager cannot be reached: %s", error)
         raise Refused(Reason.Q_MGR_NOT_AVAILABLE) from None
     try:
         if user and not isinstance(where, OverNetwork):  # a server elsewhere knows the user by the token

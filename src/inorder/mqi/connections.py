@@ -19,6 +19,7 @@ from ..model.message import Row
 from ..support import forks
 from .constants import MQCNO_HANDLE_SHARE_BLOCK, MQCNO_HANDLE_SHARE_NO_BLOCK, MQCNO_HANDLE_SHARE_NONE
 from .refusals import Refused
+from .settings import StoreSettings
 
 if TYPE_CHECKING:
     from ..client.queue import Queue
@@ -35,6 +36,7 @@ class Connection:
     Attributes:
         name: the queue manager as the program named it; empty: the default one.
         own_name: its name.
+        settings: of its store.
         character_set: its coded character set.
         share: one of MQCNO_HANDLE_SHARE_*: which threads may call.
         is_client: whether the program named a channel; such a connection is always a new one.
@@ -42,10 +44,12 @@ class Connection:
         at_end: called when it ends, before the unit of work is committed.
     """
 
-    def __init__(self, manager: QueueManager, name: str, *, share: int, is_client: bool) -> None:
+    def __init__(
+        self, manager: QueueManager, name: str, settings: StoreSettings, *, share: int, is_client: bool
+    ) -> None:
         self.handle = next(_handles)
         self.manager, self.name, self.share, self.is_client = manager, name, share, is_client
-        self.thread = threading.get_ident()
+        self.settings, self.thread = settings, threading.get_ident()
         self.objects: dict[int, OpenObject] = {}
         self.at_end: list[Callable[[], object]] = []
         self.session = manager.internals.shared()
@@ -149,6 +153,8 @@ def connection_of(handle: int) -> Connection:
     return found
 
 
-def known(name: str) -> Connection | None:
+def known(name: str, settings: StoreSettings) -> Connection | None:
     """The connection that this thread already has to a queue manager and shares with no other; None: none."""
-    return next((one for one in _connections.values() if one.name == name and one.admits_thread()), None)
+    asked = name, settings
+    every = list(_connections.values())
+    return next((one for one in every if (one.name, one.settings) == asked and one.admits_thread()), None)

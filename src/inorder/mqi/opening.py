@@ -66,7 +66,7 @@ def _queue(connection: Connection, od: Any, values: Any, options: int) -> OpenOb
     selector = _selector(od, values)
     name, elsewhere = text_of(values.ObjectName), text_of(values.ObjectQMgrName)
     queue = _opened(connection, name, elsewhere, text_of(values.DynamicQName), chosen, options)
-    resolved = _resolved(connection, queue, elsewhere, options)
+    resolved = resolved_names(connection, queue, elsewhere, options)
     values.ObjectName = padded(queue.name, NAME_LENGTH)
     if queue.name != name:  # a model's new queue
         values.ObjectQMgrName = resolved[NAME_LENGTH:]
@@ -92,7 +92,7 @@ def _opened(
         return manager.open(name, **how, output=True)
 
 
-def _resolved(connection: Connection, queue: Queue, elsewhere: str, options: int) -> bytes:
+def resolved_names(connection: Connection, queue: Queue, elsewhere: str, options: int = 0) -> bytes:
     """The names of the queue, and of its queue manager, to which the name has led."""
     name, manager = queue.local_name, connection.own_name
     if elsewhere and elsewhere != manager and not options & MQOO_RESOLVE_LOCAL_Q:

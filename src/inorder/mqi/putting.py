@@ -17,12 +17,12 @@ from ..model.properties import NO_PROPERTIES, Properties
 from ..rules.puts import APPLICATION_TYPE_UNIX, PutResult
 from .connections import Connection, OpenObject, connection_of
 from .constants import MQOO_OUTPUT, MQOO_SAVE_ALL_CONTEXT, MQOT_Q
-from .descriptor import DEFAULT_MD, NO_CONTEXT, Described, context_of, padded, read, text_of, write_put
+from .descriptor import DEFAULT_MD, NO_CONTEXT, Described, context_of, read, text_of, write_put
 from .handles import composed_descriptor
 from .handles import put as note_put
 from .headers import FORMAT, NO_HANDLES, WITH_HEADERS, Handles, message_of
 from .layouts import OD, PMO
-from .opening import NAME_LENGTH, object_of
+from .opening import object_of, resolved_names
 from .options import Putting, put_options
 from .refusals import MQCC_OK, MQCC_WARNING, Refused
 
@@ -76,7 +76,9 @@ def put_one(handle: int, od: Buffer, md: Any, pmo: Any, data: Buffer) -> tuple[i
         result = connection.manager.put(name, message, options, manager=elsewhere)
         if handles.new:
             note_put(connection.handle, handles.new, _properties_of(message))
-        resolved = padded(name, NAME_LENGTH) + padded(elsewhere or connection.own_name, NAME_LENGTH)
+        resolved = resolved_names(
+            connection, connection.manager.internals.default_handle(name, manager=elsewhere), elsewhere
+        )
         return _answer(md, pmo, described.version, result, context, resolved)
 
 
