@@ -15,8 +15,8 @@ from inorder.errors import InorderError, Reason
 from inorder.model.fields import GIVEN
 from inorder.mqi import constants as mq
 from inorder.mqi import verbs
-from inorder.mqi.connections import Connection, add
-from inorder.mqi.layouts import GMO, MD, OD, PMO
+from inorder.mqi.connections import MqiConnection, add
+from inorder.mqi.layouts import DLH, GMO, MD, OD, PMO, XQH
 
 from .actors import FEEDBACKS, FLAGS, PAD, NameTable, StepOutcome, number, report_options, translate_error, yes
 from .bulk import BulkActor
@@ -297,8 +297,10 @@ class MqiActor(BulkActor):
         length, completion, reason = verbs.mqget(self._connection, found, descriptor, get_options, buffer)
         warning = _check(completion, reason)
         got, gave = MD.read(descriptor), GMO.read(get_options)
+        body = _without_headers(got.Format, bytes(buffer[:length]))
+        length -= min(length, len(buffer)) - len(body)
         message = ReadMessage(
-            bytes(buffer[:length]), length, got, STATUSES[gave.GroupStatus], STATUSES[gave.SegmentStatus],
+            body, length, got, STATUSES[gave.GroupStatus], STATUSES[gave.SegmentStatus],
             got.GroupId, got.MsgSeqNumber, got.Offset,
         )  # fmt: skip
         return message, self._told(message, warning)
@@ -340,6 +342,16 @@ class MqiActor(BulkActor):
         return StepOutcome("ok")
 
 
+def _without_headers(format_: bytes, data: bytes) -> bytes:
+    """The body after the header of a transmission queue or of a dead letter."""
+    while format_ in (mq.MQFMT_XMIT_Q_HEADER, mq.MQFMT_DEAD_LETTER_HEADER):
+        if format_ == mq.MQFMT_XMIT_Q_HEADER:
+            format_, data = MD.read(XQH.read(data).MsgDesc).Format, data[XQH.size() :]
+        else:
+            format_, data = DLH.read(data).Format, data[DLH.size() :]
+    return data
+
+
 def _check(completion: int, reason: int) -> str:
     """The warning of a call as a table writes it. Raises MqiError if the call failed."""
     if completion == mq.MQCC_FAILED:
@@ -355,6 +367,6 @@ def _reason_name(reason: int) -> str:
 def connect(scenario: Scenario, site: Site, name: str) -> MqiActor:
     """An actor of this name, at this queue manager."""
     manager = site.operator.connect(program=name)
-    connection = Connection(manager, "", share=mq.MQCNO_HANDLE_SHARE_BLOCK, is_client=False)
+    connection = MqiConnection(manager, "", share=mq.MQCNO_HANDLE_SHARE_BLOCK, is_client=False)
     steps = [step for step in scenario.steps if step.manager == site.name]
     return MqiActor(add(connection), manager, site.table, steps)

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 SHARES: Final = MQCNO_HANDLE_SHARE_NONE | MQCNO_HANDLE_SHARE_BLOCK | MQCNO_HANDLE_SHARE_NO_BLOCK
 
 _handles = itertools.count(1)  # the bindings take 0 for none
-_connections: dict[int, Connection] = {}
+_connections: dict[int, MqiConnection] = {}
 
 
-class Connection:
+class MqiConnection:
     """A program's connection to a queue manager; a `with` block of it is a call.
 
     Attributes:
@@ -135,13 +135,13 @@ class OpenObject:
             self.put, self.read, self.takes_back = queue.put, queue.internals.read, queue.internals.takes_back
 
 
-def add(connection: Connection) -> int:
+def add(connection: MqiConnection) -> int:
     """Enters a connection into the table; returns its handle."""
     _connections[connection.handle] = connection
     return connection.handle
 
 
-def connection_of(handle: int) -> Connection:
+def connection_of(handle: int) -> MqiConnection:
     """The connection of a handle. Raises: Refused 2018."""
     found = _connections.get(handle)
     if found is None:
@@ -149,6 +149,6 @@ def connection_of(handle: int) -> Connection:
     return found
 
 
-def known(name: str) -> Connection | None:
+def known(name: str) -> MqiConnection | None:
     """The connection that this thread already has to a queue manager and shares with no other; None: none."""
     return next((one for one in _connections.values() if one.name == name and one.admits_thread()), None)
