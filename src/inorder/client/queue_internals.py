@@ -84,6 +84,10 @@ class QueueInternals:
         check_callable(accepts)
         return self._queue._get(get_options({}, options, DEFAULT_GET), 1, accepts=accepts).messages[0]
 
+    def read(self, options: GetOptions, accepts: Callable[[Got], object] | None = None) -> Got:
+        """Gets or browses, as `options.browse` says. `accepts` as in `Internals.get_if`; a browse does not call it."""
+        return self._queue._get(options, 1, accepts=accepts).messages[0]
+
     def take_group(self, options: GetOptions) -> Iterator[Got]:
         """Gets one complete group, or one message in no group, in one step; see `groups.get_group`.
 
