@@ -7,6 +7,8 @@ import shlex
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -37,9 +39,7 @@ def mqi() -> None:
 class _ProgramCommand(Command):
     """Options that follow the program belong to it."""
 
-    def __init__(self, name: str | None, **named: object) -> None:
-        super().__init__(name, **named)  # type: ignore[arg-type]
-        self.allow_interspersed_args = False
+    allow_interspersed_args = False
 
 
 @mqi.command("run", cls=_ProgramCommand, example="inorder mqi run --store orders.db app.py --count 5")
@@ -63,7 +63,8 @@ def run(program: str, arguments: tuple[str, ...], store: Location | None, as_jso
     else:
         begin = [sys.executable, "-m", "inorder.mqi.substitutes"]
     with _interrupts_left_to_program():
-        return _status(subprocess.run([*begin, program, *arguments], env=os.environ | variables, check=False).returncode)
+        ended = subprocess.run([*begin, program, *arguments], env=os.environ | variables, check=False)
+    return ended.returncode if ended.returncode >= 0 else 128 - ended.returncode
 
 
 def _of_store(store: Location | None) -> dict[str, str]:
@@ -72,21 +73,17 @@ def _of_store(store: Location | None) -> dict[str, str]:
     return {STORE_VARIABLE: str(store if store.path is None else store.path.absolute())}
 
 
-class _interrupts_left_to_program:  # noqa: N801 - it is used as a function
-    """Ctrl-C at a terminal reaches both processes: the program decides what it does."""
-
-    def __enter__(self) -> None:
-        self._before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    def __exit__(self, *_: object) -> None:
-        signal.signal(signal.SIGINT, self._before)
-
-
-def _status(returned: int) -> int:
-    return returned if returned >= 0 else 128 - returned
+@contextmanager
+def _interrupts_left_to_program() -> Iterator[None]:
+    """Ctrl-C at a terminal reaches both processes: the program decides."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
-@mqi.command("env", example='inorder mqi env --store orders.db')
+@mqi.command("env", example="inorder mqi env --store orders.db")
 @takes_program_store
 @tells_json
 def env(store: Location | None, as_json: bool) -> None:

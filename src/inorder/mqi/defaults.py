@@ -17,10 +17,14 @@ REPLY_MODEL: Final = "SYSTEM.MQEXPLORER.REPLY.MODEL"
 
 def define_defaults(qm: QueueManager) -> None:
     """Gives the default objects MQ's values, which DEFINE copies, and creates the queues for commands."""
-    with_messages = {"default_persistence": False, "max_depth": MAX_DEPTH}
-    qm.alter_queue("SYSTEM.DEFAULT.LOCAL.QUEUE", **with_messages)
-    qm.alter_queue("SYSTEM.DEFAULT.MODEL.QUEUE", **with_messages)
-    qm.alter_queue("SYSTEM.DEFAULT.ALIAS.QUEUE", default_persistence=False)
-    qm.alter_queue("SYSTEM.DEFAULT.REMOTE.QUEUE", default_persistence=False)
+    for name in ("SYSTEM.DEFAULT.LOCAL.QUEUE", "SYSTEM.DEFAULT.MODEL.QUEUE"):
+        qm.alter_queue(name, default_persistence=False, max_depth=MAX_DEPTH)
+    for name in ("SYSTEM.DEFAULT.ALIAS.QUEUE", "SYSTEM.DEFAULT.REMOTE.QUEUE"):
+        qm.alter_queue(name, default_persistence=False)
     qm.create_queue(COMMAND_QUEUE, exist_ok=True, default_persistence=False, max_depth=COMMAND_QUEUE_DEPTH)
-    qm.create_queue(REPLY_MODEL, type="model", exist_ok=True, **with_messages)
+    qm.create_queue(REPLY_MODEL, type="model", exist_ok=True, default_persistence=False, max_depth=MAX_DEPTH)
+
+
+def define_queue(qm: QueueManager, name: str) -> None:
+    """Creates a local queue with the defaults of MQ."""
+    qm.create_queue(name, default_persistence=False, max_depth=MAX_DEPTH)

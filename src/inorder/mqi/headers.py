@@ -139,7 +139,7 @@ def headers() -> dict[str, str]:
 def _header(name: str, lines: list[str], included: str) -> str:
     guard = f"INORDER_{name.replace('.', '_').upper()}"
     about = f"/* {name}: made by inorder from its tables, for programs that call the MQI. */"
-    opened = "#ifdef __cplusplus\nextern \"C\" {\n#endif"
+    opened = '#ifdef __cplusplus\nextern "C" {\n#endif'
     closed = "#ifdef __cplusplus\n}\n#endif\n#endif"
     return "\n".join([about, f"#ifndef {guard}\n#define {guard}\n#include {included}", opened, *lines, closed, ""])
 
@@ -152,7 +152,7 @@ def _arrays() -> Iterator[str]:
 
 
 def _constants() -> Iterator[str]:
-    for name, value in ({**RANGES, **BAGS} | constants()).items():
+    for name, value in {**RANGES, **BAGS, **constants()}.items():
         if not name.startswith("MQ"):  # of events alone
             continue
         if isinstance(value, bytes):

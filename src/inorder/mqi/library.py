@@ -69,10 +69,10 @@ def _guarded(door: Callable[..., Answer]) -> Callable[..., int]:
     def call(*given: Any) -> int:
         try:
             completion, reason = door(*given[:-2])
-        except Exception:
+        except Exception:  # noqa: BLE001 - C code cannot handle it
             _log.exception("%s failed", door.__name__)
             return 0
-        except BaseException as error:  # the program was interrupted, and continues in its own frame
+        except BaseException as error:  # noqa: BLE001 - of an interrupted program, which gets it
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(error))
             return id(error)
         _put_int(given[-2], completion)
@@ -377,12 +377,12 @@ def _mhbuf(
 
 
 _DOORS: Final[dict[str, Callable[..., Answer]]] = {
-    "MQBACK": lambda hconn: verbs.mqback(hconn),
+    "MQBACK": verbs.mqback,
     "MQBEGIN": _begin,
     "MQBUFMH": _bufmh,
     "MQCB": _cb,
     "MQCLOSE": _close,
-    "MQCMIT": lambda hconn: verbs.mqcmit(hconn),
+    "MQCMIT": verbs.mqcmit,
     "MQCONN": _conn,
     "MQCONNX": _connx,
     "MQCRTMH": _crtmh,

@@ -11,6 +11,7 @@ import importlib
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 MODULES: Final = {"ibmmq.ibmmqc": "ibmmqc", "pymqi.pymqe": "pymqe"}
@@ -24,15 +25,19 @@ def install() -> None:
 
 @contextmanager
 def installed() -> Iterator[None]:
-    """The substitute modules, as long as the block lasts; programs that it imports are forgotten after it."""
-    packages = {name.partition(".")[0] for name in MODULES}
-    before = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in packages}
-    for name in before:
-        del sys.modules[name]
+    """The substitute modules, as long as the block lasts; before and after it the packages are not imported."""
+    _forget()
     install()
     try:
         yield
     finally:
-        for name in [name for name in sys.modules if name.partition(".")[0] in packages]:
+        _forget()
+
+
+def _forget() -> None:
+    """Forgets the packages, and modules in their folders that they import under short names."""
+    packages = {name.partition(".")[0] for name in MODULES}
+    for name, module in tuple(sys.modules.items()):
+        folder = Path(getattr(module, "__file__", None) or "").parent.name
+        if name.partition(".")[0] in packages or folder in packages:
             del sys.modules[name]
-        sys.modules.update(before)

@@ -61,16 +61,16 @@ except PackageNotFoundError:
     __version__ = "0"
 __cmdlevel__ = 940
 __mqbuild__ = "common"
-__strucversions__: Final = {
-    name.lower(): layouts.layout(name).newest
-    for name in (
-        "BNO CBC CBD CD CMHO CNO CSP CTLO DLH DMHO DMPO GMO IMPO MD MDE OD PD PMO SCO SD SMPO SRO STS TM TMC2 XQH".split()
-    )
-} | {"cfh": 3, "cih": 2, "iih": 1, "tmc": 2}
+_STRUCTURES: Final = """
+BNO CBC CBD CD CMHO CNO CSP CTLO DLH DMHO DMPO GMO IMPO MD MDE OD PD PMO SCO SD SMPO SRO STS TM TMC2 XQH
+"""
+__strucversions__: Final = {"cfh": 3, "cih": 2, "iih": 1, "tmc": 2} | {
+    name.lower(): layouts.layout(name).newest for name in _STRUCTURES.split()
+}
 globals().update(__strucversions__)
 globals()["ibmmqc.error"] = WrongSize
 
-Consumer = Callable[[int, "bytes | None", "bytes | None", "bytes | None", bytes], None]
+Consumer = Callable[[int, bytes | None, bytes | None, bytes | None, bytes], None]
 _consumers: Final[list[Consumer]] = []
 
 
@@ -83,8 +83,8 @@ def MQCONNX(
     bno: bytes | None = None,
 ) -> Result:
     """Connects with options. Returns: hconn."""
-    others = (None if each is None else bytearray(each) for each in (cd, csp, sco, bno))
-    return verbs.mqconnx(name, bytearray(cno), *others)
+    channel, security, tls, balance = (None if each is None else bytearray(each) for each in (cd, csp, sco, bno))
+    return verbs.mqconnx(name, bytearray(cno), channel, security, tls, balance)
 
 
 def MQINQ(
@@ -126,8 +126,8 @@ def MQCB(hconn: int, operation: int, cbd: bytes, hobj: int, md: bytes, gmo: byte
 
 
 def _called(hconn: int, md: Any, gmo: Any, data: Any, cbc: Any) -> None:
-    given = [None if each is None else bytes(each) for each in (md, gmo, data)]
-    _consumers[0](hconn, *given, bytes(cbc))
+    descriptor, options, message = (None if each is None else bytes(each) for each in (md, gmo, data))
+    _consumers[0](hconn, descriptor, options, message, bytes(cbc))
 
 
 def MQCTL(hconn: int, operation: int, ctlo: bytes) -> Result:

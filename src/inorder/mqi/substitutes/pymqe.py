@@ -76,8 +76,8 @@ def MQCONNX(
             CSPPasswordPtr=address + len(user),
             CSPPasswordLength=len(password),
         )
-    others = (None if each is None else bytearray(each) for each in (cd, csp, sco))
-    return verbs.mqconnx(name, layouts.layout("CNO").new(5, Options=options), *others)
+    channel, tls = (None if each is None else bytearray(each) for each in (cd, sco))
+    return verbs.mqconnx(name, layouts.layout("CNO").new(5, Options=options), channel, csp, tls)
 
 
 def MQINQ(hconn: int, hobj: int, selector: int) -> Result:
