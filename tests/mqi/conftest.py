@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from inorder.mqi import building, headers
+from inorder.mqi import building, c_headers
 from inorder.testing.mq import MqTest, temporary_mq
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -40,7 +40,7 @@ def mq() -> Iterator[MqTest]:
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compile:
     """Compiles a C program against our headers and library."""
     folder = tmp_path_factory.mktemp("programs")
-    headers.write(folder / "inc")
+    c_headers.write(folder / "inc")
 
     @cache
     def make(source: Path) -> Path:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.mqi.conftest import PROGRAMS, Compile
 
-from inorder.mqi import building, headers
+from inorder.mqi import building, c_headers
 from inorder.mqi.layouts import layout, names
 from inorder.testing.mq import MqTest
 
@@ -134,8 +134,8 @@ def _sample(code: str) -> object:
 
 
 def test_the_headers_are_right_in_cplusplus_and_alone(tmp_path: Path) -> None:
-    headers.write(tmp_path)
-    for header in headers.headers():
+    c_headers.write(tmp_path)
+    for header in c_headers.headers():
         (tmp_path / "one.cc").write_text(f"#include <{header}>\nint main() {{ return 0; }}\n")
         command = [building.compiler() or "cc", "-Wall", "-Werror", "-x", "c++", "-fsyntax-only", f"-I{tmp_path}"]
         subprocess.run([*command, str(tmp_path / "one.cc")], check=True)

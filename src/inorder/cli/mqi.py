@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from ..mqi import building, headers
+from ..mqi import building, c_headers
 from ..stores.open import Location
 from .output import Output
 from .places import PlaceType
@@ -139,7 +139,7 @@ def write_headers(folder: Path, as_json: bool) -> None:
     To build pymqi, put them into the folder inc, and the library into lib64: 'inorder mqi headers mq/inc', 'inorder mqi
     install mq/lib64', and then 'MQ_FILE_PATH=$PWD/mq pip install --no-build-isolation pymqi'.
     """
-    paths = headers.write(folder)
+    paths = c_headers.write(folder)
     record = {"folder": str(folder), "files": [path.name for path in paths]}
     Output(as_json=as_json).tell(record, f"wrote to {folder}: {', '.join(path.name for path in paths)}")
 
@@ -150,6 +150,6 @@ def cflags(as_json: bool) -> None:
     """Print the options with which a C compiler finds headers and library: cc app.c $(inorder mqi cflags)."""
     folder = building.build()
     include = folder / "inc"
-    headers.write(include)
+    c_headers.write(include)
     flags = [f"-I{include}", f"-L{folder}", f"-Wl,-rpath,{folder}", "-lmqm_r"]
     Output(as_json=as_json).tell({"flags": flags}, shlex.join(flags))

@@ -1,232 +1,244 @@
-"""Headers for C programs, generated from the tables of constants, structures and functions.
+"""The headers of MQ before the data of a message, which inorder keeps as fields of the message instead.
 
-`cmqc.h` has nearly everything; the others include it. They suffice for C programs and to build pymqi.
+A put takes MQXQH, MQMDE, MQDLH and the properties of an MQRFH2 from the front of the data. A get puts them there: MQXQH
+before a message on a transmission queue, MQDLH before a dead letter, MQRFH2 before properties as MQGMO says, and MQMDE
+before a grouped message or a segment where the program has a descriptor of version 1.
 
-Rules: M-6 of *mqi*.
+Rules: R1.15, R6.8, M-12, N-3, N-4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Final
+import struct
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from . import layouts
-from .constants import constants
-from .functions import FUNCTIONS
-from .layouts import Layout, StructureField
+from ..errors import Reason
+from ..model.fields import Transmission
+from ..model.message import Message, MessageType, Row, mq_date, mq_time
+from ..model.properties import NO_PROPERTIES, Properties
+from ..rules.dead_letters import WhyDead, buried, is_dead, revived, why_dead
+from . import properties as of_properties
+from .constants import (
+    MQENC_NATIVE,
+    MQFMT_DEAD_LETTER_HEADER,
+    MQFMT_MD_EXTENSION,
+    MQFMT_RF_HEADER_2,
+    MQFMT_XMIT_Q_HEADER,
+)
+from .conversion import Data
+from .descriptor import (
+    GROUP_FIELDS,
+    MDE,
+    REPLY_TO,
+    UNGROUPED,
+    Described,
+    context_of,
+    group_of,
+    padded,
+    read,
+    text_of,
+    time_of,
+    write_got,
+)
+from .refusals import Refused
 
-# The version that a structure's initializer has in C, where it is not the oldest.
-CD_VERSION: Final = 6
-CHANNEL: Final = "CD"
-# Constants that only headers need: the ranges of attributes, and those of the MQAI, whose functions answer 2298.
-RANGES: Final = {"MQIA_FIRST": 1, "MQIA_LAST": 2000, "MQCA_FIRST": 2001, "MQCA_LAST": 4000}
-BAGS: Final = {
-    "MQHB_UNUSABLE_HBAG": -1,
-    "MQHB_NONE": -2,
-    "MQCBO_NONE": 0,
-    "MQCBO_ADMIN_BAG": 1,
-    "MQBL_NULL_TERMINATED": -1,
-    "MQHA_BAG_HANDLE": 4001,
-    "MQIASY_COMP_CODE": -6,
-    "MQIASY_REASON": -7,
-    "MQIND_NONE": -1,
-    "MQIND_ALL": -2,
-    "MQSEL_ANY_SELECTOR": -30001,
-    "MQSEL_ANY_USER_SELECTOR": -30002,
-    "MQSEL_ANY_SYSTEM_SELECTOR": -30003,
-    "MQSEL_ALL_SELECTORS": -30001,
-    "MQSEL_ALL_USER_SELECTORS": -30002,
-    "MQSEL_ALL_SYSTEM_SELECTORS": -30003,
-    "MQIT_INTEGER": 1,
-    "MQIT_STRING": 2,
-    "MQITEM_BYTE_STRING": 4,
-}
-LEVELS: Final = ("500", "510", "520", "530", "600", "700", "701", "710", "750", "800")
-CHARACTERS: Final = (4, 8, 12, 16, 20, 28, 32, 48, 64, 128, 256, 264, 1024)
-BYTES: Final = (4, 8, 16, 24, 32, 40, 48, 128)
-NOTHING: Final = {"MI": 24, "CI": 24, "GI": 24, "ACT": 32, "SID": 40, "MTOK": 16, "CT": 128}  # MQxx_NONE, in bytes
-TEXTS: Final = ("MQCC", "MQRC", "MQRCCF", "MQFB", "MQCMD")  # prefixes whose names cmqstrc.h tells
-WORDS: Final = {"i": "MQLONG", "q": "MQHMSG", "P": "MQPTR", "V": "MQCHARV"}
+if TYPE_CHECKING:
+    from .handles import MessageHandle
 
-TYPES: Final = """
-#define MQENTRY
-#define MQPOINTER *
-typedef unsigned char MQBYTE, *PMQBYTE, **PPMQBYTE, MQUINT8, *PMQUINT8;
-typedef char MQCHAR, *PMQCHAR, **PPMQCHAR;
-typedef signed char MQINT8, *PMQINT8;
-typedef int16_t MQINT16, *PMQINT16, MQSHORT;
-typedef uint16_t MQUINT16, *PMQUINT16, MQUSHORT;
-typedef int32_t MQLONG, *PMQLONG, **PPMQLONG, MQINT32, *PMQINT32, MQBOOL, *PMQBOOL, MQPID, *PMQPID, MQTID, *PMQTID;
-typedef uint32_t MQULONG, *PMQULONG, MQUINT32, *PMQUINT32;
-typedef int64_t MQINT64, *PMQINT64;
-typedef uint64_t MQUINT64, *PMQUINT64;
-typedef float MQFLOAT32, *PMQFLOAT32;
-typedef double MQFLOAT64, *PMQFLOAT64;
-typedef void *MQPTR, **PMQPTR, *PMQVOID, **PPMQVOID, *MQHCONFIG;
-typedef MQLONG MQHCONN, *PMQHCONN, **PPMQHCONN, MQHOBJ, *PMQHOBJ, **PPMQHOBJ, MQHBAG, *PMQHBAG, **PPMQHBAG;
-typedef MQINT64 MQHMSG, *PMQHMSG, **PPMQHMSG;
-typedef struct tagMQCHARV {
-    MQPTR VSPtr;
-    MQLONG VSOffset, VSBufSize, VSLength, VSCCSID;
-} MQCHARV, *PMQCHARV, **PPMQCHARV;
-#define MQCHARV_DEFAULT (MQPTR)0, 0, 0, 0, -3
-"""
-CALLBACK: Final = """
-typedef void MQENTRY MQCB_FUNCTION(MQHCONN, PMQVOID, PMQVOID, PMQVOID, PMQCBC);
-typedef MQCB_FUNCTION *PMQCB_FUNCTION;
-"""
-
-PCF: Final = """
-typedef struct tagMQCFH {
-    MQLONG Type, StrucLength, Version, Command, MsgSeqNumber, Control, CompCode, Reason, ParameterCount;
-} MQCFH, *PMQCFH;
-typedef struct tagMQCFIN { MQLONG Type, StrucLength, Parameter, Value; } MQCFIN, *PMQCFIN;
-typedef struct tagMQCFIL { MQLONG Type, StrucLength, Parameter, Count, Values[1]; } MQCFIL, *PMQCFIL;
-typedef struct tagMQCFST {
-    MQLONG Type, StrucLength, Parameter, CodedCharSetId, StringLength;
-    MQCHAR String[1];
-} MQCFST, *PMQCFST;
-typedef struct tagMQCFSL {
-    MQLONG Type, StrucLength, Parameter, CodedCharSetId, Count, StringLength;
-    MQCHAR Strings[1];
-} MQCFSL, *PMQCFSL;
-typedef struct tagMQCFBS {
-    MQLONG Type, StrucLength, Parameter, StringLength;
-    MQBYTE String[1];
-} MQCFBS, *PMQCFBS;
-#define MQCFH_STRUC_LENGTH (36)
-#define MQCFIN_STRUC_LENGTH (16)
-#define MQCFIL_STRUC_LENGTH_FIXED (16)
-#define MQCFST_STRUC_LENGTH_FIXED (20)
-#define MQCFSL_STRUC_LENGTH_FIXED (24)
-#define MQCFBS_STRUC_LENGTH_FIXED (16)
-#define MQCFH_DEFAULT 1, 36, 1, 0, 1, 1, 0, 0, 0
-#define MQCFIN_DEFAULT 3, 16, 0, 0
-#define MQCFIL_DEFAULT 5, 16, 0, 0, {0}
-#define MQCFST_DEFAULT 4, 20, 0, 0, 0, {0}
-#define MQCFSL_DEFAULT 6, 24, 0, 0, 0, 0, {0}
-#define MQCFBS_DEFAULT 9, 16, 0, 0, {0}
-"""
+XQH: Final = struct.Struct("=4si48s48s324s")
+DLH: Final = struct.Struct("=4s2i48s48s2i8si28s8s8s")
+NUMBERS_REVERSED: Final = 2  # of an encoding's four bits about integers
+ENCODING, CHARACTER_SET, FORMAT = 4, 5, 6  # in a message's row
+_index = {name: field.index for name, field in Message.FIELDS.items()}
+TRANSMISSION, PROPERTIES = _index["transmission"], _index["properties"]
+NAME_LENGTH, PROGRAM_LENGTH, FORMAT_LENGTH = 48, 28, 8
+APPLICATION_TYPE_UNIX: Final = 6
+WITH_HEADERS: Final = frozenset(
+    text_of(form) for form in (MQFMT_XMIT_Q_HEADER, MQFMT_MD_EXTENSION, MQFMT_DEAD_LETTER_HEADER, MQFMT_RF_HEADER_2)
+)
 
 
-def write(folder: Path) -> list[Path]:
-    """Writes the headers into a folder, which it makes, and returns their paths."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for name, text in headers().items():
-        (folder / name).write_text(text, encoding="utf-8")
-        paths.append(folder / name)
-    return paths
+class Handles(NamedTuple):
+    """The message handles of an MQPMO: original, new and action; 0: none."""
+
+    original: int = 0
+    new: int = 0
+    action: int = 0
 
 
-def headers() -> dict[str, str]:
-    """The text of each header, by its name."""
-    of = {name: layouts.layout(name) for name in layouts.names()}
-    main = [TYPES, *_arrays(), *_constants()]
-    main += [text for name, each in of.items() if name != CHANNEL for text in _structure(each)]
-    main += [CALLBACK, *(f"void MQENTRY {one.name}({one.prototype()});" for one in FUNCTIONS if not one.is_bag)]
-    found = {"cmqc.h": _header("cmqc.h", main, "<stdint.h>")}
-    parts = {
-        "cmqxc.h": list(_structure(of[CHANNEL])),
-        "cmqcfc.h": [PCF],
-        "cmqbc.h": [f"void MQENTRY {one.name}({one.prototype()});" for one in FUNCTIONS if one.is_bag],
-        "cmqstrc.h": [line for prefix in TEXTS for line in _texts(prefix)],
-    }
-    return found | {name: _header(name, lines, '"cmqc.h"') for name, lines in parts.items()}
+NO_HANDLES: Final = Handles()
 
 
-def _header(name: str, lines: list[str], included: str) -> str:
-    guard = f"INORDER_{name.replace('.', '_').upper()}"
-    about = f"/* {name}: made by inorder from its tables, for programs that call the MQI. */"
-    opened = '#ifdef __cplusplus\nextern "C" {\n#endif'
-    closed = "#ifdef __cplusplus\n}\n#endif\n#endif"
-    return "\n".join([about, f"#ifndef {guard}\n#define {guard}\n#include {included}", opened, *lines, closed, ""])
+# ---- puts
 
 
-def _arrays() -> Iterator[str]:
-    for size in CHARACTERS:
-        yield f"typedef MQCHAR MQCHAR{size}[{size}], *PMQCHAR{size};"
-    for size in BYTES:
-        yield f"typedef MQBYTE MQBYTE{size}[{size}], *PMQBYTE{size};"
+def message_of(
+    hconn: int,
+    described: Described,
+    context: Row,
+    body: bytes,
+    handles: Handles = NO_HANDLES,
+    *,
+    is_transmission: bool = False,
+) -> tuple[Message, Row]:
+    """The message that a put makes of a descriptor and data, and its context.
+
+    Args:
+        context: that the program sets or passes; `NO_CONTEXT`: the queue manager makes it.
+        is_transmission: whether the queue is a transmission queue.
+
+    Raises: Refused 2260, 2334, 2421, 2460; ArgumentError.
+    """
+    transmission = why = None
+    if described.said[FORMAT] == "MQXMIT" and is_transmission:
+        transmission, described, body = _without_transmission(described, body)
+        context = context_of(described.context)
+    if described.said[FORMAT] == "MQHMDE":
+        described, body = _without_extension(described, body)
+    if described.said[FORMAT] == "MQDEAD":
+        described, body, why = _without_dead_letter(described, body)
+    properties = NO_PROPERTIES
+    if described.said[FORMAT] == "MQHRF2" or handles is not NO_HANDLES:
+        encoding, character_set, form = described.said[ENCODING : FORMAT + 1]
+        given = Data(body, padded(form, FORMAT_LENGTH), encoding, character_set)
+        data, properties = of_properties.at_put(hconn, given, *handles)
+        if data is not given:
+            described, body = _in(described, data.encoding, data.ccsid, data.format), data.body
+    message = Message.from_row(described.row(body, context, properties, transmission))
+    if why is not None:
+        dead = buried(message, why)
+        if not isinstance(dead, Message):
+            raise Refused(dead)
+        message = dead
+    return message, context
 
 
-def _constants() -> Iterator[str]:
-    for name, value in {**RANGES, **BAGS, **constants()}.items():
-        if not name.startswith("MQ"):  # of events alone
-            continue
-        if isinstance(value, bytes):
-            yield from _characters(name, value)
-        else:
-            signed = (value + 2**31) % 2**32 - 2**31
-            yield f"#define {name} ({signed if signed != -(2**31) else '-2147483647 - 1'})"
-    for name, size in NOTHING.items():
-        yield f'#define MQ{name}_NONE "{_escaped(bytes(size))}"'
-        yield f"#define MQ{name}_NONE_ARRAY {_list(bytes(size))}"
-    for level in LEVELS:
-        yield f"#ifndef MQCMDL_LEVEL_{level}\n#define MQCMDL_LEVEL_{level} ({level})\n#endif"
+def _in(described: Described, encoding: int, character_set: int, form: bytes) -> Described:
+    """The descriptor with what a header says of the data after it."""
+    said = list(described.said)
+    said[ENCODING] = encoding
+    said[CHARACTER_SET] = character_set if character_set > 0 else said[CHARACTER_SET]
+    said[FORMAT] = text_of(form)
+    return described._replace(said=tuple(said))
 
 
-def _characters(name: str, value: bytes) -> Iterator[str]:
-    yield f'#define {name} "{_escaped(value)}"'
-    yield f"#define {name}_ARRAY {_list(value)}"
+def _order(described: Described) -> str:
+    return "<" if described.said[ENCODING] & 0xF == NUMBERS_REVERSED else ">"
 
 
-def _escaped(value: bytes) -> str:
-    return "".join(chr(one) if one >= 0x20 else f"\\{one:03o}" for one in value)
+def _without_transmission(described: Described, body: bytes) -> tuple[Transmission, Described, bytes]:
+    if len(body) < XQH.size or body[:4] != b"XQH ":
+        raise Refused(Reason.XQH_ERROR)
+    _, _, queue, manager, md = XQH.unpack_from(body)
+    return Transmission(text_of(queue), text_of(manager)), read(md), body[XQH.size :]
 
 
-def _list(value: bytes) -> str:
-    return ", ".join(f"'{_escaped(bytes([one]))}'" for one in value)
+def _without_extension(described: Described, body: bytes) -> tuple[Described, bytes]:
+    """Reads an MQMDE; one that is wrong, or that a descriptor of version 2 has, stays as data."""
+    form = struct.Struct(_order(described) + MDE.format[1:])
+    if described.version > 1 or len(body) < form.size or body[:4] != b"MDE ":
+        return described, body
+    _, version, length, encoding, character_set, data_format, _, *group = form.unpack_from(body)
+    if version != 2 or length != form.size:
+        return described, body
+    numbers = group_of(struct.pack("=24s4i", *group))
+    return _in(described, encoding, character_set, data_format)._replace(group=numbers), body[form.size :]
 
 
-def _structure(of: Layout) -> Iterator[str]:
-    """The structure, its versions, lengths and initializer."""
-    name = f"MQ{of.name}"
-    if of.identifier:
-        yield from _characters(f"{name}_STRUC_ID", of.identifier)
-    for version in of.structs:
-        yield f"#define {name}_VERSION_{version} {_version(of, version)}"
-        yield f"#define {name}_LENGTH_{version} ({of.size(version)})"
-    yield f"#define {name}_CURRENT_VERSION {_version(of, of.newest)}"
-    yield f"#define {name}_CURRENT_LENGTH ({of.size()})"
-    fields = "\n".join(f"    {_declared(each)};" for each in of.members)
-    yield f"typedef struct tag{name} {{\n{fields}\n}} {name}, *P{name}, **PP{name};"
-    default = "MQCD_CLIENT_CONN_DEFAULT" if of.name == "CD" else f"{name}_DEFAULT"
-    chosen = CD_VERSION if of.name == "CD" else of.oldest
-    yield f"#define {default} {', '.join(_initial(of, each, chosen) for each in of.members)}"
+def _without_dead_letter(described: Described, body: bytes) -> tuple[Described, bytes, WhyDead | None]:
+    """Reads an MQDLH; one that is wrong stays as data."""
+    form = struct.Struct(_order(described) + DLH.format[1:])
+    if len(body) < form.size or body[:4] != b"DLH ":
+        return described, body, None
+    _, _, reason, queue, manager, encoding, character_set, data_format, _, program, date, time = form.unpack_from(body)
+    why = WhyDead(reason, text_of(queue), text_of(manager), time_of(date + time), text_of(program))
+    return _in(described, encoding, character_set, data_format), body[form.size :], why
 
 
-def _version(of: Layout, version: int) -> str:
-    return f'"{version:4d}"' if of.name == "TMC2" else f"({version})"
+# ---- gets
 
 
-def _declared(each: StructureField) -> str:
-    if each.code in WORDS:
-        return f"{WORDS[each.code]} {each.name}"
-    kind = "MQBYTE" if each.code[-1] == "b" else "MQCHAR"
-    return f"{kind} {each.name}[{each.code[:-1]}]"
+class Presented(NamedTuple):
+    """A message as a get returns it: the row for the descriptor, and the data with its headers."""
+
+    row: Row
+    body: bytes
 
 
-def _initial(of: Layout, each: StructureField, version: int) -> str:
-    if each.code == "V":
-        return "{MQCHARV_DEFAULT}"
-    value = each.default
-    if each.name == "Version":
-        value = b"%4d" % version if of.name == "TMC2" else version
-    if isinstance(value, bytes):
-        kept = value.rstrip(b"\0")
-        return f"{{{_list(kept)}}}" if kept else "{0}"
-    return f"(MQPTR){value}" if each.code == "P" else str(value)
+def has_headers(row: Row, md_version: int) -> bool:
+    """Whether a get may have to put something before the data."""
+    return (
+        row[PROPERTIES].text is not None
+        or row[TRANSMISSION] is not None
+        or (md_version == 1 and row[GROUP_FIELDS] != UNGROUPED)
+    )
 
 
-def _texts(prefix: str) -> Iterator[str]:
-    """A function that gives the name of a constant: MQRC_STR(2033) is "MQRC_NO_MSG_AVAILABLE"."""
-    names: dict[int, str] = {}
-    for name, value in constants().items():
-        if name.startswith(f"{prefix}_") and not name.endswith(("_FIRST", "_LAST")):
-            names.setdefault(value, name)
-    yield f"static inline char *{prefix}_STR(MQLONG v) {{\n    switch (v) {{"
-    for value, name in sorted(names.items()):
-        yield f'    case {value}: return (char *)"{name}";'
-    yield '    default: return (char *)"";\n    }\n}'
+def presented(message: Message, md_version: int, headers: int, handle: MessageHandle | None) -> Presented:
+    """The message with its headers.
+
+    Args:
+        headers: MQGMO's bits that say how properties come back.
+        handle: gets the properties; None: none does.
+    """
+    why = None
+    if is_dead(message):
+        why, message = why_dead(message), revived(message)
+    row, body = message.row, message.body
+    properties: Properties = row[PROPERTIES]
+    if handle is not None or properties.text is not None:
+        before = Data(body, padded(row[FORMAT], FORMAT_LENGTH), row[ENCODING], row[CHARACTER_SET])
+        data = of_properties.at_get(before, properties, headers, handle)
+        if data is not before:
+            row, body = _described(row, data.format, data.encoding, data.ccsid), data.body
+    if why is not None:
+        row, body = _as_dead_letter(row, body, why)
+    if row[TRANSMISSION] is not None:
+        row, body = _for_transmission(*_extended(row, body))
+    if md_version == 1:
+        row, body = _extended(row, body)
+    return Presented(row, body)
+
+
+def _described(row: Row, form: bytes, encoding: int = MQENC_NATIVE, character_set: int | None = None) -> Row:
+    """The row with a description of what its data begins with."""
+    return (
+        *row[:ENCODING],
+        encoding,
+        row[CHARACTER_SET] if character_set is None else character_set,
+        text_of(form),
+        *row[FORMAT + 1 :],
+    )
+
+
+def _as_dead_letter(row: Row, body: bytes, why: WhyDead) -> tuple[Row, bytes]:
+    date, time = (mq_date(why.time), mq_time(why.time)) if why.time else ("", "")
+    header = DLH.pack(
+        b"DLH ", 1, why.reason, padded(why.queue, NAME_LENGTH), padded(why.manager, NAME_LENGTH),
+        row[ENCODING], row[CHARACTER_SET], padded(row[FORMAT], FORMAT_LENGTH),
+        APPLICATION_TYPE_UNIX, padded(why.program, PROGRAM_LENGTH), padded(date, 8), padded(time, 8),
+    )  # fmt: skip
+    return _described(row, MQFMT_DEAD_LETTER_HEADER), header + body
+
+
+def _extended(row: Row, body: bytes) -> tuple[Row, bytes]:
+    """With an MQMDE before a grouped message or a segment; the group is then in it alone."""
+    group = row[GROUP_FIELDS]
+    if group == UNGROUPED:
+        return row, body
+    encoding, character_set, form = row[ENCODING : FORMAT + 1]
+    header = MDE.pack(b"MDE ", 2, MDE.size, encoding, character_set, padded(form, FORMAT_LENGTH), 0, *group)
+    return _described(row, MQFMT_MD_EXTENSION), header + body
+
+
+def _for_transmission(row: Row, body: bytes) -> tuple[Row, bytes]:
+    """With an MQXQH, which has the message's descriptor; its own says what is needed on the way."""
+    queue, manager = row[TRANSMISSION]
+    md = bytearray(b"MD  " + struct.pack("=i", 1) + bytes(316))
+    write_got(md, 1, row)
+    header = XQH.pack(b"XQH ", 1, padded(queue, NAME_LENGTH), padded(manager, NAME_LENGTH), bytes(md))
+    outer = list(_described(row, MQFMT_XMIT_Q_HEADER))
+    outer[0], outer[1], outer[3] = 0, int(MessageType.DATAGRAM), 0
+    outer[REPLY_TO] = "", ""
+    outer[GROUP_FIELDS] = UNGROUPED
+    return tuple(outer), header + body
