@@ -8,7 +8,9 @@ Rules: M-7 to M-9.
 
 from __future__ import annotations
 
+import atexit
 import itertools
+import logging
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from ..client.queue import Queue
 
 SHARES: Final = MQCNO_HANDLE_SHARE_NONE | MQCNO_HANDLE_SHARE_BLOCK | MQCNO_HANDLE_SHARE_NO_BLOCK
+
+_log = logging.getLogger("inorder.mqi")
 
 _handles = itertools.count(1)  # the bindings take 0 for none
 _connections: dict[int, MqiConnection] = {}
@@ -74,6 +78,11 @@ class MqiConnection:
     def __exit__(self, *raised: object) -> None:
         self._lock.release()
 
+    @property
+    def is_of_this_process(self) -> bool:
+        """Whether it is not that of a parent."""
+        return self._life is forks.current
+
     def count(self, warning: object) -> None:
         """Notes a put whose answer the program does not wait for."""
         self._puts[0 if warning is None else 1] += 1
@@ -107,6 +116,12 @@ class MqiConnection:
         for act in self.at_end:
             act()
         self.manager.close()
+
+    def abandon(self) -> None:
+        """Ends the connection and backs out its unit of work."""
+        self._is_over = True
+        _connections.pop(self.handle, None)
+        self.manager.internals.abandon()
 
 
 class OpenObject:
@@ -152,3 +167,16 @@ def connection_of(handle: int) -> MqiConnection:
 def known(name: str) -> MqiConnection | None:
     """The connection that this thread already has to a queue manager and shares with no other; None: none."""
     return next((one for one in _connections.values() if one.name == name and one.admits_thread()), None)
+
+
+def abandon_all() -> None:
+    """Ends every connection of this process, and backs out their units of work: at the end of a test."""
+    for connection in tuple(_connections.values()):
+        connection.abandon()
+
+
+@atexit.register
+def _warn_at_the_end() -> None:
+    """The end of Python backs out, before it deletes objects of bindings, whose destructors call MQDISC."""
+    if any(one.session.has_unit for one in _connections.values() if one.is_of_this_process):
+        _log.warning("the program ends without MQDISC: the messages that it did not commit are backed out")
