@@ -13,7 +13,7 @@ from ..client.manager import QueueManager, connect_to
 from ..errors import InorderError, Reason, StoreError
 from ..stores.open import OverNetwork
 from . import handles
-from .connections import SHARES, Connection, add, connection_of, known
+from .connections import SHARES, MqiConnection, add, connection_of, known
 from .constants import MQCNO_HANDLE_SHARE_NONE
 from .descriptor import text_of
 from .layouts import CD, CNO, CSP
@@ -56,7 +56,7 @@ def connect(
         return before.handle, MQCC_WARNING, int(Reason.ALREADY_CONNECTED)
     user, password = _credentials(channel, csp)
     made = _connected(settings, program, user, password)
-    return add(Connection(made, manager, settings, share=share, is_client=is_client)), MQCC_OK, int(Reason.NONE)
+    return add(MqiConnection(made, manager, settings, share=share, is_client=is_client)), MQCC_OK, int(Reason.NONE)
 
 
 def _connected(settings: StoreSettings, program: str, user: str, password: str) -> QueueManager:
