@@ -16,7 +16,7 @@ class Program:
     """A connection, and the structures of its last call.
 
     Attributes:
-        md, pmo, gmo, od: the structures as the last call left them, read.
+        md, pmo, gmo, od, cno: the structures as the last call left them, read.
         data: the data of the last message got.
     """
 
@@ -25,6 +25,7 @@ class Program:
     ) -> None:
         options = layout("CNO").new(version, Options=share, **cno)
         self.hconn, *self.connected = verbs.mqconnx(name.ljust(48), options, cd, csp)
+        self.cno = layout("CNO").read(options)
         self.md: Any = None
         self.pmo: Any = None
         self.gmo: Any = None

@@ -137,6 +137,21 @@ def test_a_store_with_users_checks_the_password(
         assert program.disconnect() == OK
 
 
+def test_a_user_may_do_what_it_was_granted(mq_store: QueueManager) -> None:
+    queues = {"Q": ("put", "browse")}
+    mq_store.accounts.create_user("bob", roles=["application"], queues=queues, password_hash=hashed("rose garden"))
+    cd = layout("CD").new(6, UserIdentifier=b"bob", Password=b"rose garden")
+    program = Program(cd=cd)
+    assert program.connected == [0, 0]
+    hobj = program.open("Q", mq.MQOO_OUTPUT | mq.MQOO_BROWSE)
+    assert program.put(hobj, b"x") == program.put_one("Q", b"x") == OK
+    for options in (mq.MQOO_INPUT_SHARED, mq.MQOO_INQUIRE, mq.MQOO_SET):
+        assert program.try_open("Q", options) == (-1, 2, 2035)
+    mq_store.create_queue("OTHER")
+    assert program.put_one("OTHER", b"x") == (2, 2035)
+    assert program.disconnect() == OK
+
+
 def test_options_and_versions_that_cannot_be(mq_store: QueueManager) -> None:
     both = layout("CNO").new(1, Options=SHARED | mq.MQCNO_HANDLE_SHARE_NO_BLOCK)
     assert verbs.mqconnx(b"QM1".ljust(48), both) == (-1, 2, 2046)
@@ -147,6 +162,7 @@ def test_options_and_versions_that_cannot_be(mq_store: QueueManager) -> None:
 
 def test_the_name_of_the_program_is_that_of_the_options(mq_store: QueueManager) -> None:
     program = Program(version=7, ApplName=b"billing")
+    assert program.cno.ConnectionId[:16] == b"AMQCQM1         "
     assert program.put_one("Q", b"x") == OK
     assert program.md.PutApplName == b"billing".ljust(28)
     assert program.disconnect() == OK

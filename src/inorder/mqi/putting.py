@@ -16,7 +16,7 @@ from ..model.options import PutOptions
 from ..model.properties import NO_PROPERTIES, Properties
 from ..rules.puts import APPLICATION_TYPE_UNIX, PutResult
 from .connections import MqiConnection, OpenObject, connection_of
-from .constants import MQOO_OUTPUT, MQOO_SAVE_ALL_CONTEXT, MQOT_Q
+from .constants import MQOO_OUTPUT, MQOO_RESOLVE_LOCAL_Q, MQOO_SAVE_ALL_CONTEXT, MQOT_Q
 from .descriptor import DEFAULT_MD, NO_CONTEXT, Described, context_of, read, text_of, write_put
 from .handles import composed_descriptor
 from .handles import put as note_put
@@ -37,6 +37,7 @@ HANDLES_AT: Final = 160
 XMIT: Final = "MQXMIT"
 VERSIONS: Final = {b"PMO " + struct.pack("=i", version): version for version in range(PMO.oldest, PMO.newest + 1)}
 NOTHING: Final[Described] = read(DEFAULT_MD)
+AT: Final = 5  # of a context: the time of the put
 IDENTITY: Final = 3  # the fields of a context that are about the user
 
 
@@ -57,7 +58,10 @@ def put(handle: int, hobj: int, md: Any, pmo: Any, data: Buffer) -> tuple[int, i
             note_put(connection.handle, handles.new, _properties_of(message))
         if putting.is_counted:
             connection.count(result.warning)
-        return _answer(md, pmo, described.version, result, context, opened.resolved)
+        resolved = opened.resolved
+        if putting.resolves_locally and opened.queue is not None:
+            resolved = resolved_names(connection, opened.queue, "", MQOO_RESOLVE_LOCAL_Q)
+        return _answer(md, pmo, described.version, result, context, resolved)
 
 
 def put_one(handle: int, od: Buffer, md: Any, pmo: Any, data: Buffer) -> tuple[int, int]:
@@ -73,12 +77,13 @@ def put_one(handle: int, od: Buffer, md: Any, pmo: Any, data: Buffer) -> tuple[i
         context = _context(connection, putting, described, passed)
         message, context, options = _message(connection, None, putting, described, context, handles, data)
         name, elsewhere = text_of(values.ObjectName), text_of(values.ObjectQMgrName)
+        connection.check("put", name)
         result = connection.manager.put(name, message, options, manager=elsewhere)
         if handles.new:
             note_put(connection.handle, handles.new, _properties_of(message))
-        resolved = resolved_names(
-            connection, connection.manager.internals.default_handle(name, manager=elsewhere), elsewhere
-        )
+        queue = connection.manager.internals.default_handle(name, manager=elsewhere)
+        options_of_open = MQOO_RESOLVE_LOCAL_Q if putting.resolves_locally else 0
+        resolved = resolved_names(connection, queue, elsewhere, options_of_open)
         return _answer(md, pmo, described.version, result, context, resolved)
 
 
@@ -158,7 +163,8 @@ def _properties_of(message: Message | bytes) -> Properties:
 def _answer(md: Any, pmo: Any, version: int, result: PutResult, context: Row, resolved: bytes) -> tuple[int, int]:
     """Writes the outputs, also those of a put that warns (M-10)."""
     if md is not None:
-        write_put(md, version, result, context)
+        made = (*context[:AT], result.put_at, context[AT + 1]) if result.put_at else context
+        write_put(md, version, result, made)
     if pmo is not None:
         DESTINATIONS.pack_into(pmo, DESTINATIONS_AT, 1, 0, 0, resolved)
     warning = result.warning
