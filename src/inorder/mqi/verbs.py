@@ -14,8 +14,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import InorderError, Reason
-from . import connecting, getting, opening, putting
+from . import connecting, getting, handles, opening, properties, putting
 from .connections import connection_of
+from .constants import MQHC_UNASSOCIATED_HCONN
 from .layouts import LayoutError
 from .refusals import MQCC_FAILED, MQCC_OK, MQCC_WARNING, Refused, reason_of
 
@@ -165,3 +166,72 @@ def mqsub(hconn: int, sd: Buffer, hobj: int) -> tuple[int, int, int, int]:
 def mqsubrq(hconn: int, hsub: int, action: int, sro: Buffer) -> Codes:
     """Asks for retained publications: there are no topics, reason 2298."""
     raise Refused(Reason.FUNCTION_NOT_SUPPORTED)
+
+
+# ---- message handles
+
+
+def _checked(hconn: int) -> None:
+    """Whether a verb on handles may be called: for a connection, or for none (MQHC_UNASSOCIATED_HCONN)."""
+    if hconn != MQHC_UNASSOCIATED_HCONN:
+        with connection_of(hconn):
+            pass
+
+
+@answers(-1)
+def mqcrtmh(hconn: int, cmho: Buffer | None) -> tuple[int, int, int]:
+    """Creates a message handle."""
+    _checked(hconn)
+    return handles.create(hconn, cmho), MQCC_OK, 0
+
+
+@answers()
+def mqdltmh(hconn: int, hmsg: int, dmho: Buffer | None) -> Codes:
+    """Deletes a message handle."""
+    _checked(hconn)
+    handles.delete(hconn, hmsg, dmho)
+    return MQCC_OK, 0
+
+
+@answers()
+def mqsetmp(
+    hconn: int, hmsg: int, smpo: Buffer | None, name: bytes, pd: Buffer | None, type: int, value: bytes
+) -> Codes:
+    """Sets a property of a message handle."""
+    _checked(hconn)
+    properties.set_property(hconn, hmsg, smpo, name, pd, type, value)
+    return MQCC_OK, 0
+
+
+@answers(0, 0, b"")
+def mqinqmp(
+    hconn: int, hmsg: int, impo: Buffer | None, name: bytes, pd: Buffer | None, type: int, buffer: Buffer
+) -> tuple[int, int, bytes, int, int]:
+    """Inquires a property of a message handle; returns its type, the length of its value and its name."""
+    _checked(hconn)
+    return properties.inquire(hconn, hmsg, impo, name, pd, type, buffer)
+
+
+@answers()
+def mqdltmp(hconn: int, hmsg: int, dmpo: Buffer | None, name: bytes) -> Codes:
+    """Deletes a property of a message handle."""
+    _checked(hconn)
+    properties.delete_property(hconn, hmsg, dmpo, name)
+    return MQCC_OK, 0
+
+
+@answers(0)
+def mqbufmh(hconn: int, hmsg: int, bmho: Buffer | None, md: Buffer | None, buffer: Buffer) -> tuple[int, int, int]:
+    """Makes a message handle of a buffer; returns the length of the data that is left in the buffer."""
+    _checked(hconn)
+    return properties.from_buffer(hconn, hmsg, bmho, md, buffer), MQCC_OK, 0
+
+
+@answers(0)
+def mqmhbuf(
+    hconn: int, hmsg: int, mhbo: Buffer | None, name: bytes, md: Buffer | None, buffer: Buffer
+) -> tuple[int, int, int]:
+    """Makes a buffer of a message handle; returns the length of the MQRFH2."""
+    _checked(hconn)
+    length, reason = properties.into_buffer(hconn, hmsg, mhbo, name, md, buffer)
+    return length, MQCC_FAILED if reason else MQCC_OK, reason
