@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..client.manager import QueueManager, connect_to
 from ..errors import InorderError, Reason, StoreError
 from ..stores.open import OverNetwork
+from . import handles
 from .connections import SHARES, Connection, add, connection_of, known
 from .constants import MQCNO_HANDLE_SHARE_NONE
 from .descriptor import text_of
@@ -124,6 +125,7 @@ def disconnect(handle: int) -> tuple[int, int]:
     """Commits the unit of work and ends the connection (R5.6). Raises: Refused 2018."""
     connection = connection_of(handle)
     with connection:
+        handles.forget(handle)
         try:
             connection.end()
         except InorderError as error:

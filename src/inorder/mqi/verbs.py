@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import InorderError, Reason
-from . import connecting, getting, opening, putting
+from . import connecting, getting, handles, inquiring, opening, properties, putting
 from .connections import connection_of
+from .constants import MQHC_UNASSOCIATED_HCONN
 from .layouts import LayoutError
 from .refusals import MQCC_FAILED, MQCC_OK, MQCC_WARNING, Refused, reason_of
 
@@ -131,6 +133,28 @@ def mqclose(hconn: int, hobj: int, options: int) -> Codes:
     return opening.close(hconn, hobj, options)
 
 
+@answers([], b"")
+def mqinq(
+    hconn: int, hobj: int, selectors: Sequence[int], int_count: int, char_length: int
+) -> tuple[list[int], bytes, int, int]:
+    """Returns attributes: integers and characters, each in the order of their selectors, and no more than there is
+    room for.
+    """
+    return inquiring.inquire(hconn, hobj, selectors, int_count, char_length)
+
+
+@answers()
+def mqset(hconn: int, hobj: int, selectors: Sequence[int], ints: Sequence[int], chars: bytes) -> Codes:
+    """Sets attributes of a queue."""
+    return inquiring.set_values(hconn, hobj, selectors, ints, chars)
+
+
+@answers()
+def mqstat(hconn: int, type: int, sts: Buffer) -> Codes:
+    """Tells how puts ended whose answer the program did not wait for."""
+    return inquiring.status(hconn, type, sts)
+
+
 # ---- messages
 
 
@@ -150,6 +174,73 @@ def mqput1(hconn: int, od: Buffer, md: Buffer | None, pmo: Buffer | None, data: 
 def mqget(hconn: int, hobj: int, md: Buffer | None, gmo: Buffer | None, buffer: Buffer) -> tuple[int, int, int]:
     """Gets or browses a message; returns the length of its data, which may be greater than that of the buffer."""
     return getting.get(hconn, hobj, md, gmo, buffer)
+
+
+# ---- message handles and properties
+
+
+@answers(-1)
+def mqcrtmh(hconn: int, cmho: Buffer | None) -> tuple[int, int, int]:
+    """Creates a message handle; with MQHC_UNASSOCIATED_HCONN it belongs to no connection."""
+    with _turn(hconn):
+        return handles.create(hconn, cmho), MQCC_OK, 0
+
+
+@answers()
+def mqdltmh(hconn: int, hmsg: int, dmho: Buffer | None) -> Codes:
+    """Deletes a message handle."""
+    with _turn(hconn):
+        handles.delete(hconn, hmsg, dmho)
+    return MQCC_OK, 0
+
+
+@answers()
+def mqsetmp(
+    hconn: int, hmsg: int, smpo: Buffer | None, name: bytes, pd: Buffer | None, type: int, value: bytes
+) -> Codes:
+    """Sets a property of a message handle."""
+    with _turn(hconn):
+        properties.set_property(hconn, hmsg, smpo, name, pd, type, value)
+    return MQCC_OK, 0
+
+
+@answers(0, 0, b"")
+def mqinqmp(
+    hconn: int, hmsg: int, impo: Buffer | None, name: bytes, pd: Buffer | None, type: int, buffer: Buffer
+) -> tuple[int, int, bytes, int, int]:
+    """Returns a property of a message handle: its type, the length of its value, and its name."""
+    with _turn(hconn):
+        return properties.inquire(hconn, hmsg, impo, name, pd, type, buffer)
+
+
+@answers()
+def mqdltmp(hconn: int, hmsg: int, dmpo: Buffer | None, name: bytes) -> Codes:
+    """Deletes a property of a message handle."""
+    with _turn(hconn):
+        properties.delete_property(hconn, hmsg, dmpo, name)
+    return MQCC_OK, 0
+
+
+@answers(0)
+def mqbufmh(hconn: int, hmsg: int, bmho: Buffer | None, md: Buffer | None, buffer: Buffer) -> tuple[int, int, int]:
+    """Gives a message handle the properties in a buffer; returns the length of the data that stay there."""
+    with _turn(hconn):
+        return properties.from_buffer(hconn, hmsg, bmho, md, buffer), MQCC_OK, 0
+
+
+@answers(0)
+def mqmhbuf(
+    hconn: int, hmsg: int, mhbo: Buffer | None, name: bytes, md: Buffer | None, buffer: Buffer
+) -> tuple[int, int, int]:
+    """Writes the properties of a message handle into a buffer; returns their length there."""
+    with _turn(hconn):
+        length, reason = properties.into_buffer(hconn, hmsg, mhbo, name, md, buffer)
+    return length, MQCC_FAILED if reason else MQCC_OK, reason
+
+
+def _turn(hconn: int) -> AbstractContextManager[None]:
+    """The turn of a call about a message handle, which may belong to no connection."""
+    return nullcontext() if hconn == MQHC_UNASSOCIATED_HCONN else connection_of(hconn)
 
 
 # ---- not here
