@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..client.manager import QueueManager
 from ..errors import Reason
+from ..model.fields import UniqueId
 from ..model.message import Row
 from ..support import forks
 from .constants import MQCNO_HANDLE_SHARE_BLOCK, MQCNO_HANDLE_SHARE_NO_BLOCK, MQCNO_HANDLE_SHARE_NONE
@@ -39,6 +40,7 @@ class Connection:
         share: one of MQCNO_HANDLE_SHARE_*: which threads may call.
         is_client: whether the program named a channel; such a connection is always a new one.
         objects: the open objects, by their handles.
+        requests: those to the command server in the unit of work.
         at_end: called when it ends, before the unit of work is committed.
     """
 
@@ -47,6 +49,7 @@ class Connection:
         self.manager, self.name, self.share, self.is_client = manager, name, share, is_client
         self.thread = threading.get_ident()
         self.objects: dict[int, OpenObject] = {}
+        self.requests: list[UniqueId] = []
         self.at_end: list[Callable[[], object]] = []
         self.session = manager.internals.shared()
         own = manager.admin.manager_attributes()
