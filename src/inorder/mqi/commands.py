@@ -9,8 +9,9 @@ import logging
 from typing import Final
 
 from ..model.fields import UniqueId
+from ..mq.words import COMMAND_QUEUE
 from .connections import Connection
-from .pcf.serving import COMMAND_QUEUE, answer_requests, rights_of
+from .pcf.serving import answer_requests, rights_of
 
 log = logging.getLogger("inorder.mqi")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from tests.mqi.pcf.asking import Filter, ask, number, reason, replies_in, reques
 from inorder import QueueManager
 from inorder.mqi.pcf.answering import answer
 from inorder.mqi.pcf.coding import COMMAND, Coding, Header, parameter, write
+from inorder.mqi.pcf.requests import ESCAPE, known_commands
 
 LOCAL, MODEL, ALIAS, REMOTE, ANY = 1, 2, 3, 6, 1001
 SENDER, RECEIVER = 1, 3
@@ -398,3 +400,11 @@ def test_a_request_that_is_not_utf8_is_refused(qm: QueueManager) -> None:
     data = request("INQUIRE_Q", {"MQCA_Q_NAME": "AAAA"}).replace(b"AAAA", b"\xff\xff\xff\xff")
     (reply,) = replies_in(answer(data, qm))
     assert reply.reason == number("MQRCCF_CCSID_ERROR")
+
+
+def test_the_page_lists_the_commands_that_are_here() -> None:
+    page = (Path(__file__).parents[3] / "docs/how-to/from-ibm-mq.md").read_text(encoding="utf-8")
+    section = page.partition("## Administration by PCF")[2].partition("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| ") and "MQCMD_" not in line]
+    listed = re.findall(r"`([A-Z_]+)`", "".join(rows))
+    assert sorted(number(f"MQCMD_{name}") for name in listed) == sorted([*known_commands(), ESCAPE])

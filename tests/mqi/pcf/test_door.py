@@ -10,10 +10,10 @@ from tests.mqi.pcf.asking import replies_in, request
 
 import inorder
 from inorder import QueueManager
+from inorder.mq.words import COMMAND_QUEUE
 from inorder.mqi import verbs
 from inorder.mqi.constants import constants
 from inorder.mqi.layouts import layout
-from inorder.mqi.pcf.serving import COMMAND_QUEUE
 
 mq: Any = constants()
 CREATE = request("CREATE_Q", {"MQCA_Q_NAME": "NEW", "MQIA_Q_TYPE": 1})

@@ -14,8 +14,9 @@ from tests.mqi.pcf.asking import Reply, number, replies_in, request
 import inorder
 from inorder import Got, Match, QueueManager, Report
 from inorder.client.programs import user_name
+from inorder.mq.words import COMMAND_QUEUE
 from inorder.mqi.pcf.coding import Coding, Unicode
-from inorder.mqi.pcf.serving import BEGUN_QUEUE, COMMAND_QUEUE, CommandServer, answer_requests, rights_of
+from inorder.mqi.pcf.serving import BEGUN_QUEUE, CommandServer, answer_requests, rights_of
 
 CREATE = {"MQCA_Q_NAME": "NEW", "MQIA_Q_TYPE": 1}
 FIELDS: dict[str, Any] = {"format": "MQADMIN", "message_type": 1, "reply_to_queue": "REPLIES"}

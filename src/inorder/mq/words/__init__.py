@@ -35,6 +35,12 @@ from ...model.channel_attributes import CHANNEL_ATTRIBUTES
 from ...model.process_attributes import PROCESS_ATTRIBUTES
 
 Use = Literal["set", "give", "show"]
+LEVEL: Final = 940
+"""MQ's command level: the release whose words these are."""
+VERSION: Final = "09040000"
+"""The same as MQ writes a version."""
+COMMAND_QUEUE: Final = "SYSTEM.ADMIN.COMMAND.QUEUE"
+"""The queue for requests in PCF, where there is a command server."""
 HERE, OURS, NONE = "=", "ours", "-"
 SYNONYMS: Final[Mapping[str, str]] = {"TARGQ": "TARGET", "QTYPE": "TYPE"}  # of keywords
 _OURS: Final[Mapping[str, Table]] = {

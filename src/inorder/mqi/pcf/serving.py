@@ -20,6 +20,7 @@ from ...errors import CallerError, NoMessageAvailable, NotAuthorized, QueueCondi
 from ...model.fields import UniqueId
 from ...model.message import Got, Message
 from ...model.options import FOREVER, Match
+from ...mq.words import COMMAND_QUEUE
 from ..conversion import INTEGERS, NORMAL, character_set
 from .answering import May, PcfCommand, everything
 from .coding import UTF_8, Coding, PcfFault
@@ -28,7 +29,6 @@ from .requests import number
 
 log = logging.getLogger("inorder.mqi")
 
-COMMAND_QUEUE: Final = "SYSTEM.ADMIN.COMMAND.QUEUE"
 BEGUN_QUEUE: Final = "SYSTEM.ADMIN.COMMAND.BEGUN"
 FORMAT: Final = "MQADMIN"
 INTERRUPTED, UNEXPECTED = "MQRC_CALL_INTERRUPTED", "MQRC_UNEXPECTED_ERROR"
