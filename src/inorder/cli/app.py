@@ -19,6 +19,7 @@ from .getting import get
 from .login import PEM, login
 from .moved import demo, scenarios
 from .moving import copy, move
+from .mqi import mqi
 from .outbox import outbox
 from .pipeline import pipeline
 from .putting import put
@@ -101,6 +102,7 @@ for command in (
     upgrade,
     login,
     mqsc,
+    mqi,
     pipeline,
     serve,
     demo,

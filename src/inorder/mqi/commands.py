@@ -10,7 +10,7 @@ from typing import Final
 
 from ..model.fields import UniqueId
 from ..mq.words import COMMAND_QUEUE
-from .connections import Connection
+from .connections import MqiConnection
 from .pcf.serving import answer_requests, rights_of
 
 log = logging.getLogger("inorder.mqi")
@@ -18,7 +18,7 @@ log = logging.getLogger("inorder.mqi")
 NAME: Final = COMMAND_QUEUE.ljust(48).encode()
 
 
-def after_put(connection: Connection, resolved: bytes, request: UniqueId, *, in_unit: bool) -> None:
+def after_put(connection: MqiConnection, resolved: bytes, request: UniqueId, *, in_unit: bool) -> None:
     """Answers a message that was put, if it is a request outside a unit of work.
 
     Args:
@@ -32,14 +32,14 @@ def after_put(connection: Connection, resolved: bytes, request: UniqueId, *, in_
         _answer(connection, [request])
 
 
-def after_commit(connection: Connection) -> None:
+def after_commit(connection: MqiConnection) -> None:
     """Answers the requests of the unit of work."""
     if connection.requests:
         requests, connection.requests = connection.requests, []
         _answer(connection, requests)
 
 
-def _answer(connection: Connection, requests: list[UniqueId]) -> None:
+def _answer(connection: MqiConnection, requests: list[UniqueId]) -> None:
     try:
         may = rights_of(connection.manager, connection.session.program.user)
         answer_requests(connection.manager, requests, may)

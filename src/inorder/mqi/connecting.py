@@ -14,7 +14,7 @@ from ..errors import InorderError, Reason, StoreError
 from ..stores.open import OverNetwork
 from . import handles
 from .commands import after_commit
-from .connections import SHARES, Connection, add, connection_of, known
+from .connections import SHARES, MqiConnection, add, connection_of, known
 from .constants import MQCNO_HANDLE_SHARE_NONE
 from .descriptor import text_of
 from .layouts import CD, CNO, CSP
@@ -56,7 +56,7 @@ def connect(
         return before.handle, MQCC_WARNING, int(Reason.ALREADY_CONNECTED)
     user, password = _credentials(channel, csp)
     made = _connected(manager, address, program, user, password)
-    return add(Connection(made, manager, share=share, is_client=is_client)), MQCC_OK, int(Reason.NONE)
+    return add(MqiConnection(made, manager, share=share, is_client=is_client)), MQCC_OK, int(Reason.NONE)
 
 
 def _connected(name: str, address: str, program: str, user: str, password: str) -> QueueManager:

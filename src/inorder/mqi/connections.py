@@ -8,7 +8,9 @@ Rules: M-7 to M-9.
 
 from __future__ import annotations
 
+import atexit
 import itertools
+import logging
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -26,11 +28,13 @@ if TYPE_CHECKING:
 
 SHARES: Final = MQCNO_HANDLE_SHARE_NONE | MQCNO_HANDLE_SHARE_BLOCK | MQCNO_HANDLE_SHARE_NO_BLOCK
 
+_log = logging.getLogger("inorder.mqi")
+
 _handles = itertools.count(1)  # the bindings take 0 for none
-_connections: dict[int, Connection] = {}
+_connections: dict[int, MqiConnection] = {}
 
 
-class Connection:
+class MqiConnection:
     """A program's connection to a queue manager; a `with` block of it is a call.
 
     Attributes:
@@ -77,6 +81,11 @@ class Connection:
     def __exit__(self, *raised: object) -> None:
         self._lock.release()
 
+    @property
+    def is_of_this_process(self) -> bool:
+        """Whether it is not that of a parent."""
+        return self._life is forks.current
+
     def count(self, warning: object) -> None:
         """Notes a put whose answer the program does not wait for."""
         self._puts[0 if warning is None else 1] += 1
@@ -111,6 +120,12 @@ class Connection:
             act()
         self.manager.close()
 
+    def abandon(self) -> None:
+        """Ends the connection and backs out its unit of work."""
+        self._is_over = True
+        _connections.pop(self.handle, None)
+        self.manager.internals.abandon()
+
 
 class OpenObject:
     """An open object.
@@ -138,13 +153,13 @@ class OpenObject:
             self.put, self.read, self.takes_back = queue.put, queue.internals.read, queue.internals.takes_back
 
 
-def add(connection: Connection) -> int:
+def add(connection: MqiConnection) -> int:
     """Enters a connection into the table; returns its handle."""
     _connections[connection.handle] = connection
     return connection.handle
 
 
-def connection_of(handle: int) -> Connection:
+def connection_of(handle: int) -> MqiConnection:
     """The connection of a handle. Raises: Refused 2018."""
     found = _connections.get(handle)
     if found is None:
@@ -152,6 +167,19 @@ def connection_of(handle: int) -> Connection:
     return found
 
 
-def known(name: str) -> Connection | None:
+def known(name: str) -> MqiConnection | None:
     """The connection that this thread already has to a queue manager and shares with no other; None: none."""
     return next((one for one in _connections.values() if one.name == name and one.admits_thread()), None)
+
+
+def abandon_all() -> None:
+    """Ends every connection of this process, and backs out their units of work: at the end of a test."""
+    for connection in tuple(_connections.values()):
+        connection.abandon()
+
+
+@atexit.register
+def _warn_at_the_end() -> None:
+    """The end of Python backs out, before it deletes objects of bindings, whose destructors call MQDISC."""
+    if any(one.session.has_unit for one in _connections.values() if one.is_of_this_process):
+        _log.warning("the program ends without MQDISC: the messages that it did not commit are backed out")

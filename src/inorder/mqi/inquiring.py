@@ -25,7 +25,7 @@ from ..model.attributes import (
 )
 from ..model.process_attributes import PROCESS_ATTRIBUTES
 from ..mq.words import COMMAND_QUEUE, LEVEL, VERSION, words_of
-from .connections import Connection, OpenObject, connection_of
+from .connections import MqiConnection, OpenObject, connection_of
 from .constants import (
     MQCA_ALTERATION_DATE,
     MQCA_ALTERATION_TIME,
@@ -133,7 +133,7 @@ def _check(kind: str, selector: int) -> None:
         raise Refused(Reason.SELECTOR_ERROR)
 
 
-def _values(connection: Connection, opened: OpenObject, kind: str, selectors: Iterable[int]) -> Iterator[Any]:
+def _values(connection: MqiConnection, opened: OpenObject, kind: str, selectors: Iterable[int]) -> Iterator[Any]:
     """MQ's value for each selector; None: the object has none."""
     if kind == "queue":
         assert opened.queue is not None
@@ -172,7 +172,7 @@ def _of_queue(attributes: QueueAttributes, status: _Once, selector: int) -> Any:
     return _of(QUEUE_ATTRIBUTES, attributes, attribute)
 
 
-def _of_manager(connection: Connection, manager: Any, selector: int) -> Any:
+def _of_manager(connection: MqiConnection, manager: Any, selector: int) -> Any:
     fixed: dict[int, Any] = {
         MQIA_COMMAND_LEVEL: LEVEL, MQIA_PLATFORM: PLATFORM, MQIA_SYNCPOINT: 1, MQIA_DIST_LISTS: 0,
         MQCA_COMMAND_INPUT_Q_NAME: COMMAND_QUEUE, MQCA_VERSION: VERSION,

@@ -16,7 +16,7 @@ from ..model.options import PutOptions
 from ..model.properties import NO_PROPERTIES, Properties
 from ..rules.puts import APPLICATION_TYPE_UNIX, PutResult
 from .commands import after_put
-from .connections import Connection, OpenObject, connection_of
+from .connections import MqiConnection, OpenObject, connection_of
 from .constants import MQOO_OUTPUT, MQOO_SAVE_ALL_CONTEXT, MQOT_Q
 from .descriptor import DEFAULT_MD, NO_CONTEXT, Described, context_of, padded, read, text_of, write_put
 from .handles import composed_descriptor
@@ -83,7 +83,7 @@ def put_one(handle: int, od: Buffer, md: Any, pmo: Any, data: Buffer) -> tuple[i
         return _answer(md, pmo, described.version, result, context, resolved)
 
 
-def _read(connection: Connection, md: Any, pmo: Any, *, one: bool) -> tuple[Putting, Described, int, Handles]:
+def _read(connection: MqiConnection, md: Any, pmo: Any, *, one: bool) -> tuple[Putting, Described, int, Handles]:
     """Reads options and descriptor; also the handle in Context, and the message handles. Raises: Refused 2026, 2173."""
     described = NOTHING if md is None else read(md)
     if pmo is None:
@@ -103,7 +103,7 @@ def _read(connection: Connection, md: Any, pmo: Any, *, one: bool) -> tuple[Putt
     return putting, described, passed, handles
 
 
-def _context(connection: Connection, putting: Putting, described: Described, passed: int) -> Row:
+def _context(connection: MqiConnection, putting: Putting, described: Described, passed: int) -> Row:
     """The context that the message gets. Raises: Refused 2097, 2098; ArgumentError 2026."""
     if not putting.passes and not putting.sets:
         if putting.options.context == "none":
@@ -125,7 +125,7 @@ def _context(connection: Connection, putting: Putting, described: Described, pas
 
 
 def _message(
-    connection: Connection,
+    connection: MqiConnection,
     opened: OpenObject | None,
     putting: Putting,
     described: Described,
