@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..client.manager import QueueManager
 from ..errors import Reason
-from ..model.message import Row
+from ..model.message import Row, UniqueId
 from ..support import forks
 from . import handles as message_handles
 from .constants import MQCNO_HANDLE_SHARE_BLOCK, MQCNO_HANDLE_SHARE_NO_BLOCK, MQCNO_HANDLE_SHARE_NONE
@@ -45,6 +45,7 @@ class MqiConnection:
         is_client: whether the program named a channel; such a connection is always a new one.
         objects: the open objects, by their handles.
         consumers: the functions that MQCB registered; None: there were never any.
+        requests: those to the command server in the unit of work.
     """
 
     def __init__(self, manager: QueueManager, name: str, *, share: int, is_client: bool) -> None:
@@ -53,6 +54,7 @@ class MqiConnection:
         self.thread = threading.get_ident()
         self.objects: dict[int, OpenObject] = {}
         self.consumers: Consumers | None = None
+        self.requests: list[UniqueId] = []
         self.session = manager.internals.shared()
         own = manager.admin.manager_attributes()
         self.own_name, self.character_set = own.name, own.coded_character_set_id

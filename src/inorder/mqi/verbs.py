@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import InorderError, Reason
 from . import connecting, getting, handles, inquiring, opening, properties, putting
+from .commands import after_commit
 from .connections import connection_of
 from .constants import MQHC_UNASSOCIATED_HCONN
 from .consumers import Callback, of_connection
@@ -107,6 +108,7 @@ def mqcmit(hconn: int) -> Codes:
     connection = connection_of(hconn)
     with connection:
         warning = connection.manager.commit()
+        after_commit(connection)
     return (MQCC_OK, 0) if warning is None else (MQCC_WARNING, int(warning))
 
 
@@ -116,6 +118,7 @@ def mqback(hconn: int) -> Codes:
     connection = connection_of(hconn)
     with connection:
         connection.manager.back_out()
+        connection.requests.clear()
     return MQCC_OK, 0
 
 
