@@ -167,7 +167,7 @@ def full(shop: Served) -> list[str]:
     queue = [f"queue/{LONG}{one}" for one in ("", f"/message/{uid.number}-{uid.origin}")]
     acts = [f"queue/{LONG}/{one}" for one in ("put", "import", "export", "act", "act?selector=TRUE")]
     held = ["held", f"held/unit/prepared:{'U' * 64}", f"held/lock/{LONG}/{lock_id}", f"held/claim/{LONG}/{'R' * 64}"]
-    return ["", *queue, *acts, *held, "dead", "mqsc", "channels", "users", "log", "api", "nowhere"]
+    return ["", *queue, *acts, *held, "tasks", "dead", "mqsc", "channels", "users", "log", "api", "nowhere"]
 
 
 def reviewed(seen: Window, action: str) -> None:

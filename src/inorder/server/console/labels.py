@@ -69,6 +69,15 @@ def rate(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 10 or value == 0 else f"{value:,.1f}"
 
 
+def duration(seconds: float | None) -> str:
+    """A measured duration: ``12 ms``, ``3.4 s``, or as `span`. None: nothing."""
+    if seconds is None:
+        return ""
+    if seconds < 1:
+        return f"{1_000 * seconds:.0f} ms"
+    return f"{seconds:.1f} s" if seconds < 60 else span(seconds)
+
+
 def clock(at: float | None) -> str:
     """A time for people. It names UTC, because a visitor may be in another zone than the server. None: nothing."""
     return "" if at is None else f"{datetime.fromtimestamp(at, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
