@@ -20,6 +20,18 @@ from .rendering import shown
 
 EARLIER_MAX: Final = 20
 LENGTH_MAX: Final = 32_768  # characters of a command, with all its lines
+EXAMPLES: Final = (
+    "DISPLAY QLOCAL(*) WHERE(CURDEPTH GT 0)",
+    "DISPLAY QSTATUS(*) TYPE(HANDLE)",
+    "DISPLAY CHSTATUS(*)",
+    "DISPLAY CONN(*) TYPE(HANDLE)",
+    "DISPLAY QMGR",
+    "DEFINE QLOCAL(ORDERS.EU) MAXDEPTH(100000) DESCR('orders from Europe')",
+    "ALTER QLOCAL(ORDERS.EU) PUT(DISABLED)",
+    "DEFINE QALIAS(SALES) TARGET(ORDERS.EU)",
+    "ALTER QMGR DEADQ(SYSTEM.DEAD.LETTER.QUEUE)",
+    "CLEAR QLOCAL(ORDERS.EU)",
+)
 DESTROYING: Final = ("DELETE", "RESET", "RESOLVE", "STOP")  # verbs of channels and process definitions
 
 
@@ -45,6 +57,7 @@ async def show(visit: Visit) -> Mapping[str, Any]:
 def _values(command: str, earlier: list[str]) -> dict[str, Any]:
     return {
         "command": command, "earlier": earlier, "answer": None, "lines": [], "asks": "", "problem": "", "ran": "",
+        "examples": EXAMPLES,
     }  # fmt: skip
 
 

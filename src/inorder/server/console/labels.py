@@ -90,6 +90,30 @@ def iso(at: float | None) -> str:
     return datetime.fromtimestamp(at, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+FIELD_WORDS: Final = {
+    "uid": "unique id", "user_identifier": "user", "put_application_name": "put by program",
+    "put_application_type": "kind of program", "reply_to_manager": "reply to queue manager",
+    "coded_character_set_id": "character set (CCSID)", "backout_count": "backed out, times",
+    "max_depth": "maximum depth", "max_message_length": "maximum length, bytes",
+}  # fmt: skip
+
+
+def field_name(name: str) -> str:
+    """The name of a field or attribute as people say it."""
+    return FIELD_WORDS.get(name) or name.replace("_ms", ", ms").replace("_", " ")
+
+
+def setting(value: object) -> str:
+    """The value of an attribute as people say it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return number(value)
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value in (None, "") else visible(str(value)).replace("_", " " if str(value).islower() else "_")
+
+
 def visible(text: str) -> str:
     """The text with invisible characters, and those that change the direction of text, as their numbers."""
     return "".join(one if one.isprintable() or one in "\n\t" else f"\\u{ord(one):04x}" for one in text)

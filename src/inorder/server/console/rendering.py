@@ -78,7 +78,14 @@ def environment() -> Environment:
     )
     made.globals |= {"static": static, "sparkline": labels.sparkline, "at": address, "base": BASE, "unit_key": key_of}
     made.filters |= {one.__name__: one for one in (labels.span, labels.size, labels.number, labels.rate, labels.clock)}
-    made.filters |= {"iso": labels.iso, "line": labels.one_line, "duration": labels.duration, "marked": marked}
+    made.filters |= {
+        "iso": labels.iso,
+        "line": labels.one_line,
+        "duration": labels.duration,
+        "field": labels.field_name,
+        "setting": labels.setting,
+        "marked": marked,
+    }
     return made
 
 
