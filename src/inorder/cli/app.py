@@ -20,6 +20,7 @@ from .getting import get
 from .login import PEM, login
 from .moved import demo, scenarios
 from .moving import copy, move
+from .mqi import mqi
 from .outbox import outbox
 from .pipeline import pipeline
 from .putting import put
@@ -104,6 +105,7 @@ for command in (
     mqsc,
     export,
     import_definitions,
+    mqi,
     pipeline,
     serve,
     demo,
