@@ -19,6 +19,7 @@ import inorder
 from inorder import Flags, QueueManager, Report
 from inorder.client.inspection import MessageView
 from inorder.client.unit_names import key_of
+from inorder.model.attributes import QUEUE_ATTRIBUTES
 from inorder.server.api.streaming import Streamed
 from inorder.server.console.labels import field_name
 from inorder.server.console.queue import LOOKED_MAX
@@ -174,7 +175,7 @@ def test_the_definition_is_whole_with_what_differs_first(served: Served, qm: Que
     assert differs == {"maximum depth": "5", "put allowed": "no"}
     definition = words(page).partition("Definition")[2]
     assert definition.index("maximum depth") < definition.index("get allowed yes")
-    for each in inorder.model.attributes.QUEUE_ATTRIBUTES.values():
+    for each in QUEUE_ATTRIBUTES.values():
         assert (f">{field_name(each.name)}</dt>" in page) == ("local" in each.applies_to and each.name != "name")
 
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from ...errors import StoreError
 from ...mq.mqsc import Answer, MqscSyntaxError, Source, columns, commands_in, parse
 from ...mq.mqsc.commands import Clear, Define, Delete, ObjectCommand
+from ...mq.mqsc.running import is_fatal
 from ..admin import answered
 from .page import Page, Visit
 from .rendering import shown
@@ -82,7 +82,7 @@ async def act(visit: Visit) -> Response:
         status = 422 if wrong else 200
         return shown(visit, values | {"asks": name, "problem": wrong}, status=status)
     answer = await answered(visit, sources[0])
-    if isinstance(answer.error, StoreError):
+    if answer.error is not None and is_fatal(answer.error):
         raise answer.error
     done = {"answer": answer, "lines": _lines(answer), "ran": text, "earlier": [*earlier, text][-EARLIER_MAX:]}
     kept = text if answer.failed else ""  # so that the visitor can correct it
