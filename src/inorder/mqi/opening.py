@@ -73,7 +73,7 @@ def _queue(connection: MqiConnection, od: Any, values: Any, options: int) -> Ope
     name, elsewhere = text_of(values.ObjectName), text_of(values.ObjectQMgrName)
     for bits, authority in AUTHORITIES:
         if options & bits:
-            connection.check(authority, name)
+            connection.check_authority(authority, name)
     queue = _opened(connection, name, elsewhere, text_of(values.DynamicQName), chosen, options)
     resolved = resolved_names(connection, queue, elsewhere, options)
     values.ObjectName = padded(queue.name, NAME_LENGTH)
@@ -168,4 +168,6 @@ def close(handle: int, hobj: int, options: int) -> tuple[int, int]:
             return MQCC_OK, int(Reason.NONE)
         warning = opened.queue.close(delete=bool(options & MQCO_DELETE), purge=bool(options & MQCO_DELETE_PURGE))
         del connection.objects[hobj]
+        if connection.consumers is not None:
+            connection.consumers.closed(hobj)
         return (MQCC_OK, int(Reason.NONE)) if warning is None else (MQCC_WARNING, int(warning))

@@ -15,6 +15,7 @@ from ..model.message import Message, Row
 from ..model.options import PutOptions
 from ..model.properties import NO_PROPERTIES, Properties
 from ..rules.puts import APPLICATION_TYPE_UNIX, PutResult
+from .commands import after_put
 from .connections import MqiConnection, OpenObject, connection_of
 from .constants import MQOO_OUTPUT, MQOO_RESOLVE_LOCAL_Q, MQOO_SAVE_ALL_CONTEXT, MQOT_Q
 from .descriptor import DEFAULT_MD, NO_CONTEXT, Described, context_of, read, text_of, write_put
@@ -61,6 +62,7 @@ def put(handle: int, hobj: int, md: Any, pmo: Any, data: Buffer) -> tuple[int, i
         resolved = opened.resolved
         if putting.resolves_locally and opened.queue is not None:
             resolved = resolved_names(connection, opened.queue, "", MQOO_RESOLVE_LOCAL_Q)
+        after_put(connection, resolved, result.uid, in_unit=options.syncpoint is True)
         return _answer(md, pmo, described.version, result, context, resolved)
 
 
@@ -77,13 +79,14 @@ def put_one(handle: int, od: Buffer, md: Any, pmo: Any, data: Buffer) -> tuple[i
         context = _context(connection, putting, described, passed)
         message, context, options = _message(connection, None, putting, described, context, handles, data)
         name, elsewhere = text_of(values.ObjectName), text_of(values.ObjectQMgrName)
-        connection.check("put", name)
+        connection.check_authority("put", name)
         result = connection.manager.put(name, message, options, manager=elsewhere)
         if handles.new:
             note_put(connection.handle, handles.new, _properties_of(message))
         queue = connection.manager.internals.default_handle(name, manager=elsewhere)
         options_of_open = MQOO_RESOLVE_LOCAL_Q if putting.resolves_locally else 0
         resolved = resolved_names(connection, queue, elsewhere, options_of_open)
+        after_put(connection, resolved, result.uid, in_unit=options.syncpoint is True)
         return _answer(md, pmo, described.version, result, context, resolved)
 
 
