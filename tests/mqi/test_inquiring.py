@@ -29,7 +29,7 @@ def test_integers_and_texts_come_in_the_order_of_their_selectors(program: Progra
                  mq.MQIA_OPEN_INPUT_COUNT, mq.MQIA_CURRENT_Q_DEPTH, mq.MQCA_Q_NAME, mq.MQIA_DEF_PRIORITY]  # fmt: skip
     ints, chars, *codes = inquire(program, hobj, selectors)
     assert codes == [0, 0]
-    assert ints == [4, mq.MQMDS_FIFO, mq.MQQA_PUT_INHIBITED, mq.MQQT_LOCAL, 10, 3, 1, 0, 4]
+    assert ints == [4, 1, mq.MQQA_PUT_INHIBITED, mq.MQQT_LOCAL, 10, 3, 1, 0, 4]
     assert chars == b"orders".ljust(64) + b"Q".ljust(48) + b"D".ljust(48)
     created = inquire(program, hobj, [mq.MQCA_CREATION_DATE, mq.MQCA_CREATION_TIME])[1].decode()
     assert (len(created), created[4], created[14]) == (20, "-", ".")
@@ -93,7 +93,7 @@ def test_a_process(program: Program, mq_store: QueueManager) -> None:
 @pytest.mark.parametrize(("kind", "otype", "name"), [("queue", mq.MQOT_Q, "Q"), ("manager", mq.MQOT_Q_MGR, "")])
 def test_every_selector_of_mq_has_an_answer(program: Program, kind: str, otype: int, name: str) -> None:
     hobj = program.open(name, mq.MQOO_INQUIRE, ObjectType=otype)
-    numbers = {one.number for one in words_of(kind).values() if one.number and one.number <= mq.MQCA_LAST}
+    numbers = {one.number for one in words_of(kind).values() if one.number and one.number <= 4000}
     for selector in sorted(numbers - set(range(1001, 2000)) - set(range(3001, 4001))):
         assert inquire(program, hobj, [selector])[2:] in (OK, (1, 2068)), selector
 
