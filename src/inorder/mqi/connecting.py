@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..client.manager import QueueManager, connect_to
 from ..errors import InorderError, Reason, StoreError
 from ..stores.open import OverNetwork
+from . import handles
 from .connections import SHARES, Connection, add, connection_of, known
 from .constants import MQCNO_HANDLE_SHARE_NONE
 from .descriptor import text_of
@@ -127,6 +128,7 @@ def disconnect(handle: int) -> tuple[int, int]:
     if connection.consumers is not None:
         connection.consumers.stop()
     with connection:
+        handles.forget(handle)
         try:
             if connection.consumers is not None:
                 connection.consumers.end()

@@ -36,6 +36,7 @@ class Connection:
     Attributes:
         name: the queue manager as the program named it; empty: the default one.
         own_name: its name.
+        character_set: its coded character set.
         share: one of MQCNO_HANDLE_SHARE_*: which threads may call.
         is_client: whether the program named a channel; such a connection is always a new one.
         objects: the open objects, by their handles.
@@ -49,10 +50,12 @@ class Connection:
         self.objects: dict[int, OpenObject] = {}
         self.consumers: Consumers | None = None
         self.session = manager.internals.shared()
-        self.own_name = manager.admin.manager_attributes().name
+        own = manager.admin.manager_attributes()
+        self.own_name, self.character_set = own.name, own.coded_character_set_id
         self.now = self.session.services.now
         self._lock = threading.RLock()
         self._is_over = False
+        self._puts = [0, 0]
         self._life = forks.current
 
     def __enter__(self) -> None:
@@ -79,11 +82,22 @@ class Connection:
         """
         if self._life is not forks.current:
             raise Refused(Reason.CONNECTION_BROKEN)
-        if self.consumers is not None and not controls and self.consumers.admit():
+        if self.consumers is not None and (self.consumers.is_runner if controls else self.consumers.admit()):
             return True
         if self.share == MQCNO_HANDLE_SHARE_NONE and threading.get_ident() != self.thread:
             raise Refused(Reason.HCONN_ERROR)
         return False
+
+    def count(self, warning: object) -> None:
+        """Notes a put whose answer the program does not wait for."""
+        self._puts[0 if warning is None else 1] += 1
+
+    def take_counts(self) -> tuple[int, int, int]:
+        """The numbers of such puts since the last call that succeeded, had a warning, and failed, which is told at
+        once.
+        """
+        (succeeded, warned), self._puts = self._puts, [0, 0]
+        return succeeded, warned, 0
 
     def admits_thread(self) -> bool:
         """Whether it is one that MQCONN gives the calling thread again: alive, for this thread alone, local."""
@@ -118,10 +132,11 @@ class OpenObject:
         queue: the open queue; None: it is no queue.
         resolved: the names of the queue and queue manager to which the name led, filled with blanks.
         selector: a selection string of the open; None: none.
+        takes_back: whether a get can ask inside the operation whether the message fits.
         saved: the context of the last message got, of a handle that saves it; None: there is none.
     """
 
-    __slots__ = ("kind", "name", "options", "put", "queue", "read", "resolved", "saved", "selector")
+    __slots__ = ("kind", "name", "options", "put", "queue", "read", "resolved", "saved", "selector", "takes_back")
 
     def __init__(
         self, kind: int, name: str, options: int, queue: Queue | None, resolved: bytes, selector: str | None = None
@@ -130,7 +145,7 @@ class OpenObject:
         self.selector = selector
         self.saved: Row | None = None
         if queue is not None:
-            self.put, self.read = queue.put, queue.internals.read
+            self.put, self.read, self.takes_back = queue.put, queue.internals.read, queue.internals.takes_back
 
 
 def add(connection: Connection) -> int:

@@ -21,7 +21,6 @@ from ..model.kinds import MessageType
 from ..model.message import REPLY_NEEDED, Message, Row, check_together
 from ..model.properties import NO_PROPERTIES, Properties
 from ..rules.puts import NOTHING_LATER, NOTHING_SAID, PutResult
-from .constants import MQENC_NATIVE, MQFMT_MD_EXTENSION
 from .refusals import Refused
 
 if TYPE_CHECKING:
@@ -198,14 +197,14 @@ def context_of(context: bytes) -> Row:
         application_identity_data=text_of(identity),
         put_application_type=kind,
         put_application_name=text_of(program),
-        put_at=_time_of(date + at),
+        put_at=time_of(date + at),
         application_origin_data=text_of(origin),
     )
     values: Row = message.row[CONTEXT_FIELDS]
     return values
 
 
-def _time_of(digits: bytes) -> float:
+def time_of(digits: bytes) -> float:
     """Seconds since 1970, of PutDate and PutTime; 0 if they are no time."""
     try:
         hundredths = int(digits[14:16])
@@ -273,28 +272,3 @@ def _said_bytes(said: Row) -> bytes:
     return SAID.pack(
         report, kind, tenths, feedback, encoding, character_set, padded(form, 8), priority or 0, bool(persistent)
     )
-
-
-# ---- the extension of version 1
-
-
-def without_extension(described: Described, body: bytes) -> tuple[Described, bytes]:
-    """Reads an MQMDE at the front of the data of a put with version 1 (R1.15); one that is wrong stays as data."""
-    if len(body) < MDE.size or body[:4] != b"MDE ":
-        return described, body
-    _, version, length, encoding, character_set, form, _, *group = MDE.unpack_from(body)
-    if version != 2 or length != MDE.size:
-        return described, body
-    said = list(described.said)
-    said[4:7] = encoding, character_set or said[5], text_of(form)
-    return described._replace(said=tuple(said), group=group_of(GROUP.pack(*group))), body[MDE.size :]
-
-
-def extended(row: Row, body: bytes) -> tuple[Row, bytes]:
-    """A message as a get with version 1 returns it: with an MQMDE if it is in a group or a segment (R1.15)."""
-    group = row[GROUP_FIELDS]
-    if group == UNGROUPED:
-        return row, body
-    encoding, character_set, form = row[4:7]
-    extension = MDE.pack(b"MDE ", 2, MDE.size, encoding, character_set, padded(form, 8), 0, *group)
-    return (*row[:4], MQENC_NATIVE, row[5], text_of(MQFMT_MD_EXTENSION), *row[7:]), extension + body

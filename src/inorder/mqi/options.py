@@ -132,6 +132,7 @@ NEEDED_FOR: Final = (
 )  # fmt: skip
 """For each option of the context: the open options of which the handle needs one, and the reason if it has none."""
 
+LOOKS: Final = MQGMO_BROWSE_FIRST | MQGMO_BROWSE_NEXT | MQGMO_BROWSE_MSG_UNDER_CURSOR
 BROWSES: Final[dict[int, Browse]] = {
     MQGMO_BROWSE_FIRST: "first", MQGMO_BROWSE_NEXT: "next", MQGMO_BROWSE_MSG_UNDER_CURSOR: "cursor",
 }  # fmt: skip
@@ -204,7 +205,7 @@ class Putting(NamedTuple):
         sets: the same for SET.
         needed: the open options of which the handle needs one, with the reason if it has none; None: any will do.
         ignores_descriptor: whether the descriptor is for output only.
-        no_replies: whether the message asks for no replies.
+        is_counted: whether MQSTAT counts the put.
     """
 
     options: PutOptions
@@ -212,7 +213,7 @@ class Putting(NamedTuple):
     sets: int
     needed: tuple[int, Reason] | None
     ignores_descriptor: bool
-    no_replies: bool
+    is_counted: bool
 
 
 @lru_cache(WORDS_KEPT)
@@ -256,7 +257,7 @@ def put_options(options: int, version: int, one: bool) -> Putting:
         options & SETS,
         None if one else next(((of, why) for bit, of, why in NEEDED_FOR if options & bit), None),
         bool(options & MQPMO_MD_FOR_OUTPUT_ONLY),
-        bool(options & MQPMO_SUPPRESS_REPLYTO),
+        bool(options & MQPMO_ASYNC_RESPONSE),
     )
 
 
@@ -277,6 +278,7 @@ class Getting(NamedTuple):
     unlocks: bool
     converts: bool
     headers: int
+    accepts_truncated: bool
 
 
 @lru_cache(WORDS_KEPT)
@@ -287,7 +289,7 @@ def get_options(options: int, match: int, wait: int, length: int, md_version: in
         options: the sum of MQGMO's bits.
         match: the sum of MQMO's bits; of version 1 it does not count.
         wait: WaitInterval.
-        length: of the buffer.
+        length: of the buffer; -1: the caller sees itself whether a message fits.
         md_version, gmo_version: of the structures.
 
     Raises: Refused 2046, 2090, 2247, 2256, 2257; as `GetOptions`.
@@ -308,14 +310,23 @@ def get_options(options: int, match: int, wait: int, length: int, md_version: in
     if (options & GROUPED or match & MATCH_GROUPS) and md_version == 1:
         raise Refused(Reason.WRONG_MD_VERSION)
     named: Any = {name: True for bit, name in SWITCHES.items() if options & bit}
+    if length < 0:
+        named.pop("accept_truncated", None)
     made = GetOptions(
         browse=next((name for bit, name in BROWSES.items() if options & bit), None),
         wait=0 if not waits else FOREVER if wait == MQWI_UNLIMITED else wait / 1000,
         syncpoint=True if options & MQGMO_SYNCPOINT else None,
-        buffer=length,
+        buffer=None if length < 0 else length,
         **named,
     )
-    return Getting(made, match, bool(options & MQGMO_UNLOCK), bool(options & MQGMO_CONVERT), options & HEADERS)
+    return Getting(
+        made,
+        match,
+        bool(options & MQGMO_UNLOCK),
+        bool(options & MQGMO_CONVERT),
+        options & HEADERS,
+        bool(options & MQGMO_ACCEPT_TRUNCATED_MSG),
+    )
 
 
 def matching(options: GetOptions, wanted: int, selector: str | None, md: Any, token: bytes) -> GetOptions:

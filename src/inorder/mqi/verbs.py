@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import InorderError, Reason
-from . import connecting, getting, handles, opening, properties, putting
+from . import connecting, getting, handles, inquiring, opening, properties, putting
 from .connections import connection_of
 from .constants import MQHC_UNASSOCIATED_HCONN
 from .consumers import Callback, of_connection
@@ -133,6 +134,28 @@ def mqclose(hconn: int, hobj: int, options: int) -> Codes:
     return opening.close(hconn, hobj, options)
 
 
+@answers([], b"")
+def mqinq(
+    hconn: int, hobj: int, selectors: Sequence[int], int_count: int, char_length: int
+) -> tuple[list[int], bytes, int, int]:
+    """Returns attributes: integers and characters, each in the order of their selectors, and no more than there is
+    room for.
+    """
+    return inquiring.inquire(hconn, hobj, selectors, int_count, char_length)
+
+
+@answers()
+def mqset(hconn: int, hobj: int, selectors: Sequence[int], ints: Sequence[int], chars: bytes) -> Codes:
+    """Sets attributes of a queue."""
+    return inquiring.set_values(hconn, hobj, selectors, ints, chars)
+
+
+@answers()
+def mqstat(hconn: int, type: int, sts: Buffer) -> Codes:
+    """Tells how puts ended whose answer the program did not wait for."""
+    return inquiring.status(hconn, type, sts)
+
+
 # ---- messages
 
 
@@ -154,19 +177,71 @@ def mqget(hconn: int, hobj: int, md: Buffer | None, gmo: Buffer | None, buffer: 
     return getting.get(hconn, hobj, md, gmo, buffer)
 
 
-# ---- not here
+# ---- message handles and properties
 
 
-@answers(-1, -1)
-def mqsub(hconn: int, sd: Buffer, hobj: int) -> tuple[int, int, int, int]:
-    """Subscribes: there are no topics, reason 2298."""
-    raise Refused(Reason.FUNCTION_NOT_SUPPORTED)
+@answers(-1)
+def mqcrtmh(hconn: int, cmho: Buffer | None) -> tuple[int, int, int]:
+    """Creates a message handle; with MQHC_UNASSOCIATED_HCONN it belongs to no connection."""
+    with _turn(hconn):
+        return handles.create(hconn, cmho), MQCC_OK, 0
 
 
 @answers()
-def mqsubrq(hconn: int, hsub: int, action: int, sro: Buffer) -> Codes:
-    """Asks for retained publications: there are no topics, reason 2298."""
-    raise Refused(Reason.FUNCTION_NOT_SUPPORTED)
+def mqdltmh(hconn: int, hmsg: int, dmho: Buffer | None) -> Codes:
+    """Deletes a message handle."""
+    with _turn(hconn):
+        handles.delete(hconn, hmsg, dmho)
+    return MQCC_OK, 0
+
+
+@answers()
+def mqsetmp(
+    hconn: int, hmsg: int, smpo: Buffer | None, name: bytes, pd: Buffer | None, type: int, value: bytes
+) -> Codes:
+    """Sets a property of a message handle."""
+    with _turn(hconn):
+        properties.set_property(hconn, hmsg, smpo, name, pd, type, value)
+    return MQCC_OK, 0
+
+
+@answers(0, 0, b"")
+def mqinqmp(
+    hconn: int, hmsg: int, impo: Buffer | None, name: bytes, pd: Buffer | None, type: int, buffer: Buffer
+) -> tuple[int, int, bytes, int, int]:
+    """Returns a property of a message handle: its type, the length of its value, and its name."""
+    with _turn(hconn):
+        return properties.inquire(hconn, hmsg, impo, name, pd, type, buffer)
+
+
+@answers()
+def mqdltmp(hconn: int, hmsg: int, dmpo: Buffer | None, name: bytes) -> Codes:
+    """Deletes a property of a message handle."""
+    with _turn(hconn):
+        properties.delete_property(hconn, hmsg, dmpo, name)
+    return MQCC_OK, 0
+
+
+@answers(0)
+def mqbufmh(hconn: int, hmsg: int, bmho: Buffer | None, md: Buffer | None, buffer: Buffer) -> tuple[int, int, int]:
+    """Gives a message handle the properties in a buffer; returns the length of the data that stay there."""
+    with _turn(hconn):
+        return properties.from_buffer(hconn, hmsg, bmho, md, buffer), MQCC_OK, 0
+
+
+@answers(0)
+def mqmhbuf(
+    hconn: int, hmsg: int, mhbo: Buffer | None, name: bytes, md: Buffer | None, buffer: Buffer
+) -> tuple[int, int, int]:
+    """Writes the properties of a message handle into a buffer; returns their length there."""
+    with _turn(hconn):
+        length, reason = properties.into_buffer(hconn, hmsg, mhbo, name, md, buffer)
+    return length, MQCC_FAILED if reason else MQCC_OK, reason
+
+
+def _turn(hconn: int) -> AbstractContextManager[None]:
+    """The turn of a call about a message handle, which may belong to no connection."""
+    return nullcontext() if hconn == MQHC_UNASSOCIATED_HCONN else connection_of(hconn)
 
 
 # ---- functions that are called with messages
@@ -197,75 +272,20 @@ def mqcb(
 def mqctl(hconn: int, operation: int, ctlo: Buffer | None) -> Codes:
     """Starts, suspends, resumes or stops the calls of the functions."""
     connection = connection_of(hconn)
-    if connection.consumers is None or not connection.consumers.is_runner:
-        connection.check(controls=True)
+    connection.check(controls=True)
     return of_connection(connection).control(operation, ctlo)
 
 
-# ---- message handles
+# ---- not here
 
 
-def _checked(hconn: int) -> None:
-    """Whether a verb on handles may be called: for a connection, or for none (MQHC_UNASSOCIATED_HCONN)."""
-    if hconn != MQHC_UNASSOCIATED_HCONN:
-        with connection_of(hconn):
-            pass
-
-
-@answers(-1)
-def mqcrtmh(hconn: int, cmho: Buffer | None) -> tuple[int, int, int]:
-    """Creates a message handle."""
-    _checked(hconn)
-    return handles.create(hconn, cmho), MQCC_OK, 0
+@answers(-1, -1)
+def mqsub(hconn: int, sd: Buffer, hobj: int) -> tuple[int, int, int, int]:
+    """Subscribes: there are no topics, reason 2298."""
+    raise Refused(Reason.FUNCTION_NOT_SUPPORTED)
 
 
 @answers()
-def mqdltmh(hconn: int, hmsg: int, dmho: Buffer | None) -> Codes:
-    """Deletes a message handle."""
-    _checked(hconn)
-    handles.delete(hconn, hmsg, dmho)
-    return MQCC_OK, 0
-
-
-@answers()
-def mqsetmp(
-    hconn: int, hmsg: int, smpo: Buffer | None, name: bytes, pd: Buffer | None, type: int, value: bytes
-) -> Codes:
-    """Sets a property of a message handle."""
-    _checked(hconn)
-    properties.set_property(hconn, hmsg, smpo, name, pd, type, value)
-    return MQCC_OK, 0
-
-
-@answers(0, 0, b"")
-def mqinqmp(
-    hconn: int, hmsg: int, impo: Buffer | None, name: bytes, pd: Buffer | None, type: int, buffer: Buffer
-) -> tuple[int, int, bytes, int, int]:
-    """Inquires a property of a message handle; returns its type, the length of its value and its name."""
-    _checked(hconn)
-    return properties.inquire(hconn, hmsg, impo, name, pd, type, buffer)
-
-
-@answers()
-def mqdltmp(hconn: int, hmsg: int, dmpo: Buffer | None, name: bytes) -> Codes:
-    """Deletes a property of a message handle."""
-    _checked(hconn)
-    properties.delete_property(hconn, hmsg, dmpo, name)
-    return MQCC_OK, 0
-
-
-@answers(0)
-def mqbufmh(hconn: int, hmsg: int, bmho: Buffer | None, md: Buffer | None, buffer: Buffer) -> tuple[int, int, int]:
-    """Makes a message handle of a buffer; returns the length of the data that is left in the buffer."""
-    _checked(hconn)
-    return properties.from_buffer(hconn, hmsg, bmho, md, buffer), MQCC_OK, 0
-
-
-@answers(0)
-def mqmhbuf(
-    hconn: int, hmsg: int, mhbo: Buffer | None, name: bytes, md: Buffer | None, buffer: Buffer
-) -> tuple[int, int, int]:
-    """Makes a buffer of a message handle; returns the length of the MQRFH2."""
-    _checked(hconn)
-    length, reason = properties.into_buffer(hconn, hmsg, mhbo, name, md, buffer)
-    return length, MQCC_FAILED if reason else MQCC_OK, reason
+def mqsubrq(hconn: int, hsub: int, action: int, sro: Buffer) -> Codes:
+    """Asks for retained publications: there are no topics, reason 2298."""
+    raise Refused(Reason.FUNCTION_NOT_SUPPORTED)
