@@ -12,7 +12,7 @@ import pytest
 from inorder import Match, QueueManager
 from inorder.mqi import constants as mq
 from inorder.mqi import verbs
-from inorder.mqi.connections import Connection, add, connection_of
+from inorder.mqi.connections import MqiConnection, add, connection_of
 from inorder.mqi.layouts import layout
 from inorder.testing import ManualClock
 
@@ -42,7 +42,7 @@ class Program:
     """A program with one connection; `calls` has the calls of its functions in order."""
 
     def __init__(self, manager: QueueManager, share: int = mq.MQCNO_HANDLE_SHARE_BLOCK) -> None:
-        self.hconn = add(Connection(manager, "", share=share, is_client=False))
+        self.hconn = add(MqiConnection(manager, "", share=share, is_client=False))
         self.calls: SimpleQueue[Call] = SimpleQueue()
 
     def open(self, name: str = "Q", options: int = BOTH) -> int:

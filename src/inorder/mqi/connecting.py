@@ -13,7 +13,8 @@ from ..client.manager import QueueManager, connect_to
 from ..errors import InorderError, Reason, StoreError
 from ..stores.open import OverNetwork
 from . import handles
-from .connections import SHARES, Connection, add, connection_of, known
+from .commands import after_commit
+from .connections import SHARES, MqiConnection, add, connection_of, known
 from .constants import MQCNO_HANDLE_SHARE_NONE
 from .descriptor import text_of
 from .layouts import CD, CNO, CSP
@@ -55,7 +56,7 @@ def connect(
         return before.handle, MQCC_WARNING, int(Reason.ALREADY_CONNECTED)
     user, password = _credentials(channel, csp)
     made = _connected(manager, address, program, user, password)
-    return add(Connection(made, manager, share=share, is_client=is_client)), MQCC_OK, int(Reason.NONE)
+    return add(MqiConnection(made, manager, share=share, is_client=is_client)), MQCC_OK, int(Reason.NONE)
 
 
 def _connected(name: str, address: str, program: str, user: str, password: str) -> QueueManager:
@@ -132,6 +133,9 @@ def disconnect(handle: int) -> tuple[int, int]:
         try:
             if connection.consumers is not None:
                 connection.consumers.end()
+            if connection.requests:
+                connection.manager.commit()
+                after_commit(connection)
             connection.end()
         except InorderError as error:
             completion = MQCC_WARNING if error.reason is Reason.BACKED_OUT else MQCC_FAILED

@@ -8,13 +8,15 @@ Rules: M-7 to M-9.
 
 from __future__ import annotations
 
+import atexit
 import itertools
+import logging
 import threading
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ..client.manager import QueueManager
 from ..errors import Reason
-from ..model.message import Row
+from ..model.message import Row, UniqueId
 from ..support import forks
 from . import handles as message_handles
 from .constants import MQCNO_HANDLE_SHARE_BLOCK, MQCNO_HANDLE_SHARE_NO_BLOCK, MQCNO_HANDLE_SHARE_NONE
@@ -22,15 +24,16 @@ from .refusals import Refused
 
 if TYPE_CHECKING:
     from ..client.queue import Queue
-    from .consumers import Consumers
 
 SHARES: Final = MQCNO_HANDLE_SHARE_NONE | MQCNO_HANDLE_SHARE_BLOCK | MQCNO_HANDLE_SHARE_NO_BLOCK
 
+_log = logging.getLogger("inorder.mqi")
+
 _handles = itertools.count(1)  # the bindings take 0 for none
-_connections: dict[int, Connection] = {}
+_connections: dict[int, MqiConnection] = {}
 
 
-class Connection:
+class MqiConnection:
     """A program's connection to a queue manager; a `with` block of it is a call.
 
     Attributes:
@@ -41,6 +44,7 @@ class Connection:
         is_client: whether the program named a channel; such a connection is always a new one.
         objects: the open objects, by their handles.
         consumers: the functions that MQCB registered; None: there were never any.
+        requests: those to the command server in the unit of work.
     """
 
     def __init__(self, manager: QueueManager, name: str, *, share: int, is_client: bool) -> None:
@@ -48,7 +52,8 @@ class Connection:
         self.manager, self.name, self.share, self.is_client = manager, name, share, is_client
         self.thread = threading.get_ident()
         self.objects: dict[int, OpenObject] = {}
-        self.consumers: Consumers | None = None
+        self.consumers: Consumption | None = None
+        self.requests: list[UniqueId] = []
         self.session = manager.internals.shared()
         own = manager.admin.manager_attributes()
         self.own_name, self.character_set = own.name, own.coded_character_set_id
@@ -72,6 +77,22 @@ class Connection:
     def __exit__(self, *raised: object) -> None:
         self._lock.release()
 
+    @property
+    def is_of_this_process(self) -> bool:
+        """Whether it is not that of a parent."""
+        return self._life is forks.current
+
+    def count(self, warning: object) -> None:
+        """Notes a put whose answer the program does not wait for."""
+        self._puts[0 if warning is None else 1] += 1
+
+    def take_counts(self) -> tuple[int, int, int]:
+        """The numbers of such puts since the last call that succeeded, had a warning, and failed, which is told at
+        once.
+        """
+        (succeeded, warned), self._puts = self._puts, [0, 0]
+        return succeeded, warned, 0
+
     def check(self, *, controls: bool = False) -> bool:
         """Whether the calling thread is the one that calls the program's functions.
 
@@ -87,17 +108,6 @@ class Connection:
         if self.share == MQCNO_HANDLE_SHARE_NONE and threading.get_ident() != self.thread:
             raise Refused(Reason.HCONN_ERROR)
         return False
-
-    def count(self, warning: object) -> None:
-        """Notes a put whose answer the program does not wait for."""
-        self._puts[0 if warning is None else 1] += 1
-
-    def take_counts(self) -> tuple[int, int, int]:
-        """The numbers of such puts since the last call that succeeded, had a warning, and failed, which is told at
-        once.
-        """
-        (succeeded, warned), self._puts = self._puts, [0, 0]
-        return succeeded, warned, 0
 
     def admits_thread(self) -> bool:
         """Whether it is one that MQCONN gives the calling thread again: alive, for this thread alone, local."""
@@ -120,6 +130,27 @@ class Connection:
         _connections.pop(self.handle, None)
         message_handles.forget(self.handle)
         self.manager.close()
+
+    def abandon(self) -> None:
+        """Ends the connection and backs out its unit of work."""
+        self._is_over = True
+        _connections.pop(self.handle, None)
+        self.manager.internals.abandon()
+
+
+class Consumption(Protocol):
+    """What `consumers.Consumers` does for its connection."""
+
+    @property
+    def is_runner(self) -> bool: ...
+
+    def admit(self) -> bool: ...
+
+    def stop(self) -> None: ...
+
+    def end(self) -> None: ...
+
+    def closed(self, hobj: int) -> None: ...
 
 
 class OpenObject:
@@ -148,13 +179,13 @@ class OpenObject:
             self.put, self.read, self.takes_back = queue.put, queue.internals.read, queue.internals.takes_back
 
 
-def add(connection: Connection) -> int:
+def add(connection: MqiConnection) -> int:
     """Enters a connection into the table; returns its handle."""
     _connections[connection.handle] = connection
     return connection.handle
 
 
-def connection_of(handle: int) -> Connection:
+def connection_of(handle: int) -> MqiConnection:
     """The connection of a handle. Raises: Refused 2018."""
     found = _connections.get(handle)
     if found is None:
@@ -162,6 +193,19 @@ def connection_of(handle: int) -> Connection:
     return found
 
 
-def known(name: str) -> Connection | None:
+def known(name: str) -> MqiConnection | None:
     """The connection that this thread already has to a queue manager and shares with no other; None: none."""
     return next((one for one in _connections.values() if one.name == name and one.admits_thread()), None)
+
+
+def abandon_all() -> None:
+    """Ends every connection of this process, and backs out their units of work: at the end of a test."""
+    for connection in tuple(_connections.values()):
+        connection.abandon()
+
+
+@atexit.register
+def _warn_at_the_end() -> None:
+    """The end of Python backs out, before it deletes objects of bindings, whose destructors call MQDISC."""
+    if any(one.session.has_unit for one in _connections.values() if one.is_of_this_process):
+        _log.warning("the program ends without MQDISC: the messages that it did not commit are backed out")

@@ -22,11 +22,11 @@ from ..model.message import (
     Got,
 )
 from . import properties
-from .connections import Connection, OpenObject, connection_of
+from .connections import MqiConnection, OpenObject, connection_of
 from .constants import MQCCSI_APPL, MQCCSI_Q_MGR, MQOO_BROWSE, MQOO_SAVE_ALL_CONTEXT
 from .conversion import Data, converted
 from .descriptor import CONTEXT_FIELDS, DEFAULT_MD, FLAGS, padded, text_of, version_of, write_got
-from .headers import CHARACTER_SET, ENCODING, FORMAT, FORMAT_LENGTH, Presented, has_headers, presented
+from .headers import CHARACTER_SET, ENCODING, FORMAT, FORMAT_LENGTH, RowAndBody, has_headers, presented
 from .layouts import GMO
 from .opening import NAME_LENGTH, object_of
 from .options import LOOKS, Getting, get_options, matching
@@ -137,7 +137,7 @@ class _Call:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: MqiConnection,
         opened: OpenObject,
         getting: Getting,
         md: tuple[Any, int],
@@ -152,7 +152,7 @@ class _Call:
         """Makes the answer of a message; returns the length of its data."""
         self._message, row, body = message, message.row, message.body
         if self._fills is None and not has_headers(row, self._md_version):
-            self._shown = Presented(row, body)
+            self._shown = RowAndBody(row, body)
             return message.length
         self._shown = presented(message, self._md_version, self._getting.headers, self._fills)
         return message.length + len(self._shown.body) - len(body)

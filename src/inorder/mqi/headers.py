@@ -158,7 +158,7 @@ def _without_dead_letter(described: Described, body: bytes) -> tuple[Described, 
 # ---- gets
 
 
-class Presented(NamedTuple):
+class RowAndBody(NamedTuple):
     """A message as a get returns it: the row for the descriptor, and the data with its headers."""
 
     row: Row
@@ -174,7 +174,7 @@ def has_headers(row: Row, md_version: int) -> bool:
     )
 
 
-def presented(message: Message, md_version: int, headers: int, handle: MessageHandle | None) -> Presented:
+def presented(message: Message, md_version: int, headers: int, handle: MessageHandle | None) -> RowAndBody:
     """The message with its headers.
 
     Args:
@@ -197,7 +197,7 @@ def presented(message: Message, md_version: int, headers: int, handle: MessageHa
         row, body = _for_transmission(*_extended(row, body))
     if md_version == 1:
         row, body = _extended(row, body)
-    return Presented(row, body)
+    return RowAndBody(row, body)
 
 
 def _described(row: Row, form: bytes, encoding: int = MQENC_NATIVE, character_set: int | None = None) -> Row:

@@ -12,7 +12,7 @@ from ..client.queue import Queue
 from ..errors import Reason, WrongQueueType
 from ..model.options import DEFAULT_GET, OpenOptions
 from .connecting import address_of
-from .connections import Connection, OpenObject, connection_of
+from .connections import MqiConnection, OpenObject, connection_of
 from .constants import (
     MQCO_DELETE,
     MQCO_DELETE_PURGE,
@@ -61,7 +61,7 @@ def open_object(handle: int, od: Buffer, options: int) -> tuple[int, int, int]:
         return connection.add(opened), MQCC_OK, int(Reason.NONE)
 
 
-def _queue(connection: Connection, od: Any, values: Any, options: int) -> OpenObject:
+def _queue(connection: MqiConnection, od: Any, values: Any, options: int) -> OpenObject:
     chosen = open_options(options)
     selector = _selector(od, values)
     name, elsewhere = text_of(values.ObjectName), text_of(values.ObjectQMgrName)
@@ -78,7 +78,7 @@ def _queue(connection: Connection, od: Any, values: Any, options: int) -> OpenOb
 
 
 def _opened(
-    connection: Connection, name: str, elsewhere: str, dynamic: str, chosen: OpenOptions, options: int
+    connection: MqiConnection, name: str, elsewhere: str, dynamic: str, chosen: OpenOptions, options: int
 ) -> Queue:
     """Opens a queue. One that is opened to inquire or set alone is opened to browse, which excludes nobody."""
     manager = connection.manager
@@ -92,7 +92,7 @@ def _opened(
         return manager.open(name, **how, output=True)
 
 
-def _resolved(connection: Connection, queue: Queue, elsewhere: str, options: int) -> bytes:
+def _resolved(connection: MqiConnection, queue: Queue, elsewhere: str, options: int) -> bytes:
     """The names of the queue, and of its queue manager, to which the name has led."""
     name, manager = queue.local_name, connection.own_name
     if elsewhere and elsewhere != manager and not options & MQOO_RESOLVE_LOCAL_Q:
@@ -115,7 +115,7 @@ def _selector(od: Any, values: Any) -> str | None:
     return selector
 
 
-def _manager(connection: Connection, values: Any, options: int) -> OpenObject:
+def _manager(connection: MqiConnection, values: Any, options: int) -> OpenObject:
     if options & ~OPENS or not options & OPEN_FOR:
         raise Refused(Reason.OPTIONS_ERROR)
     if options & ~(MQOO_INQUIRE | MQOO_FAIL_IF_QUIESCING | MQOO_ALTERNATE_USER_AUTHORITY):
@@ -126,7 +126,7 @@ def _manager(connection: Connection, values: Any, options: int) -> OpenObject:
     return OpenObject(MQOT_Q_MGR, own, options, None, b"")
 
 
-def _process(connection: Connection, values: Any, options: int) -> OpenObject:
+def _process(connection: MqiConnection, values: Any, options: int) -> OpenObject:
     if options & ~OPENS or not options & OPEN_FOR:
         raise Refused(Reason.OPTIONS_ERROR)
     if options & ~(MQOO_INQUIRE | MQOO_FAIL_IF_QUIESCING | MQOO_ALTERNATE_USER_AUTHORITY):
@@ -136,7 +136,7 @@ def _process(connection: Connection, values: Any, options: int) -> OpenObject:
     return OpenObject(MQOT_PROCESS, name, options, None, b"")
 
 
-def object_of(connection: Connection, handle: int) -> OpenObject:
+def object_of(connection: MqiConnection, handle: int) -> OpenObject:
     """Inside a call: the object of a handle. Raises: Refused 2019."""
     found = connection.objects.get(handle)
     if found is None:

@@ -15,7 +15,8 @@ from ..model.message import Message, Row
 from ..model.options import PutOptions
 from ..model.properties import NO_PROPERTIES, Properties
 from ..rules.puts import APPLICATION_TYPE_UNIX, PutResult
-from .connections import Connection, OpenObject, connection_of
+from .commands import after_put
+from .connections import MqiConnection, OpenObject, connection_of
 from .constants import MQOO_OUTPUT, MQOO_SAVE_ALL_CONTEXT, MQOT_Q
 from .descriptor import DEFAULT_MD, NO_CONTEXT, Described, context_of, padded, read, text_of, write_put
 from .handles import composed_descriptor
@@ -57,6 +58,7 @@ def put(handle: int, hobj: int, md: Any, pmo: Any, data: Buffer) -> tuple[int, i
             note_put(connection.handle, handles.new, _properties_of(message))
         if putting.is_counted:
             connection.count(result.warning)
+        after_put(connection, opened.resolved, result.uid, in_unit=options.syncpoint is True)
         return _answer(md, pmo, described.version, result, context, opened.resolved)
 
 
@@ -77,10 +79,11 @@ def put_one(handle: int, od: Buffer, md: Any, pmo: Any, data: Buffer) -> tuple[i
         if handles.new:
             note_put(connection.handle, handles.new, _properties_of(message))
         resolved = padded(name, NAME_LENGTH) + padded(elsewhere or connection.own_name, NAME_LENGTH)
+        after_put(connection, resolved, result.uid, in_unit=options.syncpoint is True)
         return _answer(md, pmo, described.version, result, context, resolved)
 
 
-def _read(connection: Connection, md: Any, pmo: Any, *, one: bool) -> tuple[Putting, Described, int, Handles]:
+def _read(connection: MqiConnection, md: Any, pmo: Any, *, one: bool) -> tuple[Putting, Described, int, Handles]:
     """Reads options and descriptor; also the handle in Context, and the message handles. Raises: Refused 2026, 2173."""
     described = NOTHING if md is None else read(md)
     if pmo is None:
@@ -100,7 +103,7 @@ def _read(connection: Connection, md: Any, pmo: Any, *, one: bool) -> tuple[Putt
     return putting, described, passed, handles
 
 
-def _context(connection: Connection, putting: Putting, described: Described, passed: int) -> Row:
+def _context(connection: MqiConnection, putting: Putting, described: Described, passed: int) -> Row:
     """The context that the message gets. Raises: Refused 2097, 2098; ArgumentError 2026."""
     if not putting.passes and not putting.sets:
         if putting.options.context == "none":
@@ -122,7 +125,7 @@ def _context(connection: Connection, putting: Putting, described: Described, pas
 
 
 def _message(
-    connection: Connection,
+    connection: MqiConnection,
     opened: OpenObject | None,
     putting: Putting,
     described: Described,

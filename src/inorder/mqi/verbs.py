@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import InorderError, Reason
 from . import connecting, getting, handles, inquiring, opening, properties, putting
+from .commands import after_commit
 from .connections import connection_of
 from .constants import MQHC_UNASSOCIATED_HCONN
-from .consumers import Callback, of_connection
+from .consumers import of_connection
 from .layouts import LayoutError
 from .refusals import MQCC_FAILED, MQCC_OK, MQCC_WARNING, Refused, reason_of
+from .registering import Callback
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -107,6 +109,7 @@ def mqcmit(hconn: int) -> Codes:
     connection = connection_of(hconn)
     with connection:
         warning = connection.manager.commit()
+        after_commit(connection)
     return (MQCC_OK, 0) if warning is None else (MQCC_WARNING, int(warning))
 
 
@@ -116,6 +119,7 @@ def mqback(hconn: int) -> Codes:
     connection = connection_of(hconn)
     with connection:
         connection.manager.back_out()
+        connection.requests.clear()
     return MQCC_OK, 0
 
 
