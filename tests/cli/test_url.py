@@ -132,6 +132,7 @@ STEPS: list[tuple[str, list[str], bytes, int]] = [
     ("channel start", ["TO.B"], b"", 0),
     ("channel delete", ["TO.B"], b"", 0),
     ("trigger-monitor", ["R", "--until-empty"], b"", 0),
+    ("mqi serve-commands", ["--until-empty"], b"", 2),
     ("work", ["works_on_q", "--list"], b"", 0),
     ("outbox", ["shop.db", "--create", "--until-empty"], b"", 0),
     ("dead list", [], b"", 0),
