@@ -125,9 +125,14 @@ def _string(buffer: Any, pointer: int, offset: int, length: int) -> str:
 def disconnect(handle: int) -> tuple[int, int]:
     """Commits the unit of work and ends the connection (R5.6). Raises: Refused 2018."""
     connection = connection_of(handle)
+    connection.check(controls=True)
+    if connection.consumers is not None:
+        connection.consumers.stop()
     with connection:
         handles.forget(handle)
         try:
+            if connection.consumers is not None:
+                connection.consumers.end()
             if connection.requests:
                 connection.manager.commit()
                 after_commit(connection)
