@@ -40,7 +40,10 @@ REFUSED = {
 WITH_SPARK = {"pipeline drain", "pipeline load", "pipeline replay"}
 # It runs until it is stopped: tests/server/test_processes.py.
 SERVES = {"serve"}
-WITHOUT_STORE = {"login", "pipeline reorder", "pipeline audit", "pipeline unload"}
+WITHOUT_STORE = {
+    "login", "pipeline reorder", "pipeline audit", "pipeline unload", "mqi run", "mqi env", "mqi build", "mqi install",
+    "mqi headers", "mqi cflags",
+}  # fmt: skip
 
 
 @pytest.fixture
