@@ -91,3 +91,8 @@ def test_the_page_has_the_keys_of_answers(run: Command, queue: str) -> None:
     of_answers = keys_below("An answer of MQSC")
     assert done.keys() == of_answers
     assert refused.keys() == of_answers | keys_below("An error")
+
+
+def test_the_page_has_the_keys_of_definitions(run: Command, queue: str) -> None:
+    [record] = run("import", "-", "--dry-run", "--json", given=b"ALTER QLOCAL(ORDERS) MAXDEPTH(5)\n").records
+    assert record.keys() == keys_below("A definition that changes")

@@ -13,6 +13,7 @@ from ..client.manager import QueueManager, connect_to
 from ..errors import InorderError, Reason, StoreError
 from ..stores.open import OverNetwork
 from . import handles
+from .commands import after_commit
 from .connections import SHARES, MqiConnection, add, connection_of, known
 from .constants import MQCNO_HANDLE_SHARE_NONE
 from .descriptor import text_of
@@ -124,9 +125,17 @@ def _string(buffer: Any, pointer: int, offset: int, length: int) -> str:
 def disconnect(handle: int) -> tuple[int, int]:
     """Commits the unit of work and ends the connection (R5.6). Raises: Refused 2018."""
     connection = connection_of(handle)
+    connection.check(controls=True)
+    if connection.consumers is not None:
+        connection.consumers.stop()
     with connection:
         handles.forget(handle)
         try:
+            if connection.consumers is not None:
+                connection.consumers.end()
+            if connection.requests:
+                connection.manager.commit()
+                after_commit(connection)
             connection.end()
         except InorderError as error:
             completion = MQCC_WARNING if error.reason is Reason.BACKED_OUT else MQCC_FAILED

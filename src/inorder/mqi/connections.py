@@ -12,18 +12,19 @@ import atexit
 import itertools
 import logging
 import threading
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from ..client.manager import QueueManager
 from ..errors import Reason
-from ..model.message import Row
+from ..model.message import Row, UniqueId
 from ..support import forks
+from . import handles as message_handles
 from .constants import MQCNO_HANDLE_SHARE_BLOCK, MQCNO_HANDLE_SHARE_NO_BLOCK, MQCNO_HANDLE_SHARE_NONE
 from .refusals import Refused
 
 if TYPE_CHECKING:
     from ..client.queue import Queue
+    from .consumers import Consumers
 
 SHARES: Final = MQCNO_HANDLE_SHARE_NONE | MQCNO_HANDLE_SHARE_BLOCK | MQCNO_HANDLE_SHARE_NO_BLOCK
 
@@ -43,7 +44,8 @@ class MqiConnection:
         share: one of MQCNO_HANDLE_SHARE_*: which threads may call.
         is_client: whether the program named a channel; such a connection is always a new one.
         objects: the open objects, by their handles.
-        at_end: called when it ends, before the unit of work is committed.
+        consumers: the functions that MQCB registered; None: there were never any.
+        requests: those to the command server in the unit of work.
     """
 
     def __init__(self, manager: QueueManager, name: str, *, share: int, is_client: bool) -> None:
@@ -51,7 +53,8 @@ class MqiConnection:
         self.manager, self.name, self.share, self.is_client = manager, name, share, is_client
         self.thread = threading.get_ident()
         self.objects: dict[int, OpenObject] = {}
-        self.at_end: list[Callable[[], object]] = []
+        self.consumers: Consumers | None = None
+        self.requests: list[UniqueId] = []
         self.session = manager.internals.shared()
         own = manager.admin.manager_attributes()
         self.own_name, self.character_set = own.name, own.coded_character_set_id
@@ -62,13 +65,10 @@ class MqiConnection:
         self._life = forks.current
 
     def __enter__(self) -> None:
-        """Begins a call. Raises: Refused 2009, 2018, 2219."""
-        if self._life is not forks.current:
-            raise Refused(Reason.CONNECTION_BROKEN)
-        if self.share == MQCNO_HANDLE_SHARE_NONE and threading.get_ident() != self.thread:
-            raise Refused(Reason.HCONN_ERROR)
+        """Begins a call. Raises: Refused 2009, 2018, 2219, 2500."""
+        is_consumer = self.check()
         if not self._lock.acquire(blocking=False):
-            if self.share == MQCNO_HANDLE_SHARE_NO_BLOCK:
+            if self.share == MQCNO_HANDLE_SHARE_NO_BLOCK and not is_consumer:
                 raise Refused(Reason.CALL_IN_PROGRESS)
             self._lock.acquire()
         if self._is_over:
@@ -94,6 +94,22 @@ class MqiConnection:
         (succeeded, warned), self._puts = self._puts, [0, 0]
         return succeeded, warned, 0
 
+    def check(self, *, controls: bool = False) -> bool:
+        """Whether the calling thread is the one that calls the program's functions.
+
+        Args:
+            controls: whether the call is one that others may make while functions are called: MQCTL, MQDISC.
+
+        Raises: Refused 2009, 2018, 2500.
+        """
+        if self._life is not forks.current:
+            raise Refused(Reason.CONNECTION_BROKEN)
+        if self.consumers is not None and not controls and self.consumers.admit():
+            return True
+        if self.share == MQCNO_HANDLE_SHARE_NONE and threading.get_ident() != self.thread:
+            raise Refused(Reason.HCONN_ERROR)
+        return False
+
     def admits_thread(self) -> bool:
         """Whether it is one that MQCONN gives the calling thread again: alive, for this thread alone, local."""
         return (
@@ -113,8 +129,7 @@ class MqiConnection:
         """Inside a call: commits the unit of work and ends the connection, also if the commit fails."""
         self._is_over = True
         _connections.pop(self.handle, None)
-        for act in self.at_end:
-            act()
+        message_handles.forget(self.handle)
         self.manager.close()
 
     def abandon(self) -> None:

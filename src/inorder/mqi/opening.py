@@ -159,4 +159,6 @@ def close(handle: int, hobj: int, options: int) -> tuple[int, int]:
             return MQCC_OK, int(Reason.NONE)
         warning = opened.queue.close(delete=bool(options & MQCO_DELETE), purge=bool(options & MQCO_DELETE_PURGE))
         del connection.objects[hobj]
+        if connection.consumers is not None:
+            connection.consumers.closed(hobj)
         return (MQCC_OK, int(Reason.NONE)) if warning is None else (MQCC_WARNING, int(warning))

@@ -15,6 +15,7 @@ from ..model.message import Message, Row
 from ..model.options import PutOptions
 from ..model.properties import NO_PROPERTIES, Properties
 from ..rules.puts import APPLICATION_TYPE_UNIX, PutResult
+from .commands import after_put
 from .connections import MqiConnection, OpenObject, connection_of
 from .constants import MQOO_OUTPUT, MQOO_SAVE_ALL_CONTEXT, MQOT_Q
 from .descriptor import DEFAULT_MD, NO_CONTEXT, Described, context_of, padded, read, text_of, write_put
@@ -57,6 +58,7 @@ def put(handle: int, hobj: int, md: Any, pmo: Any, data: Buffer) -> tuple[int, i
             note_put(connection.handle, handles.new, _properties_of(message))
         if putting.is_counted:
             connection.count(result.warning)
+        after_put(connection, opened.resolved, result.uid, in_unit=options.syncpoint is True)
         return _answer(md, pmo, described.version, result, context, opened.resolved)
 
 
@@ -77,6 +79,7 @@ def put_one(handle: int, od: Buffer, md: Any, pmo: Any, data: Buffer) -> tuple[i
         if handles.new:
             note_put(connection.handle, handles.new, _properties_of(message))
         resolved = padded(name, NAME_LENGTH) + padded(elsewhere or connection.own_name, NAME_LENGTH)
+        after_put(connection, resolved, result.uid, in_unit=options.syncpoint is True)
         return _answer(md, pmo, described.version, result, context, resolved)
 
 

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import InorderError, Reason
 from . import connecting, getting, handles, inquiring, opening, properties, putting
+from .commands import after_commit
 from .connections import connection_of
 from .constants import MQHC_UNASSOCIATED_HCONN
+from .consumers import Callback, of_connection
 from .layouts import LayoutError
 from .refusals import MQCC_FAILED, MQCC_OK, MQCC_WARNING, Refused, reason_of
 
@@ -106,6 +108,7 @@ def mqcmit(hconn: int) -> Codes:
     connection = connection_of(hconn)
     with connection:
         warning = connection.manager.commit()
+        after_commit(connection)
     return (MQCC_OK, 0) if warning is None else (MQCC_WARNING, int(warning))
 
 
@@ -115,6 +118,7 @@ def mqback(hconn: int) -> Codes:
     connection = connection_of(hconn)
     with connection:
         connection.manager.back_out()
+        connection.requests.clear()
     return MQCC_OK, 0
 
 
@@ -256,3 +260,36 @@ def mqsub(hconn: int, sd: Buffer, hobj: int) -> tuple[int, int, int, int]:
 def mqsubrq(hconn: int, hsub: int, action: int, sro: Buffer) -> Codes:
     """Asks for retained publications: there are no topics, reason 2298."""
     raise Refused(Reason.FUNCTION_NOT_SUPPORTED)
+
+
+# ---- functions that are called with messages
+
+
+@answers()
+def mqcb(
+    hconn: int,
+    operation: int,
+    cbd: Buffer | None,
+    hobj: int,
+    md: Buffer | None,
+    gmo: Buffer | None,
+    callback: Callback | None = None,
+) -> Codes:
+    """Registers a function for the messages of a queue or for events, or deregisters, suspends or resumes it.
+
+    Args:
+        callback: is called with the connection and, as buffers, MQMD, MQGMO, the data or None, and MQCBC.
+    """
+    connection = connection_of(hconn)
+    with connection:
+        of_connection(connection).change(operation, cbd, hobj, md, gmo, callback)
+    return MQCC_OK, 0
+
+
+@answers()
+def mqctl(hconn: int, operation: int, ctlo: Buffer | None) -> Codes:
+    """Starts, suspends, resumes or stops the calls of the functions."""
+    connection = connection_of(hconn)
+    if connection.consumers is None or not connection.consumers.is_runner:
+        connection.check(controls=True)
+    return of_connection(connection).control(operation, ctlo)
