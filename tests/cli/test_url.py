@@ -27,8 +27,8 @@ PASSWORD = "nobody-may-see-this"
 # What a store elsewhere refuses, by the command, with the machine or the command to use instead.
 REFUSED = {
     **dict.fromkeys(
-        ("user add", "user alter", "user list", "user password", "user delete", "token create", "token list",
-         "token revoke"),
+        ("export", "import", "user add", "user alter", "user list", "user password", "user delete", "token create",
+         "token list", "token revoke"),
         "run 'inorder user' and 'inorder token' on the machine that has the store",
     ),
     "acts": "run 'inorder acts' on the machine",
@@ -147,6 +147,8 @@ STEPS: list[tuple[str, list[str], bytes, int]] = [
     ("token revoke", ["none"], b"", 2),
     ("user delete", ["alice", "--yes"], b"", 0),
     ("acts", [], b"", 0),
+    ("export", [], b"", 0),
+    ("import", ["-", "--yes"], b"DEFINE QLOCAL(NEW)\n", 0),
     ("move", ["Q", "R", "--count", "1"], b"", 0),
     ("copy", ["Q", "R"], b"", 0),
     ("check", [], b"", 0),

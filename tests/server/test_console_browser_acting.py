@@ -165,9 +165,9 @@ def full(shop: Served) -> list[str]:
         qm.put(LONG, b"in a unit", syncpoint=True)
         qm.prepare("U" * 64)
     queue = [f"queue/{LONG}{one}" for one in ("", f"/message/{uid.number}-{uid.origin}")]
-    acts = [f"queue/{LONG}/{one}" for one in ("put", "import", "export", "act", "act?selector=TRUE")]
+    acts = [f"queue/{LONG}/{one}" for one in ("put", "import", "export", "act", "act?selector=TRUE", "alter")]
     held = ["held", f"held/unit/prepared:{'U' * 64}", f"held/lock/{LONG}/{lock_id}", f"held/claim/{LONG}/{'R' * 64}"]
-    return ["", *queue, *acts, *held, "dead", "mqsc", "channels", "users", "log", "api", "nowhere"]
+    return ["", *queue, *acts, *held, "define", "tasks", "dead", "mqsc", "channels", "users", "log", "api", "nowhere"]
 
 
 def reviewed(seen: Window, action: str) -> None:

@@ -106,6 +106,12 @@ class WorkerLane:
         worker = self._worker
         return not (self._is_lost or worker.ends.is_set() or worker.is_worn or self.tasks.first.name in worker.stopped)
 
+    @property
+    def running(self) -> tuple[str, float] | None:
+        """The name of the task that it calls, and for how many seconds; None: it calls none."""
+        taken, began = self._called, self._began
+        return None if taken is None else (self.task.name, time.monotonic() - began)
+
     # --- for the keeper
 
     def end_wait(self) -> None:

@@ -1,0 +1,47 @@
+"""MQ's constants under MQ's names: ``from .constants import MQGMO_WAIT``.
+
+`constants.txt` has them by their prefix, as NAME=VALUE; MQFMT's are eight characters. The reason codes that inorder has
+come from `inorder.reasons`; PCF's numbers of attributes and commands come from the table of MQ's words.
+
+Rules: section 3 of *mqi*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any, Final
+
+from ..mq.words import words_of
+from ..reasons import Reason
+
+MQ_REASON_MAX: Final = 8999  # reason codes above are inorder's own
+KINDS: Final = ("queue", "qstatus", "handle", "process", "manager", "qmstatus", "channel", "chstatus", "conn")
+
+
+@cache
+def constants() -> Mapping[str, Any]:
+    """All constants, by name: integers, and bytes for MQFMT."""
+    found: dict[str, Any] = {}
+    for kind in KINDS:
+        found |= {each.name: each.number for each in words_of(kind).values() if each.name and each.number is not None}
+    for reason in Reason:
+        if reason <= MQ_REASON_MAX:
+            found[f"MQRC_{reason.name}"] = int(reason)
+    prefix = ""
+    for item in (files(__package__) / "constants.txt").read_text(encoding="utf-8").split():
+        name, given, value = item.partition("=")
+        if not given:
+            prefix = name
+        else:
+            found[prefix + name] = value.ljust(8).encode() if prefix == "MQFMT_" else int(value, 0)
+    found["MQFMT_NONE"] = bytes(8).replace(b"\0", b" ")
+    return MappingProxyType(found)
+
+
+def __getattr__(name: str) -> Any:
+    if not name.startswith("MQ") or name not in constants():
+        raise AttributeError(f"inorder.mqi.constants has no {name}")
+    return constants()[name]

@@ -1,0 +1,30 @@
+"""What a queue manager for programs of MQ has from the beginning: MQ's defaults for new queues, and a command queue.
+
+Rules: M-7 of *mqi*.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..client.manager import QueueManager
+
+MAX_DEPTH: Final = 5_000
+COMMAND_QUEUE: Final = "SYSTEM.ADMIN.COMMAND.QUEUE"
+COMMAND_QUEUE_DEPTH: Final = 3_000
+REPLY_MODEL: Final = "SYSTEM.MQEXPLORER.REPLY.MODEL"
+
+
+def define_defaults(qm: QueueManager) -> None:
+    """Gives the default objects MQ's values, which DEFINE copies, and creates the queues for commands."""
+    for name in ("SYSTEM.DEFAULT.LOCAL.QUEUE", "SYSTEM.DEFAULT.MODEL.QUEUE"):
+        qm.alter_queue(name, default_persistence=False, max_depth=MAX_DEPTH)
+    for name in ("SYSTEM.DEFAULT.ALIAS.QUEUE", "SYSTEM.DEFAULT.REMOTE.QUEUE"):
+        qm.alter_queue(name, default_persistence=False)
+    qm.create_queue(COMMAND_QUEUE, exist_ok=True, default_persistence=False, max_depth=COMMAND_QUEUE_DEPTH)
+    qm.create_queue(REPLY_MODEL, type="model", exist_ok=True, default_persistence=False, max_depth=MAX_DEPTH)
+
+
+def define_queue(qm: QueueManager, name: str) -> None:
+    """Creates a local queue with the defaults of MQ."""
+    qm.create_queue(name, default_persistence=False, max_depth=MAX_DEPTH)
