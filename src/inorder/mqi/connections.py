@@ -13,7 +13,7 @@ import contextlib
 import itertools
 import logging
 import threading
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ..client.manager import QueueManager
 from ..client.users import User
@@ -28,7 +28,6 @@ from .settings import StoreSettings
 
 if TYPE_CHECKING:
     from ..client.queue import Queue
-    from .consumers import Consumers
 
 SHARES: Final = MQCNO_HANDLE_SHARE_NONE | MQCNO_HANDLE_SHARE_BLOCK | MQCNO_HANDLE_SHARE_NO_BLOCK
 
@@ -69,7 +68,7 @@ class MqiConnection:
         self._thread_of_system = threading.get_native_id()  # which no new thread soon has again
         self.user: User | None = None
         self.objects: dict[int, OpenObject] = {}
-        self.consumers: Consumers | None = None
+        self.consumers: Consumption | None = None
         self.requests: list[UniqueId] = []
         self.session = manager.internals.shared()
         own = manager.admin.manager_attributes()
@@ -120,7 +119,7 @@ class MqiConnection:
         """
         if self._life is not forks.current:
             raise Refused(Reason.CONNECTION_BROKEN)
-        if self.consumers is not None and not controls and self.consumers.admit():
+        if self.consumers is not None and (self.consumers.is_runner if controls else self.consumers.admit()):
             return True
         if self.share == MQCNO_HANDLE_SHARE_NONE and threading.get_ident() != self.thread:
             raise Refused(Reason.HCONN_ERROR)
@@ -174,6 +173,21 @@ class MqiConnection:
         self._is_over = True
         _connections.pop(self.handle, None)
         self.manager.internals.abandon()
+
+
+class Consumption(Protocol):
+    """What `consumers.Consumers` does for its connection."""
+
+    @property
+    def is_runner(self) -> bool: ...
+
+    def admit(self) -> bool: ...
+
+    def stop(self) -> None: ...
+
+    def end(self) -> None: ...
+
+    def closed(self, hobj: int) -> None: ...
 
 
 class OpenObject:
