@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Final
 
 from ..client.manager import QueueManager
+from ..mq.words import COMMAND_QUEUE
 
 MAX_DEPTH: Final = 5_000
-COMMAND_QUEUE: Final = "SYSTEM.ADMIN.COMMAND.QUEUE"
 COMMAND_QUEUE_DEPTH: Final = 3_000
 REPLY_MODEL: Final = "SYSTEM.MQEXPLORER.REPLY.MODEL"
 
