@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from ...client.manager import QueueManager
@@ -19,7 +20,7 @@ from ...client.programs import user_name
 from ...errors import CallerError, NoMessageAvailable, NotAuthorized, QueueCondition, StoreError
 from ...model.fields import UniqueId
 from ...model.message import Got, Message
-from ...model.options import FOREVER, Match
+from ...model.options import Match
 from ...mq.words import COMMAND_QUEUE
 from ..conversion import INTEGERS, NORMAL, character_set
 from .answering import May, PcfCommand, everything
@@ -33,6 +34,7 @@ BEGUN_QUEUE: Final = "SYSTEM.ADMIN.COMMAND.BEGUN"
 FORMAT: Final = "MQADMIN"
 INTERRUPTED, UNEXPECTED = "MQRC_CALL_INTERRUPTED", "MQRC_UNEXPECTED_ERROR"
 ID_BYTES: Final = 24
+LOOK_SECONDS: Final = 1.0
 
 
 def answer_requests(manager: QueueManager, requests: list[UniqueId], may: May) -> None:
@@ -49,6 +51,26 @@ def answer_requests(manager: QueueManager, requests: list[UniqueId], may: May) -
                 log.debug("the request %s waits for `inorder mqi serve-commands`", each)
 
 
+def serve_commands(
+    manager: QueueManager, *, ends: Callable[[], bool] = lambda: False, until_empty: bool = False
+) -> Iterator[None]:
+    """Answers all requests, each with the rights of the user in its context; yields after each.
+
+    Args:
+        ends: asked every second whether to end.
+        until_empty: end when no request is left.
+
+    Raises: UnknownQueue 2085, there is no command queue; as a get.
+    """
+    with manager.connect() as serving, manager.connect() as running:
+        server = CommandServer(serving, running)
+        while not ends():
+            if server.answer_next(Match(), wait=0 if until_empty else LOOK_SECONDS):
+                yield
+            elif until_empty:
+                return
+
+
 class CommandServer:
     """Answers requests, one after another.
 
@@ -60,13 +82,6 @@ class CommandServer:
     def __init__(self, serving: QueueManager, running: QueueManager) -> None:
         self._serving, self._running = serving, running
         self._manager_ccsid = running.admin.manager_attributes().coded_character_set_id
-
-    def serve(self, *, wait: float = FOREVER) -> int:
-        """Answers requests until none has arrived for `wait` seconds; returns how many there were."""
-        served = 0
-        while self.answer_next(Match(), wait=wait):
-            served += 1
-        return served
 
     def answer_next(self, match: Match, *, wait: float = 0, may: May | None = None) -> bool:
         """Answers the next request that matches; returns whether there was one.
