@@ -9,6 +9,7 @@ from typing import Final
 
 from ..client.manager import QueueManager
 from ..mq.words import COMMAND_QUEUE
+from .pcf.serving import BEGUN_QUEUE
 
 MAX_DEPTH: Final = 5_000
 COMMAND_QUEUE_DEPTH: Final = 3_000
@@ -22,6 +23,7 @@ def define_defaults(qm: QueueManager) -> None:
     for name in ("SYSTEM.DEFAULT.ALIAS.QUEUE", "SYSTEM.DEFAULT.REMOTE.QUEUE"):
         qm.alter_queue(name, default_persistence=False)
     qm.create_queue(COMMAND_QUEUE, exist_ok=True, default_persistence=False, max_depth=COMMAND_QUEUE_DEPTH)
+    qm.create_queue(BEGUN_QUEUE, exist_ok=True)
     qm.create_queue(REPLY_MODEL, type="model", exist_ok=True, default_persistence=False, max_depth=MAX_DEPTH)
 
 
