@@ -54,11 +54,8 @@ def test_a_store_for_mq_has_the_defaults_of_mq(run: Command) -> None:
     with inorder.connect("mq.db") as qm:
         for name in ("A", "M"):
             attributes = qm.attributes(name)
-            assert (attributes.max_depth, attributes.max_length, attributes.default_persistence) == (
-                5_000,
-                4_194_304,
-                False,
-            )
+            assert (attributes.max_depth, attributes.max_length) == (5_000, 4_194_304)
+            assert (attributes.default_persistence, attributes.nonpersistent_class) == (False, "high")
         assert qm.attributes("SYSTEM.ADMIN.COMMAND.QUEUE").max_depth == 3_000
 
 

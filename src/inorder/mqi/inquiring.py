@@ -19,7 +19,6 @@ from ..model.attributes import (
     DEAD_LETTERS,
     MANAGER_ATTRIBUTES,
     QUEUE_ATTRIBUTES,
-    READABLE,
     QueueAttributes,
     QueueStatus,
 )
@@ -167,7 +166,7 @@ def _of_queue(attributes: QueueAttributes, status: _Once, selector: int) -> Any:
     if selector in TIMES:
         return _time(selector, status()) if has_status else None
     attribute = BY_NUMBER["queue"].get(selector)
-    if attribute is None or not (attributes.type in READABLE or attributes.type in attribute.applies_to):
+    if attribute is None or attributes.type not in attribute.applies_to:
         return None
     return _of(QUEUE_ATTRIBUTES, attributes, attribute)
 

@@ -19,9 +19,10 @@ from . import connecting, getting, handles, inquiring, opening, properties, putt
 from .commands import after_commit
 from .connections import connection_of
 from .constants import MQHC_UNASSOCIATED_HCONN
-from .consumers import Callback, of_connection
+from .consumers import of_connection
 from .layouts import LayoutError
 from .refusals import MQCC_FAILED, MQCC_OK, MQCC_WARNING, Refused, reason_of
+from .registering import Callback
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -247,21 +248,6 @@ def _turn(hconn: int) -> AbstractContextManager[None]:
     return nullcontext() if hconn == MQHC_UNASSOCIATED_HCONN else connection_of(hconn)
 
 
-# ---- not here
-
-
-@answers(-1, -1)
-def mqsub(hconn: int, sd: Buffer, hobj: int) -> tuple[int, int, int, int]:
-    """Subscribes: there are no topics, reason 2298."""
-    raise Refused(Reason.FUNCTION_NOT_SUPPORTED)
-
-
-@answers()
-def mqsubrq(hconn: int, hsub: int, action: int, sro: Buffer) -> Codes:
-    """Asks for retained publications: there are no topics, reason 2298."""
-    raise Refused(Reason.FUNCTION_NOT_SUPPORTED)
-
-
 # ---- functions that are called with messages
 
 
@@ -290,6 +276,20 @@ def mqcb(
 def mqctl(hconn: int, operation: int, ctlo: Buffer | None) -> Codes:
     """Starts, suspends, resumes or stops the calls of the functions."""
     connection = connection_of(hconn)
-    if connection.consumers is None or not connection.consumers.is_runner:
-        connection.check(controls=True)
+    connection.check(controls=True)
     return of_connection(connection).control(operation, ctlo)
+
+
+# ---- not here
+
+
+@answers(-1, -1)
+def mqsub(hconn: int, sd: Buffer, hobj: int) -> tuple[int, int, int, int]:
+    """Subscribes: there are no topics, reason 2298."""
+    raise Refused(Reason.FUNCTION_NOT_SUPPORTED)
+
+
+@answers()
+def mqsubrq(hconn: int, hsub: int, action: int, sro: Buffer) -> Codes:
+    """Asks for retained publications: there are no topics, reason 2298."""
+    raise Refused(Reason.FUNCTION_NOT_SUPPORTED)

@@ -141,7 +141,7 @@ class CommandServer:
         try:
             self._running.put(BEGUN_QUEUE, b"", **fields)
         except UnknownQueue:
-            self._running.create_queue(BEGUN_QUEUE, exist_ok=True)
+            make_begun_queue(self._running)
             self._running.put(BEGUN_QUEUE, b"", **fields)
 
     def _take(self, mark: bytes) -> bool:
@@ -165,6 +165,11 @@ class CommandServer:
             self._serving.reply(request, reply)
         except (QueueCondition, CallerError) as error:
             log.warning("a reply to %s is lost: %s", request.message_id.hex(), error)
+
+
+def make_begun_queue(manager: QueueManager) -> None:
+    """Creates the queue for marks, unless it exists. A mark lives as long as its request, also through a restart."""
+    manager.create_queue(BEGUN_QUEUE, exist_ok=True, nonpersistent_class="high")
 
 
 def mark_of(request: Got) -> bytes:
