@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from inorder.client import owners
@@ -22,6 +23,8 @@ from .channelling import CHANNEL_VERBS, Runs
 from .language import HERE, Expected, Scenario, ScenarioStep, TableError
 from .operator import operate
 from .sites import Site, Sites, manager_name
+
+Connect = Callable[[Site, str], BulkActor]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ class Stage:
     """The state of one running scenario; actors and calls are by name and queue manager."""
 
     sites: Sites
+    connect: Connect
     actors: dict[tuple[str, str], BulkActor] = field(default_factory=dict)
     calls: dict[tuple[str, str], PendingCall] = field(default_factory=dict)
     runs: Runs = field(init=False)
@@ -77,9 +81,18 @@ class Stage:
         self.runs = Runs(self.sites)
 
 
-def run_scenario(scenario: Scenario, store: str = "memory") -> ScenarioFailure | None:
-    """Runs one scenario against a fresh store, or several; returns None if all outcomes are as expected."""
-    stage = Stage(Sites(store))
+def connect(site: Site, name: str) -> BulkActor:
+    """An actor of this name, at this queue manager, that makes the calls of the Python interface."""
+    return BulkActor(site.operator.connect(program=name), site.table)
+
+
+def run_scenario(scenario: Scenario, store: str = "memory", connect: Connect = connect) -> ScenarioFailure | None:
+    """Runs one scenario against a fresh store, or several; returns None if all outcomes are as expected.
+
+    Args:
+        connect: makes an actor that has not taken a step yet, or has crashed.
+    """
+    stage = Stage(Sites(store), connect)
     reach, owners.reach = owners.reach, stage.sites.reach_owner
     try:
         for step in scenario.steps:
@@ -124,7 +137,7 @@ def _outcome(stage: Stage, site: Site, step: ScenarioStep) -> StepOutcome:
         return _crash(stage, who)
     actor = stage.actors.get(who)
     if actor is None:
-        actor = stage.actors[who] = BulkActor(site.operator.connect(program=name), site.table)
+        actor = stage.actors[who] = stage.connect(site, name)
     if step.verb == "disconnect":
         del stage.actors[who]
     at = site.table.elsewhere.get(step.keys.get("on", site.table.first_queue), site.name)

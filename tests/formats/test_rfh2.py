@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from inorder import Message
-from inorder.formats.rfh2 import unfolded
+from inorder.formats.rfh2 import MalformedHeader, folded, parsed, unfolded
 
 BODY = b"Hello"
 
@@ -61,7 +61,7 @@ def test_the_properties_of_folders_become_those_of_the_message(folder: str, prop
 
 
 @pytest.mark.parametrize(("order", "encoding"), [("<", 546), (">", 273)])
-@pytest.mark.parametrize("character_set", [1208, 1200])
+@pytest.mark.parametrize("character_set", [1208, 1200, 0])
 def test_integers_and_texts_are_read_as_the_header_says(order: str, encoding: int, character_set: int) -> None:
     found = unfolded(carrying(header("<usr><a>é</a></usr>", order=order, character_set=character_set), encoding))
     assert (dict(found.properties), found.body) == ({"a": "é"}, BODY)
@@ -124,3 +124,43 @@ def test_what_is_malformed_or_cannot_be_a_property_here_stays_in_the_body(data: 
     elif data.endswith(struct.pack("<i", 99)):
         message = message.replace(body=data.replace(struct.pack("<i", 64), struct.pack("<i", 68)))
     assert unfolded(message) is message
+
+
+def test_properties_are_written_into_a_header_and_read_back() -> None:
+    properties: dict[str, Any] = {
+        "text": " a <b> & \r\n'", "yes": True, "no": False, "n": -5, "big": 2**40, "weight": 2.5, "key": b"\0\xff",
+        "none": None, "empty": "", "JMSType": "order", "jms.Dst": "queue:///Q", "mine.a.b": "1", "mine.c": "2",
+    }  # fmt: skip
+    message = Message(BODY, format="MQSTR", encoding=273, coded_character_set_id=819, properties=properties)
+    written = folded(message)
+    assert not written.properties
+    assert (written.format, written.coded_character_set_id) == ("MQHRF2", 1208)
+    assert written.body.endswith(BODY)
+    assert unfolded(written) == message
+
+
+def test_the_text_of_written_folders() -> None:
+    message = Message(BODY, properties={"n": 5, "mcd.Msd": "none", "mine.a": b"\xff", "z": "\1"})
+    assert folded(message).body == (
+        struct.pack("=4s4i8s2i", b"RFH ", 2, 168, message.encoding, 0, b" " * 8, 0, 1208)
+        + struct.pack("=i", 28) + b"<mcd><Msd>none</Msd></mcd>  "
+        + struct.pack("=i", 36) + b"<usr><n dt='i4'>5</n><z>?</z></usr> "
+        + struct.pack("=i", 56) + b"<mine content='properties'><a dt='bin.hex'>ff</a></mine>"
+        + BODY
+    )  # fmt: skip
+
+
+def test_properties_are_added_to_a_header_that_the_body_begins_with() -> None:
+    other = "<psc><Command>Publish</Command></psc>"
+    message = carrying(header(other, order=">"), 273, properties={"a": "1"})
+    assert folded(message).body == header("<usr><a>1</a></usr>", other, order=">") + BODY
+    assert unfolded(folded(message)).properties == message.properties
+
+
+@pytest.mark.parametrize(
+    ("data", "in_folder"), [(b"RFH", False), (header("<usr><a>"), True), (header("<usr/>", character_set=37), False)]
+)
+def test_a_malformed_header_is_named(data: bytes, in_folder: bool) -> None:
+    with pytest.raises(MalformedHeader) as raised:
+        parsed(Message(data, format="MQHRF2"))
+    assert raised.value.in_folder == in_folder

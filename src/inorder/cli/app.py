@@ -15,10 +15,12 @@ from .channelling import channel
 from .claims import claim
 from .dead import dead
 from .dead_rules import run_rules
+from .definitions import export, import_definitions
 from .getting import get
 from .login import PEM, login
 from .moved import demo, scenarios
 from .moving import copy, move
+from .mqi import mqi
 from .outbox import outbox
 from .pipeline import pipeline
 from .putting import put
@@ -101,6 +103,9 @@ for command in (
     upgrade,
     login,
     mqsc,
+    export,
+    import_definitions,
+    mqi,
     pipeline,
     serve,
     demo,

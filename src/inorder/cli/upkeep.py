@@ -10,6 +10,7 @@ from ..client.manager import connect_to
 from ..client.upgrading import rename as rename_manager
 from ..client.upgrading import upgrade as upgrade_store
 from ..errors import StoreDamaged, StoreError
+from ..mqi.defaults import define_defaults
 from ..stores.open import Location
 from .output import Output, size
 from .places import PlaceType
@@ -19,8 +20,13 @@ from .running import NO, PROGRAM, Command, Run, takes_store, tells_json
 @click.command("create", cls=Command, example="inorder create orders.db --name PARIS")
 @click.argument("store", type=PlaceType(), metavar="STORE")
 @click.option("--name", help="Default: derived from the name of the file or PostgreSQL schema.")
+@click.option(
+    "--for", "purpose", type=click.Choice(["mq"]),
+    help="mq: for programs written for IBM MQ. New queues that MQSC or such programs define get the defaults of MQ: "
+    "5,000 messages, not persistent; and there is a queue for commands.",
+)  # fmt: skip
 @tells_json
-def create(store: Location, name: str | None, as_json: bool) -> None:
+def create(store: Location, name: str | None, purpose: str | None, as_json: bool) -> None:
     """Make a store, and give its queue manager a name.
 
     STORE is a path or URL as for --store. The name must be 1 to 48 of the characters A-Z a-z 0-9 . / _ %. Other queue
@@ -29,6 +35,8 @@ def create(store: Location, name: str | None, as_json: bool) -> None:
     if store.is_there(PROGRAM):
         raise StoreError(f"there is a store or another file at {store} already", path=str(store))
     with connect_to(store, program=PROGRAM, name=name) as qm:
+        if purpose == "mq":
+            define_defaults(qm)
         called = qm.admin.manager_attributes().name
     made = f"made the store {store}: queue manager {called}"
     Output(as_json=as_json).tell({"store": str(store), "name": called}, made)

@@ -14,11 +14,13 @@ from ..model.options import (
     check_instance,
 )
 from ..stores.seam.protocol import Promises
+from ..support.callers import anyone
 from ..support.clock import Clock
-from .by_name import by_name
+from .by_name import by_name, name_of
 from .events import check_callable
 from .namespace import Namespace
 from .queue import Queue
+from .session import Session
 from .unit_of_work import later_of
 
 
@@ -42,6 +44,14 @@ class Internals(Namespace):
         A server works for its users, who must not act at other queue managers with the rights of its account (P-3).
         """
         self._session.stays_here = True
+
+    def shared(self) -> Session:
+        """Makes the unit of work belong to the connection, whichever thread or task calls; returns the session.
+
+        The calls must take turns: a second one at the same time still gets CallInProgress 2219.
+        """
+        self._session.caller = anyone
+        return self._session
 
     def end_with(self, one: object) -> None:
         """Ends the connection when `one` is dropped."""
@@ -91,6 +101,10 @@ class Internals(Namespace):
         """Opens a handle that later calls may extend to further uses, as default handles."""
         check_instance("options", options, OpenOptions, "OpenOptions")
         return self._manager._open(name, options, grows=True, manager=manager).internals.given()
+
+    def default_handle(self, queue: str, *, manager: str = "") -> Queue:
+        """Returns the default handle that calls which name this queue use; they may close it. Raises: as `put`."""
+        return self._manager._default(name_of(queue, manager))
 
     # --- calls
 

@@ -39,7 +39,7 @@ from .inspection import Inspect
 from .internals import Internals
 from .leases import Lease, LeaseCalls
 from .listening import Listening
-from .programs import program_name, running_script, user_name
+from .programs import USER_LENGTH, program_name, running_script, user_name
 from .queue import Queue
 from .requesting import Requesting
 from .services import Services, connect_at, services_of
@@ -108,9 +108,13 @@ def connect(
     return QueueManager(services_of(store), who)
 
 
-def connect_to(where: Location, *, program: str | None = None, name: str | None = None) -> QueueManager:
-    """Connects to the queue manager at a location. Args, Raises: as `connect`."""
+def connect_to(
+    where: Location, *, program: str | None = None, name: str | None = None, user: str | None = None
+) -> QueueManager:
+    """Connects to the queue manager at a location; `user` stands for the owner of the process. Else as `connect`."""
     who = _who(program, name)
+    if user:
+        who = who._replace(user=user[:USER_LENGTH])
     chosen = name or where.default_name
 
     def opens() -> LocalStore:

@@ -363,6 +363,7 @@ class Queue(ConfirmedCalls):
         *,
         one_group: bool = False,
         accepts: Callable[[Got], object] | None = None,
+        may_wait: bool = False,
     ) -> GetOutcome:
         session, browse, syncpoint = self._session, options.browse, options.syncpoint
         with session:
@@ -381,7 +382,7 @@ class Queue(ConfirmedCalls):
             waits = options.wait and not options.by_cursor
             try:
                 if accepts is not None:
-                    outcome = session.services.store.get_if(request, accepts)
+                    outcome = session.services.store.get_if(request, accepts, waits=bool(waits and may_wait))
                 else:
                     outcome = self._store.wait(request) if waits else self._store.get(request)
                 if not outcome.messages:

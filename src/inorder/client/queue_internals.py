@@ -11,7 +11,7 @@ from ..model.message import Got
 from ..model.options import CALLERS_ID, DEFAULT_GET, GetOptions, check_instance, check_switch
 from ..rules.browse_token import encode
 from ..rules.grouping import GroupState, next_member
-from ..rules.ordering import UNSET
+from ..rules.ordering import UNSET, Cursor
 from ..stores.seam.protocol import Store
 from ..stores.seam.records import GetRequest
 from .browsing import BrowsePosition, FetchedPage
@@ -83,6 +83,32 @@ class QueueInternals:
         """Gets a message unless `accepts` raises; see `Internals.get_if`."""
         check_callable(accepts)
         return self._queue._get(get_options({}, options, DEFAULT_GET), 1, accepts=accepts).messages[0]
+
+    def read(self, options: GetOptions, accepts: Callable[[Got], object] | None = None) -> Got:
+        """Gets or browses, as `options.browse` says.
+
+        Args:
+            accepts: as in `Internals.get_if`, but the get waits as the options say; a browse does not call it.
+        """
+        return self._queue._get(options, 1, accepts=accepts, may_wait=True).messages[0]
+
+    @property
+    def browsed(self) -> tuple[Cursor, GroupState]:
+        """The browse cursor and the place in the group that it browses."""
+        return self._queue._cursor, self._queue._browses.state
+
+    def browse_back(self, before: tuple[Cursor, GroupState]) -> None:
+        """Undoes a browse: restores what `browsed` returned before it, and unlocks the message that it locked."""
+        queue = self._queue
+        with queue._session:
+            queue._store.unlock(queue._handle)
+            queue._cursor, state = before
+            queue._browses.advance(state, None)
+
+    @property
+    def takes_back(self) -> bool:
+        """Whether `read` can be given `accepts`: not for a store elsewhere."""
+        return not self.session.services.store.changes.are_elsewhere
 
     def take_group(self, options: GetOptions) -> Iterator[Got]:
         """Gets one complete group, or one message in no group, in one step; see `groups.get_group`.

@@ -168,6 +168,7 @@ class Session(Lock):
         self._dropped: deque[weakref.ref[object]] = deque()
         self._watched: dict[int, Watched] = {}
         self.opener: Caller | None = None  # the caller that began the block or made the unit's first call
+        self.caller: Callable[[], Caller] = Caller.now  # the present one
         self._retained: dict[int, Retained] = {}  # by their ids
         self.belongings: list[Belonging] = []  # cancelled before the connection ends
         self.owners: dict[object, Session] = {}  # its connections to owners of synchronous remote queues
@@ -313,7 +314,7 @@ class Session(Lock):
                     else "commit it or back it out first"
                 )
                 raise CallerError(f"the connection has a unit of work already: {remedy}", reason=Reason.UOW_IN_PROGRESS)
-            self.block, self.opener = block, Caller.now()
+            self.block, self.opener = block, self.caller()
 
     def join_unit(self, at: Session | None = None) -> None:
         """Inside a call: joins the unit of work, or opens it.
@@ -332,7 +333,7 @@ class Session(Lock):
         if self.opener is not None and self._has_unit():
             self._check_opener()
         else:
-            self.opener = Caller.now()  # an earlier call that failed or got nothing opened no unit
+            self.opener = self.caller()  # an earlier call that failed or got nothing opened no unit
 
     def _check_places(self, at: Session | None) -> None:
         """Adds a place to the unit of work."""

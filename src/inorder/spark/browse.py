@@ -55,6 +55,11 @@ class StretchPartition(InputPartition):
         super().__init__(None)
         self.stretch, self.made, self.before = stretch, made, before
 
+    @property
+    def messages(self) -> int:
+        """How many messages the survey counted in it."""
+        return 0 if self.stretch is None else self.stretch.messages
+
 
 def partitions_of(stretches: Iterable[Stretch], made: int, before: int) -> list[StretchPartition]:
     found = []
@@ -109,11 +114,15 @@ class BrowseReader(DataSourceReader):
         needed = {one.attribute[0] for one in self._filters}  # type: ignore[attr-defined]
         missing = [name for name in needed if name not in wanted.names]
         assert not missing, f"Spark pushed a filter on a column that it did not ask for: {missing}"
-        for batch in read_partition(self._options, partition, wanted):
+        for batch in self.rows(partition):
             kept = batch
             for one in self._filters:
                 kept = kept.filter(matches(one, kept))
             yield kept
+
+    def rows(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a partition, before filters."""
+        return read_partition(self._options, partition, self._schema)
 
 
 class FilteringReader(BrowseReader):
@@ -158,6 +167,15 @@ def matches(one: Any, batch: pa.RecordBatch) -> pa.Array:
     if kind == "In":
         return pc.and_(pc.is_valid(column), pc.is_in(column, value_set=pa.array(one.value, column.type)))
     return COMPARISONS[kind](column, pa.scalar(one.value, column.type))
+
+
+def check_continues(shown: int, since: int) -> None:
+    """Raises OptionsError if an offset does not continue where the one before it ends."""
+    if since != shown:
+        raise OptionsError(
+            f"the checkpoint has lost an offset: one after {shown:,} messages is followed by one that continues after "
+            f"{since:,}. Begin with a new checkpoint",
+        )
 
 
 class StreamPosition(NamedTuple):
@@ -250,11 +268,7 @@ class BrowseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         before, upto = StreamPosition.of(start), StreamPosition.of(end)
         if before.token == upto.token:
             return []
-        if upto.since != before.shown:
-            raise OptionsError(
-                f"the checkpoint has lost an offset: one after {before.shown:,} messages is followed by one that "
-                f"continues after {upto.since:,}. Begin with a new checkpoint",
-            )
+        check_continues(before.shown, upto.since)
         qm = self._planner.manager()
         return partitions_of(upto.stretches, made_at(qm, check_queue(qm, self._options.queue).name), before.shown)
 

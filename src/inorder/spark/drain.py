@@ -84,7 +84,8 @@ def claim_of(offset: Mapping[str, Any], options: SourceOptions, made: int) -> in
     return number
 
 
-def _new_checkpoint(options: SourceOptions, settled: int) -> CheckpointLost:
+def new_checkpoint(options: SourceOptions, settled: int) -> CheckpointLost:
+    """The error of a new checkpoint for a queue that was drained under another one."""
     return CheckpointLost(
         f"application {options.application!r} has drained queue {options.queue!r} before (claims up to {settled} are "
         "over), and this query's checkpoint is new. Spark numbers the batches of a new checkpoint from 0 again, and a "
@@ -137,7 +138,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             points.reached("next")
         done, is_new = self._claim_of(start), "initial" in start
         if is_new and done and not self._options.allow_new_checkpoint:
-            raise _new_checkpoint(self._options, done)
+            raise new_checkpoint(self._options, done)
         asked, reader = limits(limit, self._options), self._reader()
         self._wait_for_thread()
         if self._ahead_within not in (None, asked):
@@ -322,4 +323,4 @@ def open_for_input(qm: QueueManager, name: str) -> Queue:
     return qm.open(name, input="shared")
 
 
-__all__ = ["DrainReader", "claim_of"]
+__all__ = ["DrainReader", "SlicePartition", "claim_of", "new_checkpoint"]

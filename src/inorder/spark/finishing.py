@@ -115,6 +115,7 @@ def committed_claim(checkpoint: Checkpoint, options: SourceOptions, made: int) -
     ours = [
         one for one in offsets if (one.get("queue"), one.get("application")) == (options.queue, options.application)
     ]
+    ours = [one for one in ours if one.get("made") == made] or ours  # several stores may have a queue of that name
     if len(ours) != 1:
         raise OptionsError(
             f"the query of {checkpoint} did not drain queue {options.queue!r} as {options.application!r}; its offsets "
@@ -124,13 +125,19 @@ def committed_claim(checkpoint: Checkpoint, options: SourceOptions, made: int) -
 
 
 def _offsets(logged: str) -> Iterator[dict[str, Any]]:
-    """The offsets of a batch's sources: after the version and the settings, one line each."""
+    """The offsets of a batch's sources: after the version and the settings, one line each. The offset of a query on
+    several queues counts as one for each.
+    """
     for line in logged.splitlines()[2:]:
         try:
             offset = json.loads(line)
         except ValueError:  # "-" for a source without an offset
             continue
-        if isinstance(offset, dict):
+        if isinstance(offset, dict) and isinstance(offset.get("queues"), dict):
+            for key, entry in offset["queues"].items():
+                queue, _, made = key.rpartition("@")
+                yield {"application": offset.get("application"), "queue": queue, "made": int(made), **entry}
+        elif isinstance(offset, dict):
             yield offset
 
 

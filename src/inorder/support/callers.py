@@ -70,3 +70,23 @@ class Caller:
         thread, task = self._thread(), self._task()
         has_task = task is not None and not task.done()
         return {"thread": thread.name if thread else None, "task": task.get_name() if has_task else None}
+
+
+class _Anyone(Caller):
+    """Stands for all callers of a connection whose unit of work belongs to no thread."""
+
+    __slots__ = ()
+
+    def is_calling(self) -> bool:
+        return True
+
+    def admits_caller(self) -> bool:
+        return True
+
+
+_ANYONE = _Anyone(ref(threading.current_thread()), _no_task)
+
+
+def anyone() -> Caller:
+    """The caller of a connection whose unit of work every thread and task may use."""
+    return _ANYONE

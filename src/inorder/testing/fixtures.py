@@ -8,6 +8,7 @@ import pytest
 
 from ..client.manager import QueueManager
 from .clock import ManualClock
+from .mq import MqTest, temporary_mq
 from .stores import temporary_manager
 
 
@@ -22,3 +23,10 @@ def qm(clock: ManualClock) -> Iterator[QueueManager]:
     """A connection to a queue manager in memory, which is gone after the test."""
     with temporary_manager(clock=clock) as manager:
         yield manager
+
+
+@pytest.fixture
+def mq() -> Iterator[MqTest]:
+    """A queue manager QM1 for programs written for IBM MQ, with the queues DEV.QUEUE.1 to DEV.QUEUE.3."""
+    with temporary_mq("DEV.QUEUE.1", "DEV.QUEUE.2", "DEV.QUEUE.3") as made:
+        yield made

@@ -56,13 +56,16 @@ class GettingVerbs(OpenStore, ABC):
     def get(self, request: GetRequest) -> GetOutcome:
         return self._look(request, waits=False)[0]
 
-    def get_if(self, request: GetRequest, accepts: Accepts) -> GetOutcome:
-        return self._look(request, waits=False, accepts=accepts)[0]
+    def get_if(self, request: GetRequest, accepts: Accepts, *, waits: bool = False) -> GetOutcome:
+        return self._wait(request, accepts) if waits else self._look(request, waits=False, accepts=accepts)[0]
 
     def wait(self, request: GetRequest) -> GetOutcome:
+        return self._wait(request)
+
+    def _wait(self, request: GetRequest, accepts: Accepts | None = None) -> GetOutcome:
         self.refuse_wait()
         handle = self.handle(request.handle)
-        look = Looks(functools.partial(self._look, request, waits=True, search=Search()))
+        look = Looks(functools.partial(self._look, request, waits=True, search=Search(), accepts=accepts))
         with AtEnd(self._end_wait, handle.connection) as again, again:
             self.waiting.wait(handle.connection.id, handle.queue_name, request.options, look)
         assert look.outcome is not None

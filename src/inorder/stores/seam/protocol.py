@@ -432,8 +432,8 @@ class LocalStore(Store, Protocol):
     shared: object | None
     """What all connections of this process to the store share. They set it; None until the first one does."""
 
-    def get_if(self, request: GetRequest, accepts: Callable[[Got], object]) -> GetOutcome:
-        """Gets as `get`; if `accepts` raises, nothing has happened.
+    def get_if(self, request: GetRequest, accepts: Callable[[Got], object], *, waits: bool = False) -> GetOutcome:
+        """Gets as `get`, or as `wait` if `waits`; if `accepts` raises, nothing has happened.
 
         `accepts` is called with each message before the get happens, and again if the get has to be retried. Nobody
         else can write meanwhile.

@@ -1,0 +1,232 @@
+"""Headers for C programs, generated from the tables of constants, structures and functions.
+
+`cmqc.h` has nearly everything; the others include it. They suffice for C programs and to build pymqi.
+
+Rules: M-6 of *mqi*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from . import layouts
+from .constants import constants
+from .functions import FUNCTIONS
+from .layouts import Layout, StructureField
+
+# The version that a structure's initializer has in C, where it is not the oldest.
+CD_VERSION: Final = 6
+CHANNEL: Final = "CD"
+# Constants that only headers need: the ranges of attributes, and those of the MQAI, whose functions answer 2298.
+RANGES: Final = {"MQIA_FIRST": 1, "MQIA_LAST": 2000, "MQCA_FIRST": 2001, "MQCA_LAST": 4000}
+BAGS: Final = {
+    "MQHB_UNUSABLE_HBAG": -1,
+    "MQHB_NONE": -2,
+    "MQCBO_NONE": 0,
+    "MQCBO_ADMIN_BAG": 1,
+    "MQBL_NULL_TERMINATED": -1,
+    "MQHA_BAG_HANDLE": 4001,
+    "MQIASY_COMP_CODE": -6,
+    "MQIASY_REASON": -7,
+    "MQIND_NONE": -1,
+    "MQIND_ALL": -2,
+    "MQSEL_ANY_SELECTOR": -30001,
+    "MQSEL_ANY_USER_SELECTOR": -30002,
+    "MQSEL_ANY_SYSTEM_SELECTOR": -30003,
+    "MQSEL_ALL_SELECTORS": -30001,
+    "MQSEL_ALL_USER_SELECTORS": -30002,
+    "MQSEL_ALL_SYSTEM_SELECTORS": -30003,
+    "MQIT_INTEGER": 1,
+    "MQIT_STRING": 2,
+    "MQITEM_BYTE_STRING": 4,
+}
+LEVELS: Final = ("500", "510", "520", "530", "600", "700", "701", "710", "750", "800")
+CHARACTERS: Final = (4, 8, 12, 16, 20, 28, 32, 48, 64, 128, 256, 264, 1024)
+BYTES: Final = (4, 8, 16, 24, 32, 40, 48, 128)
+NOTHING: Final = {"MI": 24, "CI": 24, "GI": 24, "ACT": 32, "SID": 40, "MTOK": 16, "CT": 128}  # MQxx_NONE, in bytes
+TEXTS: Final = ("MQCC", "MQRC", "MQRCCF", "MQFB", "MQCMD")  # prefixes whose names cmqstrc.h tells
+WORDS: Final = {"i": "MQLONG", "q": "MQHMSG", "P": "MQPTR", "V": "MQCHARV"}
+
+TYPES: Final = """
+#define MQENTRY
+#define MQPOINTER *
+typedef unsigned char MQBYTE, *PMQBYTE, **PPMQBYTE, MQUINT8, *PMQUINT8;
+typedef char MQCHAR, *PMQCHAR, **PPMQCHAR;
+typedef signed char MQINT8, *PMQINT8;
+typedef int16_t MQINT16, *PMQINT16, MQSHORT;
+typedef uint16_t MQUINT16, *PMQUINT16, MQUSHORT;
+typedef int32_t MQLONG, *PMQLONG, **PPMQLONG, MQINT32, *PMQINT32, MQBOOL, *PMQBOOL, MQPID, *PMQPID, MQTID, *PMQTID;
+typedef uint32_t MQULONG, *PMQULONG, MQUINT32, *PMQUINT32;
+typedef int64_t MQINT64, *PMQINT64;
+typedef uint64_t MQUINT64, *PMQUINT64;
+typedef float MQFLOAT32, *PMQFLOAT32;
+typedef double MQFLOAT64, *PMQFLOAT64;
+typedef void *MQPTR, **PMQPTR, *PMQVOID, **PPMQVOID, *MQHCONFIG;
+typedef MQLONG MQHCONN, *PMQHCONN, **PPMQHCONN, MQHOBJ, *PMQHOBJ, **PPMQHOBJ, MQHBAG, *PMQHBAG, **PPMQHBAG;
+typedef MQINT64 MQHMSG, *PMQHMSG, **PPMQHMSG;
+typedef struct tagMQCHARV {
+    MQPTR VSPtr;
+    MQLONG VSOffset, VSBufSize, VSLength, VSCCSID;
+} MQCHARV, *PMQCHARV, **PPMQCHARV;
+#define MQCHARV_DEFAULT (MQPTR)0, 0, 0, 0, -3
+"""
+CALLBACK: Final = """
+typedef void MQENTRY MQCB_FUNCTION(MQHCONN, PMQVOID, PMQVOID, PMQVOID, PMQCBC);
+typedef MQCB_FUNCTION *PMQCB_FUNCTION;
+"""
+
+PCF: Final = """
+typedef struct tagMQCFH {
+    MQLONG Type, StrucLength, Version, Command, MsgSeqNumber, Control, CompCode, Reason, ParameterCount;
+} MQCFH, *PMQCFH;
+typedef struct tagMQCFIN { MQLONG Type, StrucLength, Parameter, Value; } MQCFIN, *PMQCFIN;
+typedef struct tagMQCFIL { MQLONG Type, StrucLength, Parameter, Count, Values[1]; } MQCFIL, *PMQCFIL;
+typedef struct tagMQCFST {
+    MQLONG Type, StrucLength, Parameter, CodedCharSetId, StringLength;
+    MQCHAR String[1];
+} MQCFST, *PMQCFST;
+typedef struct tagMQCFSL {
+    MQLONG Type, StrucLength, Parameter, CodedCharSetId, Count, StringLength;
+    MQCHAR Strings[1];
+} MQCFSL, *PMQCFSL;
+typedef struct tagMQCFBS {
+    MQLONG Type, StrucLength, Parameter, StringLength;
+    MQBYTE String[1];
+} MQCFBS, *PMQCFBS;
+#define MQCFH_STRUC_LENGTH (36)
+#define MQCFIN_STRUC_LENGTH (16)
+#define MQCFIL_STRUC_LENGTH_FIXED (16)
+#define MQCFST_STRUC_LENGTH_FIXED (20)
+#define MQCFSL_STRUC_LENGTH_FIXED (24)
+#define MQCFBS_STRUC_LENGTH_FIXED (16)
+#define MQCFH_DEFAULT 1, 36, 1, 0, 1, 1, 0, 0, 0
+#define MQCFIN_DEFAULT 3, 16, 0, 0
+#define MQCFIL_DEFAULT 5, 16, 0, 0, {0}
+#define MQCFST_DEFAULT 4, 20, 0, 0, 0, {0}
+#define MQCFSL_DEFAULT 6, 24, 0, 0, 0, 0, {0}
+#define MQCFBS_DEFAULT 9, 16, 0, 0, {0}
+"""
+
+
+def write(folder: Path) -> list[Path]:
+    """Writes the headers into a folder, which it makes, and returns their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, text in headers().items():
+        (folder / name).write_text(text, encoding="utf-8")
+        paths.append(folder / name)
+    return paths
+
+
+def headers() -> dict[str, str]:
+    """The text of each header, by its name."""
+    of = {name: layouts.layout(name) for name in layouts.names()}
+    main = [TYPES, *_arrays(), *_constants()]
+    main += [text for name, each in of.items() if name != CHANNEL for text in _structure(each)]
+    main += [CALLBACK, *(f"void MQENTRY {one.name}({one.prototype()});" for one in FUNCTIONS if not one.is_bag)]
+    found = {"cmqc.h": _header("cmqc.h", main, "<stdint.h>")}
+    parts = {
+        "cmqxc.h": list(_structure(of[CHANNEL])),
+        "cmqcfc.h": [PCF],
+        "cmqbc.h": [f"void MQENTRY {one.name}({one.prototype()});" for one in FUNCTIONS if one.is_bag],
+        "cmqstrc.h": [line for prefix in TEXTS for line in _texts(prefix)],
+    }
+    return found | {name: _header(name, lines, '"cmqc.h"') for name, lines in parts.items()}
+
+
+def _header(name: str, lines: list[str], included: str) -> str:
+    guard = f"INORDER_{name.replace('.', '_').upper()}"
+    about = f"/* {name}: made by inorder from its tables, for programs that call the MQI. */"
+    opened = '#ifdef __cplusplus\nextern "C" {\n#endif'
+    closed = "#ifdef __cplusplus\n}\n#endif\n#endif"
+    return "\n".join([about, f"#ifndef {guard}\n#define {guard}\n#include {included}", opened, *lines, closed, ""])
+
+
+def _arrays() -> Iterator[str]:
+    for size in CHARACTERS:
+        yield f"typedef MQCHAR MQCHAR{size}[{size}], *PMQCHAR{size};"
+    for size in BYTES:
+        yield f"typedef MQBYTE MQBYTE{size}[{size}], *PMQBYTE{size};"
+
+
+def _constants() -> Iterator[str]:
+    for name, value in {**RANGES, **BAGS, **constants()}.items():
+        if not name.startswith("MQ"):  # of events alone
+            continue
+        if isinstance(value, bytes):
+            yield from _characters(name, value)
+        else:
+            signed = (value + 2**31) % 2**32 - 2**31
+            yield f"#define {name} ({signed if signed != -(2**31) else '-2147483647 - 1'})"
+    for name, size in NOTHING.items():
+        yield f'#define MQ{name}_NONE "{_escaped(bytes(size))}"'
+        yield f"#define MQ{name}_NONE_ARRAY {_list(bytes(size))}"
+    for level in LEVELS:
+        yield f"#ifndef MQCMDL_LEVEL_{level}\n#define MQCMDL_LEVEL_{level} ({level})\n#endif"
+
+
+def _characters(name: str, value: bytes) -> Iterator[str]:
+    yield f'#define {name} "{_escaped(value)}"'
+    yield f"#define {name}_ARRAY {_list(value)}"
+
+
+def _escaped(value: bytes) -> str:
+    return "".join(chr(one) if one >= 0x20 else f"\\{one:03o}" for one in value)
+
+
+def _list(value: bytes) -> str:
+    return ", ".join(f"'{_escaped(bytes([one]))}'" for one in value)
+
+
+def _structure(of: Layout) -> Iterator[str]:
+    """The structure, its versions, lengths and initializer."""
+    name = f"MQ{of.name}"
+    if of.identifier:
+        yield from _characters(f"{name}_STRUC_ID", of.identifier)
+    for version in of.structs:
+        yield f"#define {name}_VERSION_{version} {_version(of, version)}"
+        yield f"#define {name}_LENGTH_{version} ({of.size(version)})"
+    yield f"#define {name}_CURRENT_VERSION {_version(of, of.newest)}"
+    yield f"#define {name}_CURRENT_LENGTH ({of.size()})"
+    fields = "\n".join(f"    {_declared(each)};" for each in of.members)
+    yield f"typedef struct tag{name} {{\n{fields}\n}} {name}, *P{name}, **PP{name};"
+    default = "MQCD_CLIENT_CONN_DEFAULT" if of.name == "CD" else f"{name}_DEFAULT"
+    chosen = CD_VERSION if of.name == "CD" else of.oldest
+    yield f"#define {default} {', '.join(_initial(of, each, chosen) for each in of.members)}"
+
+
+def _version(of: Layout, version: int) -> str:
+    return f'"{version:4d}"' if of.name == "TMC2" else f"({version})"
+
+
+def _declared(each: StructureField) -> str:
+    if each.code in WORDS:
+        return f"{WORDS[each.code]} {each.name}"
+    kind = "MQBYTE" if each.code[-1] == "b" else "MQCHAR"
+    return f"{kind} {each.name}[{each.code[:-1]}]"
+
+
+def _initial(of: Layout, each: StructureField, version: int) -> str:
+    if each.code == "V":
+        return "{MQCHARV_DEFAULT}"
+    value = each.default
+    if each.name == "Version":
+        value = b"%4d" % version if of.name == "TMC2" else version
+    if isinstance(value, bytes):
+        kept = value.rstrip(b"\0")
+        return f"{{{_list(kept)}}}" if kept else "{0}"
+    return f"(MQPTR){value}" if each.code == "P" else str(value)
+
+
+def _texts(prefix: str) -> Iterator[str]:
+    """A function that gives the name of a constant: MQRC_STR(2033) is "MQRC_NO_MSG_AVAILABLE"."""
+    names: dict[int, str] = {}
+    for name, value in constants().items():
+        if name.startswith(f"{prefix}_") and not name.endswith(("_FIRST", "_LAST")):
+            names.setdefault(value, name)
+    yield f"static inline char *{prefix}_STR(MQLONG v) {{\n    switch (v) {{"
+    for value, name in sorted(names.items()):
+        yield f'    case {value}: return (char *)"{name}";'
+    yield '    default: return (char *)"";\n    }\n}'

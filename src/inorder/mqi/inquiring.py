@@ -1,0 +1,268 @@
+"""MQINQ, MQSET and MQSTAT: attributes by MQ's numbers, of the tables of attributes in `inorder.model`.
+
+A selector that MQ knows for this kind of object, and that has no value here, is answered like one of another type of
+queue: warning 2068, the value -1 or asterisks.
+
+Rules: 4.1, M-15.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ..errors import Reason
+from ..model.attribute import Attribute, Table
+from ..model.attributes import (
+    DEAD_LETTERS,
+    MANAGER_ATTRIBUTES,
+    QUEUE_ATTRIBUTES,
+    QueueAttributes,
+    QueueStatus,
+)
+from ..model.process_attributes import PROCESS_ATTRIBUTES
+from ..mq.words import COMMAND_QUEUE, LEVEL, VERSION, words_of
+from .connections import MqiConnection, OpenObject, connection_of
+from .constants import (
+    MQCA_ALTERATION_DATE,
+    MQCA_ALTERATION_TIME,
+    MQCA_COMMAND_INPUT_Q_NAME,
+    MQCA_CREATION_DATE,
+    MQCA_CREATION_TIME,
+    MQCA_Q_MGR_IDENTIFIER,
+    MQCA_VERSION,
+    MQIA_COMMAND_LEVEL,
+    MQIA_CURRENT_Q_DEPTH,
+    MQIA_DIST_LISTS,
+    MQIA_OPEN_INPUT_COUNT,
+    MQIA_OPEN_OUTPUT_COUNT,
+    MQIA_PLATFORM,
+    MQIA_SYNCPOINT,
+    MQOO_INQUIRE,
+    MQOO_SET,
+    MQOT_Q,
+    MQOT_Q_MGR,
+    MQRC_STAT_TYPE_ERROR,
+    MQSTAT_TYPE_ASYNC_ERROR,
+    MQSTAT_TYPE_RECONNECTION,
+    MQSTAT_TYPE_RECONNECTION_ERROR,
+)
+from .layouts import STS
+from .opening import object_of
+from .refusals import MQCC_OK, MQCC_WARNING, Refused
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+INTEGERS: Final = range(1, 2_001)  # MQIA_FIRST to MQIA_LAST
+CHARACTERS: Final = range(2_001, 4_001)  # MQCA_FIRST to MQCA_LAST
+SELECTORS_MAX: Final = 256
+DATE_LENGTH, TIME_LENGTH, NAME_LENGTH, VERSION_LENGTH = 12, 8, 48, 8
+NOT_APPLICABLE: Final = -1
+PLATFORM: Final = 11 if sys.platform == "win32" else 3  # MQPL_WINDOWS_NT, MQPL_UNIX
+UNLIMITED: Final = -1
+LENGTHS: Final = {
+    MQCA_CREATION_DATE: DATE_LENGTH, MQCA_ALTERATION_DATE: DATE_LENGTH, MQCA_CREATION_TIME: TIME_LENGTH,
+    MQCA_ALTERATION_TIME: TIME_LENGTH, MQCA_COMMAND_INPUT_Q_NAME: NAME_LENGTH, MQCA_Q_MGR_IDENTIFIER: NAME_LENGTH,
+    MQCA_VERSION: VERSION_LENGTH,
+}  # fmt: skip
+STATUS: Final = {
+    MQIA_CURRENT_Q_DEPTH: "current_depth", MQIA_OPEN_INPUT_COUNT: "open_input_count",
+    MQIA_OPEN_OUTPUT_COUNT: "open_output_count",
+}  # fmt: skip
+TIMES: Final = {
+    MQCA_CREATION_DATE: ("created_at", "%Y-%m-%d"), MQCA_CREATION_TIME: ("created_at", "%H.%M.%S"),
+    MQCA_ALTERATION_DATE: ("altered_at", "%Y-%m-%d"), MQCA_ALTERATION_TIME: ("altered_at", "%H.%M.%S"),
+}  # fmt: skip
+KINDS: Final = {MQOT_Q: ("queue", QUEUE_ATTRIBUTES), MQOT_Q_MGR: ("manager", MANAGER_ATTRIBUTES)}
+PROCESS: Final = ("process", PROCESS_ATTRIBUTES)
+Answer = tuple[list[int], bytes, int, int]
+
+
+def _by_number(table: Table) -> dict[int, Attribute]:
+    return {one.selector: one for one in table.values() if one.selector is not None}
+
+
+BY_NUMBER: Final = {kind: _by_number(table) for kind, table in (*KINDS.values(), PROCESS)}
+
+
+def inquire(handle: int, hobj: int, selectors: Sequence[int], int_count: int, char_length: int) -> Answer:
+    """MQINQ.
+
+    Args:
+        int_count: how many integers the program has room for.
+        char_length: how many characters.
+
+    Raises: Refused 2006, 2019, 2021, 2038, 2065 to 2067.
+    """
+    if not 0 <= len(selectors) <= SELECTORS_MAX:
+        raise Refused(Reason.SELECTOR_LIMIT_EXCEEDED)
+    if int_count < 0:
+        raise Refused(Reason.INT_ATTR_COUNT_ERROR)
+    if char_length < 0:
+        raise Refused(Reason.CHAR_ATTR_LENGTH_ERROR)
+    connection = connection_of(handle)
+    with connection:
+        opened = object_of(connection, hobj)
+        if not opened.options & MQOO_INQUIRE:
+            raise Refused(Reason.NOT_OPEN_FOR_INQUIRE)
+        kind, _ = KINDS.get(opened.kind, PROCESS)
+        for one in selectors:
+            _check(kind, one)
+        found = dict(zip(selectors, _values(connection, opened, kind, selectors), strict=True))
+    ints = [found[one] for one in selectors if one in INTEGERS]
+    texts = [_padded(kind, one, found[one]) for one in selectors if one in CHARACTERS]
+    warning = 0
+    if any(value is None for value in found.values()):
+        warning = int(Reason.SELECTOR_NOT_FOR_TYPE)
+    chars = b"".join(texts)
+    if len(ints) > int_count:
+        warning = int(Reason.INT_ATTR_COUNT_TOO_SMALL)
+    if len(chars) > char_length:
+        warning = int(Reason.CHAR_ATTRS_TOO_SHORT)
+    given = [NOT_APPLICABLE if value is None else int(value) for value in ints[:int_count]]
+    return given, chars[:char_length], MQCC_WARNING if warning else MQCC_OK, warning
+
+
+def _check(kind: str, selector: int) -> None:
+    known = {each.number for each in words_of(kind).values()} | BY_NUMBER[kind].keys()
+    if selector not in known or (selector not in INTEGERS and selector not in CHARACTERS):
+        raise Refused(Reason.SELECTOR_ERROR)
+
+
+def _values(connection: MqiConnection, opened: OpenObject, kind: str, selectors: Iterable[int]) -> Iterator[Any]:
+    """MQ's value for each selector; None: the object has none."""
+    if kind == "queue":
+        assert opened.queue is not None
+        attributes = opened.queue.attributes()
+        status = _Once(opened.queue.status)
+        return (_of_queue(attributes, status, one) for one in selectors)
+    if kind == "manager":
+        manager = connection.manager.admin.manager_attributes()
+        return (_of_manager(connection, manager, one) for one in selectors)
+    process = connection.manager.admin.process(opened.name)
+    return (_of(PROCESS_ATTRIBUTES, process, BY_NUMBER[kind].get(one)) for one in selectors)
+
+
+class _Once:
+    """Reads the status of a queue when the first selector needs it."""
+
+    def __init__(self, ask: Callable[[], QueueStatus]) -> None:
+        self._ask = ask
+        self._status: QueueStatus | None = None
+
+    def __call__(self) -> QueueStatus:
+        if self._status is None:
+            self._status = self._ask()
+        return self._status
+
+
+def _of_queue(attributes: QueueAttributes, status: _Once, selector: int) -> Any:
+    has_status = attributes.type in ("local", "alias") or attributes.mode == "synchronous"
+    if selector in STATUS:
+        return getattr(status(), STATUS[selector]) if has_status else None
+    if selector in TIMES:
+        return _time(selector, status()) if has_status else None
+    attribute = BY_NUMBER["queue"].get(selector)
+    if attribute is None or attributes.type not in attribute.applies_to:
+        return None
+    return _of(QUEUE_ATTRIBUTES, attributes, attribute)
+
+
+def _of_manager(connection: MqiConnection, manager: Any, selector: int) -> Any:
+    fixed: dict[int, Any] = {
+        MQIA_COMMAND_LEVEL: LEVEL, MQIA_PLATFORM: PLATFORM, MQIA_SYNCPOINT: 1, MQIA_DIST_LISTS: 0,
+        MQCA_COMMAND_INPUT_Q_NAME: COMMAND_QUEUE, MQCA_VERSION: VERSION,
+    }  # fmt: skip
+    if selector in fixed:
+        return fixed[selector]
+    if selector == MQCA_Q_MGR_IDENTIFIER:
+        return f"{manager.name}_{connection.session.services.store.identifier()}"
+    if selector in (MQCA_CREATION_DATE, MQCA_CREATION_TIME):
+        return _time(selector, connection.manager.inspect.status(DEAD_LETTERS))
+    return _of(MANAGER_ATTRIBUTES, manager, BY_NUMBER["manager"].get(selector))
+
+
+def _time(selector: int, status: QueueStatus) -> str:
+    name, form = TIMES[selector]
+    return time.strftime(form, time.gmtime(getattr(status, name)))
+
+
+def _of(table: Table, thing: object, attribute: Attribute | None) -> Any:
+    if attribute is None:
+        return None
+    value = getattr(thing, attribute.name)
+    if attribute.kind == "seconds":
+        return UNLIMITED if value is None else int(value * attribute.mqsc_per_second)
+    return attribute.to_mq(value)
+
+
+def _padded(kind: str, selector: int, value: str | None) -> bytes:
+    """A text with MQ's length for the attribute; asterisks for none."""
+    attribute = BY_NUMBER[kind].get(selector)
+    length = LENGTHS.get(selector) or (attribute.max_length if attribute is not None else _length(kind, selector))
+    return b"*" * length if value is None else value.encode()[:length].ljust(length)
+
+
+def _length(kind: str, selector: int) -> int:
+    word = next(each for each in words_of(kind).values() if each.number == selector)
+    digits = word.values.removeprefix("char")
+    return int(digits) if digits.isdigit() else NAME_LENGTH
+
+
+# ---- MQSET
+
+
+def set_values(handle: int, hobj: int, selectors: Sequence[int], ints: Sequence[int], chars: bytes) -> tuple[int, int]:
+    """MQSET.
+
+    Raises: Refused 2006, 2019, 2021, 2040, 2067, 2068; ArgumentError 2020, 2075 to 2078.
+    """
+    connection = connection_of(handle)
+    with connection:
+        opened = object_of(connection, hobj)
+        if not opened.options & MQOO_SET or opened.queue is None:
+            raise Refused(Reason.NOT_OPEN_FOR_SET)
+        integers, rest = iter(ints), chars
+        changes: dict[Any, Any] = {}
+        for one in selectors:
+            attribute = BY_NUMBER["queue"].get(one)
+            if attribute is None or attribute.changed_by != "set":
+                raise Refused(Reason.SELECTOR_ERROR)
+            if one in CHARACTERS:
+                if len(rest) < attribute.max_length:
+                    raise Refused(Reason.CHAR_ATTR_LENGTH_ERROR)
+                changes[one], rest = _text(rest[: attribute.max_length]), rest[attribute.max_length :]
+            else:
+                value = next(integers, None)
+                if value is None:
+                    raise Refused(Reason.INT_ATTR_COUNT_ERROR)
+                changes[one] = value
+        opened.queue.set(changes)
+    return MQCC_OK, 0
+
+
+def _text(field: bytes) -> str:
+    return field.partition(b"\0")[0].decode(errors="replace").rstrip(" ")
+
+
+# ---- MQSTAT
+
+
+def status(handle: int, kind: int, sts: Buffer) -> tuple[int, int]:
+    """MQSTAT: puts whose answer the program did not wait for. Here each put has its own answer, so none has failed
+    since.
+
+    Raises: Refused 2426 (a wrong MQSTS), 2430.
+    """
+    if kind not in (MQSTAT_TYPE_ASYNC_ERROR, MQSTAT_TYPE_RECONNECTION, MQSTAT_TYPE_RECONNECTION_ERROR):
+        raise Refused(MQRC_STAT_TYPE_ERROR)
+    connection = connection_of(handle)
+    with connection:
+        values = STS.read(sts)
+        values.CompCode, values.Reason = MQCC_OK, 0
+        values.PutSuccessCount, values.PutWarningCount, values.PutFailureCount = connection.take_counts()
+        STS.write(sts, values)
+    return MQCC_OK, 0

@@ -1,0 +1,173 @@
+"""MQOPEN and MQCLOSE.
+
+Rules: R4.1 to R4.5, R4.8, M-11, M-16.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from ..client.keywords import get_options
+from ..client.queue import Queue
+from ..errors import Reason, WrongQueueType
+from ..model.options import DEFAULT_GET, OpenOptions
+from ..rules.authorities import Authority
+from .connecting import address_of
+from .connections import MqiConnection, OpenObject, connection_of
+from .constants import (
+    MQCO_DELETE,
+    MQCO_DELETE_PURGE,
+    MQCO_QUIESCE,
+    MQOO_ALTERNATE_USER_AUTHORITY,
+    MQOO_BROWSE,
+    MQOO_FAIL_IF_QUIESCING,
+    MQOO_INQUIRE,
+    MQOO_OUTPUT,
+    MQOO_RESOLVE_LOCAL_Q,
+    MQOO_SET,
+    MQOT_NAMELIST,
+    MQOT_PROCESS,
+    MQOT_Q,
+    MQOT_Q_MGR,
+    MQOT_TOPIC,
+)
+from .descriptor import padded, text_of
+from .layouts import OD, text_at
+from .options import INPUTS, OPEN_FOR, OPENS, open_options
+from .refusals import MQCC_OK, MQCC_WARNING, Refused
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+NAME_LENGTH: Final = 48
+AUTHORITIES: Final[tuple[tuple[int, Authority], ...]] = (
+    (INPUTS, "get"), (MQOO_BROWSE, "browse"), (MQOO_OUTPUT, "put"), (MQOO_INQUIRE, "inquire"), (MQOO_SET, "set"),
+)  # fmt: skip
+"""The authority on a queue that each option of an open needs."""
+ELSEWHERE: Final = (Reason.OPTION_NOT_VALID_FOR_TYPE, Reason.Q_TYPE_ERROR)
+
+
+def open_object(handle: int, od: Buffer, options: int) -> tuple[int, int, int]:
+    """Opens an object; returns its handle. Raises: Refused."""
+    connection = connection_of(handle)
+    with connection:
+        values = OD.read(od)
+        if values.RecsPresent:
+            raise Refused(2154)  # MQRC_RECS_PRESENT_ERROR: there are no distribution lists
+        if values.ObjectType == MQOT_Q:
+            opened = _queue(connection, od, values, options)
+        elif values.ObjectType == MQOT_Q_MGR:
+            opened = _manager(connection, values, options)
+        elif values.ObjectType == MQOT_PROCESS:
+            opened = _process(connection, values, options)
+        elif values.ObjectType in (MQOT_TOPIC, MQOT_NAMELIST):
+            raise Refused(Reason.UNKNOWN_OBJECT_NAME)
+        else:
+            raise Refused(Reason.OBJECT_TYPE_ERROR)
+        return connection.add(opened), MQCC_OK, int(Reason.NONE)
+
+
+def _queue(connection: MqiConnection, od: Any, values: Any, options: int) -> OpenObject:
+    chosen = open_options(options)
+    selector = _selector(od, values)
+    name, elsewhere = text_of(values.ObjectName), text_of(values.ObjectQMgrName)
+    for bits, authority in AUTHORITIES:
+        if options & bits:
+            connection.check_authority(authority, name)
+    queue = _opened(connection, name, elsewhere, text_of(values.DynamicQName), chosen, options)
+    resolved = resolved_names(connection, queue, elsewhere, options)
+    values.ObjectName = padded(queue.name, NAME_LENGTH)
+    if queue.name != name:  # a model's new queue
+        values.ObjectQMgrName = resolved[NAME_LENGTH:]
+    values.ResolvedQName, values.ResolvedQMgrName = resolved[:NAME_LENGTH], resolved[NAME_LENGTH:]
+    values.ResolvedType = MQOT_Q
+    values.KnownDestCount, values.UnknownDestCount, values.InvalidDestCount = 1, 0, 0
+    OD.write(od, values)
+    return OpenObject(MQOT_Q, queue.name, options, queue, resolved, selector)
+
+
+def _opened(
+    connection: MqiConnection, name: str, elsewhere: str, dynamic: str, chosen: OpenOptions, options: int
+) -> Queue:
+    """Opens a queue. One that is opened to inquire or set alone is opened to browse, which excludes nobody."""
+    manager = connection.manager
+    how: Any = {"manager": elsewhere, "dynamic_name": dynamic}
+    wanted: Any = {"input": chosen.input, "output": chosen.output, "browse": chosen.browse, "co_op": chosen.co_op}
+    try:
+        return manager.open(name, **how, **wanted)
+    except WrongQueueType as error:
+        if error.reason not in ELSEWHERE or options & (INPUTS | MQOO_OUTPUT | MQOO_BROWSE):
+            raise
+        return manager.open(name, **how, output=True)
+
+
+def resolved_names(connection: MqiConnection, queue: Queue, elsewhere: str, options: int = 0) -> bytes:
+    """The names of the queue, and of its queue manager, to which the name has led."""
+    name, manager = queue.local_name, connection.own_name
+    if elsewhere and elsewhere != manager and not options & MQOO_RESOLVE_LOCAL_Q:
+        name, manager = queue.name, elsewhere
+    elif name != queue.name and not options & MQOO_RESOLVE_LOCAL_Q:
+        definition = queue.attributes()
+        if definition.type == "remote":
+            name, manager = definition.remote_queue, definition.remote_manager
+    return padded(name, NAME_LENGTH) + padded(manager, NAME_LENGTH)
+
+
+def _selector(od: Any, values: Any) -> str | None:
+    """The selection string, checked. Raises: ArgumentError 2459, 2519."""
+    if not (values.SelectionString.Ptr or values.SelectionString.Offset):
+        return None
+    text = text_at(values.SelectionString, address_of(od) if values.SelectionString.Offset else 0)
+    selector = text.decode(errors="replace").rstrip("\0 ") or None
+    if selector is not None:
+        get_options({"selector": selector}, None, DEFAULT_GET)
+    return selector
+
+
+def _manager(connection: MqiConnection, values: Any, options: int) -> OpenObject:
+    if options & ~OPENS or not options & OPEN_FOR:
+        raise Refused(Reason.OPTIONS_ERROR)
+    if options & ~(MQOO_INQUIRE | MQOO_FAIL_IF_QUIESCING | MQOO_ALTERNATE_USER_AUTHORITY):
+        raise Refused(Reason.OPTION_NOT_VALID_FOR_TYPE)
+    own = connection.own_name
+    if text_of(values.ObjectName) not in ("", own, connection.name):
+        raise Refused(Reason.UNKNOWN_OBJECT_NAME)
+    return OpenObject(MQOT_Q_MGR, own, options, None, b"")
+
+
+def _process(connection: MqiConnection, values: Any, options: int) -> OpenObject:
+    if options & ~OPENS or not options & OPEN_FOR:
+        raise Refused(Reason.OPTIONS_ERROR)
+    if options & ~(MQOO_INQUIRE | MQOO_FAIL_IF_QUIESCING | MQOO_ALTERNATE_USER_AUTHORITY):
+        raise Refused(Reason.OPTION_NOT_VALID_FOR_TYPE)
+    name = text_of(values.ObjectName)
+    connection.manager.admin.process(name)
+    return OpenObject(MQOT_PROCESS, name, options, None, b"")
+
+
+def object_of(connection: MqiConnection, handle: int) -> OpenObject:
+    """Inside a call: the object of a handle. Raises: Refused 2019."""
+    found = connection.objects.get(handle)
+    if found is None:
+        raise Refused(Reason.HOBJ_ERROR)
+    return found
+
+
+def close(handle: int, hobj: int, options: int) -> tuple[int, int]:
+    """Closes an object. Raises: Refused 2018, 2019, 2045, 2046; QueueNotEmpty 2055, ObjectInUse 2042."""
+    connection = connection_of(handle)
+    with connection:
+        opened = object_of(connection, hobj)
+        deletes = options & (MQCO_DELETE | MQCO_DELETE_PURGE)
+        if options & ~(MQCO_DELETE | MQCO_DELETE_PURGE | MQCO_QUIESCE) or deletes == MQCO_DELETE | MQCO_DELETE_PURGE:
+            raise Refused(Reason.OPTIONS_ERROR)
+        if opened.queue is None:
+            if deletes:
+                raise Refused(Reason.OPTION_NOT_VALID_FOR_TYPE)
+            del connection.objects[hobj]
+            return MQCC_OK, int(Reason.NONE)
+        warning = opened.queue.close(delete=bool(options & MQCO_DELETE), purge=bool(options & MQCO_DELETE_PURGE))
+        del connection.objects[hobj]
+        if connection.consumers is not None:
+            connection.consumers.closed(hobj)
+        return (MQCC_OK, int(Reason.NONE)) if warning is None else (MQCC_WARNING, int(warning))

@@ -1,0 +1,373 @@
+"""MQPMO and MQGMO: from their option words to `PutOptions` and `GetOptions`; MQOO to `OpenOptions`.
+
+Each combination of words is checked and translated once. IBM's rules about options are applied here where inorder
+cannot say the combination at all; the others `inorder.model.options` applies.
+
+Rules: R1.16, R2.1, R2.2, 3.1, R3.18 to R3.24, R4.4.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from ..errors import Reason
+from ..model.fields import NO_ID
+from ..model.options import EVERYTHING, FOREVER, Browse, Context, GetOptions, Match, OpenOptions, PutOptions
+from .constants import (
+    MQGMO_ACCEPT_TRUNCATED_MSG,
+    MQGMO_ALL_MSGS_AVAILABLE,
+    MQGMO_ALL_SEGMENTS_AVAILABLE,
+    MQGMO_BROWSE_FIRST,
+    MQGMO_BROWSE_MSG_UNDER_CURSOR,
+    MQGMO_BROWSE_NEXT,
+    MQGMO_COMPLETE_MSG,
+    MQGMO_CONVERT,
+    MQGMO_FAIL_IF_QUIESCING,
+    MQGMO_LOCK,
+    MQGMO_LOGICAL_ORDER,
+    MQGMO_MARK_BROWSE_CO_OP,
+    MQGMO_MARK_BROWSE_HANDLE,
+    MQGMO_MSG_UNDER_CURSOR,
+    MQGMO_NO_PROPERTIES,
+    MQGMO_NO_SYNCPOINT,
+    MQGMO_PROPERTIES_COMPATIBILITY,
+    MQGMO_PROPERTIES_FORCE_MQRFH2,
+    MQGMO_PROPERTIES_IN_HANDLE,
+    MQGMO_SYNCPOINT,
+    MQGMO_SYNCPOINT_IF_PERSISTENT,
+    MQGMO_UNLOCK,
+    MQGMO_UNMARK_BROWSE_CO_OP,
+    MQGMO_UNMARK_BROWSE_HANDLE,
+    MQGMO_UNMARKED_BROWSE_MSG,
+    MQGMO_WAIT,
+    MQMO_MATCH_CORREL_ID,
+    MQMO_MATCH_GROUP_ID,
+    MQMO_MATCH_MSG_ID,
+    MQMO_MATCH_MSG_SEQ_NUMBER,
+    MQMO_MATCH_MSG_TOKEN,
+    MQMO_MATCH_OFFSET,
+    MQOO_ALTERNATE_USER_AUTHORITY,
+    MQOO_BIND_NOT_FIXED,
+    MQOO_BIND_ON_GROUP,
+    MQOO_BIND_ON_OPEN,
+    MQOO_BROWSE,
+    MQOO_CO_OP,
+    MQOO_FAIL_IF_QUIESCING,
+    MQOO_INPUT_AS_Q_DEF,
+    MQOO_INPUT_EXCLUSIVE,
+    MQOO_INPUT_SHARED,
+    MQOO_INQUIRE,
+    MQOO_NO_MULTICAST,
+    MQOO_NO_READ_AHEAD,
+    MQOO_OUTPUT,
+    MQOO_PASS_ALL_CONTEXT,
+    MQOO_PASS_IDENTITY_CONTEXT,
+    MQOO_READ_AHEAD,
+    MQOO_RESOLVE_LOCAL_Q,
+    MQOO_RESOLVE_NAMES,
+    MQOO_SAVE_ALL_CONTEXT,
+    MQOO_SET,
+    MQOO_SET_ALL_CONTEXT,
+    MQOO_SET_IDENTITY_CONTEXT,
+    MQPMO_ALTERNATE_USER_AUTHORITY,
+    MQPMO_ASYNC_RESPONSE,
+    MQPMO_DEFAULT_CONTEXT,
+    MQPMO_FAIL_IF_QUIESCING,
+    MQPMO_LOGICAL_ORDER,
+    MQPMO_MD_FOR_OUTPUT_ONLY,
+    MQPMO_NEW_CORREL_ID,
+    MQPMO_NEW_MSG_ID,
+    MQPMO_NO_CONTEXT,
+    MQPMO_NO_SYNCPOINT,
+    MQPMO_NOT_OWN_SUBS,
+    MQPMO_PASS_ALL_CONTEXT,
+    MQPMO_PASS_IDENTITY_CONTEXT,
+    MQPMO_RESOLVE_LOCAL_Q,
+    MQPMO_RETAIN,
+    MQPMO_SCOPE_QMGR,
+    MQPMO_SET_ALL_CONTEXT,
+    MQPMO_SET_IDENTITY_CONTEXT,
+    MQPMO_SUPPRESS_REPLYTO,
+    MQPMO_SYNC_RESPONSE,
+    MQPMO_SYNCPOINT,
+    MQPMO_WARN_IF_NO_SUBS_MATCHED,
+    MQWI_UNLIMITED,
+)
+from .refusals import Refused
+
+WORDS_KEPT: Final = 1_024  # combinations of option words
+
+INPUTS: Final = MQOO_INPUT_AS_Q_DEF | MQOO_INPUT_SHARED | MQOO_INPUT_EXCLUSIVE
+OPEN_FOR: Final = INPUTS | MQOO_BROWSE | MQOO_OUTPUT | MQOO_INQUIRE | MQOO_SET
+BINDS: Final = MQOO_BIND_ON_OPEN | MQOO_BIND_NOT_FIXED | MQOO_BIND_ON_GROUP
+OUTPUT_CONTEXTS: Final = (
+    MQOO_PASS_IDENTITY_CONTEXT | MQOO_PASS_ALL_CONTEXT | MQOO_SET_IDENTITY_CONTEXT | MQOO_SET_ALL_CONTEXT
+)
+OPENS: Final = (
+    OPEN_FOR | BINDS | OUTPUT_CONTEXTS | MQOO_SAVE_ALL_CONTEXT | MQOO_ALTERNATE_USER_AUTHORITY | MQOO_FAIL_IF_QUIESCING
+    | MQOO_RESOLVE_NAMES | MQOO_CO_OP | MQOO_RESOLVE_LOCAL_Q | MQOO_NO_READ_AHEAD | MQOO_READ_AHEAD | MQOO_NO_MULTICAST
+)  # fmt: skip
+
+CONTEXTS: Final = (
+    MQPMO_DEFAULT_CONTEXT | MQPMO_NO_CONTEXT | MQPMO_PASS_ALL_CONTEXT | MQPMO_PASS_IDENTITY_CONTEXT
+    | MQPMO_SET_ALL_CONTEXT | MQPMO_SET_IDENTITY_CONTEXT
+)  # fmt: skip
+PASSES: Final = MQPMO_PASS_ALL_CONTEXT | MQPMO_PASS_IDENTITY_CONTEXT
+SETS: Final = MQPMO_SET_ALL_CONTEXT | MQPMO_SET_IDENTITY_CONTEXT
+PUTS: Final = (
+    CONTEXTS | MQPMO_SYNCPOINT | MQPMO_NO_SYNCPOINT | MQPMO_NEW_MSG_ID | MQPMO_NEW_CORREL_ID
+    | MQPMO_ALTERNATE_USER_AUTHORITY | MQPMO_FAIL_IF_QUIESCING | MQPMO_LOGICAL_ORDER | MQPMO_ASYNC_RESPONSE
+    | MQPMO_SYNC_RESPONSE | MQPMO_RESOLVE_LOCAL_Q | MQPMO_MD_FOR_OUTPUT_ONLY | MQPMO_WARN_IF_NO_SUBS_MATCHED
+    | MQPMO_RETAIN | MQPMO_SCOPE_QMGR | MQPMO_SUPPRESS_REPLYTO | MQPMO_NOT_OWN_SUBS
+)  # fmt: skip
+NEEDED_FOR: Final = (
+    (MQPMO_PASS_ALL_CONTEXT, MQOO_PASS_ALL_CONTEXT | MQOO_SET_IDENTITY_CONTEXT | MQOO_SET_ALL_CONTEXT,
+        Reason.NOT_OPEN_FOR_PASS_ALL),
+    (MQPMO_PASS_IDENTITY_CONTEXT, OUTPUT_CONTEXTS, Reason.NOT_OPEN_FOR_PASS_IDENT),
+    (MQPMO_SET_ALL_CONTEXT, MQOO_SET_ALL_CONTEXT, Reason.NOT_OPEN_FOR_SET_ALL),
+    (MQPMO_SET_IDENTITY_CONTEXT, MQOO_SET_IDENTITY_CONTEXT | MQOO_SET_ALL_CONTEXT, Reason.NOT_OPEN_FOR_SET_IDENT),
+)  # fmt: skip
+"""For each option of the context: the open options of which the handle needs one, and the reason if it has none."""
+
+LOOKS: Final = MQGMO_BROWSE_FIRST | MQGMO_BROWSE_NEXT | MQGMO_BROWSE_MSG_UNDER_CURSOR
+BROWSES: Final[dict[int, Browse]] = {
+    MQGMO_BROWSE_FIRST: "first", MQGMO_BROWSE_NEXT: "next", MQGMO_BROWSE_MSG_UNDER_CURSOR: "cursor",
+}  # fmt: skip
+SYNCPOINTS: Final = MQGMO_SYNCPOINT | MQGMO_NO_SYNCPOINT | MQGMO_SYNCPOINT_IF_PERSISTENT
+POSITIONS: Final = sum(BROWSES) | MQGMO_MSG_UNDER_CURSOR
+HEADERS: Final = (
+    MQGMO_PROPERTIES_FORCE_MQRFH2 | MQGMO_NO_PROPERTIES | MQGMO_PROPERTIES_IN_HANDLE | MQGMO_PROPERTIES_COMPATIBILITY
+)
+SWITCHES: Final = {
+    MQGMO_LOGICAL_ORDER: "logical", MQGMO_COMPLETE_MSG: "complete", MQGMO_ALL_MSGS_AVAILABLE: "all_messages",
+    MQGMO_ALL_SEGMENTS_AVAILABLE: "all_segments", MQGMO_MSG_UNDER_CURSOR: "under_cursor", MQGMO_LOCK: "lock",
+    MQGMO_MARK_BROWSE_HANDLE: "mark_handle", MQGMO_MARK_BROWSE_CO_OP: "mark_co_op",
+    MQGMO_UNMARK_BROWSE_CO_OP: "unmark_co_op", MQGMO_UNMARK_BROWSE_HANDLE: "unmark_handle",
+    MQGMO_UNMARKED_BROWSE_MSG: "unmarked", MQGMO_ACCEPT_TRUNCATED_MSG: "accept_truncated",
+    MQGMO_SYNCPOINT_IF_PERSISTENT: "syncpoint_if_persistent",
+}  # fmt: skip
+GETS: Final = (
+    sum(SWITCHES) | SYNCPOINTS | POSITIONS | HEADERS
+    | MQGMO_WAIT | MQGMO_UNLOCK | MQGMO_FAIL_IF_QUIESCING | MQGMO_CONVERT
+)  # fmt: skip
+GROUPED: Final = MQGMO_LOGICAL_ORDER | MQGMO_COMPLETE_MSG | MQGMO_ALL_MSGS_AVAILABLE | MQGMO_ALL_SEGMENTS_AVAILABLE
+UNLOCKS: Final = MQGMO_UNLOCK | MQGMO_NO_SYNCPOINT
+MATCH_GROUPS: Final = MQMO_MATCH_GROUP_ID | MQMO_MATCH_MSG_SEQ_NUMBER | MQMO_MATCH_OFFSET
+MATCHES: Final = MATCH_GROUPS | MQMO_MATCH_MSG_ID | MQMO_MATCH_CORREL_ID | MQMO_MATCH_MSG_TOKEN
+VERSION_1_MATCHES: Final = MQMO_MATCH_MSG_ID | MQMO_MATCH_CORREL_ID
+NUMBERS: Final = struct.Struct("=24sii")
+
+
+def _several(options: int, of: int) -> bool:
+    """Whether more than one of these bits are set."""
+    chosen = options & of
+    return bool(chosen & (chosen - 1))
+
+
+# ---- opens
+
+
+@lru_cache(WORDS_KEPT)
+def open_options(options: int) -> OpenOptions:
+    """The options with which the queue is opened. Raises: Refused 2046."""
+    inputs = options & INPUTS
+    if (
+        options & ~OPENS
+        or not options & OPEN_FOR
+        or _several(options, INPUTS)
+        or _several(options, BINDS)
+        or _several(options, MQOO_READ_AHEAD | MQOO_NO_READ_AHEAD)
+        or (options & MQOO_CO_OP and not options & MQOO_BROWSE)
+        or (options & MQOO_SAVE_ALL_CONTEXT and not inputs)
+        or (options & OUTPUT_CONTEXTS and not options & MQOO_OUTPUT)
+    ):
+        raise Refused(Reason.OPTIONS_ERROR)
+    kinds: Any = {MQOO_INPUT_AS_Q_DEF: "as_queue", MQOO_INPUT_SHARED: "shared", MQOO_INPUT_EXCLUSIVE: "exclusive"}
+    return OpenOptions(
+        input=kinds.get(inputs),
+        output=bool(options & MQOO_OUTPUT),
+        browse=bool(options & MQOO_BROWSE) or not options & (INPUTS | MQOO_OUTPUT),
+        co_op=bool(options & MQOO_CO_OP),
+    )
+
+
+# ---- puts
+
+
+class Putting(NamedTuple):
+    """An MQPMO, translated.
+
+    Args:
+        passes: PASS_ALL_CONTEXT, PASS_IDENTITY_CONTEXT or 0.
+        sets: the same for SET.
+        needed: the open options of which the handle needs one, with the reason if it has none; None: any will do.
+        ignores_descriptor: whether the descriptor is for output only.
+        is_counted: whether MQSTAT counts the put.
+        resolves_locally: whether the answer names the local queue, of a remote one the transmission queue.
+    """
+
+    options: PutOptions
+    passes: int
+    sets: int
+    needed: tuple[int, Reason] | None
+    ignores_descriptor: bool
+    is_counted: bool
+    resolves_locally: bool
+
+
+@lru_cache(WORDS_KEPT)
+def put_options(options: int, version: int, one: bool) -> Putting:
+    """The options of a put.
+
+    Args:
+        options: the sum of MQPMO's bits.
+        version: of the descriptor.
+        one: whether the call is MQPUT1.
+
+    Raises: Refused 2046, 2257.
+    """
+    wrong = MQPMO_LOGICAL_ORDER if one else MQPMO_ALTERNATE_USER_AUTHORITY
+    if (
+        options & ~PUTS
+        or options & wrong
+        or _several(options, CONTEXTS)
+        or _several(options, MQPMO_SYNCPOINT | MQPMO_NO_SYNCPOINT)
+        or _several(options, MQPMO_ASYNC_RESPONSE | MQPMO_SYNC_RESPONSE)
+    ):
+        raise Refused(Reason.OPTIONS_ERROR)
+    if options & MQPMO_LOGICAL_ORDER and version == 1:
+        raise Refused(Reason.WRONG_MD_VERSION)
+    context: Context = "default"
+    if options & (MQPMO_PASS_ALL_CONTEXT | MQPMO_SET_ALL_CONTEXT):
+        context = "set_all"
+    elif options & (MQPMO_PASS_IDENTITY_CONTEXT | MQPMO_SET_IDENTITY_CONTEXT):
+        context = "set_identity"
+    elif options & MQPMO_NO_CONTEXT:
+        context = "none"
+    return Putting(
+        PutOptions(
+            syncpoint=True if options & MQPMO_SYNCPOINT else None,
+            logical=bool(options & MQPMO_LOGICAL_ORDER),
+            new_message_id=bool(options & MQPMO_NEW_MSG_ID),
+            new_correlation_id=bool(options & MQPMO_NEW_CORREL_ID),
+            context=context,
+        ),
+        options & PASSES,
+        options & SETS,
+        None if one else next(((of, why) for bit, of, why in NEEDED_FOR if options & bit), None),
+        bool(options & MQPMO_MD_FOR_OUTPUT_ONLY),
+        bool(options & MQPMO_ASYNC_RESPONSE),
+        bool(options & MQPMO_RESOLVE_LOCAL_Q),
+    )
+
+
+# ---- gets
+
+
+class Getting(NamedTuple):
+    """An MQGMO, translated.
+
+    Args:
+        options: with the match on everything.
+        match: MQMO's bits.
+        headers: MQGMO's bits that say how properties come back.
+    """
+
+    options: GetOptions
+    match: int
+    unlocks: bool
+    converts: bool
+    headers: int
+    accepts_truncated: bool
+
+
+@lru_cache(WORDS_KEPT)
+def get_options(options: int, match: int, wait: int, length: int, md_version: int, gmo_version: int) -> Getting:
+    """The options of a get.
+
+    Args:
+        options: the sum of MQGMO's bits.
+        match: the sum of MQMO's bits; of version 1 it does not count.
+        wait: WaitInterval.
+        length: of the buffer; -1: the caller sees itself whether a message fits.
+        md_version, gmo_version: of the structures.
+
+    Raises: Refused 2046, 2090, 2247, 2256, 2257; as `GetOptions`.
+    """
+    if gmo_version == 1:
+        match = VERSION_1_MATCHES
+    if options & MQGMO_UNLOCK and options & ~UNLOCKS:
+        raise Refused(Reason.OPTIONS_ERROR)
+    if options & ~GETS or _several(options, SYNCPOINTS) or _several(options, POSITIONS) or _several(options, HEADERS):
+        raise Refused(Reason.OPTIONS_ERROR)
+    if match & ~MATCHES:
+        raise Refused(Reason.MATCH_OPTIONS_ERROR)
+    waits = options & MQGMO_WAIT
+    if waits and wait < MQWI_UNLIMITED:
+        raise Refused(Reason.WAIT_INTERVAL_ERROR)
+    if (options & GROUPED and gmo_version == 1) or (match & MQMO_MATCH_MSG_TOKEN and gmo_version < 3):
+        raise Refused(Reason.WRONG_GMO_VERSION)
+    if (options & GROUPED or match & MATCH_GROUPS) and md_version == 1:
+        raise Refused(Reason.WRONG_MD_VERSION)
+    named: Any = {name: True for bit, name in SWITCHES.items() if options & bit}
+    if length < 0:
+        named.pop("accept_truncated", None)
+    made = GetOptions(
+        browse=next((name for bit, name in BROWSES.items() if options & bit), None),
+        wait=0 if not waits else FOREVER if wait == MQWI_UNLIMITED else wait / 1000,
+        syncpoint=True if options & MQGMO_SYNCPOINT else None,
+        buffer=None if length < 0 else length,
+        **named,
+    )
+    return Getting(
+        made,
+        match,
+        bool(options & MQGMO_UNLOCK),
+        bool(options & MQGMO_CONVERT),
+        options & HEADERS,
+        bool(options & MQGMO_ACCEPT_TRUNCATED_MSG),
+    )
+
+
+def matching(options: GetOptions, wanted: int, selector: str | None, md: Any, token: bytes) -> GetOptions:
+    """The options with a match on the descriptor's fields that MQMO's bits name (R3.18 to R3.24)."""
+    fields: Any = {}
+    message_id, correlation_id = IDS.unpack_from(md, 48)
+    if wanted & MQMO_MATCH_MSG_ID and message_id != NO_ID:
+        fields["message_id"] = message_id
+    if wanted & MQMO_MATCH_CORREL_ID and correlation_id != NO_ID:
+        fields["correlation_id"] = correlation_id
+    if wanted & MATCH_GROUPS:
+        group_id, number, offset = NUMBERS.unpack_from(md, 324)
+        if wanted & MQMO_MATCH_GROUP_ID and group_id != NO_ID:
+            fields["group_id"] = group_id
+        if wanted & MQMO_MATCH_MSG_SEQ_NUMBER:
+            fields["sequence_number"] = number
+        if wanted & MQMO_MATCH_OFFSET:
+            fields["offset"] = offset
+    if wanted & MQMO_MATCH_MSG_TOKEN and any(token):
+        fields["token"] = token
+    if not fields and selector is None:
+        return options
+    return with_match(options, Match(selector=selector, **fields))
+
+
+IDS: Final = struct.Struct("=24s24s")
+_names: Final = tuple(name for name in GetOptions.__slots__ if name != "match")
+
+
+def with_match(options: GetOptions, match: Match) -> GetOptions:
+    """A copy with another match, not checked again: a match excludes only `complete` with an offset."""
+    if options.complete and "offset" in match.fields:
+        return replace(options, match=match)  # raises MatchError
+    made = object.__new__(GetOptions)
+    for name in _names:
+        object.__setattr__(made, name, getattr(options, name))
+    object.__setattr__(made, "match", match)
+    return made
+
+
+__all__ = ["EVERYTHING", "Getting", "Putting", "get_options", "matching", "open_options", "put_options"]

@@ -1,0 +1,227 @@
+"""Programs in Python: the library, and the substitute modules. Rules: M-2, M-4, M-9 of *mqi*."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from tests.mqi.conftest import python
+
+from inorder.mqi import building, layouts
+from inorder.mqi.functions import FUNCTIONS
+from inorder.mqi.substitutes import ibmmqc, pymqe
+from inorder.mqi.substitutes.calls import WrongSize
+from inorder.testing.mq import MqTest, temporary_mq
+
+ibmmq_is_there = pytest.mark.skipif(
+    find_spec("ibmmq") is None, reason="needs ibmmq, which has no wheel for this system"
+)
+BOTH = pytest.mark.parametrize("door", ["library", "substitutes"])
+SUBSTITUTED = "from inorder.mqi.substitutes import install; install()\n"
+IBMMQ = """
+import ibmmq, sys
+from ibmmq import CMQC
+qm = ibmmq.connect("QM1")
+out = ibmmq.Queue(qm, "DEV.QUEUE.1", CMQC.MQOO_OUTPUT)
+pmo = ibmmq.PMO(Options=CMQC.MQPMO_SYNCPOINT)
+"""
+
+
+def of_ibmmq(door: str, program: str, status: int = 0) -> list[str]:
+    """The lines that a program with ibmmq prints."""
+    return python((SUBSTITUTED if door == "substitutes" else "") + IBMMQ + program, status=status).splitlines()
+
+
+@BOTH
+@ibmmq_is_there
+def test_ibmmq_puts_and_gets(mq: MqTest, door: str) -> None:
+    told = of_ibmmq(
+        door,
+        """
+md = ibmmq.MD(Format=CMQC.MQFMT_STRING, CorrelId=b"C" * 24)
+out.put(b"hello", md)
+q = ibmmq.Queue(qm, "DEV.QUEUE.1", CMQC.MQOO_INPUT_SHARED)
+again = ibmmq.MD()
+print(q.get(None, again), again.MsgId == md.MsgId, again.CorrelId == b"C" * 24, again.Format)
+try:
+    q.get()
+except ibmmq.MQMIError as error:
+    print(error.comp, error.reason)
+try:
+    ibmmq.Queue(qm, "NO.SUCH.QUEUE", CMQC.MQOO_OUTPUT)
+except ibmmq.MQMIError as error:
+    print(error.comp, error.reason)
+qm.put1("DEV.QUEUE.2", b"one")
+qm.disconnect()
+""",
+    )
+    assert told == ["b'hello' True True b'MQSTR   '", "2 2033", "2 2085"]
+    assert mq.qm.get("DEV.QUEUE.2").body == b"one"
+
+
+@BOTH
+@ibmmq_is_there
+@pytest.mark.parametrize(
+    ("end", "status", "left"),
+    [
+        ("qm.commit(); sys.exit(7)", 7, 1),
+        ("qm.disconnect(); sys.exit(7)", 7, 1),
+        ("sys.exit(7)", 7, 0),
+        ("import os; os._exit(7)", 7, 0),
+        ("import os; os.abort()", -signal.SIGABRT, 0),
+    ],
+)
+def test_the_end_of_a_program(mq: MqTest, door: str, end: str, status: int, left: int) -> None:
+    of_ibmmq(door, f"out.put(b'x', ibmmq.MD(), pmo)\n{end}", status)
+    assert len(list(mq.qm.browse("DEV.QUEUE.1"))) == left
+
+
+INTERRUPTED = """
+import signal
+from inorder.mqi import verbs
+q = ibmmq.Queue(qm, "DEV.QUEUE.1", CMQC.MQOO_INPUT_SHARED)
+class Late(BaseException):
+    pass
+def late(*given):
+    raise Late
+if sys.argv[1] == "late":
+    signal.signal(signal.SIGINT, late)
+verb = verbs.mqget
+def interrupted(*given):
+    signal.raise_signal(signal.SIGINT)
+    return verb(*given)
+verbs.mqget = interrupted
+try:
+    q.get(None, ibmmq.MD(), ibmmq.GMO(Options=CMQC.MQGMO_WAIT, WaitInterval=CMQC.MQWI_UNLIMITED))
+except BaseException as error:
+    print(type(error).__name__)
+verbs.mqget = verb
+out.put(b"x", ibmmq.MD())
+print(q.get())
+"""
+
+
+@BOTH
+@ibmmq_is_there
+@pytest.mark.parametrize(("handler", "raised"), [("none", "KeyboardInterrupt"), ("late", "Late")])
+def test_an_interrupt_reaches_the_program(mq: MqTest, door: str, handler: str, raised: str) -> None:
+    begin = SUBSTITUTED if door == "substitutes" else ""
+    assert python(begin + IBMMQ + INTERRUPTED, handler).splitlines() == [raised, "b'x'"]
+
+
+@ibmmq_is_there
+def test_a_child_gets_2009_and_connects_anew(mq: MqTest) -> None:
+    told = of_ibmmq(
+        "library",
+        """
+import os
+out.put(b"of the parent", ibmmq.MD(), pmo)
+if not os.fork():
+    try:
+        out.put(b"of the child", ibmmq.MD(), pmo)
+    except ibmmq.MQMIError as error:
+        print(error.reason, flush=True)
+    ibmmq.connect("QM1").put1("DEV.QUEUE.1", b"of the child")
+    os._exit(0)
+os.wait()
+qm.commit()
+""",
+    )
+    assert told == ["2009"]
+    assert {bytes(message.body) for message in mq.qm.browse("DEV.QUEUE.1")} == {b"of the parent", b"of the child"}
+
+
+@ibmmq_is_there
+def test_the_block_of_a_test_serves_the_program_in_this_process_and_ends_its_connections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MQIPY_NOOTEL", "1")
+    with temporary_mq("A", in_python=True) as mq:
+        import ibmmq
+
+        qm = ibmmq.connect("QM1")
+        ibmmq.Queue(qm, "A", ibmmq.CMQC.MQOO_OUTPUT).put(
+            b"x", ibmmq.MD(), ibmmq.PMO(Options=ibmmq.CMQC.MQPMO_SYNCPOINT)
+        )
+        assert os.environ["INORDER_STORE"] == str(mq.store)
+    with pytest.raises(ibmmq.MQMIError) as caught:
+        qm.commit()
+    assert caught.value.reason == 2018
+    assert "INORDER_STORE" not in os.environ
+    assert "ibmmq" not in sys.modules
+
+
+@BOTH
+@ibmmq_is_there
+def test_an_end_without_mqdisc_is_noted(mq: MqTest, door: str) -> None:
+    told = of_ibmmq(door, "sys.stderr = sys.stdout; out.put(b'x', ibmmq.MD(), pmo)")
+    assert told == ["the program ends without MQDISC: the messages that it did not commit are backed out"]
+
+
+def test_every_function_is_exported_and_those_of_the_mqai_answer_2298(mq: MqTest) -> None:
+    library = ctypes.CDLL(str(building.build() / "libmqm_r.so"))
+    for function in FUNCTIONS:
+        assert getattr(library, function.name)
+    bag, completion, reason = (ctypes.c_int32() for _ in range(3))
+    library.mqCreateBag(1, ctypes.byref(bag), ctypes.byref(completion), ctypes.byref(reason))
+    assert (completion.value, reason.value) == (2, 2298)
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        ("library.MQINQ(hconn, 0, 257, None, 0, None, 0, None, cc, rc)", 2065),
+        ("library.MQINQ(hconn, 0, -1, None, 0, None, 0, None, cc, rc)", 2065),
+        ("library.MQSET(hconn, 0, 1, None, -1, None, 0, None, cc, rc)", 2021),
+        ("library.MQSET(hconn, 0, 1, None, 0, None, -1, None, cc, rc)", 2006),
+        ("library.MQPUT(hconn, 0, None, None, -1, None, cc, rc)", 2005),
+        ("library.MQPUT(hconn, 0, None, None, 1, None, cc, rc)", 2004),
+        ("library.MQGET(hconn, 0, None, None, 1, None, None, cc, rc)", 2004),
+        ("library.MQCB(hconn, 1, ctypes.create_string_buffer(168), 0, None, None, cc, rc)", 2444),
+        ("library.MQSUBRQ(hconn, 1, 1, None, cc, rc)", 2298),
+    ],
+)
+def test_what_the_library_itself_refuses(mq: MqTest, call: str, reason: int) -> None:
+    library, hconn = ctypes.CDLL(str(building.build() / "libmqm_r.so")), 1
+    codes = [ctypes.c_int32(), ctypes.c_int32()]
+    eval(
+        call,
+        {
+            "library": library,
+            "hconn": hconn,
+            "cc": ctypes.byref(codes[0]),
+            "rc": ctypes.byref(codes[1]),
+            "ctypes": ctypes,
+        },
+    )
+    assert [one.value for one in codes] == [2, reason]
+
+
+def test_the_substitutes_refuse_structures_of_another_length() -> None:
+    assert issubclass(vars(ibmmqc)["ibmmqc.error"], WrongSize)
+    assert issubclass(vars(pymqe)["pymqe.error"], WrongSize)
+    with pytest.raises(WrongSize, match=r"MQOD wrong size\. Given: 3, expected 424"):
+        ibmmqc.MQOPEN(1, b"OD ", 1)
+
+
+def test_versions_of_structures_are_those_of_the_layouts() -> None:
+    assert ibmmqc.__strucversions__["md"] == vars(ibmmqc)["md"] == layouts.layout("MD").newest == 2
+    assert (ibmmqc.__strucversions__["cno"], ibmmqc.__strucversions__["cd"]) == (8, 12)
+
+
+def test_a_program_runs_with_the_substitutes(mq: MqTest, tmp_path: Path) -> None:
+    (tmp_path / "helper.py").write_text("found = True\n")
+    program = tmp_path / "program.py"
+    program.write_text("import helper, sys\nprint(__name__, helper.found, sys.argv[1:], sys.argv[0])\n")
+    told = python(
+        "import runpy, sys; sys.argv = ['m', *sys.argv[1:]]; runpy.run_module('inorder.mqi.substitutes', "
+        "run_name='__main__', alter_sys=True)",
+        str(program),
+        "--count",
+    )
+    assert told == f"__main__ True ['--count'] {program}\n"
