@@ -27,8 +27,8 @@ PASSWORD = "nobody-may-see-this"
 # What a store elsewhere refuses, by the command, with the machine or the command to use instead.
 REFUSED = {
     **dict.fromkeys(
-        ("user add", "user alter", "user list", "user password", "user delete", "token create", "token list",
-         "token revoke"),
+        ("export", "import", "user add", "user alter", "user list", "user password", "user delete", "token create",
+         "token list", "token revoke"),
         "run 'inorder user' and 'inorder token' on the machine that has the store",
     ),
     "acts": "run 'inorder acts' on the machine",
@@ -40,7 +40,10 @@ REFUSED = {
 WITH_SPARK = {"pipeline drain", "pipeline load", "pipeline replay"}
 # It runs until it is stopped: tests/server/test_processes.py.
 SERVES = {"serve"}
-WITHOUT_STORE = {"login", "pipeline reorder", "pipeline audit", "pipeline unload"}
+WITHOUT_STORE = {
+    "login", "pipeline reorder", "pipeline audit", "pipeline unload", "mqi run", "mqi env", "mqi build", "mqi install",
+    "mqi headers", "mqi cflags",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -132,6 +135,7 @@ STEPS: list[tuple[str, list[str], bytes, int]] = [
     ("channel start", ["TO.B"], b"", 0),
     ("channel delete", ["TO.B"], b"", 0),
     ("trigger-monitor", ["R", "--until-empty"], b"", 0),
+    ("mqi serve-commands", ["--until-empty"], b"", 2),
     ("work", ["works_on_q", "--list"], b"", 0),
     ("outbox", ["shop.db", "--create", "--until-empty"], b"", 0),
     ("dead list", [], b"", 0),
@@ -147,6 +151,8 @@ STEPS: list[tuple[str, list[str], bytes, int]] = [
     ("token revoke", ["none"], b"", 2),
     ("user delete", ["alice", "--yes"], b"", 0),
     ("acts", [], b"", 0),
+    ("export", [], b"", 0),
+    ("import", ["-", "--yes"], b"DEFINE QLOCAL(NEW)\n", 0),
     ("move", ["Q", "R", "--count", "1"], b"", 0),
     ("copy", ["Q", "R"], b"", 0),
     ("check", [], b"", 0),

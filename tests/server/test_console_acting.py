@@ -66,7 +66,12 @@ def two(served: Served) -> Served:
 
 @pytest.mark.parametrize(
     ("action", "left", "there"),
-    [("move", [b"2"], [b"1", b"3"]), ("copy", [b"1", b"2", b"3"], [b"1", b"3"]), ("delete", [b"2"], [])],
+    [
+        ("move", [b"2"], [b"1", b"3"]),
+        ("copy", [b"1", b"2", b"3"], [b"1", b"3"]),
+        ("delete", [b"2"], []),
+        ("bury", [b"2"], []),
+    ],
 )
 @on_both
 async def test_what_is_chosen_is_shown_and_then_done(
@@ -82,6 +87,7 @@ async def test_what_is_chosen_is_shown_and_then_done(
     assert (done.status_code, done.headers["location"]) == (303, "/console/queue/Q1")
     assert (bodies(two), bodies(two, "Q2")) == (left, there)
     assert acts(two) == [("launch-token", action, "Q1", "done", 2)]
+    assert bodies(two, "DEAD") == ([b"1", b"3"] if action == "bury" else [])
 
 
 @pytest.mark.parametrize("action", ["move", "delete"])
@@ -156,7 +162,7 @@ async def test_one_act_is_about_so_many_at_most_and_says_so(
         ({"action": "move", "target": ""}, 400, "the target queue is missing"),
         ({"action": "move", "target": "Q1"}, 400, "a queue other than Q1"),
         ({"action": "copy", "target": "NOWHERE"}, 404, "NOWHERE"),
-        ({"action": "burn"}, 400, "action must be one of: move, copy, delete, export"),
+        ({"action": "burn"}, 400, "action must be one of: move, copy, delete, bury, export"),
         ({"action": "delete", "uid": "x"}, 400, "the unique id of a message"),
         ({"action": "delete", "uid": f"{'9' * 30}-QM1"}, 400, "the unique id of a message"),
         ({"action": "delete", "selector": "colour ="}, 400, "selector"),
@@ -380,7 +386,7 @@ async def test_a_form_in_utf_8_is_taken_as_it_was_sent(client: httpx.AsyncClient
 async def test_who_may_only_look_gets_no_controls_and_no_act(client: httpx.AsyncClient, two: Served) -> None:
     uids = put(two, b"1")
     page = (await client.get("/console/queue/Q1")).text
-    for word in ("Move", "Copy", "Delete", ">Put<", "Import", "To queue", "Act by selector"):
+    for word in ("Move", "Copy", "Delete", "Bury", ">Put<", "Import", "To queue", "Act by selector"):
         assert word not in page, word
     assert 'type="checkbox" form="chosen"' in page, "they are there for an export"
     assert 'value="export"' in page
@@ -391,7 +397,7 @@ async def test_who_may_only_look_gets_no_controls_and_no_act(client: httpx.Async
         assert word not in by_selector, word
     assert 'name="command"' in (await client.get("/console/mqsc")).text, "it is there for DISPLAY"
     assert (await client.get("/console/queue/Q1/put")).status_code == 403
-    for action in ("move", "copy", "delete"):
+    for action in ("move", "copy", "delete", "bury"):
         refused = await send(client, "queue/Q1/act", action=action, uid=uids, target="Q2", step="do", typed="Q1")
         assert refused.status_code == 403, action
     assert (await send(client, "queue/Q1/put", kind="text", body="x")).status_code == 403

@@ -19,7 +19,9 @@ import inorder
 from inorder import Flags, QueueManager, Report
 from inorder.client.inspection import MessageView
 from inorder.client.unit_names import key_of
+from inorder.model.attributes import QUEUE_ATTRIBUTES
 from inorder.server.api.streaming import Streamed
+from inorder.server.console.labels import field_name
 from inorder.server.console.queue import LOOKED_MAX
 
 IN, LAST, SEGMENT, END = Flags.IN_GROUP, Flags.LAST_IN_GROUP, Flags.SEGMENT, Flags.LAST_SEGMENT
@@ -149,6 +151,48 @@ def test_both_orders_stand_side_by_side(served: Served, groups: QueueManager) ->
     assert re.findall(bodies, logical) == ["whole-1", "whole-2", "torn-1", "torn-3", "alone"]
     assert re.search(r"whole 2 messages whole", logical)
     assert re.search(r"torn 2 messages missing: sequence 2", logical)
+
+
+def test_priorities_are_a_column_and_the_heading_where_they_differ(served: Served, qm: QueueManager) -> None:
+    qm.create_queue("FIFO", delivery="fifo")
+    qm.put_many("Q1", [b"one", b"two"])
+    assert "Messages in order of arrival place state age length body" in one(served, "queue/Q1")
+    for queue in ("Q1", "FIFO"):
+        for priority in (0, 7):
+            qm.put(queue, b"other", priority=priority)
+    text = one(served, "queue/Q1")
+    assert "Messages by priority, then in order of arrival place state priority age length body" in text
+    assert "Messages in order of arrival place state priority" in one(served, "queue/FIFO")
+    assert "Physical by priority, then in order of arrival place body" in one(
+        served, "queue/Q1?order=physical&show=body"
+    )
+
+
+def test_the_definition_is_whole_with_what_differs_first(served: Served, qm: QueueManager) -> None:
+    qm.create_queue("OWN", max_depth=5, put_allowed=False)
+    (page,) = seen(served, "queue/OWN")
+    differs = dict(re.findall(r"<dt[^>]*>([^<]*)</dt><dd class=\"strong\">([^<]*)</dd>", page))
+    assert differs == {"maximum depth": "5", "put allowed": "no"}
+    definition = words(page).partition("Definition")[2]
+    assert definition.index("maximum depth") < definition.index("get allowed yes")
+    for each in QUEUE_ATTRIBUTES.values():
+        assert (f">{field_name(each.name)}</dt>" in page) == ("local" in each.applies_to and each.name != "name")
+
+
+def test_queues_are_sorted_by_depth_age_and_name(served: Served, qm: QueueManager) -> None:
+    qm.create_queue("B")
+    qm.create_queue("C")
+    qm.put("C", b"x")
+    qm.put_many("B", [b"x", b"x"])
+    found = {}
+    for sort in ("", "?sort=depth", "?sort=age", "?sort=put", "?sort=got&name=B"):
+        (page,) = seen(served, sort)
+        found[sort] = [one for one in re.findall(r'<th scope="row">.*?>([^<]*)</a>', page) if one in "BC"]
+    assert found == {
+        "": ["B", "C"], "?sort=depth": ["B", "C"], "?sort=age": ["C", "B"], "?sort=put": ["B", "C"],
+        "?sort=got&name=B": ["B"],
+    }  # fmt: skip
+    assert "must be one of: name, depth, age, put, got" in one(served, "?sort=size", status=400)
 
 
 def test_segments_are_flagged(served: Served, qm: QueueManager) -> None:

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import threading
+from datetime import datetime
 
 import inorder
 from inorder.work import Tasks
 
+EMPTY_SHELF = 7
 tasks, pause = Tasks(), threading.Event()
 
 
 @tasks.task("PICKING")
 def pick(message: inorder.Message) -> None:
-    """Takes about as long as an item takes to come."""
-    del message
+    """Takes about as long as an item takes to come; one shelf is empty when it is first looked at."""
     pause.wait(0.24)
+    if message.properties.get("shelf") == EMPTY_SHELF and not message.backout_count:
+        raise LookupError("the shelf is empty")
+
+
+@tasks.periodic("0 6 * * MON-FRI", queue="PICKING", name="stocktaking", zone="Europe/Berlin")
+def stocktaking(due: datetime) -> bytes:
+    """The first item of each working day."""
+    return f'{{"count": "{due:%Y-%m-%d}"}}'.encode()

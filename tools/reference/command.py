@@ -18,7 +18,7 @@ from .markdown import Parts, page, sentence, table
 # Commands that are in no group: the name of their page, its heading, and which.
 TOGETHER = {
     "messages": ("Messages", ("put", "get", "browse", "watch", "move", "copy")),
-    "store": ("The store", ("create", "rename", "check", "backup", "upgrade", "login")),
+    "store": ("The store", ("create", "rename", "check", "backup", "upgrade", "export", "import", "login")),
 }
 
 Path = tuple[str, ...]

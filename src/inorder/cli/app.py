@@ -15,6 +15,7 @@ from .channelling import channel
 from .claims import claim
 from .dead import dead
 from .dead_rules import run_rules
+from .definitions import export, import_definitions
 from .getting import get
 from .login import PEM, login
 from .moved import demo, scenarios
@@ -102,6 +103,8 @@ for command in (
     upgrade,
     login,
     mqsc,
+    export,
+    import_definitions,
     mqi,
     pipeline,
     serve,

@@ -9,13 +9,14 @@ out.
 from __future__ import annotations
 
 import functools
+import io
 import math
 import os
 import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -27,12 +28,13 @@ from .. import QueueManager
 from ..client.manager import connect_to
 from ..errors import CallerError, InorderError, QueueCondition, Reason, StoreError
 from ..stores.open import Location, OverNetwork, is_of_any_store
-from .output import Output
+from .output import Output, standard_input
 from .places import OF_TLS, PlaceType, given_before
 
 DONE, NO, WRONG, TROUBLE, INTERRUPTED = 0, 1, 2, 3, 130
 STORE_VARIABLE = "INORDER_STORE"
 PROGRAM = "inorder"
+STANDARD_INPUT = "-"
 TOLD_AFTER_SECONDS = 3.0  # of waiting for a store that another program has locked, before a note
 PATIENCE_SECONDS = 300.0
 COMPLETION_SECONDS = 1.0
@@ -327,3 +329,16 @@ def as_json_value(value: object) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [as_json_value(one) for one in value]
     return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
+
+
+def script_lines(script: str) -> Iterable[str]:
+    """The lines of a file, or of standard input for -. Raises: click.UsageError, it cannot be read or is not UTF-8."""
+    try:
+        content = standard_input().read() if script == STANDARD_INPUT else Path(script).read_bytes()
+        return io.StringIO(content.decode("utf-8-sig"), newline=None)
+    except OSError as error:
+        raise click.UsageError(f"{script} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        named = "standard input" if script == STANDARD_INPUT else script
+        raise click.UsageError(f"{named} is not in UTF-8: byte {content[error.start]:#04x} in line {line}") from error

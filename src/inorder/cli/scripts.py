@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-import io
-import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import click
 from rich.text import Text
 
-from ..mq import channels
 from ..mq.mqsc import (
     Answer,
     Assembler,
     Source,
     columns,
     commands_in,
-    export_channel,
-    export_manager,
-    export_process,
-    export_queues,
     run_commands,
 )
-from .output import plain, standard_input
-from .running import DONE, Command, Run, record_of_error, status_of, takes_store
+from .definitions import definitions, print_definitions
+from .output import plain
+from .running import STANDARD_INPUT, Command, Run, record_of_error, script_lines, status_of, takes_store
 
 PROMPT, CONTINUED = "> ", ". "
-STANDARD_INPUT = "-"
 SKIPPING = "--skip-unsupported passes over it"
 GREETING = "MQSC. HELP lists the commands; END or Ctrl-D leaves."
 HELP = """\
@@ -72,10 +64,11 @@ def mqsc(run: Run, script: str | None, check: bool, stop: bool, skip: bool, expo
     if export:
         if script is not None or check or stop or skip:
             raise click.UsageError("--export writes a script: leave out SCRIPT and the options for reading one.")
-        return _export(run)
+        with run.opened() as qm:
+            return print_definitions(run, definitions(qm))
     if script in (None, STANDARD_INPUT) and sys.stdin is not None and sys.stdin.isatty() and not run.output.as_json:
         return _converse(run, check=check, stop=stop, skip=skip)
-    sources = list(commands_in(_lines(script or STANDARD_INPUT)))
+    sources = list(commands_in(script_lines(script or STANDARD_INPUT)))
     report = _Report(run, echo=True)
     if check:
         return report.all(run_commands(sources, None, stop=stop, skip=skip))
@@ -87,19 +80,6 @@ def mqsc(run: Run, script: str | None, check: bool, stop: bool, skip: bool, expo
 def _defines(source: Source) -> bool:
     """Whether a command looks like the definition of a queue."""
     return source.lines[0][1].lstrip().upper().startswith("DEF")
-
-
-def _lines(script: str) -> Iterable[str]:
-    """The lines of a script. Raises: click.UsageError, if it cannot be read or is not UTF-8."""
-    try:
-        content = standard_input().read() if script == STANDARD_INPUT else Path(script).read_bytes()
-        return io.StringIO(content.decode("utf-8-sig"), newline=None)
-    except OSError as error:
-        raise click.UsageError(f"{script} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        named = "standard input" if script == STANDARD_INPUT else script
-        raise click.UsageError(f"{named} is not in UTF-8: byte {content[error.start]:#04x} in line {line}") from error
 
 
 class _Report:
@@ -232,39 +212,3 @@ def _typed(run: Run) -> Iterator[Source]:
             yield source
     if (last := assembler.finish()) is not None:
         yield last
-
-
-# ---- export
-
-
-def _export(run: Run) -> int:
-    """Writes the definitions."""
-    with run.opened() as qm:
-        manager, queues, processes, carriers = (
-            qm.admin.manager_attributes(),
-            qm.queues(),
-            qm.admin.processes(),
-            channels.channels(qm),
-        )
-        connections = [_command_of(one) for one in channels.connections(qm)]
-    altered = export_manager(manager)
-    script = [*connections, *([] if altered is None else [altered]), *export_queues(queues)]
-    for command in [*script, *map(export_process, processes), *map(export_channel, carriers)]:
-        if run.output.as_json:
-            run.output.line({"command": command})
-        else:
-            _write(command)
-    return DONE
-
-
-def _command_of(connection: channels.Connection) -> str:
-    """A comment with the command that defines a connection, for which MQSC has no word."""
-    user = ["--user", connection.user] if connection.user else []
-    words = ["inorder", "connection", "define", connection.name, connection.location, *user, "--replace"]
-    return plain(f"* {shlex.join(words)}")
-
-
-def _write(command: str) -> None:
-    """Writes text unchanged to a file or pipe; for a terminal it escapes control characters."""
-    for line in command.split("\n"):
-        click.echo(plain(line) if sys.stdout.isatty() else line)

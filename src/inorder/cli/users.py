@@ -85,7 +85,7 @@ def takes_profile(function: F) -> F:
     @functools.wraps(function)
     def command(*args: Any, **named: Any) -> Any:
         given = {name: named.pop(name) for name in ("roles", "queues", "subjects", "description")}
-        given["queues"] = _granted(given["queues"])
+        given["queues"] = granted(given["queues"])
         chosen = {name: value for name, value in given.items() if value or (name == "description" and value == "")}
         return function(*args, given=chosen, **named)
 
@@ -193,7 +193,7 @@ def _password(*, from_stdin: bool) -> str:
     return found
 
 
-def _granted(grants: Sequence[str]) -> dict[str, list[str]]:
+def granted(grants: Sequence[str]) -> dict[str, list[str]]:
     """The grants of `--may`, by queue. Raises: UsageError."""
     found: dict[str, list[str]] = {}
     for one in grants:
@@ -210,10 +210,21 @@ def _record(one: User) -> dict[str, Any]:
         "roles": list(one.roles),
         "enabled": one.enabled,
         "password": one.has_password,
-        "grants": [f"{','.join(verbs)}={queue}" for queue, verbs in one.queues.items()],
+        "grants": _grants(one),
         "subjects": list(one.subjects),
         "description": one.description,
     }
+
+
+def _grants(one: User) -> list[str]:
+    return [f"{','.join(verbs)}={queue}" for queue, verbs in one.queues.items()]
+
+
+def words_of_user(one: User) -> list[str]:
+    """The arguments of `inorder user add` that define this user, without a password."""
+    options = {"--role": one.roles, "--may": sorted(_grants(one)), "--certificate": sorted(one.subjects)}
+    words = [word for option, values in options.items() for value in values for word in (option, value)]
+    return [one.name, *words, *(["--description", one.description] if one.description else [])]
 
 
 # --- tokens

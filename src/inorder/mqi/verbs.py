@@ -16,10 +16,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import InorderError, Reason
 from . import connecting, getting, handles, inquiring, opening, properties, putting
+from .commands import after_commit
 from .connections import connection_of
 from .constants import MQHC_UNASSOCIATED_HCONN
+from .consumers import of_connection
 from .layouts import LayoutError
 from .refusals import MQCC_FAILED, MQCC_OK, MQCC_WARNING, Refused, reason_of
+from .registering import Callback
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -106,6 +109,7 @@ def mqcmit(hconn: int) -> Codes:
     connection = connection_of(hconn)
     with connection:
         warning = connection.manager.commit()
+        after_commit(connection)
     return (MQCC_OK, 0) if warning is None else (MQCC_WARNING, int(warning))
 
 
@@ -115,6 +119,7 @@ def mqback(hconn: int) -> Codes:
     connection = connection_of(hconn)
     with connection:
         connection.manager.back_out()
+        connection.requests.clear()
     return MQCC_OK, 0
 
 
@@ -241,6 +246,38 @@ def mqmhbuf(
 def _turn(hconn: int) -> AbstractContextManager[None]:
     """The turn of a call about a message handle, which may belong to no connection."""
     return nullcontext() if hconn == MQHC_UNASSOCIATED_HCONN else connection_of(hconn)
+
+
+# ---- functions that are called with messages
+
+
+@answers()
+def mqcb(
+    hconn: int,
+    operation: int,
+    cbd: Buffer | None,
+    hobj: int,
+    md: Buffer | None,
+    gmo: Buffer | None,
+    callback: Callback | None = None,
+) -> Codes:
+    """Registers a function for the messages of a queue or for events, or deregisters, suspends or resumes it.
+
+    Args:
+        callback: is called with the connection and, as buffers, MQMD, MQGMO, the data or None, and MQCBC.
+    """
+    connection = connection_of(hconn)
+    with connection:
+        of_connection(connection).change(operation, cbd, hobj, md, gmo, callback)
+    return MQCC_OK, 0
+
+
+@answers()
+def mqctl(hconn: int, operation: int, ctlo: Buffer | None) -> Codes:
+    """Starts, suspends, resumes or stops the calls of the functions."""
+    connection = connection_of(hconn)
+    connection.check(controls=True)
+    return of_connection(connection).control(operation, ctlo)
 
 
 # ---- not here

@@ -13,19 +13,22 @@ of the lost one.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from ..errors import CallerError, InorderError, StoreError, bad_argument
 from ..model.options import check_instance, check_whole
 from ..rules.retries import Failure
+from .creating import DEFAULT_QUEUE, create_queue
 from .dispatch import shared
 from .lane import WorkerLane
+from .limits import LIMITS
+from .records import EVERY_SECONDS, RecordWriter, ScheduleRecord, WorkerRecord, WorkerTally
 from .reporting import WorkerEvent, to_log
-from .sending import DEFAULT_QUEUE, create_default_queue
 from .tasks import THREADS_MAX, Task, Tasks, check_seconds
 from .timekeeper import Timekeeper
 
@@ -54,7 +57,10 @@ class Worker:
         lost: the error that stopped the whole worker: its program must close the store, or end, to use it again.
         is_burst: whether it ends by itself as soon as no message is ready and no call runs.
         attempts: in a burst, how many attempts it has reported.
+        record_seconds: between two writes of its record in the store (`inorder.work.records`).
     """
+
+    record_seconds = EVERY_SECONDS
 
     def __init__(
         self,
@@ -88,21 +94,28 @@ class Worker:
         self._lanes = [WorkerLane(self, one) for one, count in work for _ in range(count)]
         self.is_burst, self.attempts, self._resting = burst, 0, 0
         self._timekeeper = Timekeeper(self, tasks.schedules) if tasks.schedules and not burst else None
+        self._tally = WorkerTally((task.name, task.queue) for task in tasks)
+        self._record = RecordWriter(
+            qm.connect, self._recorded, tasks.schedules, self._tally.failing, every=self.record_seconds
+        )
         self._watches = any(task.timeout for task in tasks)
         self.loop: TaskLoop | None = None
 
     # --- calls from outside
 
     def start(self) -> None:
-        """Starts the threads, and makes the queue TASKS if a task uses it.
+        """Starts the threads, and makes the queues TASKS and TASKS.LIMITS if tasks use them.
 
         Raises CallerError if the worker was started before; as `create_queue`.
         """
         if self._keeper.ident is not None:
             raise CallerError("the worker was started before: create another one")
-        if any(task.queue == DEFAULT_QUEUE for task in self._tasks):
-            with self.qm.connect() as own:
-                create_default_queue(own)
+        own = [DEFAULT_QUEUE] * any(task.queue == DEFAULT_QUEUE for task in self._tasks)
+        own += [LIMITS] * any(task.limits for task in self._tasks)
+        if own:
+            with self.qm.connect() as qm:
+                for name in own:
+                    create_queue(qm, name)
         if any(task.is_async for task in self._tasks):
             from .looping import TaskLoop  # noqa: PLC0415 - only workers with async functions load it
 
@@ -113,6 +126,8 @@ class Worker:
                 lane.start()
         if self._timekeeper is not None:
             self._timekeeper.start()
+        if not self.is_burst:
+            self._record.start()
 
     def stop(self, grace: float = GRACE_SECONDS) -> int:
         """Ends the work: no more messages are got, and running calls may end within the grace time.
@@ -142,6 +157,7 @@ class Worker:
         with self._changed:
             self._is_over = True
             self._changed.notify_all()
+        self._record.end()
         loop, self.loop = self.loop, None
         if loop is not None:
             loop.end()
@@ -185,13 +201,22 @@ class Worker:
                 self._changed.notify_all()
         if self.qm.internals.is_observed:
             self.qm.internals.tell(*_observed(event))
-        if is_repeated:
-            return
         with self._reporting:
+            self._tally.count(event, self.qm.internals.clock.now())
+            if is_repeated:
+                return
             try:
                 self._log(event)
             except BaseException:  # whatever it is, it must not end the reporting thread
                 log.exception("an event of the worker could not be logged")
+
+    def _recorded(self, connection: int, schedules: Sequence[ScheduleRecord]) -> WorkerRecord:
+        """The record of this worker."""
+        now = self.qm.internals.clock.now()
+        running = [call for lane in list(self._lanes) if (call := lane.running) is not None]
+        with self._reporting:
+            tasks = list(self._tally.tasks(now, running))
+        return WorkerRecord(connection, self.qm.inspect.program, os.getpid(), self._began_at, now, tasks, schedules)
 
     def may_try_again(self, task: Task, failure: Failure | None) -> bool:
         """Whether a message that stays on its queue, and has used up its attempts, gets one more.

@@ -148,6 +148,12 @@ def remove(qm: QueueManager, queue: str, uids: Sequence[UniqueId]) -> Acted:
     return _taken(qm, queue, uids, lambda message: None)
 
 
+def bury(qm: QueueManager, queue: str, uids: Sequence[UniqueId], error: str) -> Acted:
+    """Makes messages dead letters with this error. Raises: as `qm.dead.add`; in that case none was moved."""
+    name = local_name(qm, queue)
+    return _taken(qm, queue, uids, lambda one: qm.dead.add(one, queue=name, error=error, attempts=one.backout_count))
+
+
 def move(qm: QueueManager, queue: str, uids: Sequence[UniqueId], target: str) -> Acted:
     """Moves messages unchanged to another queue. Raises: ArgumentError, and the errors of gets and puts; in that case
     none was moved.

@@ -11,15 +11,27 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from ...errors import StoreError
 from ...mq.mqsc import Answer, MqscSyntaxError, Source, columns, commands_in, parse
 from ...mq.mqsc.commands import Clear, Define, Delete, ObjectCommand
+from ...mq.mqsc.running import is_fatal
 from ..admin import answered
 from .page import Page, Visit
 from .rendering import shown
 
 EARLIER_MAX: Final = 20
 LENGTH_MAX: Final = 32_768  # characters of a command, with all its lines
+EXAMPLES: Final = (
+    "DISPLAY QLOCAL(*) WHERE(CURDEPTH GT 0)",
+    "DISPLAY QSTATUS(*) TYPE(HANDLE)",
+    "DISPLAY CHSTATUS(*)",
+    "DISPLAY CONN(*) TYPE(HANDLE)",
+    "DISPLAY QMGR",
+    "DEFINE QLOCAL(ORDERS.EU) MAXDEPTH(100000) DESCR('orders from Europe')",
+    "ALTER QLOCAL(ORDERS.EU) PUT(DISABLED)",
+    "DEFINE QALIAS(SALES) TARGET(ORDERS.EU)",
+    "ALTER QMGR DEADQ(SYSTEM.DEAD.LETTER.QUEUE)",
+    "CLEAR QLOCAL(ORDERS.EU)",
+)
 DESTROYING: Final = ("DELETE", "RESET", "RESOLVE", "STOP")  # verbs of channels and process definitions
 
 
@@ -45,6 +57,7 @@ async def show(visit: Visit) -> Mapping[str, Any]:
 def _values(command: str, earlier: list[str]) -> dict[str, Any]:
     return {
         "command": command, "earlier": earlier, "answer": None, "lines": [], "asks": "", "problem": "", "ran": "",
+        "examples": EXAMPLES,
     }  # fmt: skip
 
 
@@ -69,7 +82,7 @@ async def act(visit: Visit) -> Response:
         status = 422 if wrong else 200
         return shown(visit, values | {"asks": name, "problem": wrong}, status=status)
     answer = await answered(visit, sources[0])
-    if isinstance(answer.error, StoreError):
+    if answer.error is not None and is_fatal(answer.error):
         raise answer.error
     done = {"answer": answer, "lines": _lines(answer), "ran": text, "earlier": [*earlier, text][-EARLIER_MAX:]}
     kept = text if answer.failed else ""  # so that the visitor can correct it

@@ -24,7 +24,23 @@ from ..identity import Identity
 from ..login import set_session
 from ..logs import LOGGER
 from ..problems import Problem, of_admin_error, problem
-from . import api, commands, dead, files, forms, held_messages, lists, message, overview, putting, queue, selection
+from . import (
+    api,
+    commands,
+    dead,
+    defining,
+    files,
+    forms,
+    held_messages,
+    lists,
+    message,
+    overview,
+    putting,
+    queue,
+    selection,
+    tasks,
+    users,
+)
 from .listing import GroupSearches
 from .page import BASE, Page, Visit, address
 from .rendering import framed, plain_page, shown, static_file
@@ -37,13 +53,17 @@ PAGES: Final[tuple[Page, ...]] = (
     *overview.PAGES,
     *queue.PAGES,
     *message.PAGES,
+    *defining.PAGES,
     *putting.PAGES,
     *selection.PAGES,
     *files.PAGES,
     *held_messages.PAGES,
+    *tasks.PAGES,
     *dead.PAGES,
     *commands.PAGES,
-    *lists.PAGES,
+    *lists.PAGES[:1],
+    *users.PAGES,
+    *lists.PAGES[1:],
     *api.PAGES,
 )
 """All pages, in the order of the navigation."""

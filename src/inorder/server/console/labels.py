@@ -69,6 +69,15 @@ def rate(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 10 or value == 0 else f"{value:,.1f}"
 
 
+def duration(seconds: float | None) -> str:
+    """A measured duration: ``12 ms``, ``3.4 s``, or as `span`. None: nothing."""
+    if seconds is None:
+        return ""
+    if seconds < 1:
+        return f"{1_000 * seconds:.0f} ms"
+    return f"{seconds:.1f} s" if seconds < 60 else span(seconds)
+
+
 def clock(at: float | None) -> str:
     """A time for people. It names UTC, because a visitor may be in another zone than the server. None: nothing."""
     return "" if at is None else f"{datetime.fromtimestamp(at, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
@@ -79,6 +88,30 @@ def iso(at: float | None) -> str:
     if at is None:
         return ""
     return datetime.fromtimestamp(at, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+FIELD_WORDS: Final = {
+    "uid": "unique id", "user_identifier": "user", "put_application_name": "put by program",
+    "put_application_type": "kind of program", "reply_to_manager": "reply to queue manager",
+    "coded_character_set_id": "character set (CCSID)", "backout_count": "backed out, times",
+    "max_depth": "maximum depth", "max_length": "maximum length, bytes",
+}  # fmt: skip
+
+
+def field_name(name: str) -> str:
+    """The name of a field or attribute as people say it."""
+    return FIELD_WORDS.get(name) or name.replace("_ms", ", ms").replace("_", " ")
+
+
+def setting(value: object) -> str:
+    """The value of an attribute as people say it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return number(value)
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value in (None, "") else visible(str(value)).replace("_", " " if str(value).islower() else "_")
 
 
 def visible(text: str) -> str:

@@ -296,6 +296,14 @@ def chosen(names: Sequence[str]) -> Sequence[str]:
     return [name for name in COLUMNS if name in (names or USUAL)]
 
 
+def fitting(columns: Sequence[str], sights: Sequence[MessageView]) -> Sequence[str]:
+    """The columns for these messages: without the group if none is in one, with the priority where they differ."""
+    names = set(columns) - (set() if groups_in(sights) else {"group"})
+    if len({one.message.priority for one in sights}) > 1:
+        names.add("priority")
+    return [name for name in COLUMNS if name in names]
+
+
 def fields(order: str, chosen_columns: Sequence[str]) -> Iterator[tuple[str, str]]:
     """The columns of a table. In logical order the group has no column, because its name stands above its messages."""
     for name in chosen_columns:

@@ -1,4 +1,4 @@
-"""Lists without actions: channels with their status, users with their authorities, and the log of acts."""
+"""Lists: channels with their status, which can be started and stopped, and the log of acts."""
 
 from __future__ import annotations
 
@@ -7,35 +7,52 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any, Final
 
+from starlette.responses import Response
+
 from ...client.manager import QueueManager
+from ...model.parameters import one_of
 from ...mq.channels import channels, status
+from ...mq.mqsc.values import written
 from ...rules.dead_letters import reason_name
+from ..problems import problem
+from . import forms
+from .defining import run
 from .page import Page, Visit
+from .rendering import shown
 from .sites import ways
 
 ACTS: Final = 200
+CHANNEL_ACTS: Final = ("start", "stop", "ping")
 
 
 async def show_channels(visit: Visit) -> Mapping[str, Any]:
     """GET channels: the ways to other queue managers as a picture, the defined channels and their status."""
     visit.query()
+    return await _channels(visit)
 
+
+async def _channels(visit: Visit) -> dict[str, Any]:
     def look(qm: QueueManager) -> dict[str, Any]:
         return {"channels": channels(qm), "states": {one.name: one for one in status(qm)}, "ways": ways(qm)}
 
-    return {**await visit.context.qm.run(look), "now": time.time(), "reason_name": reason_name}
+    found = await visit.context.qm.run(look)
+    return {**found, "now": time.time(), "reason_name": reason_name, "asks": "", "problem": ""}
 
 
-async def show_users(visit: Visit) -> Mapping[str, Any]:
-    """GET users: the users, their ways to log in and their authorities, without secrets."""
-    visit.query()
-
-    def look(qm: QueueManager) -> dict[str, Any]:
-        now, tokens = qm.internals.clock.now(), qm.accounts.tokens()
-        valid = [one.user for one in tokens if one.expires_at > now]
-        return {"users": qm.accounts.users(), "tokens": {name: valid.count(name) for name in set(valid)}}
-
-    return await visit.context.qm.run(look)
+async def act_on_channel(visit: Visit) -> Response:
+    """POST channels: starts, stops or pings a channel, by the command of MQSC; a stop asks for the name first."""
+    name, what = visit.text("channel"), visit.text("action")
+    if what not in CHANNEL_ACTS:
+        raise problem("INWB0004E", f"action must be {one_of(CHANNEL_ACTS)}")
+    visit.demand("control")
+    if what == "stop" and visit.text("typed") != name:
+        wrong = f"Type {name} to confirm. Nothing was changed." if "typed" in visit.form else ""
+        values = {**await _channels(visit), "asks": name, "problem": wrong}
+        return shown(visit, values, status=422 if wrong else 200)
+    answer = await run(visit, f"{what.upper()} {written('CHANNEL', name)}")
+    if answer.failed:
+        return shown(visit, {**await _channels(visit), "problem": f"{answer.number}: {answer.text}"}, status=422)
+    return forms.done(visit, answer.text, "channels")
 
 
 async def show_acts(visit: Visit) -> Mapping[str, Any]:
@@ -53,7 +70,7 @@ async def show_acts(visit: Visit) -> Mapping[str, Any]:
 
 PAGES: Final = (
     Page(path="channels", title="Channels", authority="display", template="channels.html", show=show_channels,
+         act=act_on_channel,
          menu="Channels", is_live=True),
-    Page(path="users", title="Users", authority="administer", template="users.html", show=show_users, menu="Users"),
     Page(path="log", title="Log of acts", authority="administer", template="acts.html", show=show_acts, menu="Log"),
 )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -27,6 +27,13 @@ from .page import Page, Visit, address
 NOT_SHOWN: Final = frozenset({"body", "properties", "length", "token", "earlier_pending", "warning"})
 NAMED: Final[Mapping[str, type[enum.IntFlag]]] = {"flags": Flags, "report": Report}
 USUAL: Final = Message()
+ENCODINGS: Final = {273: "big-endian", 546: "little-endian"}
+CODES: Final[Mapping[str, Callable[[int], str]]] = {
+    "message_type": lambda value: MessageType(value).name if value in list(MessageType) else "",
+    "feedback": lambda value: reason_name(value) if value else "none",
+    "encoding": lambda value: ENCODINGS.get(value, ""),
+}
+"""The words of codes; empty: none is known."""
 
 
 async def show(visit: Visit) -> Mapping[str, Any]:
@@ -89,8 +96,9 @@ def _field(name: str, value: Any) -> str:
     if name in NAMED:
         names = [one.name for one in NAMED[name] if one.value and value & one.value == one.value]
         return f"{' '.join(str(one) for one in names)} ({value})" if names else str(value)
-    if name == "message_type":
-        return f"{MessageType(value).name} ({value})" if value in list(MessageType) else str(value)
+    if name in CODES:
+        word = CODES[name](value)
+        return f"{word} ({value})" if word else str(value)
     if name == "put_at":
         return labels.iso(value)
     if name == "expiry":

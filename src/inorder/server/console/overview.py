@@ -6,6 +6,7 @@ A problem is something that fails, or a reason for which messages or readers wai
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -17,11 +18,13 @@ from starlette.responses import Response
 from ... import QueueManager
 from ...errors import REASON_TEXT, Reason
 from ...model.attributes import DEAD_LETTERS, QueueAttributes
+from ...model.parameters import one_of
 from ...rules.authorities import Authority
 from ...rules.ordering import pending_text
 from ...stores.seam.views import Dropped, QueueView, Unit, Wait
 from ..api.describing import EVENTS
 from ..api.streaming import Streamed
+from ..problems import problem
 from .labels import counted, number, span
 from .listing import Wholeness
 from .page import Page, Visit
@@ -144,6 +147,15 @@ class QueueRow(NamedTuple):
     kind: str
 
 
+SORTS: Final[Mapping[str, Callable[[QueueRow], float]]] = {
+    "name": lambda row: 0.0,
+    "depth": lambda row: row.view.depth,
+    "age": lambda row: -math.inf if row.view.oldest_put_at is None else -row.view.oldest_put_at,
+    "put": lambda row: row.recent.put or 0.0,
+    "got": lambda row: row.recent.got or 0.0,
+}
+
+
 def _look(qm: QueueManager, may: Callable[[Authority, str], bool]) -> SeenStore:
     return SeenStore(
         queues=[one for one in qm.inspect.overview() if may("inquire", one.name)],
@@ -157,8 +169,13 @@ def _look(qm: QueueManager, may: Callable[[Authority, str], bool]) -> SeenStore:
 
 
 async def show(visit: Visit) -> Response:
-    """The queues that the visitor may see; with ``?name=`` only those whose names contain it."""
-    wanted = visit.query("name").get("name", "").strip()
+    """The queues that the visitor may see; with ``?name=`` only those whose names contain it, with ``?sort=`` the
+    deepest, oldest or busiest first.
+    """
+    given = visit.query("name", "sort")
+    wanted, sort = given.get("name", "").strip(), given.get("sort", "name")
+    if sort not in SORTS:
+        raise problem("INWB0003E", "sort", f"must be {one_of(SORTS)}, or left out")
     may = visit.identity.may
     seen = await visit.context.qm.run(lambda qm: _look(qm, may))
     seen = seen._replace(groups=await visit.groups.of_all(seen.queues))
@@ -169,10 +186,12 @@ async def show(visit: Visit) -> Response:
         for one in seen.queues
         if wanted.lower() in one.name.lower()
     ]
+    if sort != "name":
+        rows.sort(key=SORTS[sort], reverse=True)
     others = [one for one in seen.attributes.values() if one.type != "local" and may("inquire", one.name)]
     values = {
         "rows": rows[:SHOWN_MAX], "more": len(rows) - SHOWN_MAX, "others": others, "now": seen.now, "wrong": wrong,
-        "wanted": wanted,
+        "wanted": wanted, "sort": sort,
     }  # fmt: skip
     return await asyncio.to_thread(shown, visit, values)  # many queues take some time
 

@@ -10,13 +10,13 @@ import binascii
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl
 
 from ... import QueueManager
 from ...errors import CallerError, UnknownQueue
-from ...model.attributes import QueueAttributes
+from ...model.attribute import Attribute
+from ...model.attributes import QUEUE_ATTRIBUTES, QueueAttributes
 from ...model.message import NO_ID, Place
 from ...model.parameters import Integer, one_of
 from ...rules.gaps import Gaps
@@ -44,6 +44,10 @@ from .page import Page, Visit, address
 PAGE: Final = 50
 LOOKED_MAX: Final = 2_000  # messages that one page checks against a selector
 ORDERS: Final[Mapping[str, str]] = {"physical": "in order of arrival", "logical": "groups together"}
+BY_PRIORITY: Final[Mapping[str, str]] = {
+    "physical": "by priority, then in order of arrival",
+    "logical": "by priority, groups together",
+}
 KNOWN: Final = ("physical", "logical", "selector", "show", "order")
 CURSOR_MAX: Final = 400
 STAGE: Final = Integer(0, UNPLACED)
@@ -146,11 +150,12 @@ async def show(visit: Visit) -> Mapping[str, Any]:
         "queue": found.view.name,
         "view": found.view,
         "attributes": found.attributes,
-        "changed": _changed(found.attributes) if may_display else None,
+        "definition": _definition(found.attributes) if may_display else None,
         "recent": visit.watching.recent(found.view),
         "now": now,
-        "sides": [_side(queue, order, found, wanted, pairs) for order in wanted.orders],
+        "sides": [_side(queue, order, found, wanted, pairs) for order in _orders(found, wanted)],
         "wanted": wanted,
+        "chosen": listing.chosen(wanted.columns),
         "columns": listing.COLUMNS,
         "wrong": found.wrong,
         "order": found.order,
@@ -181,7 +186,7 @@ def _wanted(pairs: Sequence[tuple[str, str]]) -> QueuePageQuery:
     return QueuePageQuery(
         after={name: position_in(name, query.get(name)) for name in ORDERS},
         selector=query.get("selector", "").strip(),
-        columns=listing.chosen([value for name, value in pairs if name == "show"]),
+        columns=[value for name, value in pairs if name == "show"],
         orders=[order for order in ("physical", "logical") if order in shown],
     )
 
@@ -241,24 +246,36 @@ def _held(qm: QueueManager, name: str) -> Held:
     )
 
 
+def _orders(found: QueuePageState, wanted: QueuePageQuery) -> Sequence[ListingOrder]:
+    """The orders to show: without groups both are one, and the visitor who has not chosen sees it once."""
+    if found.missing or any(wanted.after.values()) or len(wanted.orders) < 2:
+        return wanted.orders
+    return wanted.orders[:1]
+
+
 def _side(
     queue: str, order: ListingOrder, found: QueuePageState, wanted: QueuePageQuery, pairs: Sequence[tuple[str, str]]
 ) -> Mapping[str, Any]:
     """One of the two lists."""
     shown, next_after, following, looked = found.sides[order]
+    columns, title = listing.chosen(wanted.columns), ORDERS[order]
+    if not wanted.columns:
+        columns = listing.fitting(columns, shown)
+    if len({one.message.priority for one in shown}) > 1 and found.attributes.delivery == "priority":
+        title = BY_PRIORITY[order]
     after = wanted.after[order]
     kept = [(name, value) for name, value in pairs if name != order]
     more = [*kept, (order, cursor_of(next_after))] if next_after is not None else None
     return {
         "order": order,
-        "title": ORDERS[order],
+        "title": title,
         "rows": [listing.row(one) for one in shown] if order == "physical" else (),
         "blocks": listing.blocks(shown, found.missing, after.group_id if after else b"", following)
         if order == "logical"
         else (),
         "count": len(shown),
         "looked": looked if wanted.selector else 0,
-        "fields": list(listing.fields(order, wanted.columns)),
+        "fields": list(listing.fields(order, columns)),
         "next": more and address("queue", queue, pairs=more),
         "first": address("queue", queue, pairs=kept) if after is not None else "",
     }
@@ -274,11 +291,11 @@ def _why(pending: Pending | None, units: Sequence[Unit]) -> str:
     return f"{place}{pending_text(pending)}{process}"
 
 
-def _changed(attributes: QueueAttributes) -> list[tuple[str, object]]:
-    """The attributes that differ from their defaults."""
-    usual = QueueAttributes(name=attributes.name)
-    names = [one.name for one in fields(QueueAttributes) if one.name not in ("name", "type")]
-    return [(name, getattr(attributes, name)) for name in names if getattr(attributes, name) != getattr(usual, name)]
+def _definition(attributes: QueueAttributes) -> list[tuple[Attribute, object, bool]]:
+    """The attributes of its type with their values, and whether they differ from the default; these first."""
+    known = [one for one in QUEUE_ATTRIBUTES.values() if attributes.type in one.applies_to and one.name != "name"]
+    found = [(one, getattr(attributes, one.name)) for one in known]
+    return sorted(((one, value, value != one.default) for one, value in found), key=lambda each: not each[2])
 
 
 PAGES: Final = (

@@ -78,7 +78,14 @@ def environment() -> Environment:
     )
     made.globals |= {"static": static, "sparkline": labels.sparkline, "at": address, "base": BASE, "unit_key": key_of}
     made.filters |= {one.__name__: one for one in (labels.span, labels.size, labels.number, labels.rate, labels.clock)}
-    made.filters |= {"iso": labels.iso, "line": labels.one_line, "marked": marked}
+    made.filters |= {
+        "iso": labels.iso,
+        "line": labels.one_line,
+        "duration": labels.duration,
+        "field": labels.field_name,
+        "setting": labels.setting,
+        "marked": marked,
+    }
     return made
 
 
@@ -115,7 +122,7 @@ def shown(visit: Visit, values: Mapping[str, Any], *, status: int = 200, templat
 def _section(page: Page) -> str:
     """The path of the navigation's page to which this one belongs."""
     first = page.path.partition("/")[0]
-    return "" if first == "queue" else first
+    return {"queue": "", "define": "", "user": "users"}.get(first, first)
 
 
 def framed(context: Context, identity: Identity, menu: Sequence[Page], csrf: str) -> dict[str, Any]:

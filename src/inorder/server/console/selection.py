@@ -1,4 +1,4 @@
-"""Acts on chosen messages of a queue, ticked or matched by a selector: move, copy, delete, export.
+"""Acts on chosen messages of a queue, ticked or matched by a selector: move, copy, delete, bury, export.
 
 The first POST shows the chosen messages, their number and the holders of others. It names each by its unique id. The
 second POST acts on exactly these. An act that removes messages from a queue asks for the queue's name.
@@ -55,6 +55,7 @@ ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
         "move": Action(word="Move", done="moved", authority="get", has_target=True, takes_away=True),
         "copy": Action(word="Copy", done="copied", authority="browse", has_target=True),
         "delete": Action(word="Delete", done="deleted", authority="clear", takes_away=True),
+        "bury": Action(word="Bury", done="made dead letters", authority="get", takes_away=True),
         "export": Action(word="Export", done="exported", authority="browse"),
     }
 )
@@ -198,17 +199,20 @@ async def _do(visit: Visit, wish: Wish) -> Response:
     if wish.action.takes_away and wish.typed != wish.queue:
         wrong = f"Type the name of the queue, {wish.queue}, to confirm. Nothing was changed."
         return shown(visit, _values(wish, await meant(visit, wish), wrong), status=422, template="review.html")
-    acted = await noted(visit, wish.name, wish.queue, lambda qm: _work(qm, wish))
+    user = visit.identity.name
+    acted = await noted(visit, wish.name, wish.queue, lambda qm: _work(qm, wish, user))
     text = f"{counted(acted.messages)} {wish.action.done}{f' to {wish.target}' if wish.target else ''}."
     missing = reported(visit, wish.queue, acted.missing)
     return outcome(visit, wish.queue, text, missing, (), "", "queue", wish.queue)
 
 
-def _work(qm: QueueManager, wish: Wish) -> Acted:
+def _work(qm: QueueManager, wish: Wish, user: str) -> Acted:
     if wish.name == "move":
         return acting.move(qm, wish.queue, wish.uids, wish.target)
     if wish.name == "copy":
         return acting.copy(qm, wish.queue, wish.uids, wish.target)
+    if wish.name == "bury":
+        return acting.bury(qm, wish.queue, wish.uids, f"buried by {user} in the console")
     return acting.remove(qm, wish.queue, wish.uids)
 
 

@@ -1,0 +1,161 @@
+"""Forms for definitions: queues are created, altered, inhibited, cleared and deleted, channels started and stopped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+from tests.server.conftest import Served, serving, somebody, with_role
+from tests.server.test_console_acting import acts, send
+from tests.server.test_console_pages import words
+
+from inorder import QueueManager
+from inorder.mq import channels
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+async def test_a_queue_is_created_with_what_the_form_says(client: httpx.AsyncClient, qm: QueueManager) -> None:
+    page = (await client.get("/console/define")).text
+    assert 'name="max_depth" value="999999999"' in page
+    done = await send(
+        client, "define", type="local", name="new.one", description="it's new", max_depth="5", get_allowed="no",
+        expiry="2.5", read_order="required",
+    )  # fmt: skip
+    assert (done.status_code, done.headers["location"]) == (303, "/console/queue/new.one")
+    found = qm.attributes("new.one")
+    assert (found.description, found.max_depth, found.get_allowed, found.read_order, found.expiry) == (
+        "it's new", 5, False, "required", 2.5,
+    )  # fmt: skip
+    assert "Queue new.one defined." in (await client.get("/console/queue/new.one")).text
+    done = await send(client, "define", type="alias", name="AL", base_queue="Q1")
+    assert (done.status_code, qm.attributes("AL").base_queue) == (303, "Q1")
+    assert 'name="remote_queue"' in (await client.get("/console/define?type=remote")).text
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "said"),
+    [
+        ({"type": "local", "name": ""}, 400, "the name of the queue is missing"),
+        ({"type": "local", "name": "A", "max_depth": "many"}, 400, "max_depth must be"),
+        ({"type": "local", "name": "A", "put_allowed": "maybe"}, 400, "put_allowed must be"),
+        ({"type": "local", "name": "Q1"}, 422, "AMQ8150E"),
+        ({"type": "local", "name": "A B"}, 422, "AMQ8405I"),
+        ({"type": "local", "name": f"A') {HOSTILE}"}, 422, "AMQ8405I"),
+        ({"type": "heap", "name": "A"}, 400, "type"),
+    ],
+)
+async def test_a_queue_that_cannot_be_keeps_the_form_and_says_why(
+    client: httpx.AsyncClient, qm: QueueManager, fields: dict[str, str], status: int, said: str
+) -> None:
+    refused = await send(client, "define", **{"description": f"'{HOSTILE}", **fields})
+    assert refused.status_code == status
+    assert said in words(refused.text)
+    assert HOSTILE not in refused.text
+    if fields["type"] == "local":
+        assert "alert(1)" in refused.text, "what was typed is kept"
+    assert not {"A", "A B"} & {one.name for one in qm.queues()}
+
+
+async def test_only_what_has_changed_is_altered(client: httpx.AsyncClient, served: Served, qm: QueueManager) -> None:
+    page = (await client.get("/console/queue/Q1/alter")).text
+    assert 'name="description" value=""' in page
+    same = await send(client, "queue/Q1/alter", action="alter", max_depth="999999999", put_allowed="yes")
+    assert same.status_code == 303
+    assert acts(served) == [], "nothing was different"
+    done = await send(client, "queue/Q1/alter", action="alter", description=HOSTILE, put_allowed="no", max_depth="7")
+    assert (done.status_code, done.headers["location"]) == (303, "/console/queue/Q1")
+    found = qm.attributes("Q1")
+    assert (found.description, found.put_allowed, found.max_depth) == (HOSTILE, False, 7)
+    assert [one[:4] for one in acts(served)] == [("launch-token", "alter", "Q1", "done")]
+    for place in ("queue/Q1", "queue/Q1/alter"):
+        assert HOSTILE not in (await client.get(f"/console/{place}")).text
+
+
+@pytest.mark.parametrize("action", ["clear", "delete"])
+async def test_what_removes_messages_asks_for_the_name(
+    client: httpx.AsyncClient, served: Served, qm: QueueManager, action: str
+) -> None:
+    qm.put_many("Q1", [b"1", b"2"])
+    qm.close_queue("Q1")
+    for typed in ("", "q1"):
+        refused = await send(client, "queue/Q1/alter", action=action, typed=typed)
+        assert refused.status_code == 422
+        assert "Nothing was changed" in refused.text
+    if action == "delete":
+        refused = await send(client, "queue/Q1/alter", action="delete", typed="Q1")
+        assert refused.status_code == 422
+        assert "AMQ8143E" in refused.text, "it has messages"
+    assert qm.depth("Q1") == 2
+    qm.close_queue("Q1")
+    done = await send(client, "queue/Q1/alter", action=action, typed="Q1", purge="yes")
+    assert done.status_code == 303, words(done.text)
+    assert ("Q1" in {one.name for one in qm.queues()}) == (action == "clear")
+    assert acts(served)[0][1:4] == (action, "Q1", "done")
+    assert (await send(client, "queue/Q2/alter", action="burn")).status_code == 400
+
+
+WORDS = ("New queue", "Definition …", "Inhibit puts")
+
+
+@serving(with_role("reader"))
+async def test_a_reader_sees_no_forms_and_changes_nothing(client: httpx.AsyncClient, qm: QueueManager) -> None:
+    for place in ("", "queue/Q1"):
+        page = (await client.get(f"/console/{place}")).text
+        assert not [word for word in WORDS if word in page]
+    assert (await client.get("/console/queue/Q1/alter")).status_code == 403
+    for action in ("alter", "clear", "delete"):
+        refused = await send(client, "queue/Q1/alter", action=action, put_allowed="no", typed="Q1")
+        assert refused.status_code == 403, action
+    assert (await send(client, "define", type="local", name="A")).status_code == 403
+    assert (await send(client, "channels", channel="C", action="start")).status_code == 403
+    assert qm.attributes("Q1").put_allowed
+
+
+@serving(somebody("ann", "alter", "inquire", "browse"))
+async def test_a_grant_to_alter_is_for_no_more(client: httpx.AsyncClient, qm: QueueManager) -> None:
+    qm.put("Q1", b"x")
+    qm.close_queue("Q1")
+    assert (await send(client, "queue/Q1/alter", action="alter", max_depth="9")).status_code == 303
+    page = (await client.get("/console/queue/Q1/alter")).text
+    assert "Clear" not in words(page)
+    assert "Delete" not in words(page)
+    for action in ("clear", "delete"):
+        assert (await send(client, "queue/Q1/alter", action=action, typed="Q1", purge="yes")).status_code == 403
+    assert qm.depth("Q1") == 1
+
+
+async def test_forms_without_their_token_do_nothing(client: httpx.AsyncClient, qm: QueueManager) -> None:
+    forged: list[tuple[str, dict[str, Any]]] = [
+        ("define", {"type": "local", "name": "A"}),
+        ("queue/Q1/alter", {"action": "delete", "typed": "Q1"}),
+        ("channels", {"action": "start", "channel": "C"}),
+    ]
+    before = [one.name for one in qm.queues()]
+    for place, fields in forged:
+        for token in ({}, {"csrf": "0" * 64}):
+            assert (await client.post(f"/console/{place}", data=fields | token)).status_code == 403
+    assert [one.name for one in qm.queues()] == before
+
+
+async def test_channels_are_started_stopped_and_pinged(
+    client: httpx.AsyncClient, served: Served, qm: QueueManager
+) -> None:
+    qm.create_queue("X", usage="transmission")
+    channels.define_channel(qm, "TO.B", transmission_queue="X", connection="nowhere.db")
+    asks = await send(client, "channels", channel="TO.B", action="stop")
+    assert (asks.status_code, "Stop TO.B?" in words(asks.text)) == (200, True)
+    refused = await send(client, "channels", channel="TO.B", action="stop", typed="to.b")
+    assert (refused.status_code, "Nothing was changed" in refused.text) == (422, True)
+    assert channels.status(qm)[0].status != "stopped"
+    assert (await send(client, "channels", channel="TO.B", action="stop", typed="TO.B")).status_code == 303
+    assert channels.status(qm)[0].status == "stopped"
+    assert (await send(client, "channels", channel="TO.B", action="start")).status_code == 303
+    assert channels.status(qm)[0].status != "stopped"
+    failed = await send(client, "channels", channel="TO.B", action="ping")
+    assert failed.status_code == 422
+    assert "AMQ9202E" in failed.text
+    assert (await send(client, "channels", channel="NONE", action="start")).status_code == 422
+    assert (await send(client, "channels", channel="TO.B", action="burn")).status_code == 400
+    assert {one[1] for one in acts(served) if one[3] == "done"} == {"stop channel TO.B", "start channel TO.B"}

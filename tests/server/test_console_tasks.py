@@ -1,0 +1,60 @@
+"""The page of tasks: the records of workers, put together by task, schedule and process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from tests.server.conftest import Served, serving, somebody
+from tests.server.test_console_pages import one as words_of
+
+import inorder
+from inorder.work.records import KIND, ScheduleRecord, TaskMinute, TaskRecord, WorkerRecord, text_of
+
+HOSTILE = "<b>hostile</b>"
+
+
+def write(qm: inorder.QueueManager, name: str, *tasks: TaskRecord, schedules: list[ScheduleRecord]) -> None:
+    """Writes a record as a worker with this connection does."""
+    now = qm.internals.clock.now()
+    text = text_of(WorkerRecord(qm.internals.owner, name, 77, now - 90, now, tasks, schedules))
+    with qm._session:
+        qm._store.define_object(KIND, name, text)
+
+
+@pytest.fixture
+def worker(served: Served) -> Iterator[inorder.QueueManager]:
+    with inorder.connect(served.store) as qm:
+        yield qm
+
+
+def test_tasks_of_several_workers_are_put_together(served: Served, worker: inorder.QueueManager) -> None:
+    now = worker.internals.clock.now()
+    minute = int(now // 60)
+    worker.put_many("Q1", [b"1", b"2"])
+    runs = ScheduleRecord("nightly", "Q1", "30 2 * * *", "Europe/Berlin", now - 60, now + 60, False, "")
+    late = ScheduleRecord("hourly", "Q1", "0 * * * *", "UTC", None, now - 60, True, HOSTILE)
+    many = [TaskMinute(minute, 10, 1, 1.0, 0.5), TaskMinute(minute - 30, 999, 999, 1.0, 1.0)]
+    write(worker, "one", TaskRecord("pack", "Q1", many, 1, 65.0, 2, HOSTILE, now - 5), schedules=[runs, late])
+    write(worker, "two", TaskRecord("pack", "Q1", [TaskMinute(minute, 10, 0, 3.0, 2.5)], 1), schedules=[runs])
+    write(worker, "three", TaskRecord("ship", "Q1", stopped="an order is stuck"), schedules=[])
+    text = words_of(served, "tasks")
+    assert "pack Q1 2 now 2 for 1 min 5 s 2.0 1 5 % 200 ms 2.5 s 2 <b>hostile</b> 5 s ago" in text
+    assert "ship stopped Q1" in text
+    assert "an order is stuck" in text
+    assert "hourly Q1 0 * * * * UTC" in text
+    assert text.count("nightly") == 1
+    assert "on time" in text
+    assert text.index("Workers") < text.index("one 77 1 min 30 s pack")
+
+
+def test_a_worker_that_was_killed_is_not_shown(served: Served, worker: inorder.QueueManager) -> None:
+    with worker.connect() as own:
+        write(own, "killed", TaskRecord("pack", "Q1"), schedules=[])
+    assert "No worker is connected" in words_of(served, "tasks")
+
+
+@serving(somebody("ann", "browse"))
+async def test_the_page_needs_the_authority_display(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/console/tasks")).status_code == 403

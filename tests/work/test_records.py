@@ -1,0 +1,104 @@
+"""The record of a worker: counted in memory, written as an object of the store, gone with its connection."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from inorder import Got, QueueManager
+from inorder.testing import ManualClock
+from inorder.work import Backoff, Tasks, Worker, records
+from inorder.work.records import KIND, TaskMinute, WorkerRecord, worker_records
+
+from ..helpers.support import LIMIT_SECONDS
+from ..helpers.working import at_work, dead_letter_queue
+
+LATER = Backoff(first=3600, most=3600, jitter=0)
+
+
+def objects(qm: QueueManager) -> int:
+    with qm._session:
+        return len(qm._store.objects(KIND))
+
+
+def until(qm: QueueManager, so: Callable[[WorkerRecord], bool]) -> WorkerRecord:
+    """The record that fits, as soon as the worker has written it."""
+    end = threading.Event()
+    timer = threading.Timer(LIMIT_SECONDS, end.set)
+    timer.start()
+    try:
+        while not end.wait(0.01):
+            found = worker_records(qm)
+            if found and so(found[0]):
+                return found[0]
+    finally:
+        timer.cancel()
+    raise AssertionError(found)
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Worker, "record_seconds", 0.02)
+
+
+def test_a_worker_writes_how_its_tasks_and_schedules_do(qm: QueueManager) -> None:
+    dead_letter_queue(qm)
+    tasks, goes_on = Tasks(), threading.Event()
+
+    @tasks.task("Q", name="pack", backoff=LATER, attempts=2)
+    def pack(message: Got) -> None:
+        if message.body == b"bad":
+            raise ValueError("no such article")
+        if message.body == b"slow":
+            goes_on.wait(LIMIT_SECONDS)
+
+    tasks.periodic("0 0 1 1 *", queue="Q", name="yearly")(lambda due: b"new year")
+    qm.put_many("Q", [b"good", b"bad", b"slow"])
+    with at_work(qm, tasks) as (_, heard):
+        heard.attempts(2)
+        found = until(qm, lambda one: one.tasks[0].running == 1 and one.schedules[0].last is not None)
+        goes_on.set()
+        [task], [schedule] = found.tasks, found.schedules
+        total = task.minutes[0]
+        for one in task.minutes[1:]:
+            total = total.plus(one)
+        assert (task.name, task.queue, total.ended, total.failed, task.dead) == ("pack", "Q", 2, 1, 0)
+        assert task.error.startswith("ValueError: no such article")
+        assert task.stopped == ""
+        assert 0 < total.longest <= total.seconds
+        assert task.oldest > 0
+        assert (schedule.name, schedule.queue, schedule.cron, schedule.error) == ("yearly", "Q", "0 0 1 1 *", "")
+        assert schedule.last is not None
+        assert schedule.next is not None
+        assert schedule.last < schedule.next
+        heard.attempts(3)
+    assert objects(qm) == 0, "it ends with the worker"
+
+
+def test_records_of_workers_that_were_killed_are_not_shown_and_deleted_later(
+    qm: QueueManager, clock: ManualClock
+) -> None:
+    left = WorkerRecord(999_999, "killed", 1, clock.now(), clock.now(), [], [])
+    with qm._session:
+        qm._store.define_object(KIND, "left", records.text_of(left))
+    assert worker_records(qm) == []
+    tasks = Tasks()
+    tasks.task("Q", name="see")(lambda message: None)
+    with at_work(qm, tasks):
+        until(qm, lambda one: True)
+        assert objects(qm) == 2
+    clock.advance(records.FORGOTTEN_SECONDS + 1)
+    with at_work(qm, tasks):
+        until(qm, lambda one: True)
+        assert objects(qm) == 1
+
+
+def test_minutes_are_summed_and_bounded() -> None:
+    minutes = [TaskMinute(1, 1, 1, 0.5, 0.5)]
+    for minute in (1, *range(2, 20)):
+        minutes = records._with(minutes, TaskMinute(minute, 2, 0, 1.0, 0.75))
+        if minute == 1:
+            assert minutes == [TaskMinute(1, 3, 1, 1.5, 0.75)]
+    assert [one.minute for one in minutes] == [*range(20 - records.KEPT_MINUTES, 20)]
