@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from importlib.resources import files
 from operator import attrgetter
@@ -64,7 +64,7 @@ class StructureField(NamedTuple):
 class StructureValues:
     """The fields of a structure."""
 
-    __slots__ = ()
+    __slots__: Sequence[str] = ()
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and all(getattr(self, n) == getattr(other, n) for n in self.__slots__)
