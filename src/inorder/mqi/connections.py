@@ -232,8 +232,9 @@ class OpenObject:
 
 
 def or_later(call: Callable[[], Codes]) -> Codes:
-    """Makes a call. If a finalizer of a binding makes it in the middle of another call of its thread, it is made after that
-    one, because Python may run finalizers in any line.
+    """Makes a call; after the present one, if a finalizer of a binding makes it in the middle of that.
+
+    Python may run finalizers in any line.
     """
     try:
         return call()
