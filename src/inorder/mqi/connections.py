@@ -185,8 +185,11 @@ class MqiConnection:
 
     def abandon(self) -> None:
         """Ends the connection and backs out its unit of work."""
+        if self.consumers is not None:
+            self.consumers.stop()
         self._is_over = True
         _connections.pop(self.handle, None)
+        message_handles.forget(self.handle)
         self.manager.internals.abandon()
 
 
