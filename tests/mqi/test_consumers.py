@@ -8,8 +8,9 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 import pytest
+from tests.helpers.support import Stores
 
-from inorder import Match, QueueManager
+from inorder import Match, QueueManager, connect
 from inorder.mqi import constants as mq
 from inorder.mqi import verbs
 from inorder.mqi.connections import MqiConnection, add, connection_of
@@ -403,6 +404,27 @@ def test_a_message_that_may_be_cut_is_removed(qm: QueueManager, program: Program
     call = program.next()
     assert call.brief == (mq.MQCBCT_MSG_REMOVED, b"123")
     assert call.context.Reason == mq.MQRC_TRUNCATED_MSG_ACCEPTED
+
+
+def test_consumers_of_a_store_on_a_server() -> None:
+    with Stores("remote") as stores, connect(stores.make(ManualClock())) as qm:
+        qm.create_queue("Q")
+        qm.create_queue("Q2")
+        program = Program(qm.connect())
+        first, second = program.open(), program.open("Q2")
+        program.register(first)
+        program.register(second)
+        for _ in range(2):
+            assert program.control(START) == OK
+            qm.put("Q", b"1")
+            assert program.next().data == b"1"
+            qm.put("Q2", b"2")
+            assert program.next().data == b"2"
+            assert program.control(STOP) == OK
+        assert verbs.mqdisc(program.hconn) == OK
+        for watch in [one for one in threading.enumerate() if one.name.startswith("inorder consumer ")]:
+            watch.join(WAIT_SECONDS)
+            assert not watch.is_alive()
 
 
 # ---- events

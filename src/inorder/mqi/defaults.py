@@ -1,7 +1,7 @@
 """What a queue manager for programs of MQ has from the beginning: MQ's defaults for new queues, and a command queue.
 
-With one exception, NPMCLASS(HIGH): MQ's queue manager goes on running while its programs come and go, and keeps
-messages that are not persistent. A store without a connection is as a stopped queue manager.
+With one exception, NPMCLASS(HIGH): a queue manager of MQ keeps running when its programs end, and keeps messages that
+are not persistent. A store without a connection counts as a stopped queue manager.
 
 Rules: M-7 of *mqi*.
 """
