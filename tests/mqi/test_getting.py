@@ -188,7 +188,7 @@ def test_structures_that_are_not_what_they_must_be(program: Program) -> None:
             assert verbs.mqget(program.hconn, hobj, md, gmo, buffer) == (0, 2, reason)
 
 
-def test_fields_behind_the_version_are_neither_read_nor_written(program: Program) -> None:
+def test_fields_beyond_the_version_are_neither_read_nor_written(program: Program) -> None:
     hobj = program.open("Q", ALL)
     assert program.put(hobj, b"x") == OK
     md, gmo, buffer = bytearray(layout("MD").new(2)), bytearray(layout("GMO").new(4)), bytearray(10)

@@ -14,13 +14,13 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..errors import InorderError, Reason
+from ..errors import InorderError, QueueCondition, Reason
 from . import connecting, getting, handles, inquiring, opening, properties, putting
 from .commands import after_commit
 from .connections import connection_of
 from .constants import MQHC_UNASSOCIATED_HCONN
 from .consumers import of_connection
-from .layouts import LayoutError
+from .layouts import LayoutError, layout
 from .refusals import MQCC_FAILED, MQCC_OK, MQCC_WARNING, Refused, reason_of
 from .registering import Callback
 
@@ -98,6 +98,8 @@ def mqbegin(hconn: int, bo: Buffer | None) -> Codes:
     """Begins a unit of work for external resource managers, of which there are none: warning 2121."""
     connection = connection_of(hconn)
     with connection:
+        if bo is not None and layout("BO").read(bo).Options:
+            raise Refused(Reason.OPTIONS_ERROR)
         if connection.session.has_unit:
             raise Refused(Reason.UOW_IN_PROGRESS)
     return MQCC_WARNING, int(Reason.NO_EXTERNAL_PARTICIPANTS)
@@ -105,10 +107,13 @@ def mqbegin(hconn: int, bo: Buffer | None) -> Codes:
 
 @answers()
 def mqcmit(hconn: int) -> Codes:
-    """Commits the unit of work."""
+    """Commits the unit of work. Warning 2003: a queue manager could not commit, so it was backed out everywhere."""
     connection = connection_of(hconn)
     with connection:
-        warning = connection.manager.commit()
+        try:
+            warning = connection.manager.commit()
+        except QueueCondition as error:
+            raise Refused(error.reason, MQCC_WARNING if error.reason is Reason.BACKED_OUT else MQCC_FAILED) from None
         after_commit(connection)
     return (MQCC_OK, 0) if warning is None else (MQCC_WARNING, int(warning))
 
