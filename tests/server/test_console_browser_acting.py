@@ -154,6 +154,8 @@ def test_all_works_without_script(shop: Served, link: str, browser: Chrome) -> N
 def full(shop: Served) -> list[str]:
     """Fills it with names as long as names may be; all pages of it, with what a form leads to."""
     with inorder.connect(shop.store, program="P" * 28) as qm:
+        qm.accounts.create_user("N" * 64, queues={LONG: ["put"]}, roles=["application"], subjects=["CN=" + "S" * 200])
+        qm.accounts.create_token("N" * 64, "L" * 64)
         qm.create_queue(LONG, description="D" * 64)
         uid = qm.put(LONG, b"x" * 5_000, group_id=b"G" * 24, sequence_number=2).uid
         qm.put_many(LONG, [b"y" * 900, b"z"])
@@ -167,7 +169,22 @@ def full(shop: Served) -> list[str]:
     queue = [f"queue/{LONG}{one}" for one in ("", f"/message/{uid.number}-{uid.origin}")]
     acts = [f"queue/{LONG}/{one}" for one in ("put", "import", "export", "act", "act?selector=TRUE", "alter")]
     held = ["held", f"held/unit/prepared:{'U' * 64}", f"held/lock/{LONG}/{lock_id}", f"held/claim/{LONG}/{'R' * 64}"]
-    return ["", *queue, *acts, *held, "define", "tasks", "dead", "mqsc", "channels", "users", "log", "api", "nowhere"]
+    return [
+        "",
+        *queue,
+        *acts,
+        *held,
+        "define",
+        "tasks",
+        "dead",
+        "mqsc",
+        "channels",
+        "users",
+        f"user/{'N' * 64}",
+        "log",
+        "api",
+        "nowhere",
+    ]
 
 
 def reviewed(seen: Window, action: str) -> None:

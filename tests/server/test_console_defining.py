@@ -21,12 +21,12 @@ async def test_a_queue_is_created_with_what_the_form_says(client: httpx.AsyncCli
     assert 'name="max_depth" value="999999999"' in page
     done = await send(
         client, "define", type="local", name="new.one", description="it's new", max_depth="5", get_allowed="no",
-        expiry_cap="2.5", read_order="required",
+        expiry="2.5", read_order="required",
     )  # fmt: skip
     assert (done.status_code, done.headers["location"]) == (303, "/console/queue/new.one")
     found = qm.attributes("new.one")
-    assert (found.description, found.max_depth, found.get_allowed, found.read_order) == (
-        "it's new", 5, False, "required",
+    assert (found.description, found.max_depth, found.get_allowed, found.read_order, found.expiry) == (
+        "it's new", 5, False, "required", 2.5,
     )  # fmt: skip
     assert "Queue new.one defined." in (await client.get("/console/queue/new.one")).text
     done = await send(client, "define", type="alias", name="AL", base_queue="Q1")

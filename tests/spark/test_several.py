@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql.datasource import InputPartition
+from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, In, InputPartition
 from pyspark.sql.streaming.datasource import ReadMaxBytes, ReadMaxRows
 from tests.spark.calls import ALL, as_logged
 
@@ -230,21 +230,37 @@ def test_spark_is_told_how_many_messages_wait(stores: list[str], reader: Reader)
     assert one.reportLatestOffset()["lag"] == 3
 
 
-def test_a_query_that_has_stopped_is_finished_or_released_at_each_queue(
-    stores: list[str], reader: Reader, tmp_path: Path
-) -> None:
+def logged(folder: Path, end: Any) -> str:
+    """A checkpoint with one batch, which Spark has committed."""
+    for name in ("offsets", "commits"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "0").write_text(f"v1\n{{}}\n{json.dumps(end)}\n", encoding="utf-8")
+    return str(folder)
+
+
+def test_a_query_that_has_stopped_is_finished_or_released(stores: list[str], reader: Reader, tmp_path: Path) -> None:
     put(stores[0], "ORDERS.A", b"1", b"2")
-    put(stores[1], "ORDERS.B", b"3")
+    put(stores[0], "ORDERS.B", b"3")
+    put(stores[1], "ORDERS.B", b"4", b"5", b"6")
     one = reader()
     start = one.initialOffset()
     end = one.latestOffset(start, ALL)
     read(one, start, end)
-    for folder in ("offsets", "commits"):
-        (tmp_path / "checkpoint" / folder).mkdir(parents=True)
-        (tmp_path / "checkpoint" / folder / "0").write_text(f"v1\n{{}}\n{json.dumps(end)}\n")
-    assert finish(stores[0], "ORDERS.A", "archive", str(tmp_path / "checkpoint")) == 2
-    assert release(stores[1], "ORDERS.B", "archive") == 1
-    assert depths(*stores) == 1
+    checkpoint = logged(tmp_path / "checkpoint", end)
+    both = json.dumps(stores)
+    assert finish(stores[0], "ORDERS.A", "archive", checkpoint) == 2, "one queue"
+    assert finish(stores[0], "ORDERS.*", "archive", checkpoint) == 1, "the rest of a store"
+    assert finish(both, "ORDERS.*", "another", checkpoint) == 0, "the checkpoint is of another application"
+    assert release(both, "ORDERS.A", "another") == 0, "it has no claims"
+    assert depths(*stores) == 3
+    assert release(both, "ORDERS.*", "archive") == 3
+    with pytest.raises(CheckpointLost, match="knows claim 2, but the queue gave no more than 1"):
+        finish(both, "ORDERS.*", "archive", logged(tmp_path / "later", later(end)))
+
+
+def later(end: Any) -> Any:
+    """An offset that knows a claim more of each queue."""
+    return end | {"queues": {key: one | {"claim": one["claim"] + 1} for key, one in end["queues"].items()}}
 
 
 # --- browse
@@ -276,6 +292,24 @@ def test_a_batch_reads_all_queues_in_as_many_tasks_as_asked(stores: list[str]) -
     assert len(parts) == 3
     assert sum(map(len, rows)) == 14
     assert depths(*stores) == 14
+
+
+def test_a_filter_on_store_or_queue_leaves_the_others_unread(
+    stores: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    for url in stores:
+        put(url, "ORDERS.A", b"a")
+        put(url, "ORDERS.B", b"b")
+    caplog.set_level("INFO", "inorder.spark.source")
+    source = InorderSource({"url": json.dumps(stores), "queue": "ORDERS.*", "pushdown": "true", "partitions": "9"})
+    for filters, left in (([EqualTo(("queue",), "ORDERS.A")], 2), ([In(("store",), (stores[1],))], 2)):
+        batch: Any = source.reader(source.schema())
+        others: list[Filter] = [GreaterThan(("put_at",), 1)]
+        assert list(batch.pushFilters(filters + others)) == others
+        assert "that Spark applies: GreaterThan(attribute=('put_at',)" in caplog.text
+        parts = batch.partitions()
+        assert len(parts) == left
+        assert len([row for part in parts for row in rows_of(batch, part)]) == left
 
 
 # --- options and the choice of queues

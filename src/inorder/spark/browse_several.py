@@ -23,10 +23,12 @@ from .browse import (
     StretchPartition,
     changed,
     check_continues,
+    column_of,
+    matches,
     partitions_of,
     read_partition,
 )
-from .options import SourceOptions
+from .options import STORE, SourceOptions
 from .planning import BatchLimits, limits
 from .source_queues import SourceQueue, SourceQueuePartition, Stores, packed, slices_of, with_store, without_store
 from .versions import ReadLimit, SupportsTriggerAvailableNow
@@ -46,7 +48,8 @@ class SeveralBrowseReader(BrowseReader):
     def partitions(self) -> Sequence[InputPartition]:
         options, stores = self._options, Stores(self._options)
         try:
-            seen = {key: one for key, one in stores.look().items() if one.is_chosen and one.depth}
+            there = {key: one for key, one in stores.look().items() if one.is_chosen and one.depth}
+            seen = {key: one for key, one in there.items() if self._may_pass(one.source)}
             slices = slices_of({key: one.depth for key, one in seen.items()}, options.partitions)
 
             def survey(key: str, source: SourceQueue) -> list[StretchPartition]:
@@ -59,6 +62,12 @@ class SeveralBrowseReader(BrowseReader):
             stores.close()
         parts = [(seen[key].source, part, part.messages) for key in seen for part in surveyed[key]]
         return packed(parts, options.partitions) or [SourceQueuePartition([])]  # Spark wants at least one
+
+    def _may_pass(self, source: SourceQueue) -> bool:
+        """Whether rows of a queue can pass the filters on the columns `store` and `queue`; the others are not read."""
+        row = pa.record_batch({STORE: [source.url], "queue": [source.queue]})
+        filters = (one for one in self._filters if column_of(one) in row.schema.names)
+        return all(matches(one, row)[0].as_py() for one in filters)
 
     def rows(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_several(self._options, partition, self._schema)

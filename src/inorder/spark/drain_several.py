@@ -26,7 +26,7 @@ from ..errors import CheckpointLost, OptionsError, QueueDeleted, UnknownQueue
 from . import points
 from .drain import DrainReader, Offset, SlicePartition, new_checkpoint
 from .options import NO_LIMIT, SourceOptions
-from .planning import BatchLimits, limits
+from .planning import BatchLimits, figures, limits
 from .source_queues import (
     Seen,
     SourceQueue,
@@ -113,9 +113,11 @@ class SeveralDrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._offset(after) | {"size": sum(claim.size for claim in found.values())}
 
     def reportLatestOffset(self) -> Offset:  # noqa: N802
-        """For Spark's progress: as `lag` how many messages are in no claim yet, and of how many queues."""
-        waiting = [one.free for one in self._stores.look().values() if one.is_chosen]
-        return self._offset({}) | {"lag": sum(waiting), "read": len(waiting)}
+        """For Spark's progress: the `figures` of all queues together, and of how many."""
+        seen = [one for one in self._stores.look().values() if one.is_chosen]
+        confirmed = sum(one.account.delivered for one in seen if one.account is not None)
+        told = figures((one.view for one in seen), sum(one.claimed for one in seen), confirmed)
+        return self._offset({}) | told | {"read": len(seen)}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Messages and queues that arrive after this moment are not read in this run."""

@@ -43,6 +43,11 @@ CREDENTIALS = frozenset({"token", "certificate", "key", "ca"})  # of a store els
 STORE = "store"  # the column that a read of several queues has before all others
 PATTERN = re.compile(r"[A-Za-z0-9./_%]{1,48}\*?|\*")
 BAD = Reason.OPTIONS_ERROR
+NO_TABLE = (
+    "Spark never gives the options of a table that CREATE TABLE ... USING inorder makes to the source. Use CREATE "
+    "TEMPORARY VIEW ... USING inorder OPTIONS (url '...', queue '...'), or make the table with its columns and no "
+    "options, and give these in each statement, SELECT ... FROM t WITH (url = '...', queue = '...')"
+)
 
 Check = Callable[[str, str], Any]
 
@@ -242,7 +247,7 @@ OPTIONS = (
         "pushdown",
         "pushdown",
         switch,
-        "Filters on priority and ids are applied before rows reach Spark.",
+        "Filters on ids, numbers, priority, queue and store are applied before rows reach Spark.",
         ("batch read",),
         "Spark pushes no filters into a streaming source",
     ),
@@ -392,7 +397,10 @@ def sink_options(given: Mapping[str, str], use: Use) -> SinkOptions:
 def _checked(given: Mapping[str, str], use: Use) -> dict[str, Any]:
     known = {option.name: option for option in OPTIONS if use in option.uses}
     values: dict[str, Any] = {}
-    for key, value in _with_path(given).items():
+    named = _with_path(given)
+    if "provider" in named:  # from CREATE TABLE without columns, which asks for them
+        raise OptionsError(NO_TABLE)
+    for key, value in named.items():
         option = BY_KEY.get(key)
         if option is None:
             raise _unknown(key, use, known)
@@ -403,7 +411,7 @@ def _checked(given: Mapping[str, str], use: Use) -> dict[str, Any]:
         values[option.field] = check(option.name, value)
     for name in ("url", "queue"):
         if name not in values:
-            raise OptionsError(f"option {name} is missing: {BY_KEY[name].meaning}")
+            raise OptionsError(f"option {name} is missing: {BY_KEY[name].meaning}" + ("" if values else f" {NO_TABLE}"))
     return values
 
 

@@ -21,6 +21,7 @@ from ..errors import OptionsError, UnknownQueue, WrongQueueType, nearest_names
 from ..model.attributes import QueueAttributes
 from ..rules.authorities import fits
 from ..stores.seam.records import Claims
+from ..stores.seam.views import QueueView
 from .opening import made_at, open_though_restarting, store_for_task
 from .options import STORE, SourceOptions
 
@@ -55,17 +56,25 @@ class Seen(NamedTuple):
     """A queue at one moment.
 
     Args:
-        depth: its messages, including those in units of work and claims.
-        counter: the highest number that its queue has drawn.
+        view: the queue as an operator sees it.
         is_chosen: whether the options name it; the others may still have claims of this application.
         account: the claims of this application there, if it has begun any.
     """
 
     source: SourceQueue
-    depth: int
-    counter: int
+    view: QueueView
     is_chosen: bool
     account: Claims | None
+
+    @property
+    def depth(self) -> int:
+        """Its messages, including those in units of work and claims."""
+        return self.view.depth
+
+    @property
+    def counter(self) -> int:
+        """The highest number that the queue has drawn."""
+        return self.view.numbered
 
     @property
     def settled(self) -> int:
@@ -78,9 +87,14 @@ class Seen(NamedTuple):
         return () if self.account is None else [one.number for one in self.account.held]
 
     @property
+    def claimed(self) -> int:
+        """How many messages are in claims of the application."""
+        return 0 if self.account is None else sum(one.messages for one in self.account.held)
+
+    @property
     def free(self) -> int:
-        """How many messages are in no claim of this application."""
-        return self.depth - (0 if self.account is None else sum(one.messages for one in self.account.held))
+        """How many messages are in no claim of the application."""
+        return self.depth - self.claimed
 
 
 class SourceQueuePartition(InputPartition):
@@ -125,8 +139,7 @@ class Stores:
         return [
             Seen(
                 SourceQueue(url, one.name, round(one.created_at * 1_000_000)),
-                one.depth,
-                one.numbered,
+                one,
                 one.name in chosen,
                 accounts.get(one.name),
             )

@@ -25,6 +25,7 @@ from inorder.mqi.pcf.requests import by_number, numbers_of
 
 NAMES = st.from_regex("[A-Za-z0-9./_%]{0,20}", fullmatch=True)
 TEXTS = st.text(st.characters(min_codepoint=32, max_codepoint=0x24F, exclude_categories=("Cc", "Cs")), max_size=30)
+OWN = {"queue": "QUEUE", "channel": "CHANNEL", "process": "PROCESS"}
 CREATED = {"ALTDATE", "ALTTIME", "CRDATE", "CRTIME", "CURDEPTH", "IPPROCS", "OPPROCS"}
 
 
@@ -57,17 +58,17 @@ def given_of(table: Table, owner: str, *without: str) -> st.SearchStrategy[dict[
     )
 
 
-def row_of(qm: QueueManager, qualifier: str, name: str) -> dict[str, Any]:
+def row_of(qm: QueueManager, kind: str, qualifier: str, name: str) -> dict[str, Any]:
     """The object as MQSC and JSON show it, without its name and times."""
     answer = run_command(source_of("display", qualifier, name, None, ["all"]), qm)
     (row,) = answer.rows
     assert list(object_of(row)) == [word.lower() for word in row]
-    return {word: value for word, value in row.items() if word not in CREATED and value != name}
+    return {word: value for word, value in row.items() if word not in (OWN[kind], *CREATED)}
 
 
 def check_round(qm: QueueManager, kind: str, qualifier: str, commands: tuple[str, str], key: str, **more: Any) -> None:
     """The object A is inquired in PCF, and B created of the answer is the same in MQSC."""
-    row = row_of(qm, qualifier, "A")
+    row = row_of(qm, kind, qualifier, "A")
     inquired: dict[str, Any] = {key: "A"}
     (reply,) = ask(qm, commands[0], **inquired)
     table = words.words_of(kind)
@@ -83,7 +84,7 @@ def check_round(qm: QueueManager, kind: str, qualifier: str, commands: tuple[str
     }
     assert reason(qm, commands[1], **{**again, key: "B", **more}) == 0
     ours = {word for word in row if table[word].number is None}
-    assert {word: value for word, value in row_of(qm, qualifier, "B").items() if word not in ours} == {
+    assert {word: value for word, value in row_of(qm, kind, qualifier, "B").items() if word not in ours} == {
         word: value for word, value in row.items() if word not in ours
     }
 

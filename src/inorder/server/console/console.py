@@ -39,6 +39,7 @@ from . import (
     queue,
     selection,
     tasks,
+    users,
 )
 from .listing import GroupSearches
 from .page import BASE, Page, Visit, address
@@ -60,7 +61,9 @@ PAGES: Final[tuple[Page, ...]] = (
     *tasks.PAGES,
     *dead.PAGES,
     *commands.PAGES,
-    *lists.PAGES,
+    *lists.PAGES[:1],
+    *users.PAGES,
+    *lists.PAGES[1:],
     *api.PAGES,
 )
 """All pages, in the order of the navigation."""

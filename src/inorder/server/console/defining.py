@@ -26,7 +26,7 @@ from .rendering import shown
 
 USUAL: Final = (
     "description", "base_queue", "remote_queue", "remote_manager", "transmission_queue", "put_allowed", "get_allowed",
-    "max_depth", "max_message_length", "delivery", "order", "read_order", "default_priority", "default_persistence",
+    "max_depth", "max_length", "delivery", "order", "read_order", "default_priority", "default_persistence",
     "usage", "backout_threshold", "backout_requeue_queue",
 )  # fmt: skip
 """The attributes that a form shows first."""

@@ -94,7 +94,7 @@ FIELD_WORDS: Final = {
     "uid": "unique id", "user_identifier": "user", "put_application_name": "put by program",
     "put_application_type": "kind of program", "reply_to_manager": "reply to queue manager",
     "coded_character_set_id": "character set (CCSID)", "backout_count": "backed out, times",
-    "max_depth": "maximum depth", "max_message_length": "maximum length, bytes",
+    "max_depth": "maximum depth", "max_length": "maximum length, bytes",
 }  # fmt: skip
 
 

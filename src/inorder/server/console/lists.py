@@ -55,18 +55,6 @@ async def act_on_channel(visit: Visit) -> Response:
     return forms.done(visit, answer.text, "channels")
 
 
-async def show_users(visit: Visit) -> Mapping[str, Any]:
-    """GET users: the users, their ways to log in and their authorities, without secrets."""
-    visit.query()
-
-    def look(qm: QueueManager) -> dict[str, Any]:
-        now, tokens = qm.internals.clock.now(), qm.accounts.tokens()
-        valid = [one.user for one in tokens if one.expires_at > now]
-        return {"users": qm.accounts.users(), "tokens": {name: valid.count(name) for name in set(valid)}}
-
-    return await visit.context.qm.run(look)
-
-
 async def show_acts(visit: Visit) -> Mapping[str, Any]:
     """GET log: acts through servers that nobody can undo, newest first."""
     given = visit.query("user", "queue")
@@ -84,6 +72,5 @@ PAGES: Final = (
     Page(path="channels", title="Channels", authority="display", template="channels.html", show=show_channels,
          act=act_on_channel,
          menu="Channels", is_live=True),
-    Page(path="users", title="Users", authority="administer", template="users.html", show=show_users, menu="Users"),
     Page(path="log", title="Log of acts", authority="administer", template="acts.html", show=show_acts, menu="Log"),
 )  # fmt: skip

@@ -122,7 +122,7 @@ def shown(visit: Visit, values: Mapping[str, Any], *, status: int = 200, templat
 def _section(page: Page) -> str:
     """The path of the navigation's page to which this one belongs."""
     first = page.path.partition("/")[0]
-    return "" if first in ("queue", "define") else first
+    return {"queue": "", "define": "", "user": "users"}.get(first, first)
 
 
 def framed(context: Context, identity: Identity, menu: Sequence[Page], csrf: str) -> dict[str, Any]:
