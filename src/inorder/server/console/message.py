@@ -11,6 +11,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from ... import Flags, Match, MessageType, QueueManager, Report
+from ...client.incomplete_groups import group_of
 from ...client.inspection import PREVIEW_MAX
 from ...client.labels import in_words, name_of
 from ...client.unit_names import key_in
@@ -21,7 +22,6 @@ from ...rules.retries import failure_of
 from ...stores.seam.views import Holder, MessageView
 from ..problems import problem
 from . import labels, listing
-from .listing import group_of
 from .page import Page, Visit, address
 
 NOT_SHOWN: Final = frozenset({"body", "properties", "length", "token", "earlier_pending", "warning"})
