@@ -222,6 +222,7 @@ class Reason(enum.IntEnum):
     STORE_OLDER = 9070
     TASK_UNKNOWN = 9080
     TASK_ARGUMENTS = 9081
+    JOB_FAILED = 9082
 
 
 _TEXT: dict[Reason, str] = {
@@ -422,6 +423,7 @@ _TEXT: dict[Reason, str] = {
     Reason.STORE_OLDER: "The store was written by an older release and must be upgraded first.",
     Reason.TASK_UNKNOWN: "No task that takes messages of the queue has the name that the message gives.",
     Reason.TASK_ARGUMENTS: "The arguments in a message do not match the parameters of its task.",
+    Reason.JOB_FAILED: "The job whose result was asked for is dead, was discarded, or has expired.",
 }
 
 REASON_TEXT: Mapping[Reason, str] = MappingProxyType(_TEXT)

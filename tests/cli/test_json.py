@@ -14,6 +14,7 @@ from inorder import Match
 from inorder.client.bulk import ClaimReader
 from inorder.formats.json_lines import FIELDS, FILLED_IN
 from inorder.model.attributes import QUEUE_ATTRIBUTES
+from inorder.mq.words import COMMAND_QUEUE
 
 PAGE = Path(__file__).parents[2] / "docs/reference/json.md"
 
@@ -33,6 +34,7 @@ def busy(run: Command, queue: str, store: Path, tmp_path: Path) -> None:
     run("put", queue, "--lines", given=b"1\n2\n3\n4\n")
     run("put", queue, "--file", "binary")
     run("queue", "create", "B")
+    run("queue", "create", COMMAND_QUEUE)
     with inorder.connect(store) as qm:
         with qm.open(queue, input="shared") as handle:
             reader = ClaimReader(handle, "copy")
@@ -64,7 +66,7 @@ PAGES = [
     ("A queue manager that was renamed", "rename LYON", ()),
     ("An upgrade", "upgrade", ()),
     ("The library for programs of IBM MQ",
-     "mqi env; mqi build; mqi install lib; mqi headers inc; mqi cflags", ()),
+     "mqi env; mqi build; mqi install lib; mqi headers inc; mqi cflags; mqi serve-commands --until-empty", ()),
     ("An error", "get NONE; get", ()),
 ]  # fmt: skip
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Command
+from tests.mqi.pcf.asking import request
 
 import inorder
+from inorder.mq.words import COMMAND_QUEUE
 from inorder.mqi import building
 
 
@@ -50,11 +54,8 @@ def test_a_store_for_mq_has_the_defaults_of_mq(run: Command) -> None:
     with inorder.connect("mq.db") as qm:
         for name in ("A", "M"):
             attributes = qm.attributes(name)
-            assert (attributes.max_depth, attributes.max_length, attributes.default_persistence) == (
-                5_000,
-                4_194_304,
-                False,
-            )
+            assert (attributes.max_depth, attributes.max_length) == (5_000, 4_194_304)
+            assert (attributes.default_persistence, attributes.nonpersistent_class) == (False, "high")
         assert qm.attributes("SYSTEM.ADMIN.COMMAND.QUEUE").max_depth == 3_000
 
 
@@ -113,3 +114,30 @@ def test_a_note_says_that_libpython_is_missing(run: Command, monkeypatch: pytest
     monkeypatch.setattr(building, "libpython", lambda: None)
     ended = run("mqi", "build")
     assert (ended.status, "has no shared library libpython" in ended.err) == (0, True)
+
+
+def test_serve_commands_answers_the_requests_that_wait(run: Command, tmp_path: Path) -> None:
+    run("create", "mq.db", "--for", "mq")
+    with inorder.connect(tmp_path / "mq.db") as qm:
+        qm.create_queue("REPLIES")
+        body = request("CREATE_Q", {"MQCA_Q_NAME": "NEW", "MQIA_Q_TYPE": 1})
+        qm.put(COMMAND_QUEUE, body, format="MQADMIN", message_type=1, reply_to_queue="REPLIES")
+        ended = run("mqi", "serve-commands", "--until-empty", "--json", "--store", "mq.db")
+        assert (ended.status, json.loads(ended.out)) == (0, {"requests": 1})
+        assert (qm.attributes("NEW").max_depth, qm.depth("REPLIES"), qm.depth(COMMAND_QUEUE)) == (5_000, 1, 0)
+
+
+@pytest.mark.gate
+def test_serve_commands_answers_until_a_signal_and_needs_the_queue(run: Command, tmp_path: Path) -> None:
+    run("create", "mq.db", "--for", "mq")
+    run("create", "other.db")
+    assert run("mqi", "serve-commands", "--store", "other.db").status == 2
+    command = [sys.executable, "-m", "inorder", "mqi", "serve-commands", "--store", "mq.db"]
+    with inorder.connect(tmp_path / "mq.db") as qm, subprocess.Popen(command, stdout=subprocess.PIPE) as server:
+        qm.create_queue("REPLIES")
+        body = request("PING_Q_MGR", {})
+        qm.put(COMMAND_QUEUE, body, format="MQADMIN", message_type=1, reply_to_queue="REPLIES")
+        qm.get("REPLIES", wait=60)
+        server.send_signal(signal.SIGTERM)
+        assert server.stdout is not None
+        assert (server.stdout.read(), server.wait()) == (b"answered 1 request\n", 0)

@@ -40,7 +40,10 @@ REFUSED = {
 WITH_SPARK = {"pipeline drain", "pipeline load", "pipeline replay"}
 # It runs until it is stopped: tests/server/test_processes.py.
 SERVES = {"serve"}
-WITHOUT_STORE = {"login", "pipeline reorder", "pipeline audit", "pipeline unload"}
+WITHOUT_STORE = {
+    "login", "pipeline reorder", "pipeline audit", "pipeline unload", "mqi run", "mqi env", "mqi build", "mqi install",
+    "mqi headers", "mqi cflags",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -132,6 +135,7 @@ STEPS: list[tuple[str, list[str], bytes, int]] = [
     ("channel start", ["TO.B"], b"", 0),
     ("channel delete", ["TO.B"], b"", 0),
     ("trigger-monitor", ["R", "--until-empty"], b"", 0),
+    ("mqi serve-commands", ["--until-empty"], b"", 2),
     ("work", ["works_on_q", "--list"], b"", 0),
     ("outbox", ["shop.db", "--create", "--until-empty"], b"", 0),
     ("dead list", [], b"", 0),

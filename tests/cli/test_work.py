@@ -14,6 +14,10 @@ from tests.cli.conftest import Command
 from tests.cli.test_json import keys_below
 from tests.helpers.support import LIMIT_SECONDS
 
+import inorder
+from inorder.formats.json_lines import when
+from inorder.work import Tasks
+
 TASKS = '''
 from inorder.work import Backoff, Tasks
 
@@ -161,3 +165,42 @@ def test_it_ends_quietly_when_nobody_reads_its_lines(run: Command, queue: str, s
         run("put", queue, "1")
         _, errors = working.communicate(timeout=LIMIT_SECONDS)
     assert (working.returncode, errors) == (1, b"")
+
+
+def test_it_shows_what_has_become_of_a_job(run: Command, queue: str, module: str, store: Path) -> None:
+    tasks = Tasks()
+
+    @tasks.task(name="shop.pack", keep=60, dead_on=ValueError)
+    def pack(order: int) -> dict[str, int]:
+        if order < 0:
+            raise ValueError("no such order")
+        return {"packed": order}
+
+    with inorder.connect(store) as qm:
+        good, bad, later = pack.put(17, qm=qm), pack.put(-1, qm=qm), pack.put(18, qm=qm, delay=60)
+        tasks.drain(qm)
+        times = [job.status().since for job in (good, bad, later)]
+    told = [run("work", "status", job.id, "--json").records[0] for job in (good, bad, later)]
+    assert [one["since"] for one in told] == [when(at or 0) for at in times]
+    assert told[0] == {
+        "job": good.id,
+        "queue": "TASKS",
+        "state": "done",
+        "task": "shop.pack",
+        "since": told[0]["since"],
+        "program": "",
+        "process": None,
+        "result": {"packed": 17},
+        "error": None,
+        "attempts": [],
+    }
+    assert (told[1]["state"], told[1]["error"]) == ("dead", {"type": "ValueError", "text": "no such order"})
+    assert (told[2]["state"], told[2]["task"]) == ("delayed", "shop.pack")
+    assert f'shop.pack done, {told[0]["since"]}, result {{"packed": 17}}' in run("work", "status", good.id).out
+    assert "attempt 1, " in run("work", "status", bad.id).out
+    assert run("work", "status", "01" * 24).status == 1
+    for words, said in (
+        ("status 17", "ID: message_id must be the id of a message"),
+        ("packing more", "extra argument"),
+    ):
+        assert said in run("work", *words.split()).err.replace("\n", " ")

@@ -193,6 +193,21 @@ def test_units_are_listed_oldest_first_with_their_program(qm: QueueManager, cloc
     assert [unit.name for unit in qm.inspect.units()] == ["P", ""]
 
 
+@pytest.mark.every_store
+def test_the_start_of_a_unit_is_recorded_to_a_tenth_of_a_second(qm: QueueManager, clock: ManualClock) -> None:
+    began, starts = clock.now(), list[float]()
+    for seconds in (0, 0.05, 0.15):  # from the start of one to the start of the next
+        clock.advance(seconds)
+        qm.put("Q", b"1", syncpoint=True)
+        starts += [round(unit.started_at - began, 3) for unit in qm.inspect.units()]
+        qm.commit()
+    qm.get("Q", syncpoint=True)
+    clock.advance(5)
+    qm.put("Q", b"2", syncpoint=True)
+    starts += [round(unit.started_at - began, 3) for unit in qm.inspect.units()]
+    assert starts == [0, 0, 0.2, 0.2]
+
+
 @pytest.mark.parametrize("limit", [1, 2])
 def test_r5_8_a_unit_that_holds_more_than_a_limit_that_was_lowered_takes_nothing(qm: QueueManager, limit: int) -> None:
     qm.put_many("Q", [b"1", b"2", b"3", b"4"])

@@ -61,7 +61,7 @@ def test_the_properties_of_folders_become_those_of_the_message(folder: str, prop
 
 
 @pytest.mark.parametrize(("order", "encoding"), [("<", 546), (">", 273)])
-@pytest.mark.parametrize("character_set", [1208, 1200])
+@pytest.mark.parametrize("character_set", [1208, 1200, 0])
 def test_integers_and_texts_are_read_as_the_header_says(order: str, encoding: int, character_set: int) -> None:
     found = unfolded(carrying(header("<usr><a>é</a></usr>", order=order, character_set=character_set), encoding))
     assert (dict(found.properties), found.body) == ({"a": "é"}, BODY)

@@ -92,9 +92,9 @@ class Cut:
 @contextmanager
 def cut(monkeypatch: pytest.MonkeyPatch, step: int, moment: Moment) -> Iterator[Cut]:
     """Prepares a cancel at a step; do the work in `Cut.cutting`."""
-    one, run = Cut(step, moment), jobs.Job.run
+    one, run = Cut(step, moment), jobs.LaneJob.run
 
-    def held_up(job: jobs.Job[Any]) -> None:
+    def held_up(job: jobs.LaneJob[Any]) -> None:
         make: Callable[[], Any] = job._call
 
         def begun() -> Any:
@@ -106,7 +106,7 @@ def cut(monkeypatch: pytest.MonkeyPatch, step: int, moment: Moment) -> Iterator[
 
     with monkeypatch.context() as patched:
         if moment == "begun":
-            patched.setattr(jobs.Job, "run", held_up)
+            patched.setattr(jobs.LaneJob, "run", held_up)
         yield one
 
 

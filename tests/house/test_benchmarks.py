@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import re
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from benchmarks import __main__ as command
-from benchmarks import group_commit, pages
+from benchmarks import group_commit, pages, servers
 from benchmarks.bars import PEERS, TO_THE_LIMIT
 from benchmarks.harness import (
     RATE,
@@ -161,6 +165,40 @@ def test_a_question_is_answered_beside_the_limit(name: str, tmp_path: Path) -> N
     assert [entry.name for entry in found.entries] == expected
     assert all(entry.values("rate") for entry in found.entries), found
     assert told == ["opening", "round 1 of 1"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes as Linux lists them")
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_stops_what_a_run_has_started_and_waits_for_no_measure(end: signal.Signals) -> None:
+    if servers.SERVERS["postgresql"].program() is None:
+        pytest.skip("needs PostgreSQL's server")
+    parent = servers.temporary_folder(Path("/var/tmp"))
+    try:
+        words = ["eight_processes", "--seconds", "3600", "--systems", "inorder", "postgresql", "--parent", str(parent)]
+        command = [sys.executable, "-m", "benchmarks", *words, "--memory", str(parent / "none")]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+            try:
+                assert process.stderr is not None
+                assert any("round 1 of" in line for line in process.stderr), "it has not begun to measure"
+                assert running_in(parent)
+                process.send_signal(end)
+                assert process.wait(60) == 128 + end
+            finally:
+                process.kill()
+        assert (list(parent.iterdir()), running_in(parent)) == ([], [])
+    finally:
+        shutil.rmtree(parent)
+
+
+def running_in(folder: Path) -> list[int]:
+    """The processes that were started with this folder in their command, but for the benchmark itself."""
+    found = []
+    for one in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has just ended
+            words = one.read_bytes()
+            if bytes(folder) in words and b"--parent" not in words:
+                found.append(int(one.parent.name))
+    return found
 
 
 def test_every_question_has_its_name_and_bars_on_its_own_contestants(tmp_path: Path) -> None:

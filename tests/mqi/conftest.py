@@ -10,7 +10,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from tests.mqi.program import Program
 
+from inorder import QueueManager, connect
 from inorder.mqi import building, c_headers
 from inorder.testing.mq import MqTest, temporary_mq
 
@@ -62,3 +64,23 @@ def python(program: str, *arguments: str, status: int = 0) -> str:
     )
     assert done.returncode == status, done.stderr
     return done.stdout
+
+
+@pytest.fixture
+def mq_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[QueueManager]:
+    """A queue manager QM1 in a file, which is that of every name."""
+    path = str(tmp_path / "mq.db")
+    with connect(path, name="QM1") as qm:
+        qm.create_queue("Q")
+        monkeypatch.setenv("INORDER_STORE", path)
+        monkeypatch.setenv("INORDER_MQI", str(tmp_path))
+        monkeypatch.delenv("MQSERVER", raising=False)
+        yield qm
+
+
+@pytest.fixture
+def program(mq_store: QueueManager) -> Iterator[Program]:
+    one = Program()
+    assert one.connected == [0, 0]
+    yield one
+    one.disconnect()

@@ -25,10 +25,10 @@ from tests.server.test_messaging import number_of
 import inorder
 from inorder import QueueManager
 from inorder.mq.mqsc import commands_in, parse
+from inorder.mq.mqsc.authorities import need_of
 from inorder.rules.log_ins import LIMITS
 from inorder.server import Limits
 from inorder.server import users as server_users
-from inorder.server.mqsc_authorities import need_of
 from inorder.support import passwords
 
 V1, V3 = "/ibmmq/rest/v1", "/ibmmq/rest/v3"

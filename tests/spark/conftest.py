@@ -54,7 +54,7 @@ def credentials(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark(short_life: None, credentials: Path) -> Iterator[SparkSession]:
+def spark(short_life: None, credentials: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -63,6 +63,7 @@ def spark(short_life: None, credentials: Path) -> Iterator[SparkSession]:
         .appName("tests of inorder")
         .config("spark.driver.memory", "1g")
         .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
     )
     with pytest.MonkeyPatch.context() as environment:  # of the JVM, from which its workers have theirs
         environment.setenv("INORDER_CREDENTIALS", str(credentials))

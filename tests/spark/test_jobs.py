@@ -16,7 +16,7 @@ from inorder import Flags, Message, QueueManager
 from inorder.cli import main
 from inorder.errors import ArgumentError, CheckpointLost, OptionsError, QueueCondition
 from inorder.formats import put_file
-from inorder.spark import jobs
+from inorder.spark import arrow_schema, jobs
 
 GROUPS, MEMBERS = 30, 5
 
@@ -81,7 +81,20 @@ def test_drain_refuses_before_anything_begins(spark: SparkSession, url: str, fol
         jobs.drain(spark, url, "Q", folder / "archive", order="sideways")  # type: ignore[arg-type]
     with pytest.raises(QueueCondition, match=r"there is no queue .*NOBODY"):
         jobs.drain(spark, url, "NOBODY", folder / "archive")
+    with pytest.raises(OptionsError, match="an archive is of one store"):
+        jobs.drain(spark, json.dumps([url, url]), "Q", folder / "archive")
     assert not (folder / "archive").exists()
+
+
+def test_several_queues_go_into_one_archive(spark: SparkSession, qm: QueueManager, url: str, folder: Path) -> None:
+    qm.create_queue("R.ONE")
+    qm.put_many("Q", members())
+    qm.put("R.ONE", b"alone")
+    assert jobs.drain(spark, url, "Q,R.*", folder / "archive").messages == GROUPS * MEMBERS + 1
+    archived = spark.read.parquet(str(folder / "archive"))
+    assert set(archived.columns) == {*arrow_schema().names, "date"}, "as the archive of one queue"
+    assert [bytes(row.body) for row in archived.where("queue = 'R.ONE'").collect()] == [b"alone"]
+    assert (qm.depth("Q"), qm.depth("R.ONE"), qm.inspect.units()) == (0, 0, [])
 
 
 def test_an_archive_is_not_gone_on_with_under_another_checkpoint(

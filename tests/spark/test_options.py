@@ -45,6 +45,8 @@ def test_a_path_stands_for_the_url_and_becomes_absolute() -> None:
     ("given", "told"),
     [
         ({"maxMessagePerTrigger": "5"}, "did you mean maxMessagesPerTrigger"),
+        ({"subscribePattern": "A.*"}, r"it must be queue, with names and patterns, separated by commas: ORDERS\.\*"),
+        ({"groupIdPrefix": "a"}, "it must be application, a name under which the queue manager keeps the position"),
         (
             {"nonsense": "5"},
             "there is no option 'nonsense' for a stream read; there are allowNewCheckpoint, application, body",
@@ -134,3 +136,14 @@ def test_before_it_is_known_whether_a_read_is_a_stream_both_kinds_of_options_are
 def test_a_uri_of_sqlite_is_refused_with_its_path() -> None:
     with pytest.raises(ArgumentError, match=r"option url must be the path alone, 'x', without file:"):
         source_options({"url": "file:x?mode=ro", "queue": "Q"}, "batch read")
+
+
+def test_a_table_of_sql_that_brings_no_options_is_told_what_does() -> None:
+    told = r"CREATE TABLE \.\.\. USING inorder .* Use CREATE TEMPORARY VIEW .* WITH \(url = "
+    with pytest.raises(OptionsError, match=rf"option url is missing: .*{told}"):
+        check_source({})
+    with pytest.raises(OptionsError, match=told):
+        check_source({"provider": "inorder"})
+    with pytest.raises(OptionsError) as told_of_one:
+        check_source({"queue": "Q"})
+    assert "CREATE TABLE" not in str(told_of_one.value)

@@ -155,6 +155,66 @@ def test_bad_rows_go_to_the_queue_that_takes_them(url: str, caplog: pytest.LogCa
     assert "2 rows were not messages, and went to BAD" in caplog.text
 
 
+def rows_for(*targets: str | None, prefix: str = "") -> pa.RecordBatch:
+    """A row for each target, with its number in the body."""
+    numbered = [f"{prefix}{number}".encode() for number in range(1, len(targets) + 1)]
+    return pa.record_batch({"body": pa.array(numbered, pa.binary()), "to": pa.array(targets, pa.string())})
+
+
+def test_each_row_goes_to_the_queue_that_its_column_names(url: str) -> None:
+    with inorder.connect(url) as qm:
+        for name in ("A", "B"):
+            qm.create_queue(name)
+        qm.create_queue("MODEL", type="model")
+        qm.create_queue("BAD")
+    schema = StructType().add("body", "binary").add("to", "string")
+    writer = batch_writer(url, schema, queueColumn="to", transaction="monday", badRows="queue:BAD")
+    given = rows_for("A", "B", None, "A", "NOWHERE", "MODEL")
+    writer.commit([writer.write(iter([given])), writer.write(iter([rows_for("B", prefix="second ")]))])
+    assert [bodies(url, name) for name in ("A", "B", "Q")] == [[b"1", b"4"], [b"2", b"second 1"], [b"3"]]
+    told = [json.loads(body) for body in bodies(url, "BAD")]
+    assert [one["row_number"] for one in told] == [5, 6]
+    assert told[0]["error"].startswith("to names no queue to put on: there is no queue 'NOWHERE'")
+    writer.commit([writer.write(iter([rows_for("Q", "A")]))])  # a repeat, whose rows name another queue
+    assert [len(bodies(url, name)) for name in ("A", "B", "Q", "BAD")] == [2, 2, 1, 2]
+    strict = batch_writer(url, schema, queueColumn="to")
+    with pytest.raises(CallerError, match=r"row 2 of partition 0 is not a message: to names no queue .* 'NOWHERE'"):
+        strict.write(iter([rows_for("A", "NOWHERE")]))
+    with inorder.connect(url) as qm:
+        assert not qm.inspect.units()
+
+
+def test_groups_are_made_within_each_queue(url: str) -> None:
+    with inorder.connect(url) as qm:
+        qm.create_queue("A")
+    schema = StructType().add("body", "binary").add("to", "string").add("k", "string").add("n", "integer")
+    writer = batch_writer(url, schema, queueColumn="to", groupBy="k", orderBy="n")
+    given = {"body": [b"3", b"1", b"2"], "to": ["A", "A", "Q"], "k": ["x", "x", "x"], "n": [3, 1, 2]}
+    writer.commit([writer.write(iter([pa.record_batch(given)]))])
+    assert [(one.sequence_number, one.body) for one in messages(url, "A")] == [(1, b"1"), (2, b"3")]
+    assert [(one.sequence_number, one.body) for one in messages(url)] == [(1, b"2")]
+
+
+@pytest.mark.parametrize(
+    ("schema", "options", "told"),
+    [
+        (BODIES, {"queueColumn": "to"}, "option queueColumn names a column 'to', which the data frame does not have"),
+        (
+            StructType().add("body", "binary").add("to", "integer"),
+            {"queueColumn": "to"},
+            "option queueColumn names the column 'to', which is int: cast it to string",
+        ),
+        (BODIES, {"queue": "A,B"}, "a write names one queue; for several, option queueColumn"),
+        (BODIES, {"path": '["a.db", "b.db"]'}, "a write goes to one store"),
+    ],
+)
+def test_several_queues_are_named_by_a_column_alone(
+    url: str, schema: StructType, options: dict[str, str], told: str
+) -> None:
+    with pytest.raises(inorder.errors.OptionsError, match=told):
+        batch_writer(url, schema, **options)
+
+
 @pytest.mark.parametrize("kind", [StreamWriter, RowStreamWriter])
 def test_a_batch_that_comes_again_is_dropped(url: str, kind: type[Any]) -> None:
     writer = stream_writer(url, kind)

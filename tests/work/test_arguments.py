@@ -22,8 +22,8 @@ from inorder import Got, Match, Message, QueueManager, Reason, aio
 from inorder.errors import ArgumentError, CallerError, UnitOfAnother
 from inorder.testing import ManualClock
 from inorder.work import Outcome, Schedule, TaskFunction, Tasks
+from inorder.work.creating import DEFAULT_QUEUE
 from inorder.work.periodic import Periodic
-from inorder.work.sending import DEFAULT_QUEUE
 
 pytest.importorskip("msgspec", reason="without inorder[work] tasks have no arguments")
 DONE, RETRIED, DEAD, UNKNOWN = Outcome.DONE, Outcome.RETRIED, Outcome.DEAD, Outcome.UNKNOWN
@@ -89,7 +89,10 @@ def test_tasks_of_a_queue_are_called_by_name_and_their_puts_are_part_of_their_un
 
 def test_the_message_is_json_with_the_name_as_a_property(qm: QueueManager, shop: Shop) -> None:
     put = shop.pack.put(17, [Line("flour")], qm=qm, priority=7, expiry=60, deduplicate="order-17")
-    assert shop.pack.put(17, [], qm=qm, deduplicate="order-17").warning == Reason.DUPLICATE_PUT
+    again = shop.pack.put(17, [], qm=qm, deduplicate="order-17")
+    assert again == put
+    assert again.put_result is not None
+    assert again.put_result.warning == Reason.DUPLICATE_PUT
     (message,) = qm.browse(DEFAULT_QUEUE)
     assert message.message_id == put.message_id
     assert message.json() == {"order_id": 17, "lines": [{"item": "flour", "count": 1}]}

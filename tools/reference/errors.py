@@ -24,6 +24,7 @@ COMES_AS: dict[str, tuple[str, ...]] = {
     "BACKOUT_THRESHOLD_REACHED": ("reason of a dead letter",),
     "TASK_UNKNOWN": ("reason of a dead letter",),
     "TASK_ARGUMENTS": ("reason of a dead letter",),
+    "JOB_FAILED": ("`inorder.work.JobFailed`",),
     "FEEDBACK_ERROR": ("ArgumentError",),
     "TRIGGER_CONTROL_ERROR": ("ArgumentError",),
     "TRIGGER_DEPTH_ERROR": ("ArgumentError",),

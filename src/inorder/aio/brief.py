@@ -26,7 +26,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from ..errors import ConnectionBroken, InorderError, OutcomeUnknown
 from ..stores.seam.protocol import Promises
 from ..stores.seam.records import PutOutcome
-from .jobs import Job, finished, tell
+from .jobs import LaneJob, finished, tell
 from .lanes import Connection, Lane, closed
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ HELD_UP_SECONDS: Final = 0.01  # if a call takes longer, later calls do not wait
 class Owed(NamedTuple):
     """A call that waits for a sync, with its puts."""
 
-    job: Job[Any]
+    job: LaneJob[Any]
     puts: Sequence[PutOutcome]
 
     def fail(self, error: BaseException) -> None:
@@ -60,7 +60,7 @@ class CallBatch:
     """
 
     def __init__(self) -> None:
-        self.jobs: list[Job[Any]] = []
+        self.jobs: list[LaneJob[Any]] = []
         self.began = 0.0
         self._owing: list[tuple[Connection, Promises, list[Owed]]] = []  # more than one after a connection was lost
 
@@ -71,7 +71,7 @@ class CallBatch:
         return self._owing[-1][1:]
 
     @property
-    def all(self) -> list[Job[Any]]:
+    def all(self) -> list[LaneJob[Any]]:
         """Its calls, except those that were over at once."""
         return list(dict.fromkeys([*(one.job for _, _, calls in self._owing for one in calls), *self.jobs]))
 
@@ -131,17 +131,17 @@ class BriefLane(Lane):
         job = self.submit(call)
         return job.answer() if job.is_over else await finished(job)
 
-    def submit(self, call: Callable[[Connection], T], *, is_revocable: bool = True) -> Job[T]:
+    def submit(self, call: Callable[[Connection], T], *, is_revocable: bool = True) -> LaneJob[T]:
         """Makes a call if it need not wait; else gives it to the thread, with others. Raises: ConnectionClosed."""
         if self.is_over:
             raise closed()
-        job = Job(lambda: self._make(call), _nothing, self._loop, is_revocable=is_revocable)
+        job = LaneJob(lambda: self._make(call), _nothing, self._loop, is_revocable=is_revocable)
         if self._next.jobs or self._is_threads or not self._is_made(job, job.make):
             self._next.jobs.append(job.hand_over())
             self._hand_over_soon()
         return job
 
-    def _is_made(self, job: Job[Any], make: Callable[[], None]) -> bool:
+    def _is_made(self, job: LaneJob[Any], make: Callable[[], None]) -> bool:
         """Makes a call if it need not wait, and returns whether it did; the call is over now or after its sync."""
         if self.connection is None:
             return False
@@ -222,7 +222,7 @@ class BriefLane(Lane):
         except ConnectionBroken:  # the next call makes another connection
             self.drop()
 
-    def end(self, *, commits: bool) -> Job[None]:
+    def end(self, *, commits: bool) -> LaneJob[None]:
         """See `Lane.end`."""
         if not self._next.is_empty:
             self._give()

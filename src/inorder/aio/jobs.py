@@ -23,7 +23,7 @@ T = TypeVar("T")
 HURRY_SECONDS = 0.01
 
 
-class Job(Generic[T]):
+class LaneJob(Generic[T]):
     """A call that a thread makes for the task that creates this object.
 
     Attributes:
@@ -63,7 +63,7 @@ class Job(Generic[T]):
         self._error: BaseException | None = None
         self.is_over = False
 
-    def hand_over(self) -> Job[T]:
+    def hand_over(self) -> LaneJob[T]:
         """In the task: prepares the call for another thread or turn of the loop, with the task's context."""
         self._context, self._begun = contextvars.copy_context(), threading.Lock()
         return self
@@ -102,7 +102,7 @@ class Job(Generic[T]):
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def when_over(self, then: Callable[[Job[T]], object]) -> None:
+    def when_over(self, then: Callable[[LaneJob[T]], object]) -> None:
         """Calls a function, which must not raise, when the call is over: at once if it is."""
         if self.is_over:
             then(self)
@@ -152,7 +152,7 @@ class Job(Generic[T]):
             del error  # its traceback refers to this frame
 
 
-async def finished(job: Job[T], hurry: Callable[[], object] | None = None) -> T:
+async def finished(job: LaneJob[T], hurry: Callable[[], object] | None = None) -> T:
     """Waits for a call and returns its result; a cancel does not undo a call that has begun.
 
     Args:

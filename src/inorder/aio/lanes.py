@@ -16,7 +16,7 @@ from ..client import manager
 from ..client.unit_of_work import UnitOfWork
 from ..errors import ConnectionBroken, ConnectionClosed, InorderError, OutcomeUnknown
 from ..support.callers import Caller
-from .jobs import Job, finished, tell
+from .jobs import LaneJob, finished, tell
 
 T = TypeVar("T")
 L = TypeVar("L", bound="Lane")
@@ -170,14 +170,14 @@ class Lane:
         connection = self.connection
         return connection is not None and connection.internals.has_queues
 
-    def submit(self, call: Callable[[Connection], T], *, is_revocable: bool = True) -> Job[T]:
+    def submit(self, call: Callable[[Connection], T], *, is_revocable: bool = True) -> LaneJob[T]:
         """Submits a call to the thread, after earlier ones. Raises: ConnectionClosed."""
         if self.is_over:
             raise closed()
         self._under_way += 1
-        return self.give(Job(lambda: self._make(call), self._ended, self._loop, is_revocable=is_revocable))
+        return self.give(LaneJob(lambda: self._make(call), self._ended, self._loop, is_revocable=is_revocable))
 
-    def give(self, job: Job[T]) -> Job[T]:
+    def give(self, job: LaneJob[T]) -> LaneJob[T]:
         """Gives the thread a job, after earlier ones."""
         self._jobs.put(job.hand_over().serve)
         return job
@@ -271,7 +271,7 @@ class Lane:
             with contextlib.suppress(InorderError):  # the connection has ended
                 self.connection.end_waits()
 
-    def end(self, *, commits: bool) -> Job[None]:
+    def end(self, *, commits: bool) -> LaneJob[None]:
         """Ends the connection and the thread after the submitted calls.
 
         Args:
@@ -279,7 +279,7 @@ class Lane:
         """
         self.is_over = True
         self.end_waits()
-        job = self.give(Job(lambda: self._end(commits=commits), lambda: None, self._loop, is_revocable=False))
+        job = self.give(LaneJob(lambda: self._end(commits=commits), lambda: None, self._loop, is_revocable=False))
         self._no_more()
         return job
 

@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from ..errors import NoMessageAvailable, OrderPending, WaitEnded
 from ..support.clock import Clock
-from .jobs import Job, tell
+from .jobs import LaneJob, tell
 from .lanes import Lane, gives_way
 
 T = TypeVar("T")
@@ -69,7 +69,7 @@ class QueueWatch:
         self._again = False  # another round must follow
         self._looking: WaitingTask | None = None
         self._keeping: asyncio.TimerHandle | None = None
-        self._job: Job[None] | None = None  # the thread's current job; None: it rests
+        self._job: LaneJob[None] | None = None  # the thread's current job; None: it rests
         self._is_watching = self._is_told = False
         self._error: BaseException | None = None  # why the thread has stopped watching
 
@@ -99,7 +99,7 @@ class QueueWatch:
 
     def _go_on(self) -> None:
         """Starts the thread's watch, in an empty context, because it belongs to no task."""
-        self._job = Job(self._watch, self._has_ended, self._loop, is_revocable=False)
+        self._job = LaneJob(self._watch, self._has_ended, self._loop, is_revocable=False)
         contextvars.Context().run(self._lane.give, self._job)
 
     def _has_ended(self) -> None:
@@ -239,7 +239,7 @@ class QueueWatch:
         if not self._lines:
             self.end()
 
-    def end(self) -> Job[None]:
+    def end(self) -> LaneJob[None]:
         """Ends the thread and all waits; to be called once."""
         if self._keeping is not None:
             self._keeping.cancel()

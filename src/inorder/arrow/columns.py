@@ -26,7 +26,7 @@ from .schema import PLACE
 
 PRIORITY_MAX = 9
 CHUNK_ROWS, CHUNK_BYTES = 10_000, 16 * 2**20
-POSITIONS = frozenset({name for name, _ in PLACE} | {"length", "backout_count", "uid_origin", "uid_number"})
+POSITIONS = frozenset({name for name, _ in PLACE} | {"store", "length", "backout_count", "uid_origin", "uid_number"})
 """Columns of the source that say where a message was: a put makes new values, so these are ignored."""
 
 Check = Callable[[pa.Array], pa.Array]

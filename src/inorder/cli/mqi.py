@@ -7,17 +7,22 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
+from .. import QueueManager
+from ..errors import InorderError
 from ..mqi import building, c_headers
+from ..mqi.pcf.serving import serve_commands
 from ..stores.open import Location
-from .output import Output
+from .lasting import ends_by_signal, run_all
+from .output import Output, count
 from .places import PlaceType
-from .running import STORE_HELP, STORE_VARIABLE, Command, CommandGroup, tells_json
+from .running import STORE_HELP, STORE_VARIABLE, Command, CommandGroup, Run, takes_store, tells_json
 
 takes_program_store = click.option(
     "--store", "-s", type=PlaceType(), metavar="PATH|URL", envvar=STORE_VARIABLE, show_envvar=True,
@@ -153,3 +158,37 @@ def cflags(as_json: bool) -> None:
     c_headers.write(include)
     flags = [f"-I{include}", f"-L{folder}", f"-Wl,-rpath,{folder}", "-lmqm_r"]
     Output(as_json=as_json).tell({"flags": flags}, shlex.join(flags))
+
+
+@mqi.command("serve-commands", cls=Command, example="inorder mqi serve-commands --store orders.db")
+@click.option("--until-empty", is_flag=True, help="End when no request is left.")
+@takes_store
+def answer_commands(run: Run, until_empty: bool) -> None:
+    """Answer the requests in PCF on SYSTEM.ADMIN.COMMAND.QUEUE, until Ctrl-C.
+
+    Programs that 'inorder mqi run' starts answer their own requests, so this is for those that others put, and for
+    those of a program that died. If the store has users, a request may do what the user in its context may do.
+    """
+    with run.opened() as qm, ends_by_signal() as ends:
+        server = _ServerThread(qm, ends, until_empty)
+        run_all([server])
+    if server.error is not None:
+        raise server.error
+    run.output.tell({"requests": server.answered}, f"answered {count(server.answered, 'request')}")
+
+
+class _ServerThread(threading.Thread):
+    """The command server, in a thread of its own, so that the main thread can handle signals."""
+
+    def __init__(self, qm: QueueManager, ends: threading.Event, until_empty: bool) -> None:
+        super().__init__(name="command server")
+        self._qm, self._ends, self._until_empty = qm, ends, until_empty
+        self.answered = 0
+        self.error: InorderError | None = None
+
+    def run(self) -> None:
+        try:
+            for _ in serve_commands(self._qm, ends=self._ends.is_set, until_empty=self._until_empty):
+                self.answered += 1
+        except InorderError as error:
+            self.error = error

@@ -126,13 +126,17 @@ def runs_a_job(function: F) -> F:
     return command  # type: ignore[return-value]
 
 
-def on_store(function: F) -> F:
-    """A job on a store. The store and the queue are checked before Spark starts."""
+def on_store(function: F, *, several: bool = False) -> F:
+    """A job on a store. The store and the queue are checked before Spark starts.
+
+    Args:
+        several: the queue may be names and patterns; then the names are checked.
+    """
 
     @functools.wraps(function)
     def checked(run: Run, queue: str, **given: Any) -> Any:
         with run.opened() as qm:
-            queues = [queue]
+            queues = [one for one in queue.split(",") if "*" not in one] if several else [queue]
             if (bad_rows := given.get("bad_rows", "fail")) != "fail":
                 queues.append(bad_rows.removeprefix("queue:"))
             for name in queues:
@@ -175,17 +179,17 @@ def on_archive(function: F) -> F:
 @PARALLEL
 @click.option("--checkpoint", metavar="FOLDER", help="Default: _checkpoint in the archive.")
 @click.option("--follow", is_flag=True, help="Keep running for new messages until Ctrl-C.")
-@on_store
+@functools.partial(on_store, several=True)
 @runs_a_job
 def drain(run: Run, spark: Spark, queue: str, archive: str, *, follow: bool, **options: Any) -> Any:
     """Move messages from a queue to an archive, exactly once.
 
-    ARCHIVE is a folder; later runs add to it. With --follow, each batch prints a line on standard error, unless that is
-    a terminal.
+    QUEUE may be several names and patterns, as 'ORDERS.*,RETURNS'. ARCHIVE is a folder; later runs add to it. With
+    --follow, each batch prints a line on standard error, unless that is a terminal.
     """
     check_target("ARCHIVE", archive, overwrite=True)
     with run.opened() as qm:
-        depth = None if follow else qm.depth(queue)
+        depth = None if follow or "*" in queue else sum(qm.depth(one) for one in queue.split(","))
     with spark.begun() as (jobs, session), told_while_it_works(run, depth, logs=follow) as tell:
         return jobs.drain(session, str(run.store.given), queue, archive, progress=tell, follow=follow, **options)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 import threading
@@ -20,11 +21,13 @@ from ..formats.json_lines import when
 from ..model.attributes import DEAD_LETTERS, QueueAttributes
 from ..model.parameters import Seconds
 from ..support.advice import how_to_install
+from ..work.creating import DEFAULT_QUEUE, create_queue
+from ..work.job import id_of
 from ..work.loading import load
 from ..work.periodic import Standing, restart, standings
 from ..work.processes import PROCESSES_MAX, STORE_LOST, Happened, Supervisor, leave, serve
 from ..work.reporting import WorkerEvent, as_record, in_words
-from ..work.sending import DEFAULT_QUEUE, create_default_queue
+from ..work.results import JobPlace, status_of
 from ..work.tasks import ATTEMPTS, THREADS_MAX, Task, Tasks
 from ..work.worker import Worker
 from .choosing import Of
@@ -56,7 +59,10 @@ SCHEDULE_COLUMNS = {
 
 
 @click.command("work", cls=Command, example="inorder work shop.tasks --processes 2 --threads 4 --store shop.db")
-@click.argument("tasks", metavar="MODULE[:OBJECT]")
+@click.argument("tasks", metavar="MODULE[:OBJECT] | status")
+@click.argument("job", metavar="[ID]", required=False)
+@click.option("--queue", "-q", default=DEFAULT_QUEUE, show_default=True, metavar="QUEUE", help="With status: the queue "
+              "of the job.")  # fmt: skip
 @click.option("--processes", "-p", type=click.IntRange(1, PROCESSES_MAX), default=1, show_default=True, metavar="N",
               help="The number of worker processes; one that ends is replaced.")  # fmt: skip
 @click.option("--threads", "-t", type=click.IntRange(1, THREADS_MAX), default=1, show_default=True, metavar="N",
@@ -82,7 +88,15 @@ SCHEDULE_COLUMNS = {
 @takes_store
 @click.pass_context
 def work(
-    context: click.Context, /, run: Run, tasks: str, processes: int, lists: bool, restarts: str | None, **how: Any
+    context: click.Context,
+    /,
+    run: Run,
+    tasks: str,
+    job: str | None,
+    processes: int,
+    lists: bool,
+    restarts: str | None,
+    **how: Any,
 ) -> None:
     """Call functions with the messages of queues.
 
@@ -100,7 +114,15 @@ def work(
     task or schedule had stopped. A process whose store was replaced, or whose sync to disk failed, ends with status 3
     and is replaced; with --metrics the command ends with that status too. Programs that a function starts end with its
     process, unless they have a session of their own.
+
+    inorder work status ID shows the state of one job, its result if that is kept, and its errors. ID is that of the
+    job's message, as in the log of the workers. Exit status 1: no message, result or dead letter has it.
     """
+    if job is not None:
+        if tasks != "status":
+            raise click.UsageError(f"Got unexpected extra argument ({job}).")
+        _tell_status(context, run, job, how["queue"])
+        return
     registered = _loaded(run, tasks)
     if restarts is not None:
         _restart(run, registered, restarts)
@@ -111,7 +133,7 @@ def work(
         return
     with run.opened() as qm:
         if any(task.queue == DEFAULT_QUEUE for task in registered):
-            create_default_queue(qm)
+            create_queue(qm)
         listed = [_record(qm, task, threads) for task in registered]
         scheduled = [_standing(one) for one in standings(qm, registered.schedules)]
     if lists:
@@ -287,6 +309,39 @@ def _takes(task: Task) -> str:
     if task.arguments is not None:
         return "arguments"
     return "groups" if task.group else "messages, logical order" if task.options.logical else "messages"
+
+
+def _tell_status(context: click.Context, run: Run, job: str, queue: str) -> None:
+    """Shows a job. Raises: click.UsageError, if the id is none."""
+    try:
+        place = JobPlace(id_of(job), queue)
+    except ArgumentError as error:
+        raise click.UsageError(f"ID: {error.args[0]}.") from error
+    with run.opened() as qm:
+        found = status_of(qm, place)
+    record = found._asdict() | {
+        "job": job,
+        "queue": queue,
+        "since": None if found.since is None else when(found.since),
+        "error": None if found.error is None else found.error._asdict(),
+        "attempts": [
+            {"number": one.number, "at": when(one.at), "error": one.error._asdict()} for one in found.attempts
+        ],
+    }
+    words = [f"{found.task or 'job'} {found.state}"]
+    if found.state == "running":
+        words.append(f"by {found.program}{'' if found.process is None else f', process {found.process}'}")
+    if found.since is not None:
+        words.append(f"{'since ' * (found.state in ('running', 'waiting'))}{when(found.since)}")
+    if found.state == "done":
+        words.append(f"result {json.dumps(found.result, ensure_ascii=False)}")
+    lines = [", ".join(words)]
+    for one in found.attempts:
+        lines.append(f"attempt {one.number}, {when(one.at)}: {': '.join(filter(None, one.error))}")
+    if found.error is not None and not found.attempts:
+        lines.append(": ".join(filter(None, found.error)))
+    run.output.tell(record, "\n".join(lines))
+    context.exit(1 if found.state == "unknown" else 0)
 
 
 def _restart(run: Run, tasks: Tasks, name: str) -> None:

@@ -30,6 +30,7 @@ FORMAT: Final = "MQHRF2"
 IDENTIFIER, VERSION, FIXED_LENGTH = b"RFH ", 2, 36
 REVERSED: Final = 2  # of the four bits of an encoding that are about integers: little-endian
 UTF_8: Final = 1208
+UTF_8S: Final = (UTF_8, 0)  # bindings for Python leave it at 0, the queue manager's own
 UTF_16: Final = (1200, 13488, 17584)
 FOLDERS: Final = frozenset("usr jms mcd mq_usr sib sib_context sib_usr ibm mq mqema mqext mqps mq_svc mqtt".split())
 WITHOUT_FOLDER: Final = "usr."
@@ -160,8 +161,8 @@ def _take(folder: bytes, header: _Header, found: dict[str, PropertyValue]) -> bo
 
 def _text(folder: bytes, header: _Header) -> str:
     utf_16 = "utf-16-le" if header.order == "<" else "utf-16-be"
-    character_set = "utf-8" if header.name_value_character_set == UTF_8 else utf_16
-    if header.name_value_character_set not in (UTF_8, *UTF_16):
+    character_set = "utf-8" if header.name_value_character_set in UTF_8S else utf_16
+    if header.name_value_character_set not in (*UTF_8S, *UTF_16):
         raise MalformedHeader
     try:
         return folder.decode(character_set).strip(" \0")
@@ -235,7 +236,7 @@ def folded(message: Message, *, is_new: bool = False) -> Message:
         header = _header(message) if message.format == FORMAT and not is_new else None
     except MalformedHeader:
         header = None
-    if header is not None and header.name_value_character_set == UTF_8:
+    if header is not None and header.name_value_character_set in UTF_8S:
         body = _with_folders(header, [*map(_padded, texts), *header.folders]) + message.body[header.length :]
         return message.replace(body=body, properties=NO_PROPERTIES)
     format, character_set = message.format.encode("ascii", "replace").ljust(8), message.coded_character_set_id

@@ -10,15 +10,16 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from ..client.manager import QueueManager, connect_to
+from ..client.users import User
 from ..errors import InorderError, Reason, StoreError
 from ..stores.open import OverNetwork
-from . import handles
+from .commands import after_commit
 from .connections import SHARES, MqiConnection, add, connection_of, known
 from .constants import MQCNO_HANDLE_SHARE_NONE
 from .descriptor import text_of
 from .layouts import CD, CNO, CSP
 from .refusals import MQCC_FAILED, MQCC_OK, MQCC_WARNING, Refused
-from .settings import server_connection, settings_of
+from .settings import StoreSettings, server_connection, settings_of
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -51,15 +52,20 @@ def connect(
     is_client = channel is not None
     address = text_of(channel.ConnectionName) if channel is not None else server_connection()
     manager = text_of(name)
-    if not is_client and share == MQCNO_HANDLE_SHARE_NONE and (before := known(manager)) is not None:
+    settings = settings_of(manager, address)
+    if not is_client and share == MQCNO_HANDLE_SHARE_NONE and (before := known(manager, settings)) is not None:
         return before.handle, MQCC_WARNING, int(Reason.ALREADY_CONNECTED)
     user, password = _credentials(channel, csp)
-    made = _connected(manager, address, program, user, password)
-    return add(MqiConnection(made, manager, share=share, is_client=is_client)), MQCC_OK, int(Reason.NONE)
+    made, known_user = _connected(settings, program, user, password)
+    connection = MqiConnection(made, manager, settings, share=share, is_client=is_client)
+    connection.user = known_user
+    if cno is not None:
+        values.ConnectionId = connection.identifier
+        CNO.write(cno, values)
+    return add(connection), MQCC_OK, int(Reason.NONE)
 
 
-def _connected(name: str, address: str, program: str, user: str, password: str) -> QueueManager:
-    settings = settings_of(name, address)
+def _connected(settings: StoreSettings, program: str, user: str, password: str) -> tuple[QueueManager, User | None]:
     try:
         where = settings.location
         if not where.is_in_memory and not where.is_there(program):
@@ -67,23 +73,24 @@ def _connected(name: str, address: str, program: str, user: str, password: str) 
             raise Refused(Reason.Q_MGR_NOT_AVAILABLE)
         made = connect_to(where, program=program or None, user=user or None)
     except StoreError as error:
-        log.error("queue manager %r cannot be reached: %s", name, error)
+        log.error("a queue manager cannot be reached: %s", error)
         raise Refused(Reason.Q_MGR_NOT_AVAILABLE) from None
     try:
         if user and not isinstance(where, OverNetwork):  # a server elsewhere knows the user by the token
-            _check_user(made, user, password)
+            return made, _user_of(made, user, password)
     except BaseException:
         made.internals.abandon()
         raise
-    return made
+    return made, None
 
 
-def _check_user(manager: QueueManager, user: str, password: str) -> None:
-    """Checks a user's password, where the store has users. Raises: LogInRefused 2035."""
+def _user_of(manager: QueueManager, user: str, password: str) -> User | None:
+    """Checks a user's password; None: the store has no users. Raises: LogInRefused 2035."""
     if manager.accounts.users():
         from ..support.passwords import verifier  # noqa: PLC0415 - needs a library that few programs have
 
-        manager.accounts.identify(name=user, verify=verifier(password))
+        return manager.accounts.identify(name=user, verify=verifier(password))
+    return None
 
 
 def _credentials(channel: Any, csp: Buffer | None) -> tuple[str, str]:
@@ -128,10 +135,12 @@ def disconnect(handle: int) -> tuple[int, int]:
     if connection.consumers is not None:
         connection.consumers.stop()
     with connection:
-        handles.forget(handle)
         try:
             if connection.consumers is not None:
                 connection.consumers.end()
+            if connection.requests:
+                connection.manager.commit()
+                after_commit(connection)
             connection.end()
         except InorderError as error:
             completion = MQCC_WARNING if error.reason is Reason.BACKED_OUT else MQCC_FAILED

@@ -9,22 +9,25 @@ Rules: M-7 to M-9.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import itertools
 import logging
 import threading
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ..client.manager import QueueManager
-from ..errors import Reason
-from ..model.message import Row
+from ..client.users import User
+from ..errors import InorderError, Reason
+from ..model.message import Row, UniqueId
+from ..rules.authorities import Authority
 from ..support import forks
 from . import handles as message_handles
 from .constants import MQCNO_HANDLE_SHARE_BLOCK, MQCNO_HANDLE_SHARE_NO_BLOCK, MQCNO_HANDLE_SHARE_NONE
 from .refusals import Refused
+from .settings import StoreSettings
 
 if TYPE_CHECKING:
     from ..client.queue import Queue
-    from .consumers import Consumers
 
 SHARES: Final = MQCNO_HANDLE_SHARE_NONE | MQCNO_HANDLE_SHARE_BLOCK | MQCNO_HANDLE_SHARE_NO_BLOCK
 
@@ -40,19 +43,33 @@ class MqiConnection:
     Attributes:
         name: the queue manager as the program named it; empty: the default one.
         own_name: its name.
+        settings: of its store; None: a test has made it of an open one.
         character_set: its coded character set.
         share: one of MQCNO_HANDLE_SHARE_*: which threads may call.
         is_client: whether the program named a channel; such a connection is always a new one.
         objects: the open objects, by their handles.
+        user: that the program has logged in as; None: the store has no users, or the program named none.
         consumers: the functions that MQCB registered; None: there were never any.
+        requests: those to the command server in the unit of work.
     """
 
-    def __init__(self, manager: QueueManager, name: str, *, share: int, is_client: bool) -> None:
+    def __init__(
+        self,
+        manager: QueueManager,
+        name: str,
+        settings: StoreSettings | None = None,
+        *,
+        share: int,
+        is_client: bool,
+    ) -> None:
         self.handle = next(_handles)
         self.manager, self.name, self.share, self.is_client = manager, name, share, is_client
-        self.thread = threading.get_ident()
+        self.settings, self.thread = settings, threading.get_ident()
+        self._thread_of_system = threading.get_native_id()  # which no new thread soon has again
+        self.user: User | None = None
         self.objects: dict[int, OpenObject] = {}
-        self.consumers: Consumers | None = None
+        self.consumers: Consumption | None = None
+        self.requests: list[UniqueId] = []
         self.session = manager.internals.shared()
         own = manager.admin.manager_attributes()
         self.own_name, self.character_set = own.name, own.coded_character_set_id
@@ -102,7 +119,7 @@ class MqiConnection:
         """
         if self._life is not forks.current:
             raise Refused(Reason.CONNECTION_BROKEN)
-        if self.consumers is not None and not controls and self.consumers.admit():
+        if self.consumers is not None and (self.consumers.is_runner if controls else self.consumers.admit()):
             return True
         if self.share == MQCNO_HANDLE_SHARE_NONE and threading.get_ident() != self.thread:
             raise Refused(Reason.HCONN_ERROR)
@@ -113,9 +130,30 @@ class MqiConnection:
         return (
             self.share == MQCNO_HANDLE_SHARE_NONE
             and not self.is_client
-            and self.thread == threading.get_ident()
+            and self._thread_of_system == threading.get_native_id()
             and self._life is forks.current
         )
+
+    def may(self, authority: Authority, queue: str) -> bool:
+        """Whether the user has an authority on a queue; '' is the queue manager. Without a user it has every one."""
+        return self.user is None or self.user.may(authority, queue)
+
+    def check_authority(self, authority: Authority, queue: str) -> None:
+        """Raises: NotAuthorized 2035, the user lacks an authority."""
+        if self.user is not None:
+            self.user.check(authority, queue)
+
+    @property
+    def identifier(self) -> bytes:
+        """MQ's identifier of the connection: its mark, the beginning of the queue manager's name, and our number."""
+        return b"AMQC" + self.own_name.encode()[:12].ljust(12) + self.session.owner.to_bytes(8, "big")
+
+    @property
+    def holds_unit(self) -> bool:
+        """Whether it has uncommitted work; a connection that is lost has none."""
+        with contextlib.suppress(InorderError):
+            return self.is_of_this_process and self.session.has_unit
+        return False
 
     def add(self, opened: OpenObject) -> int:
         """Gives an open object its handle."""
@@ -135,6 +173,21 @@ class MqiConnection:
         self._is_over = True
         _connections.pop(self.handle, None)
         self.manager.internals.abandon()
+
+
+class Consumption(Protocol):
+    """What `consumers.Consumers` does for its connection."""
+
+    @property
+    def is_runner(self) -> bool: ...
+
+    def admit(self) -> bool: ...
+
+    def stop(self) -> None: ...
+
+    def end(self) -> None: ...
+
+    def closed(self, hobj: int) -> None: ...
 
 
 class OpenObject:
@@ -177,9 +230,11 @@ def connection_of(handle: int) -> MqiConnection:
     return found
 
 
-def known(name: str) -> MqiConnection | None:
+def known(name: str, settings: StoreSettings) -> MqiConnection | None:
     """The connection that this thread already has to a queue manager and shares with no other; None: none."""
-    return next((one for one in _connections.values() if one.name == name and one.admits_thread()), None)
+    asked = name, settings
+    every = list(_connections.values())
+    return next((one for one in every if (one.name, one.settings) == asked and one.admits_thread()), None)
 
 
 def abandon_all() -> None:
@@ -191,5 +246,5 @@ def abandon_all() -> None:
 @atexit.register
 def _warn_at_the_end() -> None:
     """The end of Python backs out, before it deletes objects of bindings, whose destructors call MQDISC."""
-    if any(one.session.has_unit for one in _connections.values() if one.is_of_this_process):
+    if any(one.holds_unit for one in _connections.values()):
         _log.warning("the program ends without MQDISC: the messages that it did not commit are backed out")

@@ -1,4 +1,4 @@
-"""MQCB and MQCTL: functions of the program that are called with messages and events.
+"""MQCB and MQCTL: functions of the program are called with messages and events.
 
 A connection has a consumer for each queue handle with a function, and perhaps a function for events. While consumption
 is started, one thread makes all calls of the connection, one at a time: the thread of MQOP_START_WAIT's caller, or one
@@ -23,7 +23,6 @@ import math
 import struct
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import ConnectionClosed, InorderError, WaitEnded
@@ -33,16 +32,14 @@ from . import getting
 from .handles import structure
 from .layouts import layout
 from .opening import object_of
-from .options import INPUTS, get_options
 from .refusals import MQCC_FAILED, MQCC_OK, Refused, reason_of
+from .registering import BROWSES, CALLS, Callback, Consumer, described, written
 
 if TYPE_CHECKING:
     from ..client.manager import QueueManager
-    from .connections import MqiConnection, OpenObject
+    from .connections import MqiConnection
 
 log = logging.getLogger("inorder.mqi")
-
-Callback = Callable[[int, Any, Any, Any, Any], object]
 
 OPTIONS_AT: Final = 8  # of MQGMO
 FIRST_BUFFER: Final = 65_536
@@ -52,64 +49,11 @@ OPERATIONS: Final = frozenset({
     mq.MQOP_DEREGISTER, mq.MQOP_SUSPEND, mq.MQOP_RESUME,
 })  # fmt: skip
 CONTROLS: Final = {mq.MQOP_START, mq.MQOP_START_WAIT, mq.MQOP_STOP, mq.MQOP_SUSPEND, mq.MQOP_RESUME}
-CALLS: Final = {
-    mq.MQCBCT_REGISTER_CALL: mq.MQCBDO_REGISTER_CALL,
-    mq.MQCBCT_START_CALL: mq.MQCBDO_START_CALL,
-    mq.MQCBCT_STOP_CALL: mq.MQCBDO_STOP_CALL,
-    mq.MQCBCT_DEREGISTER_CALL: mq.MQCBDO_DEREGISTER_CALL,
-}
-"""The calls that a function gets only if its MQCBD asks for them."""
-CALL_OPTIONS: Final = sum(CALLS.values()) | mq.MQCBDO_FAIL_IF_QUIESCING | mq.MQCBDO_EVENT_CALL | mq.MQCBDO_MC_EVENT_CALL
-BROWSES: Final = mq.MQGMO_BROWSE_FIRST | mq.MQGMO_BROWSE_NEXT
-MARKS: Final = mq.MQGMO_MARK_BROWSE_HANDLE | mq.MQGMO_MARK_BROWSE_CO_OP
-UNDER_CURSOR: Final = mq.MQGMO_MSG_UNDER_CURSOR | mq.MQGMO_BROWSE_MSG_UNDER_CURSOR | mq.MQGMO_LOCK | mq.MQGMO_UNLOCK
 OF_CONNECTION: Final = frozenset({
     mq.MQRC_CONNECTION_BROKEN, mq.MQRC_HCONN_ERROR, mq.MQRC_Q_MGR_STOPPING, mq.MQRC_Q_MGR_QUIESCING,
     mq.MQRC_Q_MGR_NOT_AVAILABLE,
 })  # fmt: skip
 """Reasons that end the consumption of the whole connection."""
-
-
-@dataclass(slots=True, eq=False)
-class Consumer:
-    """A function that was registered, for a queue handle or (`hobj` is 0) for events.
-
-    Attributes:
-        area: CallbackArea.
-        md, gmo: what each get begins with; the MQGMO is of the newest version and without a wait.
-        interval: seconds after which the function is told that there is no message; infinite: it is not.
-        length: of the buffer at most; -1: as long as each message.
-        is_started: whether it has got its start call.
-        is_suspended: by MQCB, or after an error.
-        is_over: it is registered no longer.
-        has_news: a get may find something.
-        due: when the interval is over; by `Clock.monotonic`.
-        is_empty: the function has been told that there is no message, or that gets are inhibited, since the last one.
-        passed_on: the token of a message that was too long.
-    """
-
-    hobj: int
-    callback: Callback
-    options: int
-    area: int
-    opened: OpenObject | None = None
-    md: bytes = b""
-    gmo: Any = None
-    interval: float = math.inf
-    length: int = -1
-    is_started: bool = False
-    is_suspended: bool = False
-    is_over: bool = False
-    has_news: bool = True
-    is_watched: bool = False
-    due: float = math.inf
-    is_empty: bool = False
-    passed_on: bytes = b""
-    buffer: bytearray = field(default_factory=bytearray)
-
-    def is_ready(self, now: float) -> bool:
-        """Whether it is its turn to get."""
-        return not self.is_suspended and (self.has_news or self.due <= now)
 
 
 class Consumers:
@@ -164,7 +108,7 @@ class Consumers:
         if operation not in OPERATIONS:
             raise Refused(mq.MQRC_OPERATION_ERROR)
         if operation & mq.MQOP_REGISTER:
-            self._register(self._made(cbd, hobj, md, gmo, callback), bool(operation & mq.MQOP_SUSPEND))
+            self._register(described(self._connection, cbd, hobj, md, gmo, callback), bool(operation & mq.MQOP_SUSPEND))
             return
         is_handler = cbd is not None and structure("CBD", cbd).CallbackType == mq.MQCBT_EVENT_HANDLER
         hobj = mq.MQHO_NONE if is_handler else hobj
@@ -179,48 +123,6 @@ class Consumers:
         found.is_suspended = operation == mq.MQOP_SUSPEND
         found.has_news = True
         self._bell.ring()
-
-    def _made(self, cbd: Any, hobj: int, md: Any, gmo: Any, callback: Callback | None) -> Consumer:
-        if cbd is None:
-            raise Refused(mq.MQRC_CBD_ERROR)
-        about = structure("CBD", cbd)
-        if about.CallbackType not in (mq.MQCBT_MESSAGE_CONSUMER, mq.MQCBT_EVENT_HANDLER):
-            raise Refused(mq.MQRC_CALLBACK_TYPE_ERROR)
-        if about.Options & ~CALL_OPTIONS:
-            raise Refused(mq.MQRC_CBD_OPTIONS_ERROR)
-        if about.MaxMsgLength < mq.MQCBD_FULL_MSG_LENGTH:
-            raise Refused(mq.MQRC_MAX_MSG_LENGTH_ERROR)
-        if callback is None:
-            raise Refused(mq.MQRC_CALLBACK_ROUTINE_ERROR)
-        if about.CallbackType == mq.MQCBT_EVENT_HANDLER:
-            return Consumer(mq.MQHO_NONE, callback, about.Options, about.CallbackArea)
-        made = Consumer(hobj, callback, about.Options, about.CallbackArea, object_of(self._connection, hobj))
-        made.length = about.MaxMsgLength
-        self._prepare(made, structure("MD", md), structure("GMO", gmo))
-        return made
-
-    @staticmethod
-    def _prepare(made: Consumer, md: Any, gmo: Any) -> None:
-        """Checks and keeps what each get begins with."""
-        opened, options = made.opened, gmo.Options
-        assert opened is not None
-        if opened.queue is None or not opened.options & (mq.MQOO_BROWSE if options & BROWSES else INPUTS):
-            raise Refused(mq.MQRC_NOT_OPEN_FOR_BROWSE if options & BROWSES else mq.MQRC_NOT_OPEN_FOR_INPUT)
-        both = options & BROWSES == BROWSES
-        if options & UNDER_CURSOR or (both and options & MARKS):
-            raise Refused(mq.MQRC_OPTIONS_ERROR)
-        checked = options & ~mq.MQGMO_BROWSE_NEXT if both else options
-        get_options(checked, gmo.MatchOptions, gmo.WaitInterval, 0, md.Version, gmo.Version)
-        if options & mq.MQGMO_WAIT and gmo.WaitInterval != mq.MQWI_UNLIMITED:
-            made.interval = gmo.WaitInterval / 1000
-        gmo.Options = options & ~mq.MQGMO_WAIT
-        if made.length == mq.MQCBD_FULL_MSG_LENGTH:
-            gmo.Options &= ~mq.MQGMO_ACCEPT_TRUNCATED_MSG
-        gmo.Version = layout("GMO").newest
-        made.gmo = gmo
-        about = bytearray(layout("MD").new())
-        about[: layout("MD").size(md.Version)] = _written("MD", md)
-        made.md = bytes(about)
 
     def _register(self, new: Consumer, is_suspended: bool) -> None:
         before = self._by_handle.get(new.hobj)
@@ -421,7 +323,7 @@ class Consumers:
         now = self._clock.monotonic()
         if not one.buffer:
             one.buffer = bytearray(FIRST_BUFFER if one.length < 0 else one.length)
-        md, gmo = bytearray(one.md), _written("GMO", one.gmo)
+        md, gmo = bytearray(one.md), written("GMO", one.gmo)
         length, completion, reason = self._get(one, md, gmo)
         if completion == MQCC_FAILED:
             self._tell(one, reason, now, md, gmo)
@@ -585,22 +487,17 @@ class Consumers:
             ReconnectDelay=mq.MQRD_NO_RECONNECT,
         )
         if one.opened is not None and md is None:
-            md, gmo = bytearray(one.md), _written("GMO", one.gmo)
+            md, gmo = bytearray(one.md), written("GMO", one.gmo)
         try:
             one.callback(self._connection.handle, md, gmo, data, context)
         except Exception:
             log.exception("a function that MQCB registered failed")
 
 
-def _written(name: str, values: Any) -> bytearray:
-    """The structure with these values."""
-    made = layout(name).new(values.Version)
-    layout(name).write(made, values)
-    return made
-
-
 def of_connection(connection: MqiConnection) -> Consumers:
     """The consumers of a connection."""
-    if connection.consumers is None:
-        connection.consumers = Consumers(connection)
-    return connection.consumers
+    found = connection.consumers
+    if found is None:
+        found = connection.consumers = Consumers(connection)
+    assert isinstance(found, Consumers)
+    return found

@@ -19,12 +19,11 @@ from ..model.attributes import (
     DEAD_LETTERS,
     MANAGER_ATTRIBUTES,
     QUEUE_ATTRIBUTES,
-    READABLE,
     QueueAttributes,
     QueueStatus,
 )
 from ..model.process_attributes import PROCESS_ATTRIBUTES
-from ..mq.words import words_of
+from ..mq.words import COMMAND_QUEUE, LEVEL, VERSION, words_of
 from .connections import MqiConnection, OpenObject, connection_of
 from .constants import (
     MQCA_ALTERATION_DATE,
@@ -40,11 +39,13 @@ from .constants import (
     MQIA_OPEN_INPUT_COUNT,
     MQIA_OPEN_OUTPUT_COUNT,
     MQIA_PLATFORM,
+    MQIA_PROPERTY_CONTROL,
     MQIA_SYNCPOINT,
     MQOO_INQUIRE,
     MQOO_SET,
     MQOT_Q,
     MQOT_Q_MGR,
+    MQPROP_COMPATIBILITY,
     MQRC_STAT_TYPE_ERROR,
     MQSTAT_TYPE_ASYNC_ERROR,
     MQSTAT_TYPE_RECONNECTION,
@@ -62,10 +63,7 @@ CHARACTERS: Final = range(2_001, 4_001)  # MQCA_FIRST to MQCA_LAST
 SELECTORS_MAX: Final = 256
 DATE_LENGTH, TIME_LENGTH, NAME_LENGTH, VERSION_LENGTH = 12, 8, 48, 8
 NOT_APPLICABLE: Final = -1
-COMMAND_LEVEL: Final = 940  # of the release whose words `inorder.mq.words` has
-VERSION: Final = "09040000"
 PLATFORM: Final = 11 if sys.platform == "win32" else 3  # MQPL_WINDOWS_NT, MQPL_UNIX
-COMMAND_QUEUE: Final = "SYSTEM.ADMIN.COMMAND.QUEUE"
 UNLIMITED: Final = -1
 LENGTHS: Final = {
     MQCA_CREATION_DATE: DATE_LENGTH, MQCA_ALTERATION_DATE: DATE_LENGTH, MQCA_CREATION_TIME: TIME_LENGTH,
@@ -169,15 +167,17 @@ def _of_queue(attributes: QueueAttributes, status: _Once, selector: int) -> Any:
         return getattr(status(), STATUS[selector]) if has_status else None
     if selector in TIMES:
         return _time(selector, status()) if has_status else None
+    if selector == MQIA_PROPERTY_CONTROL:
+        return None if attributes.type == "remote" else MQPROP_COMPATIBILITY  # as every queue here has it
     attribute = BY_NUMBER["queue"].get(selector)
-    if attribute is None or not (attributes.type in READABLE or attributes.type in attribute.applies_to):
+    if attribute is None or attributes.type not in attribute.applies_to:
         return None
     return _of(QUEUE_ATTRIBUTES, attributes, attribute)
 
 
 def _of_manager(connection: MqiConnection, manager: Any, selector: int) -> Any:
     fixed: dict[int, Any] = {
-        MQIA_COMMAND_LEVEL: COMMAND_LEVEL, MQIA_PLATFORM: PLATFORM, MQIA_SYNCPOINT: 1, MQIA_DIST_LISTS: 0,
+        MQIA_COMMAND_LEVEL: LEVEL, MQIA_PLATFORM: PLATFORM, MQIA_SYNCPOINT: 1, MQIA_DIST_LISTS: 0,
         MQCA_COMMAND_INPUT_Q_NAME: COMMAND_QUEUE, MQCA_VERSION: VERSION,
     }  # fmt: skip
     if selector in fixed:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from . import layouts, verbs
 from .functions import FUNCTIONS
-from .layouts import Charv, text_at
+from .layouts import NUL_TERMINATED, Charv, text_at
 
 _log = logging.getLogger("inorder.mqi")
 
@@ -322,7 +322,7 @@ def _dltmh(hconn: int, hmsg: int, dmho: int | None) -> Answer:
 def _setmp(
     hconn: int, hmsg: int, smpo: int | None, name: int | None, pd: int | None, kind: int, length: int, value: int | None
 ) -> Answer:
-    given = bytes(_bytes(value, length))
+    given = ctypes.string_at(value) if value and length == NUL_TERMINATED else bytes(_bytes(value, length))
     return verbs.mqsetmp(hconn, hmsg, _structure(smpo, "SMPO"), _charv(name), _structure(pd, "PD"), kind, given)
 
 

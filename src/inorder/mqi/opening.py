@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 from ..client.keywords import get_options
 from ..client.queue import Queue
 from ..errors import Reason, WrongQueueType
+from ..model.attribute import is_name
 from ..model.options import DEFAULT_GET, OpenOptions
+from ..rules.authorities import Authority
 from .connecting import address_of
 from .connections import MqiConnection, OpenObject, connection_of
 from .constants import (
@@ -23,6 +25,7 @@ from .constants import (
     MQOO_INQUIRE,
     MQOO_OUTPUT,
     MQOO_RESOLVE_LOCAL_Q,
+    MQOO_SET,
     MQOT_NAMELIST,
     MQOT_PROCESS,
     MQOT_Q,
@@ -38,6 +41,10 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 NAME_LENGTH: Final = 48
+AUTHORITIES: Final[tuple[tuple[int, Authority], ...]] = (
+    (INPUTS, "get"), (MQOO_BROWSE, "browse"), (MQOO_OUTPUT, "put"), (MQOO_INQUIRE, "inquire"), (MQOO_SET, "set"),
+)  # fmt: skip
+"""The authority on a queue that each option of an open needs."""
 ELSEWHERE: Final = (Reason.OPTION_NOT_VALID_FOR_TYPE, Reason.Q_TYPE_ERROR)
 
 
@@ -65,8 +72,13 @@ def _queue(connection: MqiConnection, od: Any, values: Any, options: int) -> Ope
     chosen = open_options(options)
     selector = _selector(od, values)
     name, elsewhere = text_of(values.ObjectName), text_of(values.ObjectQMgrName)
+    for bits, authority in AUTHORITIES:
+        if options & bits:
+            connection.check_authority(authority, name)
+    if elsewhere and not is_name(elsewhere):
+        raise Refused(Reason.UNKNOWN_OBJECT_Q_MGR)
     queue = _opened(connection, name, elsewhere, text_of(values.DynamicQName), chosen, options)
-    resolved = _resolved(connection, queue, elsewhere, options)
+    resolved = resolved_names(connection, queue, elsewhere, options)
     values.ObjectName = padded(queue.name, NAME_LENGTH)
     if queue.name != name:  # a model's new queue
         values.ObjectQMgrName = resolved[NAME_LENGTH:]
@@ -92,7 +104,7 @@ def _opened(
         return manager.open(name, **how, output=True)
 
 
-def _resolved(connection: MqiConnection, queue: Queue, elsewhere: str, options: int) -> bytes:
+def resolved_names(connection: MqiConnection, queue: Queue, elsewhere: str, options: int = 0) -> bytes:
     """The names of the queue, and of its queue manager, to which the name has led."""
     name, manager = queue.local_name, connection.own_name
     if elsewhere and elsewhere != manager and not options & MQOO_RESOLVE_LOCAL_Q:

@@ -206,6 +206,7 @@ class Putting(NamedTuple):
         needed: the open options of which the handle needs one, with the reason if it has none; None: any will do.
         ignores_descriptor: whether the descriptor is for output only.
         is_counted: whether MQSTAT counts the put.
+        resolves_locally: whether the answer names the local queue, of a remote one the transmission queue.
     """
 
     options: PutOptions
@@ -214,6 +215,7 @@ class Putting(NamedTuple):
     needed: tuple[int, Reason] | None
     ignores_descriptor: bool
     is_counted: bool
+    resolves_locally: bool
 
 
 @lru_cache(WORDS_KEPT)
@@ -258,6 +260,7 @@ def put_options(options: int, version: int, one: bool) -> Putting:
         None if one else next(((of, why) for bit, of, why in NEEDED_FOR if options & bit), None),
         bool(options & MQPMO_MD_FOR_OUTPUT_ONLY),
         bool(options & MQPMO_ASYNC_RESPONSE),
+        bool(options & MQPMO_RESOLVE_LOCAL_Q),
     )
 
 

@@ -15,14 +15,15 @@ from ..model.message import Message, Row
 from ..model.options import PutOptions
 from ..model.properties import NO_PROPERTIES, Properties
 from ..rules.puts import APPLICATION_TYPE_UNIX, PutResult
+from .commands import after_put
 from .connections import MqiConnection, OpenObject, connection_of
-from .constants import MQOO_OUTPUT, MQOO_SAVE_ALL_CONTEXT, MQOT_Q
-from .descriptor import DEFAULT_MD, NO_CONTEXT, Described, context_of, padded, read, text_of, write_put
+from .constants import MQOO_OUTPUT, MQOO_RESOLVE_LOCAL_Q, MQOO_SAVE_ALL_CONTEXT, MQOT_Q
+from .descriptor import DEFAULT_MD, NO_CONTEXT, Described, context_of, read, text_of, write_put
 from .handles import composed_descriptor
 from .handles import put as note_put
 from .headers import FORMAT, NO_HANDLES, WITH_HEADERS, Handles, message_of
 from .layouts import OD, PMO
-from .opening import NAME_LENGTH, object_of
+from .opening import object_of, resolved_names
 from .options import Putting, put_options
 from .refusals import MQCC_OK, MQCC_WARNING, Refused
 
@@ -37,6 +38,7 @@ HANDLES_AT: Final = 160
 XMIT: Final = "MQXMIT"
 VERSIONS: Final = {b"PMO " + struct.pack("=i", version): version for version in range(PMO.oldest, PMO.newest + 1)}
 NOTHING: Final[Described] = read(DEFAULT_MD)
+AT: Final = 5  # of a context: the time of the put
 IDENTITY: Final = 3  # the fields of a context that are about the user
 
 
@@ -57,7 +59,11 @@ def put(handle: int, hobj: int, md: Any, pmo: Any, data: Buffer) -> tuple[int, i
             note_put(connection.handle, handles.new, _properties_of(message))
         if putting.is_counted:
             connection.count(result.warning)
-        return _answer(md, pmo, described.version, result, context, opened.resolved)
+        resolved = opened.resolved
+        if putting.resolves_locally and opened.queue is not None:
+            resolved = resolved_names(connection, opened.queue, "", MQOO_RESOLVE_LOCAL_Q)
+        after_put(connection, resolved, result.uid, in_unit=options.syncpoint is True)
+        return _answer(md, pmo, described.version, result, context, resolved)
 
 
 def put_one(handle: int, od: Buffer, md: Any, pmo: Any, data: Buffer) -> tuple[int, int]:
@@ -73,10 +79,14 @@ def put_one(handle: int, od: Buffer, md: Any, pmo: Any, data: Buffer) -> tuple[i
         context = _context(connection, putting, described, passed)
         message, context, options = _message(connection, None, putting, described, context, handles, data)
         name, elsewhere = text_of(values.ObjectName), text_of(values.ObjectQMgrName)
+        connection.check_authority("put", name)
         result = connection.manager.put(name, message, options, manager=elsewhere)
         if handles.new:
             note_put(connection.handle, handles.new, _properties_of(message))
-        resolved = padded(name, NAME_LENGTH) + padded(elsewhere or connection.own_name, NAME_LENGTH)
+        queue = connection.manager.internals.default_handle(name, manager=elsewhere)
+        options_of_open = MQOO_RESOLVE_LOCAL_Q if putting.resolves_locally else 0
+        resolved = resolved_names(connection, queue, elsewhere, options_of_open)
+        after_put(connection, resolved, result.uid, in_unit=options.syncpoint is True)
         return _answer(md, pmo, described.version, result, context, resolved)
 
 
@@ -156,7 +166,8 @@ def _properties_of(message: Message | bytes) -> Properties:
 def _answer(md: Any, pmo: Any, version: int, result: PutResult, context: Row, resolved: bytes) -> tuple[int, int]:
     """Writes the outputs, also those of a put that warns (M-10)."""
     if md is not None:
-        write_put(md, version, result, context)
+        made = (*context[:AT], result.put_at, context[AT + 1]) if result.put_at else context
+        write_put(md, version, result, made)
     if pmo is not None:
         DESTINATIONS.pack_into(pmo, DESTINATIONS_AT, 1, 0, 0, resolved)
     warning = result.warning

@@ -23,10 +23,11 @@ import os
 import re
 import stat
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ..errors import CallerError, Reason
 from ..stores.open import URL, Location, locate
@@ -46,11 +47,12 @@ EVERYBODY: Final = stat.S_IRWXG | stat.S_IRWXO
 SERVER: Final = re.compile(r"([^/]+)/([^/]+)/(.+)")  # channel, transport, connection name
 
 
-class StoreSettings(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class StoreSettings:
     """A store, and the credentials for it."""
 
     store: str
-    credentials: Mapping[str, Any]
+    credentials: Mapping[str, Any] = field(repr=False)
 
     @property
     def location(self) -> Location:

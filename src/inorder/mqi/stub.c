@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <locale.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,7 +80,11 @@ static void initialize(void *python, const char *program) {
     char *locale = strdup(setlocale(LC_CTYPE, NULL));
     if (set_program)
         set_program(decode(program, NULL)); /* Python keeps it */
+    struct sigaction before;
+    sigaction(SIGINT, NULL, &before);
     start(0);
+    run("import signal"); /* whichever import is the first one takes SIGINT */
+    sigaction(SIGINT, &before, NULL);
     setlocale(LC_CTYPE, locale);
     free(locale);
     save_thread();

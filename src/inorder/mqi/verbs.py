@@ -14,13 +14,15 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..errors import InorderError, Reason
+from ..errors import InorderError, QueueCondition, Reason
 from . import connecting, getting, handles, inquiring, opening, properties, putting
+from .commands import after_commit
 from .connections import connection_of
 from .constants import MQHC_UNASSOCIATED_HCONN
-from .consumers import Callback, of_connection
-from .layouts import LayoutError
+from .consumers import of_connection
+from .layouts import LayoutError, layout
 from .refusals import MQCC_FAILED, MQCC_OK, MQCC_WARNING, Refused, reason_of
+from .registering import Callback
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -96,6 +98,8 @@ def mqbegin(hconn: int, bo: Buffer | None) -> Codes:
     """Begins a unit of work for external resource managers, of which there are none: warning 2121."""
     connection = connection_of(hconn)
     with connection:
+        if bo is not None and layout("BO").read(bo).Options:
+            raise Refused(Reason.OPTIONS_ERROR)
         if connection.session.has_unit:
             raise Refused(Reason.UOW_IN_PROGRESS)
     return MQCC_WARNING, int(Reason.NO_EXTERNAL_PARTICIPANTS)
@@ -103,10 +107,14 @@ def mqbegin(hconn: int, bo: Buffer | None) -> Codes:
 
 @answers()
 def mqcmit(hconn: int) -> Codes:
-    """Commits the unit of work."""
+    """Commits the unit of work. Warning 2003: a queue manager could not commit, so it was backed out everywhere."""
     connection = connection_of(hconn)
     with connection:
-        warning = connection.manager.commit()
+        try:
+            warning = connection.manager.commit()
+        except QueueCondition as error:
+            raise Refused(error.reason, MQCC_WARNING if error.reason is Reason.BACKED_OUT else MQCC_FAILED) from None
+        after_commit(connection)
     return (MQCC_OK, 0) if warning is None else (MQCC_WARNING, int(warning))
 
 
@@ -116,6 +124,7 @@ def mqback(hconn: int) -> Codes:
     connection = connection_of(hconn)
     with connection:
         connection.manager.back_out()
+        connection.requests.clear()
     return MQCC_OK, 0
 
 
@@ -244,21 +253,6 @@ def _turn(hconn: int) -> AbstractContextManager[None]:
     return nullcontext() if hconn == MQHC_UNASSOCIATED_HCONN else connection_of(hconn)
 
 
-# ---- not here
-
-
-@answers(-1, -1)
-def mqsub(hconn: int, sd: Buffer, hobj: int) -> tuple[int, int, int, int]:
-    """Subscribes: there are no topics, reason 2298."""
-    raise Refused(Reason.FUNCTION_NOT_SUPPORTED)
-
-
-@answers()
-def mqsubrq(hconn: int, hsub: int, action: int, sro: Buffer) -> Codes:
-    """Asks for retained publications: there are no topics, reason 2298."""
-    raise Refused(Reason.FUNCTION_NOT_SUPPORTED)
-
-
 # ---- functions that are called with messages
 
 
@@ -287,6 +281,20 @@ def mqcb(
 def mqctl(hconn: int, operation: int, ctlo: Buffer | None) -> Codes:
     """Starts, suspends, resumes or stops the calls of the functions."""
     connection = connection_of(hconn)
-    if connection.consumers is None or not connection.consumers.is_runner:
-        connection.check(controls=True)
+    connection.check(controls=True)
     return of_connection(connection).control(operation, ctlo)
+
+
+# ---- not here
+
+
+@answers(-1, -1)
+def mqsub(hconn: int, sd: Buffer, hobj: int) -> tuple[int, int, int, int]:
+    """Subscribes: there are no topics, reason 2298."""
+    raise Refused(Reason.FUNCTION_NOT_SUPPORTED)
+
+
+@answers()
+def mqsubrq(hconn: int, hsub: int, action: int, sro: Buffer) -> Codes:
+    """Asks for retained publications: there are no topics, reason 2298."""
+    raise Refused(Reason.FUNCTION_NOT_SUPPORTED)

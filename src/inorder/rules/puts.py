@@ -74,6 +74,7 @@ class PutResult(NamedTuple):
         warning: 2049; 2241 or 2242 if a put without logical order leaves a group open; 9050 if nothing was put.
         duplicate_of: nothing was put, because the message with this unique id was put under the same key; `uid` and
             `message_id` are those of that message. The other ids and numbers are those that this put would have used.
+        put_at: the message's time, seconds since 1970; 0: a server of an earlier release does not tell it.
     """
 
     message_id: bytes
@@ -85,6 +86,7 @@ class PutResult(NamedTuple):
     uid: UniqueId
     warning: Reason | None
     duplicate_of: UniqueId | None = None
+    put_at: float = 0.0
 
 
 class Planned(NamedTuple):
@@ -210,7 +212,7 @@ class PutPlan:
                 uid = _tuple(UniqueId, (origin, number)) if new_uid is None else new_uid()
                 arriving.append((*before_id, message_id, *before_time, now, *behind_time, properties, body,
                                  len(body), 0, token, uid, None, None, None, *NOTHING_LATER))  # fmt: skip
-                results.append(_tuple(PutResult, (message_id, NO_ID, NO_ID, 1, 0, 0, uid, None, None)))
+                results.append(_tuple(PutResult, (message_id, NO_ID, NO_ID, 1, 0, 0, uid, None, None, now)))
                 state = NOTHING_OPEN
                 continue
             if len(rows) > 1:
@@ -240,7 +242,7 @@ class PutPlan:
             new_state = state_after(Message.from_row(row), in_unit=at.in_unit, logical=logical)
         if row[PRIORITY] > PRIORITY_MAX:  # it is accepted, counts as the maximum, and is reported (R1.4)
             warning = warning or Reason.PRIORITY_EXCEEDS_MAXIMUM
-        told = (row[MESSAGE_ID], row[CORRELATION_ID], *numbers, given[FLAGS], row[UID], warning, None)
+        told = (row[MESSAGE_ID], row[CORRELATION_ID], *numbers, given[FLAGS], row[UID], warning, None, row[PUT_AT])
         return rows, _tuple(PutResult, told), new_state
 
     def _made_plain(self) -> tuple[Row, Row, Row] | None:

@@ -11,6 +11,7 @@ with the message wherever that goes, and every reader of the message sees it:
     retry.since     if a target has not taken the messages that the work puts: since when, seconds since 1970
     retry.work      which work has failed, if a program runs several kinds
     retry.tries     how often that work has failed in a row
+    retry.earlier   if the message has the property job.keep: the failures before the last one, as JSON
     retry.given_up  if no other attempt is to be made: the reason of the dead letter to be made, 0 if the message is to
                     be removed; then the number and the origin of its unique id
 
@@ -24,8 +25,9 @@ on as usual: it has another unique id, or fewer backouts there.
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -35,6 +37,10 @@ from ..model.properties import Properties
 
 PREFIX: Final = "retry."
 GIVEN_UP: Final = "retry.given_up"
+EARLIER: Final = "retry.earlier"
+KEEP: Final = "job.keep"  # of a message whose sender wants to know the result, and all failures; see `work.results`
+EARLIER_MAX: Final = 20
+EARLIER_CHARACTERS_MAX: Final = 200  # of each error
 ERROR_CHARACTERS_MAX: Final = 1_000
 FACTOR_MAX: Final = 1_000.0
 SECONDS_MAX: Final = 99_999_999.9  # the limit of a delivery delay
@@ -110,11 +116,33 @@ def failed(message: Message, later: Later, now: float, attempt: int) -> Failure:
 def noted(message: Message, failure: Failure) -> Properties:
     """The message's properties with this failure recorded; unchanged if there is no room for it (2478, 2498)."""
     said = failure._asdict() | {"error": failure.error[:ERROR_CHARACTERS_MAX]}
+    header = {PREFIX + name: value for name, value in said.items() if value or name in _ALWAYS}
+    own = dict(without(message))
+    for given in (own | header | _earlier(message), own | header):
+        try:
+            return Properties(given)
+        except ArgumentError:
+            continue
+    return message.properties
+
+
+def _earlier(message: Message) -> dict[str, str]:
+    """The property with the failures before this one, if the message keeps them."""
+    last = failure_of(message)
+    if last is None or KEEP not in message.properties:
+        return {}
+    failures = [*earlier_failures(message), (last.attempt, last.time, last.error[:EARLIER_CHARACTERS_MAX])]
+    return {EARLIER: json.dumps(failures[-EARLIER_MAX:], ensure_ascii=False)}
+
+
+def earlier_failures(message: Message) -> Sequence[tuple[int, float, str]]:
+    """The failures before the last one, if the message keeps them, at most 20: attempt, time, error."""
+    text = message.properties.text
+    kept = message.properties.get(EARLIER) if text is not None and EARLIER in text else None
     try:
-        header = {PREFIX + name: value for name, value in said.items() if value or name in _ALWAYS}
-        return Properties(dict(without(message)) | header)
-    except ArgumentError:
-        return message.properties
+        return [(int(number), float(at), str(error)) for number, at, error in json.loads(kept)] if kept else []
+    except (TypeError, ValueError, OverflowError):
+        return []  # any program may write such properties
 
 
 def without(message: Message) -> Properties:

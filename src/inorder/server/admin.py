@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import replace
 from typing import Any
 
 from starlette.responses import JSONResponse, Response
@@ -13,11 +12,11 @@ from ..client.manager import QueueManager
 from ..client.operator_log import Acting
 from ..errors import ArgumentError, InorderError, StoreError
 from ..mq.mqsc import Answer, MqscSyntaxError, Source, columns, commands_in, parse, run_command
+from ..mq.mqsc.authorities import Need, need_of, seen
 from ..mq.mqsc.commands import Display
 from ..mq.mqsc.json_commands import object_of, source_of
-from ..mq.mqsc.running import COMMAND_FAILED, REFUSED_FOR, nothing_fits
+from ..mq.mqsc.running import COMMAND_FAILED
 from .calls import Call
-from .mqsc_authorities import Need, need_of
 from .operator_log import acted
 from .problems import of_admin_error, problem, stated
 from .queues import paths_in
@@ -90,7 +89,8 @@ async def answered(call: Call, source: Source) -> Answer:
     if need.authority is None:
         return await call.context.qm.run(lambda qm: run_command(source, qm))
     if isinstance(command, Display) and need.is_each:
-        return _seen(call, command, await call.context.qm.run(lambda qm: run_command(source, qm)))
+        answer = await call.context.qm.run(lambda qm: run_command(source, qm))
+        return seen(command, answer, lambda queue: call.identity.may("inquire", queue))
     call.demand(need.authority, need.queue)
     if not need.act:
         return await call.context.qm.run(lambda qm: run_command(source, qm))
@@ -113,16 +113,6 @@ async def _noted(call: Call, source: Source, need: Need) -> Answer:
         if not answers or error is not answers[0].error:
             raise  # the log could not be written
     return answers[0]
-
-
-def _seen(call: Call, command: Display, answer: Answer) -> Answer:
-    """The queues of a DISPLAY that the user may see. The answer does not show whether there are others."""
-    rows = tuple(row for row in answer.rows if call.identity.may("inquire", str(row["QUEUE"])))
-    if rows or not answer.rows:
-        return replace(answer, rows=rows)
-    error = nothing_fits(command)
-    number = REFUSED_FOR[error.reason]
-    return replace(answer, outcome="refused", number=number, text=str(error), rows=(), error=error)
 
 
 def _codes(answer: Answer) -> dict[str, int]:

@@ -11,7 +11,8 @@ df.write.format("inorder").option("queue", "ORDERS").mode("append").save("orders
 from __future__ import annotations
 
 from .finishing import finish, release, transaction_time
+from .listening import report_progress
 from .registering import register
 from .schema import arrow_schema, spark_schema
 
-__all__ = ["arrow_schema", "finish", "register", "release", "spark_schema", "transaction_time"]
+__all__ = ["arrow_schema", "finish", "register", "release", "report_progress", "spark_schema", "transaction_time"]

@@ -11,6 +11,7 @@ nothing.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -28,12 +29,19 @@ from ..model.options import MATCHABLE
 from ..model.parameters import Integer
 from ..rules.ordering import UNSET
 from .opening import check_queue, check_same, made_at, store_for_task
-from .options import SourceOptions
+from .options import STORE, SourceOptions
 from .planning import BatchLimits, Planner, limits
 from .versions import Filter, ReadLimit, SupportsTriggerAvailableNow
 
 Offset = dict[str, Any]
-FILTERED = {one.name: one.kind for one in MATCHABLE if one.name in GIVEN}
+FILTERED: Mapping[str, type] = {
+    **{one.name: int if isinstance(one.kind, Integer) else bytes for one in MATCHABLE if one.name in GIVEN},
+    **dict.fromkeys(("number", "uid_number"), int),
+    **dict.fromkeys((STORE, "queue", "uid_origin"), str),
+}
+"""The columns on which filters give the same result here as in Spark, with the types of their values."""
+
+log = logging.getLogger("inorder.spark.source")
 COMPARISONS = {
     "EqualTo": pc.equal,
     "GreaterThan": pc.greater,
@@ -54,6 +62,11 @@ class StretchPartition(InputPartition):
     def __init__(self, stretch: Stretch | None, made: int, before: int) -> None:
         super().__init__(None)
         self.stretch, self.made, self.before = stretch, made, before
+
+    @property
+    def messages(self) -> int:
+        """How many messages the survey counted in it."""
+        return 0 if self.stretch is None else self.stretch.messages
 
 
 def partitions_of(stretches: Iterable[Stretch], made: int, before: int) -> list[StretchPartition]:
@@ -106,14 +119,18 @@ class BrowseReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         wanted = self._schema
-        needed = {one.attribute[0] for one in self._filters}  # type: ignore[attr-defined]
+        needed = {column_of(one) for one in self._filters}
         missing = [name for name in needed if name not in wanted.names]
         assert not missing, f"Spark pushed a filter on a column that it did not ask for: {missing}"
-        for batch in read_partition(self._options, partition, wanted):
+        for batch in self.rows(partition):
             kept = batch
             for one in self._filters:
                 kept = kept.filter(matches(one, kept))
             yield kept
+
+    def rows(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a partition, before filters."""
+        return read_partition(self._options, partition, self._schema)
 
 
 class FilteringReader(BrowseReader):
@@ -129,7 +146,15 @@ class FilteringReader(BrowseReader):
                 self._filters.append(one)
             else:
                 left.append(one)
+        shown = [", ".join(map(str, some)) or "none" for some in (self._filters, left)]
+        log.info("filters that the source applies: %s; that Spark applies: %s", *shown)
         return left
+
+
+def column_of(one: Any) -> str:
+    """The column of a filter that was taken."""
+    name: str = one.attribute[0]
+    return name
 
 
 def is_applied(one: Filter) -> bool:
@@ -140,7 +165,7 @@ def is_applied(one: Filter) -> bool:
         return False
     if kind in ("IsNull", "IsNotNull"):
         return True
-    wanted: type = int if isinstance(FILTERED[path[0]], Integer) else bytes
+    wanted = FILTERED[path[0]]
     value = getattr(one, "value", None)
     if kind == "In":
         return isinstance(value, tuple | list) and all(type(each) is wanted for each in value)
@@ -149,7 +174,7 @@ def is_applied(one: Filter) -> bool:
 
 def matches(one: Any, batch: pa.RecordBatch) -> pa.Array:
     """For each row, whether it passes; null, which means no, if the value is missing."""
-    column = batch.column(one.attribute[0])
+    column = batch.column(column_of(one))
     kind = type(one).__name__
     if kind == "IsNull":
         return pc.is_null(column)
@@ -158,6 +183,15 @@ def matches(one: Any, batch: pa.RecordBatch) -> pa.Array:
     if kind == "In":
         return pc.and_(pc.is_valid(column), pc.is_in(column, value_set=pa.array(one.value, column.type)))
     return COMPARISONS[kind](column, pa.scalar(one.value, column.type))
+
+
+def check_continues(shown: int, since: int) -> None:
+    """Raises OptionsError if an offset does not continue where the one before it ends."""
+    if since != shown:
+        raise OptionsError(
+            f"the checkpoint has lost an offset: one after {shown:,} messages is followed by one that continues after "
+            f"{since:,}. Begin with a new checkpoint",
+        )
 
 
 class StreamPosition(NamedTuple):
@@ -250,11 +284,7 @@ class BrowseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         before, upto = StreamPosition.of(start), StreamPosition.of(end)
         if before.token == upto.token:
             return []
-        if upto.since != before.shown:
-            raise OptionsError(
-                f"the checkpoint has lost an offset: one after {before.shown:,} messages is followed by one that "
-                f"continues after {upto.since:,}. Begin with a new checkpoint",
-            )
+        check_continues(before.shown, upto.since)
         qm = self._planner.manager()
         return partitions_of(upto.stretches, made_at(qm, check_queue(qm, self._options.queue).name), before.shown)
 

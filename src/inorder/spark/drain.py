@@ -39,7 +39,7 @@ from ..errors import CheckpointLost, Fenced, OptionsError
 from . import points
 from .opening import check_queue, check_same, made_at, store_for_task
 from .options import SourceOptions
-from .planning import BatchLimits, Planner, limits, stop_though_terminated, stop_when_terminated
+from .planning import BatchLimits, Planner, figures, limits, stop_though_terminated, stop_when_terminated
 from .versions import ReadLimit, SupportsTriggerAvailableNow
 
 Offset = dict[str, Any]
@@ -84,7 +84,8 @@ def claim_of(offset: Mapping[str, Any], options: SourceOptions, made: int) -> in
     return number
 
 
-def _new_checkpoint(options: SourceOptions, settled: int) -> CheckpointLost:
+def new_checkpoint(options: SourceOptions, settled: int) -> CheckpointLost:
+    """The error of a new checkpoint for a queue that was drained under another one."""
     return CheckpointLost(
         f"application {options.application!r} has drained queue {options.queue!r} before (claims up to {settled} are "
         "over), and this query's checkpoint is new. Spark numbers the batches of a new checkpoint from 0 again, and a "
@@ -137,7 +138,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             points.reached("next")
         done, is_new = self._claim_of(start), "initial" in start
         if is_new and done and not self._options.allow_new_checkpoint:
-            raise _new_checkpoint(self._options, done)
+            raise new_checkpoint(self._options, done)
         asked, reader = limits(limit, self._options), self._reader()
         self._wait_for_thread()
         if self._ahead_within not in (None, asked):
@@ -154,19 +155,20 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._offset(claim.number, claim.size)
 
     def reportLatestOffset(self) -> Offset:  # noqa: N802
-        """For Spark's progress: the last claim that was taken, and as `lag` how many messages Spark has not got yet.
+        """For Spark's progress: the last claim that was taken, and the `figures`; `lag` is how many messages Spark has
+        not got yet.
 
         The lag counts all messages on the queue except those in claims that Spark has; it includes those in open units
         of work.
         """
         options, qm = self._options, self._planner.manager()
         local = check_queue(qm, options.queue).name
-        known = (one for one in qm.bulk.claims() if (one.queue, one.application) == (local, options.application))
-        held = next((one.held for one in known), ())
+        known = [one for one in qm.bulk.claims() if (one.queue, one.application) == (local, options.application)]
+        held = known[0].held if known else ()
         given = self._given.number if self._given is not None else 0
         at_work = sum(one.messages for one in held if one.number <= given)
-        lag = max(0, qm.inspect.status(options.queue).current_depth - at_work)
-        return self._offset(max([given, *(one.number for one in held)]), 0) | {"lag": lag}
+        told = figures(qm.inspect.overview(local), at_work, known[0].delivered if known else 0)
+        return self._offset(max([given, *(one.number for one in held)]), 0) | told
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Messages that arrive after this moment are not claimed in this run."""
@@ -322,4 +324,4 @@ def open_for_input(qm: QueueManager, name: str) -> Queue:
     return qm.open(name, input="shared")
 
 
-__all__ = ["DrainReader", "claim_of"]
+__all__ = ["DrainReader", "SlicePartition", "claim_of", "new_checkpoint"]

@@ -8,7 +8,7 @@ commit log is safe in the sink, and the claim of that batch is confirmed. `relea
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,7 +18,8 @@ from ..errors import CheckpointLost, OptionsError
 from ..stores.seam.damage import utc
 from .drain import claim_of
 from .opening import check_queue, made_at, open_store
-from .options import DEFAULT_SINK_APPLICATION, SourceOptions, store_place
+from .options import DEFAULT_SINK_APPLICATION, SourceOptions, source_options, store_place
+from .source_queues import chosen_of
 
 
 class Checkpoint(Protocol):
@@ -55,7 +56,7 @@ def finish(url: str, queue: str, application: str, checkpoint: str | Checkpoint)
     """Confirms the messages that a stopped query has drained, according to Spark's commit log.
 
     Args:
-        url: the URL of the store, or its path.
+        url, queue: as the options of the query; of several queues, those are finished that the query has drained.
         application: the application name of the query.
         checkpoint: the query's checkpointLocation, a folder on this machine; or a `Checkpoint` elsewhere.
 
@@ -64,22 +65,57 @@ def finish(url: str, queue: str, application: str, checkpoint: str | Checkpoint)
     Raises OptionsError if the folder is not a checkpoint of a query that drained this queue; CheckpointLost if it knows
     claims that the queue never gave; NotFound if the application never claimed. A query that still runs is fenced.
     """
-    options = SourceOptions(url=store_place("url", url), queue=queue, application=application, mode="drain")
+    options = _drain_options(url, queue, application)
+    found = LocalCheckpoint(checkpoint) if isinstance(checkpoint, str) else checkpoint
+    if options.is_several:
+        offsets = committed_offsets(found)
+        return sum(_finish_all(where, options, offsets) for where in options.stores)
     with open_store(options.url, application) as qm:
         local = check_queue(qm, queue).name
-        found = LocalCheckpoint(checkpoint) if isinstance(checkpoint, str) else checkpoint
         claim = committed_claim(found, options, made_at(qm, local))
         return qm.bulk.finish_claims(local, application, claim)
+
+
+def _finish_all(url: str, options: SourceOptions, offsets: Sequence[dict[str, Any]]) -> int:
+    """Confirms what is done on all queues of a store that the options name."""
+    total = 0
+    with open_store(url, options.application) as qm:
+        made = {one: made_at(qm, one) for one in chosen_of(qm, options.queues)}
+        for offset in offsets:
+            name = offset.get("queue")
+            if offset.get("application") == options.application and name in made and made[name] == offset["made"]:
+                claim = offset["claim"] - ("empty" in offset)
+                total += qm.bulk.finish_claims(name, options.application, claim)
+    return total
 
 
 def release(url: str, queue: str, application: str) -> int:
     """Returns the messages of a query whose checkpoint is lost to their places on the queue; returns how many.
 
     The next reader repeats the work that the query has done with them. A query that still runs is fenced.
-    Raises NotFound if the application never claimed.
+
+    Args:
+        url, queue: as the options of the query.
+
+    Raises NotFound if the application never claimed on one queue; of several, those are released where it did.
     """
-    with open_store(store_place("url", url), application) as qm:
+    options = _drain_options(url, queue, application)
+    if options.is_several:
+        return sum(_release_all(where, options) for where in options.stores)
+    with open_store(options.url, application) as qm:
         return qm.bulk.release_claims(check_queue(qm, queue).name, application)
+
+
+def _release_all(url: str, options: SourceOptions) -> int:
+    with open_store(url, options.application) as qm:
+        chosen = set(chosen_of(qm, options.queues))
+        known = [one.queue for one in qm.bulk.claims() if one.application == options.application]
+        return sum(qm.bulk.release_claims(one, options.application) for one in known if one in chosen)
+
+
+def _drain_options(url: str, queue: str, application: str) -> SourceOptions:
+    given = {"url": url, "queue": queue, "application": application, "mode": "drain"}
+    return source_options(given, "stream read")
 
 
 def transaction_time(
@@ -94,10 +130,10 @@ def transaction_time(
     return None if noted is None else utc(noted.at)
 
 
-def committed_claim(checkpoint: Checkpoint, options: SourceOptions, made: int) -> int:
-    """The claim of the last batch in Spark's commit log; 0 if the log is empty.
+def committed_offsets(checkpoint: Checkpoint) -> list[dict[str, Any]]:
+    """The offsets of the last batch in Spark's commit log; none if the log is empty.
 
-    Raises OptionsError, as `finish`; CheckpointLost if the log has a batch without offsets.
+    Raises OptionsError if the folder is no checkpoint; CheckpointLost if the log has a batch without offsets.
     """
     if checkpoint.names("offsets") is None:
         raise OptionsError(
@@ -106,15 +142,23 @@ def committed_claim(checkpoint: Checkpoint, options: SourceOptions, made: int) -
         )
     done = [int(name) for name in checkpoint.names("commits") or () if name.isdigit()]
     if not done:
-        return 0
+        return []
     logged = checkpoint.text(f"offsets/{max(done)}")
     if logged is None:
         known = f"Spark's commit log has batch {max(done)}"
         raise CheckpointLost(f"{known}, and there are no offsets of it in {checkpoint}")
-    offsets = list(_offsets(logged))
+    return list(_offsets(logged))
+
+
+def committed_claim(checkpoint: Checkpoint, options: SourceOptions, made: int) -> int:
+    """The claim of the last batch in Spark's commit log; 0 if the log is empty. Raises as `finish`."""
+    offsets = committed_offsets(checkpoint)
+    if not offsets:
+        return 0
     ours = [
         one for one in offsets if (one.get("queue"), one.get("application")) == (options.queue, options.application)
     ]
+    ours = [one for one in ours if one.get("made") == made] or ours  # several stores may have a queue of that name
     if len(ours) != 1:
         raise OptionsError(
             f"the query of {checkpoint} did not drain queue {options.queue!r} as {options.application!r}; its offsets "
@@ -124,13 +168,19 @@ def committed_claim(checkpoint: Checkpoint, options: SourceOptions, made: int) -
 
 
 def _offsets(logged: str) -> Iterator[dict[str, Any]]:
-    """The offsets of a batch's sources: after the version and the settings, one line each."""
+    """The offsets of a batch's sources: after the version and the settings, one line each. The offset of a query on
+    several queues counts as one for each.
+    """
     for line in logged.splitlines()[2:]:
         try:
             offset = json.loads(line)
         except ValueError:  # "-" for a source without an offset
             continue
-        if isinstance(offset, dict):
+        if isinstance(offset, dict) and isinstance(offset.get("queues"), dict):
+            for key, entry in offset["queues"].items():
+                queue, _, made = key.rpartition("@")
+                yield {"application": offset.get("application"), "queue": queue, "made": int(made), **entry}
+        elif isinstance(offset, dict):
             yield offset
 
 

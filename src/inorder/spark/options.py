@@ -7,7 +7,9 @@ value and the allowed values.
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -37,6 +39,15 @@ DEFAULT_SINK_APPLICATION = "spark"
 SPARKS_OWN = frozenset({"path", "checkpointlocation", "queryname"})
 
 CREDENTIALS = frozenset({"token", "certificate", "key", "ca"})  # of a store elsewhere; none of them is an option
+
+STORE = "store"  # the column that a read of several queues has before all others
+PATTERN = re.compile(r"[A-Za-z0-9./_%]{1,48}\*?|\*")
+BAD = Reason.OPTIONS_ERROR
+NO_TABLE = (
+    "Spark never gives the options of a table that CREATE TABLE ... USING inorder makes to the source. Use CREATE "
+    "TEMPORARY VIEW ... USING inorder OPTIONS (url '...', queue '...'), or make the table with its columns and no "
+    "options, and give these in each statement, SELECT ... FROM t WITH (url = '...', queue = '...')"
+)
 
 Check = Callable[[str, str], Any]
 
@@ -108,6 +119,38 @@ def store_place(name: str, value: str) -> str:
     return where.absolute
 
 
+def store_places(name: str, value: str) -> tuple[str, ...]:
+    """One store, or a JSON list of several. Raises as `store_place`; OptionsError if one is named twice."""
+    if not value.lstrip().startswith("["):
+        return (store_place(name, value),)
+    try:
+        listed = json.loads(value)
+    except ValueError:
+        listed = None
+    if not isinstance(listed, list) or not listed or not all(isinstance(one, str) for one in listed):
+        raise bad_argument(f"option {name}", value, 'a store, or a JSON list of stores, ["a.db", "b.db"]', BAD)
+    return _different(name, [store_place(name, one) for one in listed])
+
+
+def queue_names(name: str, value: str) -> tuple[str, ...]:
+    """One queue, or names and patterns, separated by commas. Raises as `name_of`; OptionsError for a repeated name."""
+    names = [one.strip() for one in value.split(",")]
+    if len(names) == 1 and "*" not in names[0]:
+        return (name_of(48)(name, value),)
+    for one in names:
+        if not PATTERN.fullmatch(one):
+            allowed = "names of 1 to 48 characters from A-Z a-z 0-9 . / _ %, each with a * at its end or none"
+            raise bad_argument(f"option {name}", value, f"{allowed}, separated by commas", BAD)
+    return _different(name, names)
+
+
+def _different(name: str, values: list[str]) -> tuple[str, ...]:
+    for one in values:
+        if values.count(one) > 1:
+            raise OptionsError(f"option {name} names {one!r} {values.count(one)} times: name it once")
+    return tuple(values)
+
+
 def bad_rows(name: str, value: str) -> str | None:
     """None: they fail the batch; otherwise the queue that receives them."""
     if value.strip().lower() == "fail":
@@ -126,6 +169,7 @@ class Option:
         field: its name in `SourceOptions` or `SinkOptions`.
         uses: the uses for which it may be given; elsewhere it is refused, not ignored.
         why_not: the advice in the refusal.
+        several: for reads, the check of a value that may name several; it returns a tuple.
     """
 
     name: str
@@ -134,6 +178,7 @@ class Option:
     meaning: str
     uses: tuple[Use, ...] = EVERYWHERE
     why_not: str = ""
+    several: Check | None = None
 
 
 STREAMS_ONLY = "a batch reads all messages"
@@ -142,9 +187,17 @@ OPTIONS = (
         "url",
         "url",
         store_place,
-        "Path of the store file, or URL of a database or server. `load(PATH)` and `save(PATH)` give it too.",
+        "Path of the store file, or URL of a database or server. `load(PATH)` and `save(PATH)` give it too. Reads: "
+        "also a JSON list of several.",
+        several=store_places,
     ),
-    Option("queue", "queue", name_of(48), "The queue, local or alias."),
+    Option(
+        "queue",
+        "queue",
+        name_of(48),
+        "The queue, local or alias. Reads: also several local queues and patterns, as ORDERS.*,RETURNS",
+        several=queue_names,
+    ),
     Option(
         "application",
         "application",
@@ -194,7 +247,7 @@ OPTIONS = (
         "pushdown",
         "pushdown",
         switch,
-        "Filters on priority and ids are applied before rows reach Spark.",
+        "Filters on ids, numbers, priority, queue and store are applied before rows reach Spark.",
         ("batch read",),
         "Spark pushes no filters into a streaming source",
     ),
@@ -208,6 +261,13 @@ OPTIONS = (
     ),
     Option("orderBy", "order_by", name_of(1000), "The column that sets the order of the messages.", WRITES),
     Option("groupBy", "group_by", name_of(1000), "The column whose equal values become groups.", WRITES),
+    Option(
+        "queueColumn",
+        "queue_column",
+        name_of(1000),
+        "The column with the name of each row's queue; null: the queue of option queue.",
+        WRITES,
+    ),
     Option(
         "badRows",
         "bad_rows",
@@ -245,6 +305,13 @@ class SourceOptions:
     partitions: int = 1
     body: Body = "binary"
     pushdown: bool = False
+    stores: tuple[str, ...] = ()  # if several queues are read: all stores, names and patterns; else empty
+    queues: tuple[str, ...] = ()
+
+    @property
+    def is_several(self) -> bool:
+        """Whether the options name several queues or stores, or a pattern."""
+        return bool(self.queues)
 
     @property
     def wanted(self) -> GetOptions:
@@ -272,6 +339,7 @@ class SinkOptions:
     transaction: str | None = None
     order_by: str | None = None
     group_by: str | None = None
+    queue_column: str | None = None
     bad_rows: str | None = None
     staging_expiry: float = DAY_SECONDS
 
@@ -281,7 +349,13 @@ def source_options(given: Mapping[str, str], use: Use) -> SourceOptions:
 
     Raises OptionsError if an option does not exist, has no effect here, or is missing; ArgumentError for its value.
     """
-    options = SourceOptions(**_checked(given, use))
+    values = _checked(given, use)
+    stores, queues = values["url"], values["queue"]
+    if len(stores) > 1 or len(queues) > 1 or "*" in queues[0]:
+        values |= {"stores": stores, "queues": queues}
+    options = SourceOptions(**values | {"url": stores[0], "queue": queues[0]})
+    if options.is_several and "prefetch" in {key.lower() for key in given}:
+        raise OptionsError("option prefetch has no meaning for several queues, whose messages are never claimed ahead")
     if options.mode == "drain" and not options.application:
         raise OptionsError(
             "mode=drain needs option application: a name under which the queue manager keeps this reader's position "
@@ -312,32 +386,42 @@ def check_source(given: Mapping[str, str]) -> SourceOptions:
 
 def sink_options(given: Mapping[str, str], use: Use) -> SinkOptions:
     """Checks the options of a writer. Raises as `source_options`."""
+    named = {key.lower(): value.strip() for key, value in given.items() if isinstance(value, str)}
+    if any(named.get(name, "").startswith("[") for name in ("url", "path", "paths")):
+        raise OptionsError("a write goes to one store: give its path or URL alone, and write to each store in turn")
+    if re.search(r"[,*]", named.get("queue", "")):
+        raise OptionsError("a write names one queue; for several, option queueColumn names a column with their names")
     return SinkOptions(**_checked(given, use))
 
 
 def _checked(given: Mapping[str, str], use: Use) -> dict[str, Any]:
     known = {option.name: option for option in OPTIONS if use in option.uses}
     values: dict[str, Any] = {}
-    for key, value in _with_path(given).items():
+    named = _with_path(given)
+    if "provider" in named:  # from CREATE TABLE without columns, which asks for them
+        raise OptionsError(NO_TABLE)
+    for key, value in named.items():
         option = BY_KEY.get(key)
         if option is None:
             raise _unknown(key, use, known)
         if use not in option.uses:
             why = f": {option.why_not}" if option.why_not else f"; it is for a {' and a '.join(option.uses)}"
             raise OptionsError(f"option {option.name} has no meaning for a {use}{why}")
-        values[option.field] = option.check(option.name, value)
+        check = option.several if option.several is not None and use in READS else option.check
+        values[option.field] = check(option.name, value)
     for name in ("url", "queue"):
         if name not in values:
-            raise OptionsError(f"option {name} is missing: {BY_KEY[name].meaning}")
+            raise OptionsError(f"option {name} is missing: {BY_KEY[name].meaning}" + ("" if values else f" {NO_TABLE}"))
     return values
 
 
 def _with_path(given: Mapping[str, str]) -> dict[str, str]:
     """The options by their names in lower case, without Spark's own; a path counts as url."""
     values = {key.lower(): str(value) for key, value in given.items()}
-    path = values.get("path")
+    path = values.pop("paths", values.get("path"))  # load([ONE, OTHER]) gives paths, as a JSON list
     if path is not None and values.setdefault("url", path) != path:
-        one, other = (store_place(name, values[name]) for name in ("url", "path"))
+        told = (store_places(name, text) for name, text in (("url", values["url"]), ("path", path)))
+        one, other = (stores[0] if len(stores) == 1 else list(stores) for stores in told)
         raise OptionsError(f"url={one!r} and the path {other!r} name two stores: give one of them")
     return {key: value for key, value in values.items() if key not in SPARKS_OWN}
 

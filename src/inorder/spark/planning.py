@@ -5,12 +5,14 @@ from __future__ import annotations
 import atexit
 import signal
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from ..client.manager import QueueManager
 from ..client.queue import Queue
 from ..errors import OptionsError
+from ..stores.seam.views import QueueView
 from .opening import check_queue, open_though_restarting
 from .options import NO_LIMIT, SourceOptions
 from .versions import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows
@@ -46,6 +48,25 @@ def limits(limit: ReadLimit, options: SourceOptions) -> BatchLimits:
         f"a queue cannot be read with the limit {limit!r}: use limits on messages and bytes, "
         "maxMessagesPerTrigger and maxBytesPerTrigger",
     )
+
+
+def figures(views: Iterable[QueueView], claimed: int, confirmed: int) -> dict[str, int]:
+    """The figures that the offset for Spark's progress has, and `listening` reports.
+
+    Args:
+        views: the queues that are read.
+        claimed: messages of claims that Spark has and that are not confirmed.
+        confirmed: messages of claims that are over.
+    """
+    depth = pending = 0
+    times: list[float] = []
+    for view in views:
+        depth, pending = depth + view.depth, pending + view.puts + view.delayed
+        if view.oldest_put_at is not None:
+            times.append(view.oldest_put_at)
+    oldest = max(0, round(time.time() - min(times))) if times else 0
+    lag = max(0, depth - claimed)
+    return {"lag": lag, "oldest": oldest, "pending": pending, "claimed": claimed, "confirmed": confirmed}
 
 
 RUNNER = "pyspark.sql.streaming.python_streaming_source_runner"  # the module that a planner's process runs
@@ -108,4 +129,4 @@ class Planner:
         return {"_options": self._options, "_qm": None, "_queue": None}
 
 
-__all__ = ["BatchLimits", "Planner", "limits"]
+__all__ = ["BatchLimits", "Planner", "figures", "limits"]

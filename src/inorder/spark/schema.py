@@ -9,20 +9,26 @@ from pyspark.sql.types import StructType
 from ..arrow.schema import Body, arrow_schema
 from ..errors import OptionsError, nearest_names
 from ..support.advice import translated
+from .options import STORE
 from .versions import as_arrow
 
 
-def spark_schema(body: Body = "binary") -> StructType:
-    """The schema in Spark's types."""
-    return from_arrow_schema(arrow_schema(body))
+def spark_schema(body: Body = "binary", *, several: bool = False) -> StructType:
+    """The schema in Spark's types.
+
+    Args:
+        several: that of a read of several queues, which begins with the column `store`.
+    """
+    store = [pa.field(STORE, pa.string())] if several else []
+    return from_arrow_schema(pa.schema([*store, *arrow_schema(body)]))
 
 
-def fitted_schema(asked: StructType, body: Body) -> pa.Schema:
+def fitted_schema(asked: StructType, body: Body, *, several: bool = False) -> pa.Schema:
     """The columns that a caller asked for with `.schema(...)`: any of ours, in any order.
 
     Raises OptionsError for a column that is not ours or has another type.
     """
-    ours = {field.name: field.dataType for field in spark_schema(body)}
+    ours = {field.name: field.dataType for field in spark_schema(body, several=several)}
     for field in asked:
         if field.name not in ours:
             if told := translated(field.name, ours):

@@ -28,10 +28,18 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from ..arrow.columns import Fault, Judged, chunks, kept
+from ..arrow.columns import Fault, Judged, chunks, judged_of, kept
 from ..client.bulk import LedgerKey, Settled, Staged, Stager
-from ..client.queue import Queue
-from ..errors import CallerError, MessageTooBig, OptionsError, QueueCondition
+from ..client.manager import QueueManager
+from ..errors import (
+    ArgumentError,
+    CallerError,
+    MessageTooBig,
+    OptionsError,
+    QueueCondition,
+    UnknownQueue,
+    WrongQueueType,
+)
 from . import points
 from .batches import batch_of
 from .opening import check_queue, check_same, made_at, store_for_task
@@ -55,7 +63,8 @@ class TaskMessage(WriterCommitMessage):
 
     Args:
         partition: the partition of the data frame, from 0.
-        staged, diverted: the staged messages, and the staged rows that cannot be messages; None: there were none.
+        staged: the staged messages, one staging for each queue.
+        diverted: the staged rows that cannot be messages; None: there were none.
         query, batch: for a stream; empty in a batch write.
         high_priorities: how many messages have a priority above 9, which counts as 9.
     """
@@ -64,7 +73,7 @@ class TaskMessage(WriterCommitMessage):
         self,
         partition: int,
         *,
-        staged: Staged | None,
+        staged: Sequence[Staged],
         diverted: Staged | None,
         query: str,
         batch: str,
@@ -76,7 +85,67 @@ class TaskMessage(WriterCommitMessage):
     @property
     def stagings(self) -> list[Staged]:
         """All its stagings."""
-        return [one for one in (self.staged, self.diverted) if one is not None]
+        return [*self.staged, *([] if self.diverted is None else [self.diverted])]
+
+
+class Stagers:
+    """The stagings of one attempt: one for each queue that its rows go to, begun by the first row.
+
+    Attributes:
+        by_queue: by the names of their queues, as the options or rows name them.
+        diverter: for rows that cannot be messages; None: they fail the batch.
+    """
+
+    def __init__(self, qm: QueueManager, handles: ExitStack, options: SinkOptions) -> None:
+        self._qm, self._handles, self._options = qm, handles, options
+        self.by_queue: dict[str, Stager] = {}
+        self.diverter = None if options.bad_rows is None else self._opened(options.bad_rows)
+        self.to(options.queue)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all stagings."""
+        return [one.name for one in (*self.by_queue.values(), self.diverter) if one is not None]
+
+    def to(self, queue: str) -> Stager:
+        """The staging for a queue. Raises UnknownQueue, NotOpenFor and others, as `open`."""
+        if queue not in self.by_queue:
+            self.by_queue[queue] = self._opened(queue)
+        return self.by_queue[queue]
+
+    def judged(self, chunk: pa.RecordBatch) -> tuple[Judged, list[str] | str]:
+        """Judges rows, and returns the queue of each good one, or of all."""
+        options, found = self._options, judge(chunk, self._options)
+        if options.queue_column is None:
+            return found, options.queue
+        names = [name or options.queue for name in chunk.column(options.queue_column).to_pylist()]
+        why = {fault.row: fault.why for fault in found.faults}
+        for name in dict.fromkeys(names):
+            try:
+                check_queue(self._qm, name)
+                self.to(name)
+            except (ArgumentError, UnknownQueue, WrongQueueType) as error:
+                for row in (row for row, one in enumerate(names) if one == name):
+                    why.setdefault(row, f"{options.queue_column} names no queue to put on: {error.args[0]}")
+        return judged_of(found.rows, found.columns, why), [name for row, name in enumerate(names) if row not in why]
+
+    def _opened(self, queue: str) -> Stager:
+        handle = self._handles.enter_context(self._qm.open(queue, output=True))
+        return Stager(handle, f"spark-{uuid.uuid4()}", lasts=self._options.staging_expiry)
+
+
+def divided(good: Mapping[str, Sequence[Any]], queues: list[str] | str) -> dict[str, Mapping[str, Sequence[Any]]]:
+    """Good rows by their queues, in the same order."""
+    if not good:
+        return {}
+    if isinstance(queues, str):
+        return {queues: good}
+    rows: dict[str, list[int]] = {}
+    for row, queue in enumerate(queues):
+        rows.setdefault(queue, []).append(row)
+    return {
+        queue: {name: [values[row] for row in some] for name, values in good.items()} for queue, some in rows.items()
+    }
 
 
 class SinkTask:
@@ -95,40 +164,35 @@ class SinkTask:
         with store_for_task(options.url, options.application) as qm, ExitStack() as handles:
             check_same(qm, options.queue, self._made)
             tally = Tally()
-            targets = [name for name in (options.queue, options.bad_rows) if name is not None]
-            stagers = [self._stager(handles.enter_context(qm.open(name, output=True))) for name in targets]
+            stagers = Stagers(qm, handles, options)
             try:
                 for batch in given:
                     for chunk in chunks(batch):
-                        self._stage(judge(chunk, options), chunk, *stagers)
+                        self._stage(chunk, stagers)
                         tally.note(self._rows, self._size)
             except BaseException:
-                qm.bulk.undo_staging([one.name for one in stagers])
+                qm.bulk.undo_staging(stagers.names)
                 raise
         if points.reached:
             points.reached("staged")
-        staged, diverted, *_ = *(one.staged if one.count else None for one in stagers), None
         return TaskMessage(
             self._partition,
-            staged=staged,
-            diverted=diverted,
+            staged=[one.staged for one in stagers.by_queue.values() if one.count],
+            diverted=None if stagers.diverter is None or not stagers.diverter.count else stagers.diverter.staged,
             query=self._query,
             batch=self._batch,
             high_priorities=self._high_priorities,
         )
 
-    def _stager(self, queue: Queue) -> Stager:
-        return Stager(queue, f"spark-{uuid.uuid4()}", lasts=self._options.staging_expiry)
-
-    def _stage(self, judged: Judged, chunk: pa.RecordBatch, stager: Stager, diverter: Stager | None = None) -> None:
-        if judged.faults and diverter is None:
+    def _stage(self, chunk: pa.RecordBatch, stagers: Stagers) -> None:
+        judged, queues = stagers.judged(chunk)
+        if judged.faults and stagers.diverter is None:
             raise self._bad_row(judged.faults, chunk)
-        if judged.faults and diverter is not None:
+        if judged.faults and stagers.diverter is not None:
             bodies = [self._complaint(fault, chunk) for fault in judged.faults]
-            diverter.stage(len(bodies), {"body": bodies, "format": ["MQSTR"] * len(bodies)})
-        good = kept(judged)
-        if good:
-            self._stage_good(good, judged, stager)
+            stagers.diverter.stage(len(bodies), {"body": bodies, "format": ["MQSTR"] * len(bodies)})
+        for queue, good in divided(kept(judged), queues).items():
+            self._stage_good(good, judged, stagers.to(queue))
         self._high_priorities += judged.high_priorities
         self._rows += judged.rows
         self._size += pc.sum(pc.binary_length(judged.columns["body"])).as_py() or 0
@@ -199,11 +263,14 @@ class Writer:
         key = LedgerKey(options.application, query, batch)
         with store_for_task(options.url, options.application) as qm:
             stagings = in_order(told)
-            if not stagings and batch:  # there is nothing to put, but the ledger must record the batch
+            if options.queue_column is not None and batch and self._is_settled(qm, key):
+                qm.bulk.undo_staging([one.name for one in stagings])
+                return Settled(True, 0)
+            if batch and (not stagings or options.queue_column is not None):  # the ledger must record the batch
                 with qm.open(options.queue, output=True) as queue:
                     empty = Stager(queue, f"spark-{uuid.uuid4()}", lasts=options.staging_expiry)
                     empty.stage(0, {"body": []})
-                    stagings = [empty.staged]
+                    stagings = [*stagings, empty.staged]
             settled = qm.bulk.settle_staging(key, stagings) if stagings else Settled(False, 0)
         if points.reached:
             points.reached("settled")
@@ -214,6 +281,12 @@ class Writer:
         if bad and not settled.already:
             log.warning("%d rows were not messages, and went to %s", bad, options.bad_rows)
         return settled
+
+    def _is_settled(self, qm: QueueManager, key: LedgerKey) -> bool:
+        """Whether the ledger of the option's queue has a batch whose rows name their queues: it records all of them,
+        because a repeat could name others.
+        """
+        return qm.bulk.in_ledger(check_queue(qm, self._options.queue).name, key) is not None
 
     def _undo(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Removes the stagings; those of tasks that never reported expire."""
@@ -236,8 +309,8 @@ def reported(messages: Sequence[WriterCommitMessage | None]) -> list[TaskMessage
 
 def in_order(told: Sequence[TaskMessage]) -> list[Staged]:
     """Stagings of messages in the order of their partitions, then those of rows that cannot be messages."""
-    messages, others = [one.staged for one in told], [one.diverted for one in told]
-    return [one for one in messages + others if one is not None]
+    messages = [staged for one in told for staged in one.staged]
+    return messages + [one.diverted for one in told if one.diverted is not None]
 
 
 class BatchWriter(Writer, DataSourceArrowWriter):

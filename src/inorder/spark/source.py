@@ -15,17 +15,36 @@ from pyspark.sql.types import StructType
 
 from ..errors import OptionsError
 from .browse import BrowseReader, BrowseStreamReader, FilteringReader
+from .browse_several import SeveralBrowseReader, SeveralBrowseStreamReader, SeveralFilteringReader
 from .drain import DrainReader
+from .drain_several import SeveralDrainReader
 from .opening import check_queue, store_for_task
 from .options import SourceOptions, check_source, sink_options, source_options
 from .schema import fitted_schema, spark_schema
 from .sink import BatchWriter, RowStreamWriter, StreamWriter, refuse_overwrite
+from .source_queues import check_source_queues
 from .versions import FILTERS_SINCE, HAS_STREAM_ARROW_WRITER, STREAMS_SINCE, need
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    import pyarrow as pa
 
 FORMAT = "inorder"
+
+
+READERS: Mapping[tuple[bool, bool], type[BrowseReader]] = {  # several queues, pushdown
+    (False, False): BrowseReader,
+    (False, True): FilteringReader,
+    (True, False): SeveralBrowseReader,
+    (True, True): SeveralFilteringReader,
+}
+STREAM_READERS: Mapping[tuple[bool, str], Callable[[SourceOptions, pa.Schema], DataSourceStreamReader]] = {
+    (False, "browse"): BrowseStreamReader,
+    (False, "drain"): DrainReader,
+    (True, "browse"): SeveralBrowseStreamReader,
+    (True, "drain"): SeveralDrainReader,
+}
 
 
 class InorderSource(DataSource):
@@ -40,7 +59,7 @@ class InorderSource(DataSource):
         """The columns. Spark asks for them early, so errors in the options, or a missing store, are found here."""
         options = check_source(self._given)
         check_store(options)
-        return spark_schema(options.body)
+        return spark_schema(options.body, several=options.is_several)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Browses. Raises OptionsError and others for options, store, queue, schema; drain is for streams."""
@@ -54,16 +73,16 @@ class InorderSource(DataSource):
         check_store(options)
         if options.pushdown:
             need(FILTERS_SINCE, "option pushdown", "or leave it out: Spark then filters the rows itself")
-        columns = fitted_schema(schema, options.body)
-        return FilteringReader(options, columns) if options.pushdown else BrowseReader(options, columns)
+        columns = fitted_schema(schema, options.body, several=options.is_several)
+        return READERS[options.is_several, options.pushdown](options, columns)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Drains or browses. Spark calls this in two processes for each query, so nothing is started here."""
         need(STREAMS_SINCE, "a stream from a queue", "a batch read in mode=browse works with older ones")
         options = source_options(self._given, "stream read")
         check_store(options)
-        columns = fitted_schema(schema, options.body)
-        return DrainReader(options, columns) if options.mode == "drain" else BrowseStreamReader(options, columns)
+        columns = fitted_schema(schema, options.body, several=options.is_several)
+        return STREAM_READERS[options.is_several, options.mode](options, columns)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Appends a data frame."""
@@ -83,6 +102,9 @@ class InorderSource(DataSource):
 
 def check_store(options: SourceOptions) -> None:
     """Raises StoreError, UnknownQueue or WrongQueueType, with the reason, if there is nothing to read."""
+    if options.is_several:
+        check_source_queues(options)
+        return
     with store_for_task(options.url, options.application, is_check=True) as qm:
         check_queue(qm, options.queue)
 

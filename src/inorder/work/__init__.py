@@ -16,9 +16,12 @@
 from __future__ import annotations
 
 from ..rules.retries import Backoff, Failure, failure_of
-from .outcomes import Ended, Outcome
+from .job import Job
+from .limits import Limit
+from .outcomes import Ended, JobFailed, Outcome
 from .periodic import Schedule
 from .reporting import WorkerEvent
+from .results import JobAttempt, JobError, JobStatus
 from .sending import TaskFunction
 from .tasks import Dead, Discard, Retry, Task, Tasks
 from .worker import Worker
@@ -29,6 +32,12 @@ __all__ = [
     "Discard",
     "Ended",
     "Failure",
+    "Job",
+    "JobAttempt",
+    "JobError",
+    "JobFailed",
+    "JobStatus",
+    "Limit",
     "Outcome",
     "Retry",
     "Schedule",

@@ -27,7 +27,7 @@ from ..errors import ArgumentError, bad_argument
 from ..model.message import Got, Message
 from ..support.advice import not_installed
 
-PUT_KEYWORDS: Final = ("delay", "expiry", "priority", "deduplicate")  # of a put, so no parameters of a task
+PUT_KEYWORDS: Final = ("delay", "expiry", "priority", "deduplicate", "keep")  # of a put, so no parameters of a task
 MESSAGE_WORD: Final = re.compile(r"\b(Message|Got)\b")
 BY_POSITION_OR_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -66,6 +66,7 @@ class TaskArguments:
                 fields.append((name, hint | library.UnsetType, library.UNSET) if optional else (name, hint))
         self.names: Sequence[str] = [one.name for one in kept]
         self._signature = inspect.Signature(kept)
+        self._defaults = {one.name: one.default for one in kept if one.default is not inspect.Parameter.empty}
         try:
             struct = library.defstruct("arguments", fields, kw_only=True, forbid_unknown_fields=True)
             self._decoder = library.json.Decoder(struct, dec_hook=_from_json)
@@ -95,6 +96,21 @@ class TaskArguments:
         except self._wrong as error:
             raise _mismatch(str(error), body) from None
         return {name: value for name in self.names if (value := getattr(found, name)) is not self._unset}
+
+    def result(self, value: object) -> Any:
+        """What a function has returned, as a value of JSON. Raises WrongResult if JSON cannot express it."""
+        try:
+            return json.loads(self._encoder.encode(value))
+        except self._wrong as error:
+            raise WrongResult(f"the result of the task cannot be JSON: {error}") from None
+
+    def default_of(self, name: str) -> Any:
+        """The default of a parameter; None if it has none."""
+        return self._defaults.get(name)
+
+
+class WrongResult(TypeError):
+    """A task whose result is to be kept has returned a value that JSON cannot express."""
 
 
 def _mismatch(why: str, value: object) -> ArgumentError:

@@ -28,6 +28,7 @@ If the read order is required, no message may pass one that cannot be worked on:
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import random
 import traceback
@@ -40,9 +41,9 @@ from ..client.manager import QueueManager
 from ..errors import ArgumentError, InorderError, PutInhibited, QueueFull, Reason, StoreFull, Undeliverable
 from ..model.attributes import QueueAttributes
 from ..model.message import IN_GROUP, LAST_IN_GROUP, Got
-from ..model.options import Match
+from ..model.options import GetOptions, Match
 from ..rules.retries import GivenUp, Later, failure_of, given_up
-from .arguments import TaskArguments
+from .arguments import TaskArguments, WrongResult
 from .outcomes import Outcome
 from .tasks import ATTEMPTS, Dead, Discard, Retry, Task
 
@@ -92,9 +93,12 @@ class OrderStops(Exception):
     """The task must stop: a message cannot be worked on, and the read order allows no other to pass it."""
 
 
-def take(qm: QueueManager, task: Task) -> TakenMessages:
-    """Gets the message or group for the next call, in the open unit of work. Raises as a get."""
-    options = task.options
+def take(qm: QueueManager, task: Task, options: GetOptions) -> TakenMessages:
+    """Gets the message or group for the next call, in the open unit of work. Raises as a get.
+
+    Args:
+        options: those of the task, or for now others.
+    """
     if task.group is None:
         message = qm.get(task.queue, options)
         return TakenMessages(message, message, iter(()))
@@ -104,11 +108,34 @@ def take(qm: QueueManager, task: Task) -> TakenMessages:
     return TakenMessages(first, list(whole) if task.group == "list" else whole, group)
 
 
-def call(qm: QueueManager, task: Task, taken: TakenMessages) -> None:
-    """Calls the function, and reads any rest of a group that comes as an iterator.
+def call(qm: QueueManager, task: Task, taken: TakenMessages) -> object:
+    """Calls the function, reads any rest of a group that comes as an iterator, and returns the function's result.
 
     Raises the function's exceptions; TypeError if it only returned a coroutine or generator that would do the work.
     """
+    if task.hooks:
+        with _hooked(task, taken.first):
+            return _called(qm, task, taken)
+    return _called(qm, task, taken)
+
+
+@contextlib.contextmanager
+def _hooked(task: Task, first: Got) -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
+        for hook in task.hooks:
+            stack.enter_context(hook(task.name, first))
+        yield
+
+
+async def call_async(qm: object, task: Task, taken: TakenMessages) -> Any:
+    """Calls an `async def` function, and returns its result. Raises as the function."""
+    if not task.hooks:
+        return await begin(qm, task, taken)
+    with _hooked(task, taken.first):
+        return await begin(qm, task, taken)
+
+
+def _called(qm: QueueManager, task: Task, taken: TakenMessages) -> object:
     made = begin(qm, task, taken)
     if isinstance(made, UNDONE):
         if inspect.iscoroutine(made) and inspect.getcoroutinestate(made) == inspect.CORO_CREATED:
@@ -116,6 +143,7 @@ def call(qm: QueueManager, task: Task, taken: TakenMessages) -> None:
         raise TypeError(f"the function has done nothing yet: it returned {made!r:.100}")
     for _ in taken.rest:
         pass
+    return made
 
 
 def begin(qm: object, task: Task, taken: TakenMessages) -> Any:
@@ -188,7 +216,7 @@ def judge(
         return AttemptVerdict(Outcome.DISCARDED, text, is_final=True)
     if isinstance(error, Dead):
         return AttemptVerdict(Outcome.DEAD, text, reason=error.reason, is_final=True)
-    if isinstance(error, task.dead_on):
+    if isinstance(error, (*task.dead_on, WrongResult)):
         return AttemptVerdict(Outcome.DEAD, text, trace=trace, is_final=True)
     if attempt >= most:
         return AttemptVerdict(Outcome.DEAD, text, trace=trace)

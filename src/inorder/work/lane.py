@@ -26,10 +26,11 @@ from ..errors import (
     WaitEnded,
 )
 from ..model.message import Got
-from ..rules.retries import Backoff, Failure, failure_of
-from . import attempts
+from ..rules.retries import Backoff, Failure, Later, failure_of
+from . import attempts, results
 from .attempts import AttemptVerdict, OrderStops, TakenMessages
 from .dispatch import LaneTasks
+from .limits import LaneLimits, Withheld
 from .outcomes import Ended, Outcome
 from .reporting import WorkerEvent
 from .tasks import ATTEMPTS_MAX, Task
@@ -92,6 +93,7 @@ class WorkerLane:
         self._is_lost = self._is_shut = False
         self._troubles = 0  # in a row
         self._said = dict[str, float]()  # when each trouble was last logged
+        self._limits = LaneLimits() if any(one.limits for one in tasks.tasks) else None
         self.is_at_work = False
 
     def start(self) -> None:
@@ -183,7 +185,7 @@ class WorkerLane:
                     before = self._worker.attempts
                     trouble = self._work(self._qm)
                     self._troubles = self._troubles + 1 if trouble else 0
-                    if trouble is None and not self._worker.looks_again(before):
+                    if trouble is None and not self._finds_more(before):
                         return
                     if trouble:
                         self._pause(trouble, TROUBLE.after(self._troubles, 0.5))
@@ -205,6 +207,21 @@ class WorkerLane:
                 self._worker.replace(self, has_ended=True)
             if is_cancelled or not self._is_lost:
                 self._end()
+
+    def _finds_more(self, before: int) -> bool:
+        """Whether to look again after a get that found nothing.
+
+        Args:
+            before: the attempts that the worker had reported before that get.
+        """
+        limits = self._limits
+        if limits is not None and limits.looks_again():
+            return True
+        if not self._worker.looks_again(before):
+            return False
+        if limits is not None and self._worker.attempts != before:
+            limits.forget()
+        return True
 
     def _heed(self, error: InorderError) -> None:
         """Handles an error in one of the lane's own calls."""
@@ -250,20 +267,25 @@ class WorkerLane:
         taken = called = None
         try:
             with qm.unit_of_work() as unit:
-                taken = attempts.take(qm, self.tasks.first)
+                options = self.tasks.first.options
+                options = options if self._limits is None else self._limits.choice(options)
+                taken = attempts.take(qm, self.tasks.first, options)
                 self._began = time.monotonic()
                 task = self.tasks.task_of(taken.first)
                 self.task = task or self.tasks.first
                 unit.task = self.task.name
                 try:
                     verdict = self._settled_before(qm, taken, is_known=task is not None)
+                    held = self._held(qm, taken.first) if verdict is None and self.task.limits else None
+                    if held is not None:
+                        return self._put_back(unit, held)
                     if verdict is None:
                         verdict = called = self._call(qm, unit, taken)
                     if verdict is None:
                         return ""  # another thread has ended the attempt
                     if not verdict.is_failure and unit.status == "open":
                         unit.commit()
-                except attempts.TROUBLES as error:
+                except (*attempts.TROUBLES, *attempts.TARGETS) as error:  # those: no permit can be put now
                     verdict = attempts.in_trouble(error, self._delay)
                 was_open = unit.status == "open"
                 if verdict.is_failure and was_open:
@@ -281,6 +303,19 @@ class WorkerLane:
             self._report(taken.first, verdict)
             return ""
         return self._finish_and_report(qm, taken.first, verdict)
+
+    def _held(self, qm: QueueManager, first: Got) -> Withheld | None:
+        """Takes the permits of the call; None: it has them."""
+        assert self._limits is not None
+        may_pass = attempts.local(qm, self.task.queue).read_order == "relaxed"
+        return self._limits.held(qm, self.task, first, may_pass=may_pass)
+
+    def _put_back(self, unit: UnitOfWork, held: Withheld) -> str:
+        """Puts back a message that has no permit, which is no attempt."""
+        unit._put_off(Later(held.hidden, counts=False))
+        if held.pause:
+            self._worker.ends.wait(held.pause)
+        return ""
 
     def _finish_and_report(self, qm: QueueManager, first: Got, verdict: AttemptVerdict) -> str:
         ended: AttemptVerdict | None = verdict._replace(outcome=Outcome.RETRIED)  # if it is still there after this
@@ -332,10 +367,9 @@ class WorkerLane:
             if self.task.is_async:
                 self._awaited = self._async_call(qm, unit, taken)
         try:
-            if self._awaited is None:
-                attempts.call(qm, self.task, taken)
-            else:
-                self._awaited.run()
+            value = attempts.call(qm, self.task, taken) if self._awaited is None else self._awaited.run()
+            if self.task.arguments is not None:
+                results.keep_result(qm, unit, self.task.name, self.task.arguments, taken.first, value)
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is what became of the attempt
             failure = error
         with self._lock:
@@ -358,7 +392,7 @@ class WorkerLane:
     def _async_call(self, qm: QueueManager, unit: UnitOfWork, taken: TakenMessages) -> AsyncCall:
         loop, task = self._worker.loop, self.task
         assert loop is not None, "the worker makes one if a task needs it"
-        return loop.call(qm, unit, lambda connection: attempts.begin(connection, task, taken))
+        return loop.call(qm, unit, lambda connection: attempts.call_async(connection, task, taken))
 
     def _finish(self, qm: QueueManager, first: Got, verdict: AttemptVerdict) -> str | None:
         """Gets a backed-out message again without calling the function, and makes it a dead letter or removes it.
@@ -386,11 +420,15 @@ class WorkerLane:
 
     def _carry_out(self, qm: QueueManager, messages: Iterable[Got], why: AttemptVerdict) -> None:
         """In the unit that got the messages: makes them dead letters, or lets the commit remove them."""
+        whole = list(messages) if self.task.arguments else messages
         if why.outcome is Outcome.DEAD:
-            attempts.set_aside(qm, self.task, messages, why)
+            attempts.set_aside(qm, self.task, whole, why)
         else:
-            for _ in messages:
+            for _ in whole:
                 pass
+        if isinstance(whole, list):
+            is_dead = why.outcome is Outcome.DEAD
+            results.keep_end(qm, whole[0], reason=why.reason if is_dead else 0, error=why.error)
 
     def _report(self, first: Got, verdict: AttemptVerdict) -> None:
         counts = (verdict.is_failure and not verdict.is_trouble) or verdict.outcome is Outcome.DONE

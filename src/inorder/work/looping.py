@@ -67,18 +67,20 @@ class AsyncCall:
     ) -> None:
         self._loop, self._qm, self._unit, self._begin = tasks.loop, qm, unit, begin
         self._jobs: Jobs = SimpleQueue()
-        self._task: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[Any] | None = None
         self._is_cancelled = False
 
-    def run(self) -> None:
+    def run(self) -> Any:
         """In the lane's thread: waits for the function, and makes its calls on the connection meanwhile.
+
+        Returns: the function's result.
 
         Raises as the function; CancelledError if it was cancelled.
         """
         self._loop.call_soon_threadsafe(self._start)
         serve(self._jobs)
         assert self._task is not None, "its end has ended the jobs"
-        self._task.result()
+        return self._task.result()
 
     def cancel(self) -> None:
         """From any thread: cancels the function."""
@@ -92,8 +94,8 @@ class AsyncCall:
         if self._is_cancelled:
             self._task.cancel()
 
-    async def _main(self) -> None:
-        await with_lent(self._qm, self._unit, self._jobs, self._begin)
+    async def _main(self) -> Any:
+        return await with_lent(self._qm, self._unit, self._jobs, self._begin)
 
     def _cancel(self) -> None:
         self._is_cancelled = True

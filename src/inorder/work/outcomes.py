@@ -5,6 +5,9 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple
 
+from ..errors import QueueCondition
+from ..reasons import Reason
+
 
 class Outcome(enum.Enum):
     """How an attempt ended."""
@@ -38,3 +41,15 @@ class Ended(NamedTuple):
     error: str = ""
     trace: str = ""
     reason: int = 0
+
+
+class JobFailed(QueueCondition):
+    """The job whose result was asked for has ended without one; data: queue, state, type (of the exception), why."""
+
+    reason = Reason.JOB_FAILED
+
+
+def eager_failure(ended: Ended) -> JobFailed:
+    """The error of an attempt, for a sender that waits for it."""
+    state, why = ended.outcome.value, ended.trace or ended.error
+    return JobFailed(f"job {ended.message_id.hex()} is {state}: {why}", queue="", state=state, type="", why=ended.error)

@@ -13,9 +13,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import math
 import os
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -26,16 +28,23 @@ from ..errors import (
     CallerError,
     ConnectionBroken,
     ConnectionClosed,
-    ObjectExists,
     OutcomeUnknown,
     UnknownQueue,
     bad_argument,
 )
-from ..model.message import Message
+from ..model.fields import EXPIRY_SECONDS_MAX
+from ..model.kinds import Report
+from ..model.message import Message, MessageType
+from ..model.parameters import Seconds
 from ..rules.puts import PutResult
+from ..rules.retries import KEEP
 from ..support import forks
 from ..support.advice import check_store_name
 from .arguments import TaskArguments
+from .creating import DEFAULT_QUEUE, create_queue, put_made
+from .job import Job
+from .limits import KEY, Limit, key_of
+from .results import RESULTS
 
 if TYPE_CHECKING:
     from .. import aio
@@ -43,18 +52,10 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 TASK: Final = "task"  # the property of a message that has the name of its task
-DEFAULT_QUEUE: Final = "TASKS"  # of tasks that name no queue; made when it is first needed
+KEPT: Final = Seconds(0.1, EXPIRY_SECONDS_MAX)  # how long a result may be kept
+ABOUT_EXPIRY: Final = Report.EXPIRATION | Report.PASS_DISCARD_AND_EXPIRY  # a report of it, which expires too
 LOST: Final = (ConnectionBroken, ConnectionClosed, OutcomeUnknown)
 ELSEWHERE: Final = ("delay", "apply_async", "send", "send_with_options", "enqueue", "insert")
-
-
-def create_default_queue(qm: QueueManager) -> None:
-    """Makes the queue of tasks that name none, if the store does not have it. Raises as `create_queue`."""
-    with contextlib.suppress(UnknownQueue):
-        qm.attributes(DEFAULT_QUEUE)
-        return
-    with contextlib.suppress(ObjectExists):  # another program was first
-        qm.create_queue(DEFAULT_QUEUE)
 
 
 class OwnConnections:
@@ -71,9 +72,26 @@ class OwnConnections:
             raise bad_argument("store", store, "a path or a URL; a store in memory has no second connection")
         self._store, self._here = store, threading.local()
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, aio.QueueManager] = WeakKeyDictionary()
+        self._eager: tuple[QueueManager, Callable[[], object]] | None = None
+
+    @contextlib.contextmanager
+    def eagerly(self, qm: QueueManager, drain: Callable[[], object]) -> Iterator[None]:
+        """In the block, this is the connection, and each put outside of a unit of work is followed by `drain`."""
+        before, self._eager = self._eager, (qm, drain)
+        try:
+            yield
+        finally:
+            self._eager = before
+
+    def sent(self, qm: object) -> None:
+        """Notes that a message was put, outside of any unit of work."""
+        if self._eager is not None and qm is self._eager[0]:
+            self._eager[1]()
 
     def here(self) -> QueueManager:
         """This thread's connection. Raises CallerError without a store; as `inorder.connect`."""
+        if self._eager is not None:
+            return self._eager[0]
         qm: QueueManager | None = getattr(self._here, "qm", None)
         if qm is None or self._here.life is not forks.current:
             qm = self._here.qm = self._connect()
@@ -126,10 +144,14 @@ class TaskFunction(Generic[P, R]):
         queue: str,
         arguments: TaskArguments,
         own: OwnConnections,
+        *,
+        keep: float | None = None,
+        limits: tuple[Limit, ...] = (),
     ) -> None:
         functools.update_wrapper(self, function)
         self.name, self.queue, self.function = name, queue, function
-        self._arguments, self._own = arguments, own
+        self._arguments, self._own, self._keep = arguments, own, keep
+        self._key = next((one.key for one in limits if one.key is not None), None)
 
     def __call__(self, *given: P.args, **named: P.kwargs) -> R:
         return self.function(*given, **named)
@@ -141,8 +163,23 @@ class TaskFunction(Generic[P, R]):
 
         Raises ArgumentError if the arguments do not match the annotations of the function.
         """
-        body = self._arguments.encode(given, named)
-        return Message(body, format="MQSTR", coded_character_set_id=1208, properties={TASK: self.name})
+        return self._message(given, named, self._keep)
+
+    def _message(self, given: tuple[Any, ...], named: dict[str, Any], keep: float | None) -> Message:
+        body, properties = self._arguments.encode(given, named), dict[str, Any]({TASK: self.name})
+        if self._key is not None:
+            properties[KEY] = key_of(self._key, body, self._arguments.default_of(self._key))
+        if keep is None:
+            return Message(body, format="MQSTR", coded_character_set_id=1208, properties=properties)
+        return Message(
+            body,
+            format="MQSTR",
+            coded_character_set_id=1208,
+            message_type=MessageType.REQUEST,
+            reply_to_queue=RESULTS,
+            report=ABOUT_EXPIRY,
+            properties={**properties, KEEP: KEPT.check("keep", keep)},
+        )
 
     def put(
         self,
@@ -152,8 +189,9 @@ class TaskFunction(Generic[P, R]):
         expiry: float | None = None,
         priority: int | None = None,
         deduplicate: str | None = None,
+        keep: float | None = None,
         **named: Any,
-    ) -> PutResult:
+    ) -> Job:
         """Sends a call to a worker: puts a message with the arguments on the task's queue.
 
         Args:
@@ -164,31 +202,41 @@ class TaskFunction(Generic[P, R]):
             expiry: seconds after which the message is discarded if the call has not begun.
             priority: 0 to 9.
             deduplicate: a key; a second put under it puts nothing.
+            keep: seconds for which the result, or the errors, can be asked for after the end, 0.1 to 99,999,999.9;
+                None: as the task says, which by default keeps nothing.
 
-        Returns: the result of the put; `message_id` is in the worker's log.
+        Returns: the job; its `id` is that of its message, which is in the worker's log.
 
         Raises ArgumentError if the arguments do not match the annotations of the function; CallerError without a
         connection; otherwise as `QueueManager.put`.
         """
-        message, options = self.message(*given, **named), _given(delay, expiry, priority, deduplicate)
+        message = self._message(given, named, self._keep if keep is None else keep)
+        options = _given(delay, expiry, priority, deduplicate)
         unit = None if qm is not None else current_unit()
         manager = qm or (self._own.here() if unit is None else unit.manager)
         if not isinstance(manager, QueueManager):
             raise CallerError(f"the open unit of work is one of asyncio: await {self.name}.put_async(...)")
         try:
-            return self._put(manager, message, options)
+            put = self._put(manager, message, options)
         except LOST:
             if qm is None and unit is None:
                 self._own.drop()
             raise
+        if unit is None:
+            self._own.sent(manager)
+        return self._job(put, manager if qm is not None or unit is not None else None, expiry)
+
+    def job(self, message_id: bytes | str) -> Job:
+        """The job with this id, which is that of its message: bytes, or `Job.id`. Nothing is looked up yet."""
+        return Job(message_id, self.queue, self._own)
+
+    def _job(self, put: PutResult, manager: QueueManager | aio.QueueManager | None, expiry: float | None) -> Job:
+        expires_at = None if expiry is None or expiry == math.inf else time.time() + expiry
+        return Job(put.message_id, self.queue, self._own, manager=manager, put=put, expires_at=expires_at)
 
     def _put(self, qm: QueueManager, message: Message, options: dict[str, Any]) -> PutResult:
-        try:
-            return qm.put(self.queue, message, **options)
-        except UnknownQueue:
-            if self.queue != DEFAULT_QUEUE:
-                raise
-        create_default_queue(qm)
+        if self.queue == DEFAULT_QUEUE:
+            return put_made(qm, self.queue, message, **options)
         return qm.put(self.queue, message, **options)
 
     async def put_async(
@@ -199,25 +247,28 @@ class TaskFunction(Generic[P, R]):
         expiry: float | None = None,
         priority: int | None = None,
         deduplicate: str | None = None,
+        keep: float | None = None,
         **named: Any,
-    ) -> PutResult:
+    ) -> Job:
         """Sends a call to a worker, as `put`, without blocking the loop. Args, Returns, Raises: as `put`.
 
         A cancel before the put has begun revokes it; otherwise the put is finished.
         """
-        message, options = self.message(*given, **named), _given(delay, expiry, priority, deduplicate)
+        message = self._message(given, named, self._keep if keep is None else keep)
+        options = _given(delay, expiry, priority, deduplicate)
         unit = None if qm is not None else current_unit()
         manager = qm or (self._own.in_loop() if unit is None else unit.manager)
+        there = manager if qm is not None or unit is not None else None
         if isinstance(manager, QueueManager):  # the task has opened a unit of work that blocks
-            return self._put(manager, message, options)
+            return self._job(self._put(manager, message, options), there, expiry)
         try:
-            result: PutResult = await manager.put(self.queue, message, **options)
+            put: PutResult = await manager.put(self.queue, message, **options)
         except UnknownQueue:
             if self.queue != DEFAULT_QUEUE:
                 raise
-            await manager.run(create_default_queue)
-            result = await manager.put(self.queue, message, **options)
-        return result
+            await manager.run(create_queue)
+            put = await manager.put(self.queue, message, **options)
+        return self._job(put, there, expiry)
 
     if not TYPE_CHECKING:
 

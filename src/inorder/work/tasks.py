@@ -22,11 +22,13 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, ParamSpec, Protocol, TypeVar, overload
 
+from ..client.manager import connect
 from ..errors import ArgumentError, bad_argument
 from ..model.attribute import check_queue_name
 from ..model.message import Got, Message
@@ -37,10 +39,13 @@ from ..rules.ordering import ReadOrder
 from ..rules.retries import SECONDS_MAX, Backoff
 from ..support.advice import unknown_name
 from .arguments import TaskArguments, takes_messages
+from .creating import DEFAULT_QUEUE
 from .due import Missed
-from .outcomes import Ended
+from .limits import Limit
+from .limits import checked as checked_limits
+from .outcomes import Ended, eager_failure
 from .periodic import Schedule
-from .sending import DEFAULT_QUEUE, OwnConnections, TaskFunction
+from .sending import KEPT, OwnConnections, TaskFunction
 
 if TYPE_CHECKING:
     from ..client.manager import QueueManager
@@ -68,6 +73,8 @@ OfMessages = (
     | Callable[[Iterator[Got], Any], object]
 )
 F = TypeVar("F", bound=OfMessages)
+Hook = Callable[[str, Message], AbstractContextManager[object]]
+H = TypeVar("H", bound=Hook)
 
 
 class TaskDecorator(Protocol):
@@ -142,6 +149,8 @@ class Task:
     trouble_for: float
     arguments: TaskArguments | None = None
     is_async: bool = False
+    limits: tuple[Limit, ...] = ()
+    hooks: Sequence[Hook] = ()
 
     @property
     def is_alone(self) -> bool:
@@ -168,6 +177,7 @@ class Tasks:
         self._own = OwnConnections(store)
         self._tasks: dict[str, Task] = {}
         self._schedules: dict[str, Schedule] = {}
+        self._hooks = list[Hook]()
 
     @overload
     def task(self, queue: F, /) -> F: ...
@@ -190,6 +200,8 @@ class Tasks:
         concurrency: int | None = None,
         dead_on: type[Exception] | tuple[type[Exception], ...] = (),
         trouble_for: float = TROUBLE_SECONDS,
+        keep: float | None = None,
+        limit: Limit | tuple[Limit, ...] | None = None,
         **unknown: NoReturn,
     ) -> TaskDecorator: ...
 
@@ -209,6 +221,8 @@ class Tasks:
         concurrency: int | None = None,
         dead_on: type[Exception] | tuple[type[Exception], ...] = (),
         trouble_for: float = TROUBLE_SECONDS,
+        keep: float | None = None,
+        limit: Limit | tuple[Limit, ...] | None = None,
         **unknown: NoReturn,
     ) -> Any:
         """Registers the decorated function. It may be called as before.
@@ -246,8 +260,12 @@ class Tasks:
             trouble_for: seconds, from 0. If the function raises QueueFull 2053 or PutInhibited 2051, its message is
                 backed out and tried again later without using up an attempt, for this long after the first time; after
                 that each try uses one up. A full disk (StoreFull 2192) uses up no attempt, however long it lasts.
+            keep: seconds for which the result of each job, or its errors, can be asked for after its end, 0.1 to
+                99,999,999.9, unless `put` says otherwise; None: nothing is kept.
+            limit: how many calls may run at once or begin in a time, in all processes: a `Limit`, or several.
 
-        `group`, `logical`, `read_order` and `match` are for functions of messages.
+        `group`, `logical`, `read_order` and `match` are for functions of messages, `keep` and `limit` for functions
+        with arguments.
 
         Raises:
             ArgumentError: if a value is out of range, there is no such keyword, the name is taken, the function is a
@@ -271,6 +289,9 @@ class Tasks:
         kinds = dead_on if isinstance(dead_on, tuple) else (dead_on,)
         if not all(isinstance(one, type) and issubclass(one, Exception) for one in kinds):
             raise bad_argument("dead_on", dead_on, "an exception class, or a tuple of them")
+        if keep is not None:
+            KEPT.check("keep", keep)
+        limits = checked_limits(limit)
         options = GetOptions(logical=logical, read_order=read_order, match=match, wait=IDLE_SECONDS, syncpoint=True)
 
         def registered(function: Any) -> Any:
@@ -292,6 +313,8 @@ class Tasks:
                 threads=_calls_at_once(threads, concurrency, is_async=is_async),
                 dead_on=kinds,
                 trouble_for=trouble_for,
+                limits=limits,
+                hooks=self._hooks,
             )
             if is_async and group == "iterator":
                 raise bad_argument("group", group, '"list" for an async function, which cannot wait for an iterator')
@@ -302,11 +325,12 @@ class Tasks:
                 raise bad_argument("function", function, allowed)
             else:
                 task = replace(task, arguments=TaskArguments(function, is_async=is_async))
+            _check_for_arguments(task, keep)
             self._check_apart(task)
             self._tasks[called] = task
             if task.arguments is None:
                 return function
-            return TaskFunction(function, called, task.queue, task.arguments, self._own)
+            return TaskFunction(function, called, task.queue, task.arguments, self._own, keep=keep, limits=limits)
 
         return registered
 
@@ -397,6 +421,47 @@ class Tasks:
             raise worker.lost
         return [one for one in ended if one is not None]
 
+    @contextmanager
+    def eager(self) -> Iterator[QueueManager]:
+        """In the block, each `put` calls the task at once: for tests and for trying things out.
+
+        The messages go through a queue manager in memory and a real worker, so arguments, attempts, limits and results
+        are as always. A put in a unit of work, such as that of a task, is called after its commit. Delayed calls and
+        later attempts are not made. `put_async` needs a queue manager of its own: use `drain` with it.
+
+        Yields: the queue manager. Queues that the tasks name, except TASKS, must be created in it.
+
+        A put raises JobFailed 9082 if an attempt fails.
+        """
+        with connect() as qm:
+
+            def drain() -> None:
+                failed = [one for one in self.drain(qm) if one.error]
+                if failed:
+                    raise eager_failure(failed[0])
+
+            with self._own.eagerly(qm, drain):
+                yield qm
+
+    def around(self, hook: H) -> H:
+        """Registers a hook: each call of a task of these runs in the context manager that it returns.
+
+            @tasks.around
+            @contextmanager
+            def logged(task: str, message: Message) -> Iterator[None]:
+                with structlog.contextvars.bound_contextvars(task=task, job=message.message_id.hex()):
+                    yield
+
+        It is entered in the call's thread, for an `async def` function in its asyncio task. An exception of the
+        function passes through it and must be raised again. The first hook that was registered is the outermost.
+
+        Raises ArgumentError if it cannot be called.
+        """
+        if not callable(hook):
+            raise bad_argument("hook", hook, "a function of a name and a message that returns a context manager")
+        self._hooks.append(hook)
+        return hook
+
     @property
     def schedules(self) -> tuple[Schedule, ...]:
         """The schedules, in the order in which they were registered."""
@@ -446,6 +511,18 @@ def _check_choices(
     for argument, count in (("threads", threads), ("concurrency", concurrency)):
         if count is not None:
             check_whole(argument, count, 1, THREADS_MAX)
+
+
+def _check_for_arguments(task: Task, keep: float | None) -> None:
+    """Raises ArgumentError if a task cannot have limits or results, or lacks the parameter that a limit names."""
+    if task.arguments is None and (task.limits or keep is not None):
+        argument, value = ("limit", task.limits) if task.limits else ("keep", keep)
+        raise bad_argument(argument, value, "left out for a function of messages: it is for functions with arguments")
+    for one in task.limits:
+        if one.key is not None and task.arguments is not None and one.key not in task.arguments.names:
+            raise bad_argument(
+                "key", one.key, f"a parameter of the function: {', '.join(task.arguments.names) or 'none'}"
+            )
 
 
 def _calls_at_once(threads: int | None, concurrency: int | None, *, is_async: bool) -> int | None:

@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING, Final
 from ..errors import CallerError, InorderError, StoreError, bad_argument
 from ..model.options import check_instance, check_whole
 from ..rules.retries import Failure
+from .creating import DEFAULT_QUEUE, create_queue
 from .dispatch import shared
 from .lane import WorkerLane
+from .limits import LIMITS
 from .records import EVERY_SECONDS, RecordWriter, ScheduleRecord, WorkerRecord, WorkerTally
 from .reporting import WorkerEvent, to_log
-from .sending import DEFAULT_QUEUE, create_default_queue
 from .tasks import THREADS_MAX, Task, Tasks, check_seconds
 from .timekeeper import Timekeeper
 
@@ -103,15 +104,18 @@ class Worker:
     # --- calls from outside
 
     def start(self) -> None:
-        """Starts the threads, and makes the queue TASKS if a task uses it.
+        """Starts the threads, and makes the queues TASKS and TASKS.LIMITS if tasks use them.
 
         Raises CallerError if the worker was started before; as `create_queue`.
         """
         if self._keeper.ident is not None:
             raise CallerError("the worker was started before: create another one")
-        if any(task.queue == DEFAULT_QUEUE for task in self._tasks):
-            with self.qm.connect() as own:
-                create_default_queue(own)
+        own = [DEFAULT_QUEUE] * any(task.queue == DEFAULT_QUEUE for task in self._tasks)
+        own += [LIMITS] * any(task.limits for task in self._tasks)
+        if own:
+            with self.qm.connect() as qm:
+                for name in own:
+                    create_queue(qm, name)
         if any(task.is_async for task in self._tasks):
             from .looping import TaskLoop  # noqa: PLC0415 - only workers with async functions load it
 

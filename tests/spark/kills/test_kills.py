@@ -5,6 +5,7 @@ Where a dead driver stood is looked up in Spark's logs and in the store before t
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from pathlib import Path
@@ -141,6 +142,40 @@ def test_what_a_dead_driver_has_staged_is_never_seen_and_expires(world: World, s
 
 
 @gate
+@pytest.mark.parametrize("_", range(REPEATS))
+def test_a_dead_driver_of_several_stores_has_drained_and_put_each_message_once(
+    world: World, successor: Driver, _: int
+) -> None:
+    """From a queue in each of two stores to the queues of their names in a third, in one query."""
+    (world.folder / "second").mkdir()
+    worlds = [world, World(world.folder / "second", source="Q.TWO")]
+    target = str(world.folder / "target.db")
+    with inorder.connect(target) as qm:
+        for name in (TARGET, *(each.queue for each in worlds)):
+            qm.create_queue(name)
+    order = world.to_queue(
+        source=world.source(
+            url=json.dumps([one.url for one in worlds]), queue="Q*", maxMessagesPerTrigger=3 * PER_BATCH
+        ),
+        sink_options={"url": target, "queue": TARGET, "queueColumn": "queue", "orderBy": "delivery_number"},
+    )
+    with killed_at(world, "settled:2", "run", name="queue", **order):
+        log = world.log()
+        assert (log.offsets, log.commits) == (1, 0)
+        for one in worlds:
+            with inorder.connect(one.store) as qm:
+                assert [(claim.number, claim.planned) for each in qm.bulk.claims() for claim in each.held] == [
+                    (2, True)
+                ]
+    before = [on_queue(target, one.queue) for one in worlds]
+    assert sum(map(len, before)) > PER_BATCH
+    for one, rows in zip(worlds, before, strict=True):
+        assert wrong_at_sink(rows, one.plan, all_there=False) == []
+    successor.ask("run", name="queue", **order)
+    for one in worlds:
+        assert wrong_at_sink(on_queue(target, one.queue), one.plan) + wrong_in_store(one.store, one.queue) == []
+
+
 @pytest.mark.parametrize("_", range(REPEATS))
 def test_a_batch_that_was_put_by_a_dead_driver_is_not_put_again(world: World, successor: Driver, _: int) -> None:
     with killed_at(world, "settled:2", "run", name="queue", **world.to_queue()):

@@ -38,6 +38,7 @@ class World:
     Args:
         url: of a store elsewhere, as Spark is given it; None: it is a file in the folder.
         store: the same store as the test opens it; None: by the URL.
+        source: the queue that is drained.
     Attributes:
         plan: what was put, as the checker wants it.
     """
@@ -49,14 +50,15 @@ class World:
         messages: int = MESSAGES,
         url: str | None = None,
         store: Path | None = None,
+        source: str = SOURCE,
         **attributes: Any,
     ) -> None:
         self.folder, self.url = folder, url or str(folder / "store.db")
-        self.store = str(store or self.url)
+        self.store, self.queue = str(store or self.url), source
         self.archive, self.checkpoint = folder / "archive", folder / "checkpoint"
         self.plan: list[list[bytes]] = []
         with inorder.connect(self.store) as qm:
-            qm.create_queue(SOURCE, **attributes)
+            qm.create_queue(source, **attributes)
             qm.create_queue(TARGET)
             self.put(qm, messages)
 
@@ -64,7 +66,7 @@ class World:
         """Puts groups of several writers, mixed with messages in none."""
         mixed = mixture(messages, seed, prefix=f"{len(self.plan)}/")
         with qm.unit_of_work():
-            handles = [qm.open(SOURCE, output=True) for _ in range(LINES_OPEN)]
+            handles = [qm.open(self.queue, output=True) for _ in range(LINES_OPEN)]
             for writer, flags, body in mixed.puts:
                 handles[writer].put(body, flags=flags, logical=bool(flags))
         for handle in handles:
@@ -77,7 +79,7 @@ class World:
         """The arguments of the job."""
         return {
             "url": str(self.url),
-            "queue": SOURCE,
+            "queue": self.queue,
             "archive": str(self.archive),
             "application": APPLICATION,
             "checkpoint": str(self.checkpoint),
@@ -89,7 +91,7 @@ class World:
         """The options of a stream that drains in logical order, whole groups only."""
         options = {
             "url": self.url,
-            "queue": SOURCE,
+            "queue": self.queue,
             "mode": "drain",
             "application": APPLICATION,
             "order": "logical",
@@ -119,7 +121,7 @@ class World:
 
     def finish(self) -> int:
         """As an operator does when a query has stopped for good."""
-        return finish(str(self.url), SOURCE, APPLICATION, str(self.checkpoint))
+        return finish(str(self.url), self.queue, APPLICATION, str(self.checkpoint))
 
     def let_time_pass(self, seconds: float) -> None:
         """What is to expire in that time expires, and housekeeping comes round."""
@@ -151,12 +153,12 @@ class World:
 
     def check_archive(self, **how: Any) -> None:
         """All that was put is in the archive, and nothing is left."""
-        complaints = wrong_at_sink(archived(self.archive), self.plan, **how) + wrong_in_store(self.store, SOURCE)
+        complaints = wrong_at_sink(archived(self.archive), self.plan, **how) + wrong_in_store(self.store, self.queue)
         assert not complaints, complaints
 
     def check_target(self) -> None:
         """All that was put is on the other queue, and nothing is left."""
-        complaints = wrong_at_sink(on_queue(self.store, TARGET), self.plan) + wrong_in_store(self.store, SOURCE)
+        complaints = wrong_at_sink(on_queue(self.store, TARGET), self.plan) + wrong_in_store(self.store, self.queue)
         assert not complaints, complaints
 
     def check_so_far(self) -> int:

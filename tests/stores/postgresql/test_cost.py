@@ -13,6 +13,7 @@ from tests.stores.postgresql.server import administrating
 
 from inorder import QueueManager
 from inorder.errors import GetInhibited, NoMessageAvailable, PutInhibited, QueueFull
+from inorder.stores.engine import operation
 from inorder.stores.postgresql.engine import FOLLOW_FRONTS
 from inorder.stores.postgresql.link import SYNCHRONOUSLY
 from inorder.stores.postgresql.making import PUTS, PUTS_TOGETHER, counted, in_arrays
@@ -166,10 +167,13 @@ def test_a_unit_of_work_comes_to_its_queues_with_the_statement_that_counts_what_
         qm.put(queue, BODY, syncpoint=True)
         qm.commit()
     with sent(monkeypatch) as log:
-        qm.put(queue, BODY, syncpoint=True)
-        assert log == [*comes, put, "restart unit", WAITS]
-        log.clear()
-        qm.commit()
+        for seconds, restarts in ((0.0, ["restart unit"]), (60.0, [])):
+            monkeypatch.setattr(operation, "SAME_START_SECONDS", seconds)
+            log.clear()
+            qm.put(queue, BODY, syncpoint=True)
+            assert log == [*comes, put, *restarts, WAITS]
+            log.clear()
+            qm.commit()
     assert log[:6] == ["queues of unit", ASKS, "lock queues", here, "shares of unit", ASKS]
     assert ASKS not in log[6:]
     assert list(qm.admin.check()) == []

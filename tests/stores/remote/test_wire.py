@@ -349,7 +349,7 @@ def test_fields_and_arguments_of_a_newer_release_are_passed_over() -> None:
     request = decode_call(newer)[1]["request"]
     assert request == PutRequest(3, [Message(b"x", priority=3), b"y"], PutOptions(confirm_id=7), GroupState(), False)
     result = PutResult(bytes(24), bytes(24), bytes(24), 1, 0, 0, UniqueId("Q", 1), None)
-    answer = msgspec.msgpack.encode(([[*result[:6], ["Q", 1, 5], None, None, 8]], GroupState(), True))
+    answer = msgspec.msgpack.encode(([[*result[:6], ["Q", 1, 5], None, None, 0.0, 8]], GroupState(), True))
     read = decode_answer("put", answer)
     assert read == PutOutcome([result], GroupState())
     assert type(read.results[0]) is PutResult

@@ -19,6 +19,7 @@ from .lines import Source
 from .managing import TARGETS as MANAGER_TARGETS
 from .objects import Found, Row
 from .parameters import SWITCHES
+from .processes import WORDS as PROCESS_WORDS
 from .tokens import WORD as BARE
 from .values import Value, digits, number, quoted
 from .words import MANAGER_KEYWORDS, OBJECTS, QUEUE_KEYWORDS, SHORT, is_switch
@@ -31,7 +32,7 @@ TEXTS: Final = frozenset(
     {"LIKE"}
     | {
         word
-        for table in (QUEUE_KEYWORDS, MANAGER_KEYWORDS, CHANNEL_KEYWORDS)
+        for table in (QUEUE_KEYWORDS, MANAGER_KEYWORDS, CHANNEL_KEYWORDS, PROCESS_WORDS.keywords)
         for word, each in table.items()
         if each.kind in ("text", "name")
     }
@@ -99,7 +100,7 @@ def _parameter(key: object, value: Any) -> str:
         if keyword in ATTRIBUTES and (said is False or said == "no"):
             return f"NO{keyword}"
         raise _bad(member, value, '"yes" or "no"' if keyword in ATTRIBUTES else f'"yes"; {_contrary(keyword)}')
-    if keyword == "WHERE" and isinstance(value, str):
+    if keyword == "WHERE" and isinstance(value, str | tuple):
         return _condition(member, value)
     values = value if isinstance(value, list) else [value]
     if not values or not all(isinstance(one, str) or _is_number(one) for one in values):
@@ -142,8 +143,9 @@ def _shown(value: object) -> str:
     return text if len(text) <= SHOWN_CHARACTERS_MAX else f"{text[: SHOWN_CHARACTERS_MAX - 3]}..."
 
 
-def _condition(member: str, value: str) -> str:
-    words = value.split(None, 2)
+def _condition(member: str, value: str | tuple[str, ...]) -> str:
+    """A condition as one text, or as its three words, of which the last may be empty."""
+    words = value.split(None, 2) if isinstance(value, str) else value
     if len(words) != 3:
         raise _bad(member, value, 'a condition, as in "CURDEPTH GT 0"')
     subject, operator, compared = words

@@ -24,7 +24,7 @@ from ...model.attributes import (
     QueueType,
     define_queue,
 )
-from ..words import why_missing
+from ..words import COMMAND_QUEUE, LEVEL, VERSION, why_missing
 from .channelling import run_channel_command
 from .commands import (
     Alter,
@@ -460,6 +460,8 @@ def _manager_row(qm: QueueManager, asked: tuple[str, ...]) -> Row:
         **_creation(qm, asked),
         **{word: mqsc_value(each, getattr(manager, each.name)) for word, each in MANAGER_KEYWORDS.items()},
         **{"DISTL": "NO", "PLATFORM": "UNIX", "SYNCPT": "AVAILABLE"},
+        **{"CMDLEVEL": LEVEL, "VERSION": VERSION, "COMMANDQ": COMMAND_QUEUE},
+        "QMID": f"{manager.name}_{qm._session.services.store.identifier()}",
     }
 
 

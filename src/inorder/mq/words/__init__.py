@@ -15,12 +15,15 @@ DISPLAY alone shows, are in the text files of this folder:
 could not look up. Kinds of objects that are not here, in others.txt, have neither: their reason is that of the object,
 in commands.txt. The SYSTEM objects that are not here are in system.txt, by their names or, before a dot at the end, the
 beginnings of these. The numbers are those of IBM's header files.
+
+values.txt has the constants for words that are values, as KEYWORD PREFIX WORD=CONSTANT; a WORD alone is the name of its
+constant. The attributes in `inorder.model` have the numbers themselves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -32,6 +35,12 @@ from ...model.channel_attributes import CHANNEL_ATTRIBUTES
 from ...model.process_attributes import PROCESS_ATTRIBUTES
 
 Use = Literal["set", "give", "show"]
+LEVEL: Final = 940
+"""MQ's command level: the release whose words these are."""
+VERSION: Final = "09040000"
+"""The same as MQ writes a version."""
+COMMAND_QUEUE: Final = "SYSTEM.ADMIN.COMMAND.QUEUE"
+"""The queue for requests in PCF, where there is a command server."""
 HERE, OURS, NONE = "=", "ours", "-"
 SYNONYMS: Final[Mapping[str, str]] = {"TARGQ": "TARGET", "QTYPE": "TYPE"}  # of keywords
 _OURS: Final[Mapping[str, Table]] = {
@@ -57,6 +66,7 @@ class MqWord:
         why: the reason why it is not here; "": it is.
         harmless: values that have no effect; "" is an empty value, None the keyword alone.
         any_value: whether every value is harmless, because it only concerns a feature that is switched off.
+        constants: the names of the constants in PCF for words that are values, unless `attribute` has the numbers.
     """
 
     keyword: str
@@ -68,6 +78,7 @@ class MqWord:
     why: str = ""
     harmless: frozenset[str | None] = frozenset()
     any_value: bool = False
+    constants: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def is_harmless(self, value: str | None) -> bool:
         """Whether this value, None for the keyword alone, has no effect here."""
@@ -122,7 +133,16 @@ def words_of(kind: str) -> Mapping[str, MqWord]:
             word = _read(cast(Use, use or "show"), kind, *columns)
             ours = found.get(word.keyword)
             found[word.keyword] = word if ours is None else replace(word, attribute=ours.attribute)
+    for keyword, constants in _values(kind):
+        found[keyword] = replace(found[keyword], constants=constants)
     return MappingProxyType(found)
+
+
+def _values(kind: str) -> Iterator[tuple[str, Mapping[str, str]]]:
+    for of, (keyword, prefix, *values) in _sections("values"):
+        if of == kind:
+            words = (each.partition("=") for each in values)
+            yield keyword, {word: prefix + (name or word) for word, _, name in words}
 
 
 def _word_of(attribute: Attribute) -> MqWord:

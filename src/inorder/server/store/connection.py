@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from uvicorn.protocols.utils import ClientDisconnected
 
-from ...aio.jobs import Job, tell
+from ...aio.jobs import LaneJob, tell
 from ...client.operator_log import ERROR_LENGTH_MAX
 from ...errors import ConnectionBroken, InorderError, LogInRefused, NotOpenFor, StoreError
 from ...model.message import Message
@@ -253,7 +253,7 @@ class StoreConnection:
         else:
             job.when_over(partial(self._is_made, frame, call))
 
-    def _is_made(self, frame: WireFrame, call: Call, job: Job[Answered | None]) -> None:
+    def _is_made(self, frame: WireFrame, call: Call, job: LaneJob[Answered | None]) -> None:
         """After a brief call."""
         if self._is_over:
             return

@@ -18,8 +18,9 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documen
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ...errors import CheckpointLost, bad_argument
+from ...errors import CheckpointLost, OptionsError, bad_argument
 from ..finishing import finish
+from ..options import STORE
 from ..registering import register
 from .archive import RemoteCheckpoint, check_folder, exists, read_text, write_text
 from .progress import Progress, Tell
@@ -73,7 +74,8 @@ def drain(
     see files of a repeated batch.
 
     Args:
-        url: the URL of the store, or its path.
+        url: the URL of the store, or its path; an archive is of one store.
+        queue: the queue; or names and patterns, separated by commas, as the source takes them.
         archive: the folder; it may contain the output of earlier runs.
         application: the name under which the queue manager keeps the position; one run at a time.
         order: the order in which messages are taken and numbered (`delivery_number`).
@@ -92,6 +94,8 @@ def drain(
     """
     if order not in ("logical", "physical"):
         raise bad_argument("order", order, "one of: logical, physical")
+    if fspath(url).lstrip().startswith("["):
+        raise OptionsError("an archive is of one store: drain each store into an archive of its own")
     whole = order == "logical" if complete_groups is None else complete_groups
     check_folder(spark, "archive", archive)
     where = check_folder(spark, "checkpoint", f"{fspath(archive)}/{CHECKPOINT}" if checkpoint is None else checkpoint)
@@ -116,7 +120,7 @@ def drain(
             .load()
         )
         writer = (
-            with_date(rows)
+            with_date(rows.drop(STORE))
             .writeStream.format("parquet")
             .partitionBy("queue", "date")
             .option("path", fspath(archive))

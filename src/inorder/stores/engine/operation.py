@@ -40,6 +40,7 @@ T = TypeVar("T")
 NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 _tuple = tuple.__new__  # makes a named tuple without an extra call: each operation makes some
 UNITS_A_RECORD = 64  # units of work of a connection that share a number: rows found by it must not pile up
+SAME_START_SECONDS = 0.1  # units of work that share a number and begin within this time share the time as well
 RESERVE = 1000  # numbers reserved at once, and possibly skipped after a loss of power
 DRAWN = 100  # numbers that a process draws at once, and may skip when it ends
 PERSISTENT, TOKEN = Message.FIELDS["persistent"].index, Message.FIELDS["token"].index
@@ -405,22 +406,29 @@ class Operation:
         number, record, used = connection.unit, connection.record, connection.calls
         if used + calls > limit:
             raise UnitTooLarge(f"a unit of work holds at most {limit:,} messages; commit or back out", limit=limit)
-        if number is not None:
-            unit = self.unit(number)
-        elif record is None or not connection.ended % UNITS_A_RECORD:
+        if lease is not None:
+            unit = self.unit(lease.unit)
+        elif record is None or (number is None and not connection.ended % UNITS_A_RECORD):
             if record is not None:
                 self.end_unit(record)
             unit = self.begin_unit(connection.program, "session", "", None, connection.id)
+            self._set_start(connection)
         else:
-            self.backend.restart_unit(record, self.now)
+            if number is None and not 0 <= self.now - connection.started_at < SAME_START_SECONDS:
+                self.backend.restart_unit(record, self.now)
+                self._set_start(connection)
             user, program = connection.program
-            unit = UnitRow(record, "session", "", None, connection.id, user, program, self.now, None)
+            unit = UnitRow(record, "session", "", None, connection.id, user, program, connection.started_at, None)
             self.unit_owners.units[record] = unit
         if lease is not None:
             self.backend.save(lease._replace(calls=used + calls))
             self.durable = True  # another process may commit it after a crash
         self._set_unit(connection, (unit.id, record if lease else unit.id, used + calls, connection.ended))
         return unit
+
+    def _set_start(self, connection: OpenConnection) -> None:
+        self.remember(connection, "started_at")
+        connection.started_at = self.now
 
     def lease_of(self, connection: OpenConnection) -> LeaseRow | None:
         """Returns the lease that is the connection's unit of work, if it is one. Nobody else can use it until the end.

@@ -32,6 +32,7 @@ class OpenConnection:
     Attributes:
         unit: the number of its unit of work, if it has one (R5.1); `calls`: puts and gets made in it (R5.8).
         record: the number of the record that its units of work share, once there is one.
+        started_at: the start of a unit of work that this record contains.
         ended: how many units of work it has ended.
         keyed: the value of `ended` during the last unit that put something under a key.
         waits: a record says that one of its calls waits.
@@ -45,6 +46,7 @@ class OpenConnection:
     program: Program
     unit: int | None = None
     record: int | None = None
+    started_at: float = 0.0
     calls: int = 0
     ended: int = 0
     keyed: int = -1

@@ -58,7 +58,7 @@ class Unit:
         queue: of a confirm or lock unit: the queue to which the id belongs (A-15); of a claim: the queue that it reads;
             of a staging: the queue that it is for; else empty.
         program: the program that began it.
-        started_at: seconds since 1970.
+        started_at: seconds since 1970; of a session unit up to 0.1 seconds early.
         puts, gets, locks: messages that it holds.
         connection: of a session unit: the number of its connection, whose end backs it out; of a global unit: the same,
             None after the end; else None.

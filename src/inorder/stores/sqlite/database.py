@@ -49,7 +49,7 @@ BUSY_MS: Final = 1_000  # how long SQLite waits in one go; between, a signal han
 CACHE_KIB: Final = 8_192
 CHECKPOINT_CACHE_KIB: Final = 256
 LOG_KEPT_BYTES: Final = 64 << 20
-STATEMENTS_KEPT: Final = 256
+STATEMENTS_KEPT: Final = 64
 LOOK_SECONDS: Final = 0.1  # how often to check whether the files of the store are still at their paths
 
 SETTINGS: Final = f"""

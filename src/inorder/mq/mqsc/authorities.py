@@ -8,10 +8,12 @@ attributes decide how long the log of acts is kept. To change these, a user need
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from ..mq.mqsc.commands import (
+from ...rules.authorities import MANAGER, Authority
+from .commands import (
     Alter,
     AlterManager,
     Clear,
@@ -23,8 +25,8 @@ from ..mq.mqsc.commands import (
     End,
     ObjectCommand,
 )
-from ..mq.mqsc.managing import TARGETS as MANAGER_TARGETS
-from ..rules.authorities import MANAGER, Authority
+from .managing import TARGETS as MANAGER_TARGETS
+from .running import REFUSED_FOR, Answer, nothing_fits
 
 
 class Need(NamedTuple):
@@ -93,3 +95,13 @@ NEEDS: Final[Mapping[type[Command], Callable[[Any], Need]]] = MappingProxyType(
 def need_of(command: Command) -> Need:
     """The needs of a command."""
     return NEEDS[type(command)](command)
+
+
+def seen(command: Display, answer: Answer, may_inquire: Callable[[str], bool]) -> Answer:
+    """The queues of a DISPLAY of several that the user may see. The answer does not show whether there are others."""
+    rows = tuple(row for row in answer.rows if may_inquire(str(row["QUEUE"])))
+    if rows or not answer.rows:
+        return replace(answer, rows=rows)
+    error = nothing_fits(command)
+    number = REFUSED_FOR[error.reason]
+    return replace(answer, outcome="refused", number=number, text=str(error), rows=(), error=error)

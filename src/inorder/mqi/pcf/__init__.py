@@ -1,0 +1,1 @@
+"""Programmable command formats: administration by messages."""

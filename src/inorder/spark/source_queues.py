@@ -1,0 +1,326 @@
+"""The queues that one query reads when its options name several: in all their stores, at this moment.
+
+A queue is recognised by its name and the time of its creation, so a checkpoint contains no address of a store, a store
+may move, and a queue that was deleted and created again is another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from ..client.manager import QueueManager
+from ..client.queue import Queue
+from ..errors import OptionsError, UnknownQueue, WrongQueueType, nearest_names
+from ..model.attributes import QueueAttributes
+from ..rules.authorities import fits
+from ..stores.seam.records import Claims
+from ..stores.seam.views import QueueView
+from .opening import made_at, open_though_restarting, store_for_task
+from .options import STORE, SourceOptions
+
+THREADS_MAX = 8  # stores that are asked at the same time: each waits for its own disk or server
+SYSTEM = "SYSTEM."
+
+T = TypeVar("T")
+
+
+class SourceQueue(NamedTuple):
+    """A queue in a store.
+
+    Args:
+        made: when the queue was created, as `made_at`.
+    """
+
+    url: str
+    queue: str
+    made: int
+
+    @property
+    def key(self) -> str:
+        """Its name in offsets."""
+        return f"{self.queue}@{self.made}"
+
+    def options(self, options: SourceOptions) -> SourceOptions:
+        """The options of a read of this queue alone."""
+        return replace(options, url=self.url, queue=self.queue, stores=(), queues=())
+
+
+class Seen(NamedTuple):
+    """A queue at one moment.
+
+    Args:
+        view: the queue as an operator sees it.
+        is_chosen: whether the options name it; the others may still have claims of this application.
+        account: the claims of this application there, if it has begun any.
+    """
+
+    source: SourceQueue
+    view: QueueView
+    is_chosen: bool
+    account: Claims | None
+
+    @property
+    def depth(self) -> int:
+        """Its messages, including those in units of work and claims."""
+        return self.view.depth
+
+    @property
+    def counter(self) -> int:
+        """The highest number that the queue has drawn."""
+        return self.view.numbered
+
+    @property
+    def settled(self) -> int:
+        """The number of the application's last claim there that is over."""
+        return 0 if self.account is None else self.account.settled
+
+    @property
+    def held(self) -> Sequence[int]:
+        """The numbers of the application's claims that hold messages there."""
+        return () if self.account is None else [one.number for one in self.account.held]
+
+    @property
+    def claimed(self) -> int:
+        """How many messages are in claims of the application."""
+        return 0 if self.account is None else sum(one.messages for one in self.account.held)
+
+    @property
+    def free(self) -> int:
+        """How many messages are in no claim of the application."""
+        return self.depth - self.claimed
+
+
+class SourceQueuePartition(InputPartition):
+    """The work of one task: parts of one or several queues, one after the other."""
+
+    def __init__(self, parts: Sequence[tuple[SourceQueue, InputPartition]]) -> None:
+        super().__init__(None)
+        self.parts = parts
+
+
+class Stores:
+    """The connections of the process that plans, one for each store, opened by the first call.
+
+    Copies in other processes are empty.
+    """
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._managers: dict[str, QueueManager] = {}
+
+    def look(self) -> dict[str, Seen]:
+        """All queues that the application may read, by key, sorted by store and name. Writes nothing.
+
+        Raises OptionsError if two of the stores are copies of each other.
+        """
+        found: dict[str, Seen] = {}
+        for url, seen in zip(self._options.stores, self._each(self._options.stores, self._look_at), strict=True):
+            for one in seen:
+                other = found.setdefault(one.source.key, one)
+                if other is not one:
+                    raise OptionsError(
+                        f"the queue {one.source.queue} of {other.source.url} and that of {url} were created at the "
+                        "same moment: option url names one store twice, or a store and its copy. Name each store once"
+                    )
+        return found
+
+    def _look_at(self, url: str) -> list[Seen]:
+        qm, application = self.manager(url), self._options.application
+        views = qm.inspect.overview()
+        accounts = {one.queue: one for one in qm.bulk.claims() if one.application == application}
+        chosen = set(chosen_of(qm, self._options.queues))
+        return [
+            Seen(
+                SourceQueue(url, one.name, round(one.created_at * 1_000_000)),
+                one,
+                one.name in chosen,
+                accounts.get(one.name),
+            )
+            for one in views
+        ]
+
+    def first(self) -> SourceQueue:
+        """The first of the queues that the options name, used or not. Raises UnknownQueue if there is none."""
+        for url in self._options.stores:
+            qm = self.manager(url)
+            for name in chosen_of(qm, self._options.queues):
+                return SourceQueue(url, name, made_at(qm, name))
+        raise _nothing(self._options, [])
+
+    def each(self, wanted: Mapping[str, SourceQueue], work: Callable[[str, SourceQueue], T]) -> dict[str, T]:
+        """Does the same for several queues, by key: for all of one store in turn, for several stores side by side."""
+        by_store: dict[str, list[str]] = {}
+        for key, source in wanted.items():
+            by_store.setdefault(source.url, []).append(key)
+
+        def at(url: str) -> list[tuple[str, T]]:
+            return [(key, work(key, wanted[key])) for key in by_store[url]]
+
+        return {key: done for some in self._each(list(by_store), at) for key, done in some}
+
+    def _each(self, urls: Sequence[str], work: Callable[[str], T]) -> list[T]:
+        if len(urls) < 2:
+            return [work(url) for url in urls]
+        with ThreadPoolExecutor(min(len(urls), THREADS_MAX), thread_name_prefix="inorder-stores") as pool:
+            return list(pool.map(work, urls))
+
+    @contextmanager
+    def queue(self, source: SourceQueue, *, browse: bool = False) -> Iterator[Queue]:
+        """A handle for one call: none stays open, so that the queue may be deleted between two micro-batches."""
+        with self.manager(source.url).open(
+            source.queue, **({"browse": True} if browse else {"input": "shared"})
+        ) as one:
+            yield one
+
+    def manager(self, url: str) -> QueueManager:
+        """The connection to a store."""
+        if url not in self._managers:
+            self._managers[url] = open_though_restarting(url, self._options.application)
+        return self._managers[url]
+
+    def close(self) -> None:
+        """Ends the connections; claims stay as they are."""
+        managers, self._managers = self._managers, {}
+        for qm in managers.values():
+            qm.internals.abandon()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_options": self._options, "_managers": {}}
+
+
+# --- the names in the options
+
+
+def chosen_of(qm: QueueManager, patterns: Iterable[str]) -> list[str]:
+    """The local queues of a store that names and patterns name, sorted.
+
+    A pattern leaves out temporary dynamic queues, transmission queues, the dead-letter queue and, unless it begins with
+    SYSTEM. itself, those whose names do: they belong to other programs. A name names them.
+
+    Raises WrongQueueType for the name of an alias: it and its queue would be two readers of the same messages.
+    """
+    patterns, dead = list(patterns), qm.admin.manager_attributes().dead_letter_queue
+    found = []
+    for one in qm.queues():
+        if one.name in patterns and one.type != "local":
+            raise WrongQueueType(
+                f"{one.name} is not a local queue but of type {one.type}: a read of several queues names local ones"
+                + (f", here {one.base_queue}" if one.type == "alias" else "")
+            )
+        if any(_names(pattern, one, dead) for pattern in patterns):
+            found.append(one.name)
+    return found
+
+
+def _names(pattern: str, one: QueueAttributes, dead: str) -> bool:
+    if one.type != "local" or not fits(pattern, one.name):
+        return False
+    if pattern == one.name:
+        return True
+    belongs_to_others = one.definition_type == "temporary_dynamic" or one.usage == "transmission" or one.name == dead
+    return not belongs_to_others and (pattern.startswith(SYSTEM) or not one.name.startswith(SYSTEM))
+
+
+def check_source_queues(options: SourceOptions) -> None:
+    """Checks, before a query begins, that all stores open, and that each name exists in one of them.
+
+    Raises StoreError; UnknownQueue, with similar names; WrongQueueType.
+    """
+    existing: set[str] = set()
+    chosen: set[str] = set()
+    for url in options.stores:
+        with store_for_task(url, options.application, is_check=True) as qm:
+            existing |= {one.name for one in qm.queues() if one.type == "local"}
+            chosen.update(chosen_of(qm, options.queues))
+    for name in options.queues:
+        if not chosen or ("*" not in name and name not in chosen):
+            raise _nothing(options, existing, name)
+
+
+def _nothing(options: SourceOptions, existing: Iterable[str], name: str = "") -> UnknownQueue:
+    named = name or ",".join(options.queues)
+    near = nearest_names(named.rstrip("*."), sorted(existing))
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    where = options.stores[0] if len(options.stores) == 1 else f"any of {len(options.stores)} stores"
+    return UnknownQueue(f"option queue: no local queue of {where} is named {named}{hint}", queue=named)
+
+
+# --- sharing
+
+
+def fair_shares(waiting: Mapping[str, int], most: int, served: Mapping[str, int]) -> dict[str, int]:
+    """Divides the limit of a micro-batch among queues, so that a deep queue never keeps the others out.
+
+    Each gets an equal share; what a shallow queue leaves of its share goes to deeper ones. If the limit is smaller than
+    the number of sources, those come first that were served longest ago, with one message each.
+
+    Args:
+        waiting: how many messages each has, at least 1.
+        served: a number for each that grows with its last turn.
+    """
+    first = sorted(waiting, key=lambda key: (served.get(key, 0), waiting[key], key))[:most]
+    shares, left = {}, most
+    for index, key in enumerate(sorted(first, key=lambda key: (waiting[key], key))):
+        shares[key] = max(1, min(waiting[key], left // (len(first) - index)))
+        left -= shares[key]
+    return shares
+
+
+def slices_of(sizes: Mapping[str, int], partitions: int) -> dict[str, int]:
+    """Into how many slices to cut each queue so that all together make about `partitions`; at least 1."""
+    total = max(1, sum(sizes.values()))
+    return {key: max(1, partitions * size // total) for key, size in sizes.items()}
+
+
+def packed(parts: Iterable[tuple[SourceQueue, InputPartition, int]], partitions: int) -> list[SourceQueuePartition]:
+    """Divides the parts of several queues, with their sizes, among at most `partitions` tasks of similar size.
+
+    The same parts are always divided in the same way. Parts of one queue that share a task keep their order.
+    """
+    all_parts = list(parts)
+    tasks: list[list[int]] = [[] for _ in range(min(partitions, len(all_parts)))]
+    loads = [0] * len(tasks)
+    for index in sorted(range(len(all_parts)), key=lambda index: (-all_parts[index][2], index)):
+        least = loads.index(min(loads))
+        tasks[least].append(index)
+        loads[least] += max(1, all_parts[index][2])
+    return [SourceQueuePartition([all_parts[index][:2] for index in sorted(task)]) for task in tasks]
+
+
+# --- rows
+
+
+def without_store(schema: pa.Schema) -> pa.Schema:
+    """The columns that the reader of one queue gives."""
+    return pa.schema([field for field in schema if field.name != STORE])
+
+
+def with_store(batch: pa.RecordBatch, schema: pa.Schema, url: str) -> pa.RecordBatch:
+    """Adds the column `store` if it is asked for."""
+    if STORE not in schema.names:
+        return batch
+    store = pa.repeat(pa.scalar(url, pa.string()), batch.num_rows)
+    columns = [store if field.name == STORE else batch.column(field.name) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+__all__ = [
+    "Seen",
+    "SourceQueue",
+    "SourceQueuePartition",
+    "Stores",
+    "check_source_queues",
+    "chosen_of",
+    "fair_shares",
+    "packed",
+    "slices_of",
+    "with_store",
+    "without_store",
+]

@@ -1,0 +1,610 @@
+"""MQCB and MQCTL: functions that are called with messages and events (M-13)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+import pytest
+from tests.helpers.support import Stores
+
+from inorder import Match, QueueManager, connect
+from inorder.mqi import constants as mq
+from inorder.mqi import verbs
+from inorder.mqi.connections import MqiConnection, add, connection_of
+from inorder.mqi.layouts import layout
+from inorder.testing import ManualClock
+
+OK = (0, 0)
+START, START_WAIT, STOP = mq.MQOP_START, mq.MQOP_START_WAIT, mq.MQOP_STOP
+SUSPEND, RESUME = mq.MQOP_SUSPEND, mq.MQOP_RESUME
+REGISTER, DEREGISTER = mq.MQOP_REGISTER, mq.MQOP_DEREGISTER
+BOTH = mq.MQOO_INPUT_SHARED | mq.MQOO_BROWSE | mq.MQOO_OUTPUT
+EVERY_CALL = mq.MQCBDO_REGISTER_CALL | mq.MQCBDO_START_CALL | mq.MQCBDO_STOP_CALL | mq.MQCBDO_DEREGISTER_CALL
+WAIT_SECONDS = 60
+
+
+class Call(NamedTuple):
+    """A call of a consumer: its structures as values."""
+
+    context: Any
+    data: bytes | None
+    md: Any
+    gmo: Any
+
+    @property
+    def brief(self) -> tuple[int, bytes | None]:
+        return self.context.CallType, self.data
+
+
+class Program:
+    """A program with one connection; `calls` has the calls of its functions in order."""
+
+    def __init__(self, manager: QueueManager, share: int = mq.MQCNO_HANDLE_SHARE_BLOCK) -> None:
+        self.hconn = add(MqiConnection(manager, "", share=share, is_client=False))
+        self.calls: SimpleQueue[Call] = SimpleQueue()
+
+    def open(self, name: str = "Q", options: int = BOTH) -> int:
+        hobj, *codes = verbs.mqopen(self.hconn, layout("OD").new(ObjectName=name.encode()), options)
+        assert tuple(codes) == OK
+        return hobj
+
+    def put(self, hobj: int, *bodies: bytes) -> None:
+        for body in bodies:
+            assert verbs.mqput(self.hconn, hobj, None, None, body) == OK
+
+    def register(
+        self,
+        hobj: int,
+        options: int = mq.MQGMO_NO_SYNCPOINT,
+        *,
+        operation: int = REGISTER,
+        then: Callable[[Call], object] = lambda _: None,
+        wait: int = 0,
+        md: dict[str, Any] | None = None,
+        gmo: dict[str, Any] | None = None,
+        **cbd: Any,
+    ) -> tuple[int, int]:
+        def called(_: int, md: Any, gmo: Any, data: Any, context: Any) -> None:
+            values = [None if one is None else layout(name).read(one) for name, one in (("MD", md), ("GMO", gmo))]
+            call = Call(layout("CBC").read(context), None if data is None else bytes(data), *values)
+            then(call)
+            self.calls.put(call)
+
+        getting = layout("GMO").new(Options=options, WaitInterval=wait, **gmo or {})
+        about = layout("CBD").new(**cbd)
+        return verbs.mqcb(self.hconn, operation, about, hobj, layout("MD").new(**md or {}), getting, called)
+
+    def control(self, operation: int, area: int = 0) -> tuple[int, int]:
+        return verbs.mqctl(self.hconn, operation, layout("CTLO").new(ConnectionArea=area))
+
+    def next(self) -> Call:
+        return self.calls.get(timeout=WAIT_SECONDS)
+
+    def bodies(self, count: int) -> list[bytes | None]:
+        return [self.next().data for _ in range(count)]
+
+
+@pytest.fixture
+def program(qm: QueueManager) -> Iterator[Program]:
+    qm.create_queue("Q2")
+    made = Program(qm.connect())
+    yield made
+    verbs.mqdisc(made.hconn)
+
+
+def test_messages_are_passed_on_in_order_those_that_are_there_and_those_that_come(
+    qm: QueueManager, program: Program
+) -> None:
+    hobj = program.open()
+    program.put(hobj, b"1", b"2")
+    assert program.register(hobj, CallbackArea=17) == OK
+    assert program.calls.empty()
+    assert program.control(START, area=18) == OK
+    qm.put("Q", b"3", format="MQSTR", correlation_id=b"c" * 24)
+    calls = [program.next() for _ in range(3)]
+    assert [one.brief for one in calls] == [(mq.MQCBCT_MSG_REMOVED, body) for body in (b"1", b"2", b"3")]
+    context, last = calls[2].context, calls[2]
+    assert (context.Hobj, context.CallbackArea, context.ConnectionArea) == (hobj, 17, 18)
+    assert (context.CompCode, context.Reason, context.State, context.Flags) == (0, 0, mq.MQCS_NONE, 0)
+    assert (context.DataLength, context.BufferLength) == (1, 1)
+    assert (last.md.Format, last.md.CorrelId, last.gmo.ReturnedLength) == (mq.MQFMT_STRING, b"c" * 24, 1)
+    assert program.control(STOP) == OK
+    qm.put("Q", b"4")
+    assert qm.get("Q").body == b"4"
+
+
+def test_two_queues_take_turns_on_one_thread(program: Program) -> None:
+    threads = set()
+
+    def note(_: Call) -> None:
+        threads.add(threading.get_ident())
+
+    first, second = program.open("Q"), program.open("Q2")
+    program.put(first, b"a1", b"a2", b"a3")
+    program.put(second, b"b1", b"b2", b"b3")
+    program.register(first, then=note)
+    program.register(second, then=note)
+    program.control(START)
+    assert program.bodies(6) == [b"a1", b"b1", b"a2", b"b2", b"a3", b"b3"]
+    assert len(threads) == 1
+    assert threading.get_ident() not in threads
+
+
+def test_while_consumption_is_started_other_threads_may_only_end_it(program: Program) -> None:
+    hobj = program.open()
+    program.register(hobj)
+    program.control(START)
+    refused = (mq.MQCC_FAILED, mq.MQRC_HCONN_ASYNC_ACTIVE)
+    assert verbs.mqput(program.hconn, hobj, None, None, b"x") == refused
+    assert verbs.mqcmit(program.hconn) == refused
+    assert program.register(hobj) == refused
+    assert program.control(START) == refused
+    assert program.control(SUSPEND) == OK
+    program.put(hobj, b"x")
+    assert program.calls.empty()
+    assert program.control(RESUME) == OK
+    assert program.next().data == b"x"
+    assert program.control(STOP) == OK
+    assert verbs.mqcmit(program.hconn) == OK
+
+
+def test_a_function_uses_the_connection_and_its_unit_of_work(qm: QueueManager, program: Program) -> None:
+    hobj = program.open()
+
+    def answer(call: Call) -> None:
+        program.put(second, b"re " + (call.data or b""))
+        verbs.mqback(program.hconn) if call.md.BackoutCount == 0 else verbs.mqcmit(program.hconn)
+
+    second = program.open("Q2")
+    program.put(hobj, b"1")
+    program.register(hobj, mq.MQGMO_SYNCPOINT, then=answer)
+    program.control(START)
+    assert program.bodies(2) == [b"1", b"1"]
+    program.control(STOP)
+    assert [message.body for message in qm.browse("Q2")] == [b"re 1", b"re 1"]
+    assert qm.depth("Q") == 0
+
+
+def test_control_calls_come_if_the_description_asks_for_them(program: Program) -> None:
+    hobj = program.open()
+    program.register(hobj, Options=EVERY_CALL)
+    program.control(START)
+    program.control(SUSPEND)
+    program.put(hobj, b"x")
+    program.control(RESUME)
+    assert [program.next().context.CallType for _ in range(3)] == [
+        mq.MQCBCT_REGISTER_CALL,
+        mq.MQCBCT_START_CALL,
+        mq.MQCBCT_MSG_REMOVED,
+    ]
+    program.control(STOP)
+    stop = program.next().context
+    assert (stop.CallType, stop.State) == (mq.MQCBCT_STOP_CALL, mq.MQCS_STOPPED)
+    program.control(START)
+    program.control(STOP)
+    assert verbs.mqclose(program.hconn, hobj, 0) == OK
+    assert [program.next().context.CallType for _ in range(2)] == [mq.MQCBCT_START_CALL, mq.MQCBCT_STOP_CALL]
+    end = program.next().context
+    assert (end.CallType, end.Hobj) == (mq.MQCBCT_DEREGISTER_CALL, mq.MQHO_UNUSABLE_HOBJ)
+
+
+def test_a_function_that_is_replaced_gets_no_further_calls(program: Program) -> None:
+    hobj = program.open()
+    program.register(hobj, Options=EVERY_CALL, CallbackArea=1)
+    assert program.next().context.CallType == mq.MQCBCT_REGISTER_CALL
+    program.register(hobj, Options=EVERY_CALL, CallbackArea=2)
+    program.put(hobj, b"x")
+    program.control(START)
+    assert [(one.context.CallType, one.context.CallbackArea) for one in (program.next(), program.next())] == [
+        (mq.MQCBCT_START_CALL, 2),
+        (mq.MQCBCT_MSG_REMOVED, 2),
+    ]
+
+
+@pytest.mark.parametrize("operation", [STOP, SUSPEND])
+def test_a_control_inside_a_function_takes_effect_when_it_returns(program: Program, operation: int) -> None:
+    hobj = program.open()
+    answers = []
+
+    def act(call: Call) -> None:
+        if call.data == b"1":
+            answers.append(program.control(operation))
+            program.put(hobj, b"3")  # the connection is still the function's
+
+    program.put(hobj, b"1", b"2")
+    program.register(hobj, then=act)
+    program.control(START)
+    assert program.next().data == b"1"
+    assert answers == [OK]
+    assert verbs.mqcmit(program.hconn) == OK  # waits until the function has returned
+    assert program.calls.empty()
+    assert program.control(RESUME if operation == SUSPEND else START) == OK
+    assert program.bodies(2) == [b"2", b"3"]
+
+
+def test_a_stop_and_a_suspension_are_taken_back_inside_the_function(program: Program) -> None:
+    hobj = program.open()
+
+    def act(call: Call) -> None:
+        end, begin = (STOP, START) if call.data == b"1" else (SUSPEND, RESUME)
+        assert program.control(end) == program.control(begin) == OK
+
+    program.put(hobj, b"1", b"2", b"3")
+    program.register(hobj, then=act)
+    program.control(START)
+    assert program.bodies(3) == [b"1", b"2", b"3"]
+
+
+def test_another_thread_resumes_before_the_function_returns(program: Program) -> None:
+    """As the binding for Node does for each message: a suspension inside, a resumption by the main thread."""
+    hobj, go, done = program.open(), threading.Event(), threading.Event()
+
+    def act(call: Call) -> None:
+        if call.data == b"1":
+            program.control(SUSPEND)
+            go.set()
+            assert done.wait(WAIT_SECONDS)
+
+    program.put(hobj, b"1", b"2")
+    program.register(hobj, then=act)
+    program.control(START)
+    assert go.wait(WAIT_SECONDS)
+    assert program.control(RESUME) == OK
+    done.set()
+    assert program.bodies(2) == [b"1", b"2"]
+
+
+def test_functions_are_registered_and_deregistered_inside_functions(program: Program) -> None:
+    first, second = program.open("Q"), program.open("Q2")
+
+    def act(call: Call) -> None:
+        if call.context.CallType == mq.MQCBCT_MSG_REMOVED:
+            assert program.register(second, Options=EVERY_CALL) == OK
+            assert verbs.mqcb(program.hconn, DEREGISTER, None, first, None, None) == OK
+            assert program.calls.empty()
+
+    program.put(first, b"1", b"2")
+    program.put(second, b"3")
+    program.register(first, then=act, Options=mq.MQCBDO_STOP_CALL | mq.MQCBDO_DEREGISTER_CALL)
+    program.control(START)
+    calls = [program.next() for _ in range(6)]
+    assert [(one.context.Hobj, one.context.CallType) for one in calls] == [
+        (first, mq.MQCBCT_MSG_REMOVED),
+        (second, mq.MQCBCT_REGISTER_CALL),
+        (second, mq.MQCBCT_START_CALL),
+        (first, mq.MQCBCT_STOP_CALL),
+        (first, mq.MQCBCT_DEREGISTER_CALL),
+        (second, mq.MQCBCT_MSG_REMOVED),
+    ]
+
+
+def test_a_consumer_is_suspended_and_resumed_alone(program: Program) -> None:
+    first, second = program.open("Q"), program.open("Q2")
+    program.put(first, b"1")
+    program.put(second, b"2")
+    assert program.register(first, operation=REGISTER | SUSPEND) == OK
+    program.register(second)
+    program.control(START)
+    assert program.next().data == b"2"
+    program.control(SUSPEND)
+    assert program.calls.empty()
+    assert verbs.mqcb(program.hconn, RESUME, None, first, None, None) == OK
+    assert verbs.mqcb(program.hconn, SUSPEND, None, second, None, None) == OK
+    program.put(second, b"3")
+    program.control(RESUME)
+    assert program.next().data == b"1"
+    program.control(STOP)
+    assert program.calls.empty()
+
+
+def test_start_wait_calls_on_the_callers_thread_until_it_is_ended(program: Program) -> None:
+    hobj = program.open()
+    threads = []
+
+    def act(call: Call) -> None:
+        threads.append(threading.get_ident())
+        if call.data == b"1":
+            assert program.control(START_WAIT) == (mq.MQCC_FAILED, mq.MQRC_ENVIRONMENT_ERROR)
+            program.control(SUSPEND)
+        elif call.data == b"2":
+            program.control(STOP)
+        else:
+            verbs.mqcb(program.hconn, DEREGISTER, None, hobj, None, None)
+
+    program.put(hobj, b"1", b"2", b"3")
+    program.register(hobj, then=act)
+    assert program.control(START_WAIT) == (mq.MQCC_WARNING, mq.MQRC_CONNECTION_SUSPENDED)
+    assert program.control(RESUME) == OK
+    assert program.bodies(2) == [b"1", b"2"]
+    assert program.control(START_WAIT) == (mq.MQCC_FAILED, mq.MQRC_NO_CALLBACKS_ACTIVE)
+    assert program.bodies(1) == [b"3"]
+    assert program.control(START_WAIT) == (mq.MQCC_FAILED, mq.MQRC_NO_CALLBACKS_ACTIVE)
+    assert set(threads) == {threading.get_ident()}
+
+
+def test_a_stop_by_another_thread_ends_start_wait(program: Program) -> None:
+    program.register(program.open(), Options=mq.MQCBDO_START_CALL)
+    stopped = SimpleQueue[tuple[int, int]]()
+
+    def stop() -> None:
+        program.next()
+        stopped.put(program.control(STOP))
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    assert program.control(START_WAIT) == OK
+    assert stopped.get(timeout=WAIT_SECONDS) == OK
+    thread.join()
+
+
+def test_a_start_that_is_stopped_by_its_start_call(program: Program) -> None:
+    program.register(program.open(), Options=mq.MQCBDO_START_CALL, then=lambda _: program.control(STOP))
+    assert program.control(START) == (mq.MQCC_FAILED, mq.MQRC_CONNECTION_STOPPED)
+
+
+# ---- what is got
+
+
+def test_browsers_get_messages_that_stay(qm: QueueManager, program: Program) -> None:
+    hobj = program.open()
+    program.put(hobj, b"1", b"2")
+    program.register(hobj, mq.MQGMO_BROWSE_FIRST | mq.MQGMO_BROWSE_NEXT)
+    program.control(START)
+    calls = [program.next(), program.next()]
+    qm.put("Q", b"3")
+    assert [one.brief for one in [*calls, program.next()]] == [
+        (mq.MQCBCT_MSG_NOT_REMOVED, body) for body in (b"1", b"2", b"3")
+    ]
+    program.control(STOP)
+    assert qm.depth("Q") == 3
+
+
+def test_messages_are_chosen_by_the_descriptor(qm: QueueManager, program: Program) -> None:
+    for body in (b"a", b"b"):
+        qm.put("Q", body, correlation_id=body * 24)
+    chosen = {"MatchOptions": mq.MQMO_MATCH_CORREL_ID}
+    program.register(program.open(), md={"CorrelId": b"b" * 24, "Version": 2}, gmo=chosen)
+    program.control(START)
+    assert program.next().data == b"b"
+    qm.put("Q", b"c", correlation_id=b"b" * 24)
+    assert program.next().data == b"c"
+
+
+def test_a_long_message_comes_whole_and_an_empty_one_without_data(qm: QueueManager, program: Program) -> None:
+    long = bytes(200_000)
+    program.register(program.open())
+    program.control(START)
+    qm.put("Q", long)
+    assert program.next().data == long
+    qm.put("Q", b"")
+    call = program.next()
+    assert (call.brief, call.context.DataLength) == ((mq.MQCBCT_MSG_REMOVED, None), 0)
+
+
+def test_a_message_that_is_too_long_is_passed_on_once_and_stays(qm: QueueManager, program: Program) -> None:
+    program.register(program.open(), MaxMsgLength=3)
+    program.control(START)
+    qm.put("Q", b"12345")
+    call = program.next()
+    assert call.brief == (mq.MQCBCT_MSG_NOT_REMOVED, b"123")
+    assert (call.context.CompCode, call.context.Reason) == (mq.MQCC_WARNING, mq.MQRC_TRUNCATED_MSG_FAILED)
+    assert call.context.DataLength == 5
+    qm.put("Q", b"6")
+    assert qm.get("Q", match=Match(token=call.gmo.MsgToken)).body == b"12345"
+    assert program.next().data == b"6"
+
+
+def test_a_message_that_may_be_cut_is_removed(qm: QueueManager, program: Program) -> None:
+    program.register(program.open(), mq.MQGMO_ACCEPT_TRUNCATED_MSG, MaxMsgLength=3)
+    program.control(START)
+    qm.put("Q", b"12345")
+    call = program.next()
+    assert call.brief == (mq.MQCBCT_MSG_REMOVED, b"123")
+    assert call.context.Reason == mq.MQRC_TRUNCATED_MSG_ACCEPTED
+
+
+def test_consumers_of_a_store_on_a_server() -> None:
+    with Stores("remote") as stores, connect(stores.make(ManualClock())) as qm:
+        qm.create_queue("Q")
+        qm.create_queue("Q2")
+        program = Program(qm.connect())
+        first, second = program.open(), program.open("Q2")
+        program.register(first)
+        program.register(second)
+        for _ in range(2):
+            assert program.control(START) == OK
+            qm.put("Q", b"1")
+            assert program.next().data == b"1"
+            qm.put("Q2", b"2")
+            assert program.next().data == b"2"
+            assert program.control(STOP) == OK
+        assert verbs.mqdisc(program.hconn) == OK
+        for watch in [one for one in threading.enumerate() if one.name.startswith("inorder consumer ")]:
+            watch.join(WAIT_SECONDS)
+            assert not watch.is_alive()
+
+
+# ---- events
+
+
+@pytest.mark.parametrize(("options", "wait"), [(mq.MQGMO_NO_WAIT, 0), (mq.MQGMO_WAIT, mq.MQWI_UNLIMITED)])
+def test_without_an_interval_no_message_is_no_event(
+    qm: QueueManager, program: Program, options: int, wait: int
+) -> None:
+    program.register(program.open(), options, wait=wait)
+    program.control(START)
+    qm.put("Q", b"1")
+    assert program.next().data == b"1"
+    program.control(STOP)
+    assert program.calls.empty()
+
+
+def test_an_interval_of_zero_tells_once_that_there_is_no_message(qm: QueueManager, program: Program) -> None:
+    program.register(program.open(), mq.MQGMO_WAIT)
+    program.control(START)
+    for _ in range(2):
+        event = program.next()
+        assert event.brief == (mq.MQCBCT_EVENT_CALL, None)
+        assert (event.context.CompCode, event.context.Reason) == (mq.MQCC_FAILED, mq.MQRC_NO_MSG_AVAILABLE)
+        qm.put("Q", b"1")
+        assert program.next().data == b"1"
+    assert program.next().context.Reason == mq.MQRC_NO_MSG_AVAILABLE
+    program.control(STOP)
+    assert program.calls.empty()
+
+
+def test_an_interval_tells_each_time_that_there_is_no_message(clock: ManualClock, program: Program) -> None:
+    program.register(program.open(), mq.MQGMO_WAIT, wait=5_000)
+    program.control(START)
+    clock.advance(4)
+    assert program.control(SUSPEND) == OK
+    assert program.calls.empty()
+    program.control(RESUME)
+    for _ in range(2):
+        clock.advance(5)
+        assert program.next().context.Reason == mq.MQRC_NO_MSG_AVAILABLE
+    program.control(STOP)
+
+
+def test_inhibited_gets_are_told_once_and_end_by_themselves(
+    qm: QueueManager, clock: ManualClock, program: Program
+) -> None:
+    program.register(program.open())
+    program.control(START)
+    qm.alter_queue("Q", get_allowed=False)
+    qm.put("Q", b"1")
+    event = program.next().context
+    assert (event.CallType, event.Reason, event.State) == (
+        mq.MQCBCT_EVENT_CALL,
+        mq.MQRC_GET_INHIBITED,
+        mq.MQCS_SUSPENDED_TEMPORARY,
+    )
+    qm.alter_queue("Q", get_allowed=True)
+    clock.advance(1)
+    assert program.next().data == b"1"
+
+
+def test_an_error_suspends_its_consumer_alone(qm: QueueManager, program: Program) -> None:
+    hobj, second = program.open(), program.open("Q2")
+    program.register(hobj)
+    program.register(second)
+    queue = connection_of(program.hconn).objects[hobj].queue
+    assert queue is not None
+    queue.close()
+    program.control(START)
+    event = program.next().context
+    assert (event.CallType, event.Hobj, event.Reason, event.State) == (
+        mq.MQCBCT_EVENT_CALL,
+        hobj,
+        mq.MQRC_HOBJ_ERROR,
+        mq.MQCS_SUSPENDED,
+    )
+    qm.put("Q2", b"1")
+    assert program.next().data == b"1"
+
+
+def test_a_broken_connection_is_told_to_the_handler_of_events_and_stops(qm: QueueManager) -> None:
+    own = qm.connect()
+    program = Program(own)
+    program.register(mq.MQHO_NONE, CallbackType=mq.MQCBT_EVENT_HANDLER, CallbackArea=9)
+    program.register(program.open())
+    program.control(START)
+    own.internals.abandon()
+    calls = [program.next() for _ in range(2)]
+    assert {(one.context.Hobj == 0, one.context.Reason, one.context.State) for one in calls} == {
+        (True, mq.MQRC_HCONN_ERROR, mq.MQCS_STOPPED),
+        (False, mq.MQRC_HCONN_ERROR, mq.MQCS_STOPPED),
+    }
+    assert program.control(STOP) == OK
+
+
+def test_a_function_that_fails_ends_nothing(program: Program, caplog: pytest.LogCaptureFixture) -> None:
+    hobj = program.open()
+
+    def act(call: Call) -> None:
+        if call.data == b"1":
+            raise ValueError("no")
+
+    program.put(hobj, b"1", b"2")
+    program.register(hobj, then=act)
+    program.control(START)
+    assert program.next().data == b"2"
+    assert "ValueError: no" in caplog.text
+
+
+# ---- refusals
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"operation": 0}, mq.MQRC_OPERATION_ERROR),
+        ({"operation": REGISTER | DEREGISTER}, mq.MQRC_OPERATION_ERROR),
+        ({"operation": START}, mq.MQRC_OPERATION_ERROR),
+        ({"operation": SUSPEND}, mq.MQRC_CALLBACK_NOT_REGISTERED),
+        ({"operation": DEREGISTER}, mq.MQRC_CALLBACK_NOT_REGISTERED),
+        ({"CallbackType": 3}, mq.MQRC_CALLBACK_TYPE_ERROR),
+        ({"Options": 2}, mq.MQRC_CBD_OPTIONS_ERROR),
+        ({"MaxMsgLength": -2}, mq.MQRC_MAX_MSG_LENGTH_ERROR),
+        ({"options": mq.MQGMO_MSG_UNDER_CURSOR}, mq.MQRC_OPTIONS_ERROR),
+        ({"options": mq.MQGMO_BROWSE_FIRST | mq.MQGMO_LOCK}, mq.MQRC_OPTIONS_ERROR),
+        ({"options": mq.MQGMO_SYNCPOINT | mq.MQGMO_NO_SYNCPOINT}, mq.MQRC_OPTIONS_ERROR),
+        ({"options": mq.MQGMO_WAIT, "wait": -2}, mq.MQRC_WAIT_INTERVAL_ERROR),
+    ],
+)
+def test_mqcb_refuses(program: Program, given: dict[str, Any], reason: int) -> None:
+    assert program.register(program.open(), **given) == (mq.MQCC_FAILED, reason)
+
+
+def test_mqcb_refuses_handles_and_missing_descriptions(program: Program) -> None:
+    out, browse = program.open(options=mq.MQOO_OUTPUT), program.open(options=mq.MQOO_BROWSE)
+    failed = mq.MQCC_FAILED
+    assert program.register(99_999) == (failed, mq.MQRC_HOBJ_ERROR)
+    assert program.register(out) == (failed, mq.MQRC_NOT_OPEN_FOR_INPUT)
+    assert program.register(browse) == (failed, mq.MQRC_NOT_OPEN_FOR_INPUT)
+    assert program.register(out, mq.MQGMO_BROWSE_NEXT) == (failed, mq.MQRC_NOT_OPEN_FOR_BROWSE)
+    assert verbs.mqcb(program.hconn, REGISTER, None, browse, None, None) == (failed, mq.MQRC_CBD_ERROR)
+    described = layout("CBD").new()
+    assert verbs.mqcb(program.hconn, REGISTER, described, browse, None, None) == (
+        failed,
+        mq.MQRC_CALLBACK_ROUTINE_ERROR,
+    )
+    assert verbs.mqcb(program.hconn, REGISTER, bytes(168), browse, None, None) == (failed, mq.MQRC_CBD_ERROR)
+
+
+@pytest.mark.parametrize(
+    ("operation", "codes"),
+    [
+        (0, (mq.MQCC_FAILED, mq.MQRC_OPERATION_ERROR)),
+        (START | STOP, (mq.MQCC_FAILED, mq.MQRC_OPERATION_ERROR)),
+        (SUSPEND, (mq.MQCC_FAILED, mq.MQRC_OPERATION_NOT_ALLOWED)),
+        (RESUME, (mq.MQCC_FAILED, mq.MQRC_OPERATION_NOT_ALLOWED)),
+        (STOP, OK),
+    ],
+)
+def test_mqctl_before_a_start(program: Program, operation: int, codes: tuple[int, int]) -> None:
+    assert program.control(operation) == codes
+
+
+def test_mqdisc_stops_and_deregisters(qm: QueueManager, program: Program) -> None:
+    program.register(program.open(), Options=EVERY_CALL)
+    program.control(START)
+    assert verbs.mqdisc(program.hconn) == OK
+    assert [program.next().context.CallType for _ in range(4)] == [
+        mq.MQCBCT_REGISTER_CALL,
+        mq.MQCBCT_START_CALL,
+        mq.MQCBCT_STOP_CALL,
+        mq.MQCBCT_DEREGISTER_CALL,
+    ]
+    assert program.control(STOP) == (mq.MQCC_FAILED, mq.MQRC_HCONN_ERROR)
+
+
+def test_mqdisc_inside_a_function(qm: QueueManager, program: Program) -> None:
+    program.register(program.open(), then=lambda _: verbs.mqdisc(program.hconn))
+    program.control(START)
+    qm.put("Q", b"1")
+    assert program.next().data == b"1"
+    assert program.control(STOP) == (mq.MQCC_FAILED, mq.MQRC_HCONN_ERROR)

@@ -1,0 +1,284 @@
+"""MQPUT and MQPUT1 through the door: outputs, versions, options, context (2.1 to 2.7, M-10, M-11)."""
+
+from __future__ import annotations
+
+import struct
+import sys
+import time
+from typing import Any
+
+import pytest
+from tests.mqi.program import ALL, INPUT, OK, Program
+
+from inorder import QueueManager
+from inorder.mqi import constants as mq
+from inorder.mqi import verbs
+from inorder.mqi.layouts import layout
+
+CONTEXT = {
+    "UserIdentifier": b"alice".ljust(12),
+    "AccountingToken": b"T" * 32,
+    "ApplIdentityData": b"identity".ljust(32),
+    "PutApplType": mq.MQAT_JAVA,
+    "PutApplName": b"elsewhere".ljust(28),
+    "PutDate": b"20240229",
+    "PutTime": b"23595942",
+    "ApplOriginData": b"orig",
+}
+IDENTITY = ("UserIdentifier", "AccountingToken", "ApplIdentityData")
+SET_ALL, SET_IDENTITY = mq.MQOO_SET_ALL_CONTEXT, mq.MQOO_SET_IDENTITY_CONTEXT
+
+
+def context_of(md: Any) -> dict[str, Any]:
+    return {name: getattr(md, name) for name in CONTEXT}
+
+
+@pytest.mark.parametrize("one", [False, True])
+def test_a_put_fills_in_the_ids_and_the_context_that_the_message_has(program: Program, one: bool) -> None:
+    hobj = program.open("Q", ALL)
+    before = time.strftime("%Y%m%d", time.gmtime()).encode()
+    codes = program.put_one("Q", b"x") if one else program.put(hobj, b"x")
+    assert codes == OK
+    put = program.md
+    assert (put.MsgId[:4], put.CorrelId, put.PutApplType) == (b"AMQ ", bytes(24), mq.MQAT_UNIX)
+    assert put.PutApplName.strip().decode() == sys.argv[0].rpartition("/")[2][:28]
+    assert put.PutDate in (before, time.strftime("%Y%m%d", time.gmtime()).encode())
+    assert program.pmo.ResolvedQName == b"Q".ljust(48)
+    assert program.pmo.ResolvedQMgrName == b"QM1".ljust(48)
+    assert (program.pmo.KnownDestCount, program.pmo.UnknownDestCount, program.pmo.InvalidDestCount) == (1, 0, 0)
+    assert program.get(hobj) == OK
+    assert program.md.MsgId == put.MsgId
+    assert context_of(program.md) == context_of(put)
+
+
+def test_every_field_of_a_descriptor_comes_back(program: Program) -> None:
+    given = {
+        "Report": mq.MQRO_EXCEPTION | mq.MQRO_PASS_CORREL_ID,
+        "MsgType": mq.MQMT_REQUEST,
+        "Expiry": 36_000,
+        "Feedback": 70_000,
+        "Encoding": 273,
+        "CodedCharSetId": 819,
+        "Format": b"MYFORMAT",
+        "Priority": 7,
+        "Persistence": mq.MQPER_NOT_PERSISTENT,
+        "MsgId": b"\1" * 24,
+        "CorrelId": b"\2" * 24,
+        "ReplyToQ": b"Q".ljust(48),
+        "ReplyToQMgr": b"QM1".ljust(48),
+        "GroupId": b"\3" * 24,
+        "MsgSeqNumber": 5,
+        "Offset": 0,
+        "MsgFlags": mq.MQMF_MSG_IN_GROUP,
+    }
+    hobj = program.open("Q", ALL)
+    assert program.put(hobj, b"x", **given) == OK
+    assert program.get(hobj) == OK
+    found = {name: getattr(program.md, name) for name in given}
+    assert 35_000 < found.pop("Expiry") <= given.pop("Expiry")
+    assert found == given
+
+
+def test_defaults_come_from_the_queue(program: Program, mq_store: QueueManager) -> None:
+    mq_store.create_queue("D", default_priority=4, default_persistence=False, expiry=100.0)
+    hobj = program.open("D", ALL)
+    assert program.put(hobj, b"x") == OK
+    assert program.get(hobj) == OK
+    md = program.md
+    assert (md.Priority, md.Persistence, md.CodedCharSetId) == (4, mq.MQPER_NOT_PERSISTENT, 1208)
+    assert 900 < md.Expiry <= 1000
+
+
+@pytest.mark.parametrize(
+    ("md", "reason"),
+    [
+        ({"Report": 4}, 2061),
+        ({"Report": mq.MQRO_COA}, 2027),
+        ({"MsgType": mq.MQMT_REQUEST}, 2027),
+        ({"MsgType": 3}, 2029),
+        ({"Expiry": 0}, 2013),
+        ({"Expiry": -2}, 2013),
+        ({"Feedback": -1}, 2014),
+        ({"Priority": -2}, 2050),
+        ({"Persistence": 3}, 2047),
+        ({"MsgFlags": 32}, 2249),
+        ({"MsgSeqNumber": 0, "MsgFlags": mq.MQMF_MSG_IN_GROUP}, 2250),
+        ({"Offset": -1, "MsgFlags": mq.MQMF_SEGMENT}, 2251),
+        ({"OriginalLength": 0, "MsgType": mq.MQMT_REPORT, "MsgFlags": mq.MQMF_SEGMENT}, 2252),
+        ({"OriginalLength": -2}, 2252),
+    ],
+)
+def test_fields_that_cannot_be(program: Program, mq_store: QueueManager, md: dict[str, Any], reason: int) -> None:
+    hobj = program.open("Q", mq.MQOO_OUTPUT)
+    assert program.put(hobj, b"x", **md) == (2, reason)
+    assert program.put_one("Q", b"x", **md) == (2, reason)
+    assert mq_store.depth("Q") == 0
+
+
+def test_limits_of_the_queue(program: Program, mq_store: QueueManager) -> None:
+    mq_store.create_queue("S", max_length=10, max_depth=1)
+    hobj = program.open("S", ALL)
+    assert program.put(hobj, bytes(11)) == (2, 2030)
+    assert program.put(hobj, b"", MsgFlags=mq.MQMF_SEGMENT) == (2, 2253)
+    assert program.put(hobj, b"x") == OK
+    assert program.put(hobj, b"x") == (2, 2053)
+    mq_store.alter_queue("S", put_allowed=False)
+    assert program.put(hobj, b"x") == (2, 2051)
+
+
+def test_a_put_that_warns_fills_the_outputs_too(program: Program) -> None:
+    hobj = program.open("Q", ALL)
+    assert program.put(hobj, b"x", Priority=10) == (1, 2049)
+    assert (program.md.MsgId[:4], program.pmo.ResolvedQName.strip()) == (b"AMQ ", b"Q")
+    assert program.put(hobj, b"1", mq.MQPMO_LOGICAL_ORDER, MsgFlags=mq.MQMF_MSG_IN_GROUP) == OK
+    group = program.md.GroupId
+    assert group != bytes(24)
+    assert program.put(hobj, b"x") == (1, 2241)
+    assert (program.md.MsgId[:4], program.md.GroupId) == (b"AMQ ", bytes(24))
+
+
+def test_groups_and_segments_are_numbered_in_the_descriptor(program: Program) -> None:
+    hobj = program.open("Q", ALL)
+    flags = (mq.MQMF_MSG_IN_GROUP, mq.MQMF_MSG_IN_GROUP | mq.MQMF_SEGMENT, mq.MQMF_LAST_MSG_IN_GROUP)
+    assert program.put(hobj, b"12", mq.MQPMO_LOGICAL_ORDER, MsgFlags=flags[0]) == OK
+    group = program.md.GroupId
+    assert program.put(hobj, b"345", mq.MQPMO_LOGICAL_ORDER, MsgFlags=flags[1]) == OK
+    assert program.put(hobj, b"6", mq.MQPMO_LOGICAL_ORDER, MsgFlags=flags[2]) == (2, 2242)
+    last = mq.MQMF_MSG_IN_GROUP | mq.MQMF_LAST_SEGMENT
+    assert program.put(hobj, b"6", mq.MQPMO_LOGICAL_ORDER, MsgFlags=last) == OK
+    md = program.md
+    assert (md.GroupId, md.MsgSeqNumber, md.Offset, md.MsgFlags) == (group, 2, 3, last)
+    assert program.close(hobj) == (1, 2241)
+    assert program.close(hobj) == (2, 2019)
+
+
+@pytest.mark.parametrize(
+    ("options", "versions", "reason"),
+    [
+        (mq.MQPMO_SYNCPOINT | mq.MQPMO_NO_SYNCPOINT, (2, 3), 2046),
+        (mq.MQPMO_DEFAULT_CONTEXT | mq.MQPMO_NO_CONTEXT, (2, 3), 2046),
+        (mq.MQPMO_SYNC_RESPONSE | mq.MQPMO_ASYNC_RESPONSE, (2, 3), 2046),
+        (mq.MQPMO_ALTERNATE_USER_AUTHORITY, (2, 3), 2046),
+        (1 << 30, (2, 3), 2046),
+        (mq.MQPMO_LOGICAL_ORDER, (1, 3), 2257),
+        (mq.MQPMO_SET_ALL_CONTEXT, (2, 3), 2095),
+        (mq.MQPMO_SET_IDENTITY_CONTEXT, (2, 3), 2096),
+        (mq.MQPMO_PASS_ALL_CONTEXT, (2, 3), 2093),
+        (mq.MQPMO_PASS_IDENTITY_CONTEXT, (2, 3), 2094),
+    ],
+)
+def test_options_that_cannot_be(program: Program, options: int, versions: tuple[int, int], reason: int) -> None:
+    hobj = program.open("Q", mq.MQOO_OUTPUT)
+    assert program.put(hobj, b"x", options, versions) == (2, reason)
+    assert program.put_one("Q", b"x", mq.MQPMO_LOGICAL_ORDER) == (2, 2046)
+    assert program.put(program.open("Q", INPUT), b"x") == (2, 2039)
+
+
+def test_structures_that_are_not_what_they_must_be(program: Program) -> None:
+    hobj = program.open("Q", ALL)
+    for name, reason in (("MD", 2026), ("PMO", 2173)):
+        for wrong in (b"XX  \1\0\0\0", name.encode().ljust(4) + b"\x09\0\0\0"):
+            bad = bytearray(layout(name).new())
+            bad[:8] = wrong
+            md, pmo = (bad, None) if name == "MD" else (None, bad)
+            assert verbs.mqput(program.hconn, hobj, md, pmo, b"") == (2, reason)
+
+
+def test_fields_beyond_the_version_are_neither_read_nor_written(program: Program) -> None:
+    hobj = program.open("Q", ALL)
+    md, pmo = bytearray(layout("MD").new(2)), bytearray(layout("PMO").new(3))
+    md[4:8] = pmo[4:8] = struct.pack("=i", 1)
+    md[324:], pmo[128:] = b"\xaa" * (len(md) - 324), b"\xaa" * (len(pmo) - 128)
+    assert verbs.mqput(program.hconn, hobj, md, pmo, b"x") == OK
+    assert set(md[324:]) | set(pmo[128:]) == {0xAA}
+
+
+def test_without_structures_a_message_has_the_defaults(program: Program) -> None:
+    hobj = program.open("Q", ALL)
+    assert verbs.mqput(program.hconn, hobj, None, None, memoryview(b"data")) == OK
+    buffer = bytearray(4)
+    assert verbs.mqget(program.hconn, hobj, None, None, buffer) == (4, 0, 0)
+    assert buffer == b"data"
+
+
+def test_new_ids(program: Program) -> None:
+    hobj = program.open("Q", ALL)
+    options = mq.MQPMO_NEW_MSG_ID | mq.MQPMO_NEW_CORREL_ID
+    assert program.put(hobj, b"x", options, MsgId=b"M" * 24, CorrelId=b"C" * 24) == OK
+    made = program.md.MsgId, program.md.CorrelId
+    assert made[0] != made[1]
+    assert {one[:4] for one in made} == {b"AMQ "}
+    assert program.get(hobj) == OK
+    assert (program.md.MsgId, program.md.CorrelId) == made
+
+
+def test_context_is_set_by_the_program(program: Program) -> None:
+    hobj = program.open("Q", ALL | SET_ALL)
+    assert program.put(hobj, b"x", mq.MQPMO_SET_ALL_CONTEXT, **CONTEXT) == OK
+    assert context_of(program.md) == CONTEXT
+    assert program.get(hobj) == OK
+    assert context_of(program.md) == CONTEXT
+    assert program.put(hobj, b"x", mq.MQPMO_SET_IDENTITY_CONTEXT, **CONTEXT) == OK
+    put = context_of(program.md)
+    assert {name for name in CONTEXT if put[name] == CONTEXT[name]} == set(IDENTITY)
+    assert program.get(hobj) == OK
+    assert context_of(program.md) == put
+    assert program.put(hobj, b"x", mq.MQPMO_NO_CONTEXT) == OK
+    assert program.get(hobj) == OK
+    assert not b"".join(value for value in context_of(program.md).values() if isinstance(value, bytes)).strip(b" \0")
+    assert program.md.PutApplType == mq.MQAT_NO_CONTEXT
+
+
+def test_context_is_passed_from_the_message_that_was_got(program: Program) -> None:
+    source = program.open("Q", ALL | SET_ALL | mq.MQOO_SAVE_ALL_CONTEXT)
+    target = program.open("Q", mq.MQOO_OUTPUT | mq.MQOO_PASS_ALL_CONTEXT)
+    passes, identity = mq.MQPMO_PASS_ALL_CONTEXT, mq.MQPMO_PASS_IDENTITY_CONTEXT
+    assert program.put(target, b"x", passes, pContext=target) == (2, 2097)
+    assert program.put(source, b"x", mq.MQPMO_SET_ALL_CONTEXT, **CONTEXT) == OK
+    assert program.get(source, mq.MQGMO_BROWSE_FIRST) == OK
+    assert program.put(target, b"x", passes, pContext=source) == (2, 2098)
+    assert program.get(source) == OK
+    for options, passed in ((passes, set(CONTEXT)), (identity, set(IDENTITY))):
+        assert program.put(target, b"x", options, pContext=source) == OK
+        put = context_of(program.md)
+        assert {name for name in CONTEXT if put[name] == CONTEXT[name]} == passed
+        reader = program.open("Q", INPUT)
+        assert program.get(reader) == OK
+        assert context_of(program.md) == put
+
+
+def test_a_unit_of_work_commits_and_backs_out(program: Program, mq_store: QueueManager) -> None:
+    hobj = program.open("Q", ALL)
+    for end, left in ((program.back_out, (2, 2033)), (program.commit, OK)):
+        assert program.put(hobj, b"x", mq.MQPMO_SYNCPOINT) == OK
+        assert program.get(hobj) == (2, 2033), "nobody sees it, not even the putter"
+        assert verbs.mqbegin(program.hconn, None) == (2, 2128)
+        assert end() == OK
+        assert program.get(hobj) == left
+    assert verbs.mqbegin(program.hconn, layout("BO").new(1)) == (1, 2121)
+    assert program.commit() == OK
+
+
+def test_asynchronous_puts_are_counted(program: Program) -> None:
+    hobj = program.open("Q", ALL)
+    assert program.put(hobj, b"x", mq.MQPMO_ASYNC_RESPONSE) == OK
+    assert program.put(hobj, b"x", mq.MQPMO_ASYNC_RESPONSE, Priority=10) == (1, 2049)
+    sts = layout("STS").new(1)
+    for counts in ((1, 1, 0), (0, 0, 0)):
+        assert verbs.mqstat(program.hconn, mq.MQSTAT_TYPE_ASYNC_ERROR, sts) == OK
+        values = layout("STS").read(sts)
+        assert (values.PutSuccessCount, values.PutWarningCount, values.PutFailureCount) == counts
+    assert verbs.mqstat(program.hconn, 3, sts) == (2, 2430)
+
+
+def test_one_put_finds_queues_as_an_open_does(program: Program, mq_store: QueueManager) -> None:
+    mq_store.create_queue("M", type="model")
+    mq_store.create_queue("A", type="alias", base_queue="Q")
+    assert program.put_one("A", b"x") == OK
+    assert program.pmo.ResolvedQName.strip() == b"Q"
+    assert program.put_one("M", b"x") == (2, 2057)
+    assert program.put_one("NONE", b"x") == (2, 2085)
+    od = layout("OD").new(1, ObjectName=b"T", ObjectType=mq.MQOT_TOPIC)
+    assert verbs.mqput1(program.hconn, od, None, None, b"") == (2, 2085)
+    od = layout("OD").new(1, ObjectName=b"Q", ObjectQMgrName=b"NOWHERE")
+    assert verbs.mqput1(program.hconn, od, None, None, b"")[0] == 2

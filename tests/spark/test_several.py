@@ -1,0 +1,393 @@
+"""One query on several queues in several stores, call by call: offsets, shares, restarts, queues that come and go."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, In, InputPartition
+from pyspark.sql.streaming.datasource import ReadMaxBytes, ReadMaxRows
+from tests.spark.calls import ALL, as_logged
+
+import inorder
+from inorder.errors import CheckpointLost, CheckpointTooOld, Fenced, OptionsError, UnknownQueue, WrongQueueType
+from inorder.spark import finish, release
+from inorder.spark.options import source_options
+from inorder.spark.source import InorderSource
+from inorder.spark.source_queues import SourceQueue, fair_shares, packed
+
+Row = tuple[str, str, bytes]  # store, queue, body
+Reader = Callable[..., Any]
+
+
+def put(url: str, queue: str, *bodies: bytes) -> None:
+    with inorder.connect(url) as qm:
+        qm.create_queue(queue, exist_ok=True)
+        qm.put_many(queue, bodies)
+
+
+@pytest.fixture
+def stores(tmp_path: Path) -> list[str]:
+    """Two stores with the queues ORDERS.A and ORDERS.B, which are empty, and one that no pattern here names."""
+    urls = [str(tmp_path / name) for name in ("one.db", "two.db")]
+    for url in urls:
+        for name in ("ORDERS.A", "ORDERS.B", "OTHER"):
+            put(url, name)
+    return urls
+
+
+@pytest.fixture
+def reader(stores: list[str]) -> Iterator[Reader]:
+    made = []
+
+    def make(**options: object) -> Any:
+        given = {"url": json.dumps(stores), "queue": "ORDERS.*", "mode": "drain", "application": "archive"}
+        source = InorderSource({name: str(value) for name, value in (given | options).items() if value is not None})
+        made.append(source.streamReader(source.schema()))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.stop()
+
+
+def read(reader: Any, start: Any, end: Any) -> list[list[Row]]:
+    """The rows of each task, whose process has a copy of the reader."""
+    parts = [pickle.loads(pickle.dumps(part)) for part in reader.partitions(as_logged(start), as_logged(end))]
+    copy = pickle.loads(pickle.dumps(reader))
+    return [rows_of(copy, part) for part in parts]
+
+
+def rows_of(reader: Any, part: Any) -> list[Row]:
+    return [
+        (Path(row["store"]).stem, row["queue"], row["body"]) for batch in reader.read(part) for row in batch.to_pylist()
+    ]
+
+
+def drained(reader: Any, offset: Any = None, limit: Any = ALL) -> tuple[list[list[Row]], Any]:
+    """All micro-batches until there is none, and the last offset."""
+    offset = reader.initialOffset() if offset is None else offset
+    found = []
+    while (following := reader.latestOffset(as_logged(offset), limit)) != offset:
+        found.append([row for part in read(reader, offset, following) for row in part])
+        offset = following
+        reader.commit(as_logged(offset))
+    return found, offset
+
+
+def depths(*urls: str) -> int:
+    total = 0
+    for url in urls:
+        with inorder.connect(url) as qm:
+            total += sum(one.depth for one in qm.inspect.overview())
+    return total
+
+
+# --- drain
+
+
+def test_each_message_of_each_store_and_queue_comes_once_in_its_order(stores: list[str], reader: Reader) -> None:
+    one, two = stores
+    put(one, "ORDERS.A", b"1", b"2")
+    put(one, "ORDERS.B", b"3")
+    put(two, "ORDERS.A", b"4")
+    put(two, "OTHER", b"never")
+    (batch,), offset = drained(reader(partitions=2))
+    assert sorted(batch) == [
+        ("one", "ORDERS.A", b"1"), ("one", "ORDERS.A", b"2"), ("one", "ORDERS.B", b"3"), ("two", "ORDERS.A", b"4"),
+    ]  # fmt: skip
+    assert depths(*stores) == 1
+    assert all(one.keys() == {"claim", "size"} for one in offset["queues"].values())
+    assert "one.db" not in json.dumps(offset), "a checkpoint contains no address"
+
+
+def test_a_limit_is_shared_and_a_deep_queue_keeps_nobody_out(stores: list[str], reader: Reader) -> None:
+    put(stores[0], "ORDERS.A", *[b"deep"] * 50)
+    put(stores[1], "ORDERS.B", *[b"low"] * 3)
+    first, *others = drained(reader(), limit=ReadMaxRows(10))[0]
+    assert Counter(body for _, _, body in first) == {b"deep": 7, b"low": 3}
+    assert [len(one) for one in others] == [10, 10, 10, 10, 3]
+
+
+def test_a_limit_below_the_number_of_queues_serves_them_in_turn(stores: list[str], reader: Reader) -> None:
+    for url in stores:
+        for name in ("ORDERS.A", "ORDERS.B"):
+            put(url, name, b"x", b"y")
+    batches, _ = drained(reader(), limit=ReadMaxRows(1))
+    assert [len(one) for one in batches] == [1] * 8
+    assert len({(store, queue) for batch in batches[:4] for store, queue, _ in batch}) == 4
+    put(stores[0], "ORDERS.A", b"12345", b"12345")
+    put(stores[1], "ORDERS.A", b"12345", b"12345")
+    end = reader(allowNewCheckpoint="true")
+    assert [len(one) for one in drained(end, limit=ReadMaxBytes(10))[0]] == [2, 2]
+
+
+def test_claims_that_spark_never_logged_are_given_again_and_logged_ones_read_again(
+    stores: list[str], reader: Reader
+) -> None:
+    put(stores[0], "ORDERS.A", b"1", b"2")
+    put(stores[1], "ORDERS.B", b"3")
+    first = reader()
+    start = first.initialOffset()
+    end = first.latestOffset(start, ALL)
+    put(stores[0], "ORDERS.B", b"later")
+    second = reader(partitions=3)
+    again = second.latestOffset(start, ALL)
+    assert {key: again["queues"][key] for key in end["queues"]} == end["queues"]
+    before = read(second, start, again)
+    third = reader(partitions=3)
+    assert read(third, start, again) == before
+    third.commit(again)
+    assert depths(*stores) == 0
+    with pytest.raises(Fenced, match="was started again after this reader"):
+        second.partitions(start, again)
+
+
+def test_queues_come_and_go_between_micro_batches(stores: list[str], reader: Reader) -> None:
+    one = reader()
+    put(stores[0], "ORDERS.A", b"1")
+    _, offset = drained(one)
+    with inorder.connect(stores[0]) as qm:
+        qm.delete_queue("ORDERS.A")
+    put(stores[0], "ORDERS.NEW", b"2")
+    put(stores[0], "ORDERS.A", b"3")  # another queue of that name
+    (batch,), end = drained(one, offset)
+    assert sorted(body for _, _, body in batch) == [b"2", b"3"]
+    assert len(end["queues"]) == 2
+    assert offset["queues"].keys().isdisjoint(end["queues"])
+
+
+def test_a_queue_that_is_gone_while_spark_needs_its_messages_is_an_error(stores: list[str], reader: Reader) -> None:
+    put(stores[0], "ORDERS.A", b"1")
+    one = reader()
+    start = one.initialOffset()
+    end = one.latestOffset(start, ALL)
+    elsewhere = reader(url=json.dumps(stores[1:]))
+    with pytest.raises(CheckpointLost, match=r"messages of queue 'ORDERS\.A', which was deleted, or whose store"):
+        elsewhere.partitions(start, end)
+
+
+def test_a_run_ends_with_what_was_there_when_it_was_prepared(stores: list[str], reader: Reader) -> None:
+    put(stores[0], "ORDERS.A", b"1")
+    one = reader()
+    start = one.initialOffset()
+    one.prepareForTriggerAvailableNow()
+    put(stores[0], "ORDERS.A", b"2")
+    put(stores[1], "ORDERS.B", b"3")
+    put(stores[1], "ORDERS.C", b"4")
+    assert drained(one, start)[0] == [[("one", "ORDERS.A", b"1")]]
+    assert depths(*stores) == 3
+
+
+def test_another_checkpoint_is_refused(stores: list[str], reader: Reader) -> None:
+    put(stores[0], "ORDERS.A", b"1")
+    old = reader()
+    early = old.initialOffset()
+    _, offset = drained(old, early)
+    fresh = reader()
+    with pytest.raises(CheckpointLost, match=r"has drained queue 'ORDERS\.A' before .* set option allowNewCheckpoint"):
+        fresh.latestOffset(fresh.initialOffset(), ALL)
+    put(stores[0], "ORDERS.A", b"2")
+    with pytest.raises(CheckpointLost, match="has drained queue"):  # an old copy of the checkpoint
+        fresh.latestOffset({name: one for name, one in early.items() if name != "initial"}, ALL)
+    allowed = reader(allowNewCheckpoint="true")
+    (batch,), later = drained(allowed)
+    assert [body for _, _, body in batch] == [b"2"]
+    with pytest.raises(CheckpointTooOld):
+        allowed.latestOffset(offset, ALL)
+    with pytest.raises(OptionsError, match="belongs to application 'archive', but this query drains as 'other'"):
+        reader(application="other").latestOffset(later, ALL)
+    with pytest.raises(OptionsError, match="not from a stream that drains several queues"):
+        allowed.latestOffset({"queue": "ORDERS.A", "application": "archive", "claim": 1, "made": 1, "size": 1}, ALL)
+
+
+def test_a_first_batch_without_messages_is_remembered(stores: list[str], reader: Reader) -> None:
+    one = reader()
+    start = one.initialOffset()
+    end = one.latestOffset(start, ALL)
+    assert end != start
+    assert one.partitions(start, as_logged(end)) == []
+    put(stores[1], "ORDERS.B", b"1")
+    (batch,), _ = drained(one, end)
+    assert [body for _, _, body in batch] == [b"1"]
+    fresh = reader()
+    with pytest.raises(CheckpointLost):
+        fresh.latestOffset(fresh.initialOffset(), ALL)
+
+
+def test_spark_is_told_how_many_messages_wait(stores: list[str], reader: Reader) -> None:
+    put(stores[0], "ORDERS.A", *[b"x"] * 5)
+    put(stores[1], "ORDERS.B", *[b"x"] * 2)
+    put(stores[1], "OTHER", b"x")
+    one = reader()
+    assert (one.reportLatestOffset()["lag"], one.reportLatestOffset()["read"]) == (7, 4)
+    one.latestOffset(one.initialOffset(), ReadMaxRows(4))
+    assert one.reportLatestOffset()["lag"] == 3
+
+
+def logged(folder: Path, end: Any) -> str:
+    """A checkpoint with one batch, which Spark has committed."""
+    for name in ("offsets", "commits"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "0").write_text(f"v1\n{{}}\n{json.dumps(end)}\n", encoding="utf-8")
+    return str(folder)
+
+
+def test_a_query_that_has_stopped_is_finished_or_released(stores: list[str], reader: Reader, tmp_path: Path) -> None:
+    put(stores[0], "ORDERS.A", b"1", b"2")
+    put(stores[0], "ORDERS.B", b"3")
+    put(stores[1], "ORDERS.B", b"4", b"5", b"6")
+    one = reader()
+    start = one.initialOffset()
+    end = one.latestOffset(start, ALL)
+    read(one, start, end)
+    checkpoint = logged(tmp_path / "checkpoint", end)
+    both = json.dumps(stores)
+    assert finish(stores[0], "ORDERS.A", "archive", checkpoint) == 2, "one queue"
+    assert finish(stores[0], "ORDERS.*", "archive", checkpoint) == 1, "the rest of a store"
+    assert finish(both, "ORDERS.*", "another", checkpoint) == 0, "the checkpoint is of another application"
+    assert release(both, "ORDERS.A", "another") == 0, "it has no claims"
+    assert depths(*stores) == 3
+    assert release(both, "ORDERS.*", "archive") == 3
+    with pytest.raises(CheckpointLost, match="knows claim 2, but the queue gave no more than 1"):
+        finish(both, "ORDERS.*", "archive", logged(tmp_path / "later", later(end)))
+
+
+def later(end: Any) -> Any:
+    """An offset that knows a claim more of each queue."""
+    return end | {"queues": {key: one | {"claim": one["claim"] + 1} for key, one in end["queues"].items()}}
+
+
+# --- browse
+
+
+def test_a_stream_that_browses_shows_each_message_once(stores: list[str], reader: Reader) -> None:
+    put(stores[0], "ORDERS.A", b"1", b"2", b"3")
+    put(stores[1], "ORDERS.A", b"4")
+    one = reader(mode="browse", application=None)
+    batches, offset = drained(one, limit=ReadMaxRows(2))
+    assert [len(batch) for batch in batches] == [2, 2]
+    put(stores[1], "ORDERS.A", b"5")
+    put(stores[1], "ORDERS.C", b"6")
+    another = reader(mode="browse", application=None)
+    more, _ = drained(another, as_logged(offset))
+    assert sorted(body for batch in batches + more for _, _, body in batch) == [b"%d" % n for n in range(1, 7)]
+    assert depths(*stores) == 6
+
+
+def test_a_batch_reads_all_queues_in_as_many_tasks_as_asked(stores: list[str]) -> None:
+    for number, url in enumerate(stores):
+        put(url, "ORDERS.A", *[b"%d" % number] * 6)
+        put(url, "ORDERS.B", b"%d" % number)
+    given = {"paths": json.dumps(stores), "queue": "ORDERS.A,ORDERS.B", "partitions": "3"}
+    source = InorderSource(given)
+    batch = source.reader(source.schema())
+    parts = batch.partitions()
+    rows = [rows_of(batch, part) for part in parts]
+    assert len(parts) == 3
+    assert sum(map(len, rows)) == 14
+    assert depths(*stores) == 14
+
+
+def test_a_filter_on_store_or_queue_leaves_the_others_unread(
+    stores: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    for url in stores:
+        put(url, "ORDERS.A", b"a")
+        put(url, "ORDERS.B", b"b")
+    caplog.set_level("INFO", "inorder.spark.source")
+    source = InorderSource({"url": json.dumps(stores), "queue": "ORDERS.*", "pushdown": "true", "partitions": "9"})
+    for filters, left in (([EqualTo(("queue",), "ORDERS.A")], 2), ([In(("store",), (stores[1],))], 2)):
+        batch: Any = source.reader(source.schema())
+        others: list[Filter] = [GreaterThan(("put_at",), 1)]
+        assert list(batch.pushFilters(filters + others)) == others
+        assert "that Spark applies: GreaterThan(attribute=('put_at',)" in caplog.text
+        parts = batch.partitions()
+        assert len(parts) == left
+        assert len([row for part in parts for row in rows_of(batch, part)]) == left
+
+
+# --- options and the choice of queues
+
+
+def test_a_pattern_leaves_out_what_belongs_to_other_programs(stores: list[str], reader: Reader) -> None:
+    with inorder.connect(stores[0]) as qm:
+        qm.create_queue("DEAD")
+        qm.admin.alter_manager(dead_letter_queue="DEAD")
+        qm.create_queue("SYSTEM.X")
+        qm.create_queue("XMIT", usage="transmission")
+        qm.create_queue("AN.ALIAS", type="alias", base_queue="OTHER")
+        for name in ("DEAD", "SYSTEM.X"):
+            qm.put(name, name.encode())
+    assert drained(reader(queue="*"))[0] == [[]]
+    assert drained(reader(queue="*,DEAD", application="b"))[0] == [[("one", "DEAD", b"DEAD")]]
+    assert drained(reader(queue="SYSTEM.*", application="c"))[0] == [[("one", "SYSTEM.X", b"SYSTEM.X")]]
+    with pytest.raises(WrongQueueType, match=r"AN\.ALIAS is not a local queue but of type alias: .* here OTHER"):
+        reader(queue="AN.ALIAS,DEAD")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (
+            {"queue": "ORDERS.X,OTHER"},
+            r"no local queue of any of 2 stores is named ORDERS\.X; did you mean .*ORDERS\.A",
+        ),
+        ({"queue": "NOTHING*"}, r"no local queue of any of 2 stores is named NOTHING\*"),
+    ],
+)
+def test_a_name_that_no_store_has_is_refused_before_the_query_begins(
+    reader: Reader, options: dict[str, str], told: str
+) -> None:
+    with pytest.raises(UnknownQueue, match=told):
+        reader(**options)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"queue": "A*B"}, r"option queue must be names of 1 to 48 characters .* not 'A\*B'"),
+        ({"queue": "A,,B"}, "separated by commas"),
+        ({"queue": "A,A"}, "option queue names 'A' 2 times"),
+        ({"url": '["/a.db", "/a.db"]'}, "option url names '/a.db' 2 times"),
+        ({"url": '["/a.db"'}, "a store, or a JSON list of stores"),
+        ({"url": '["/a.db", ":memory:"]'}, "queue manager in memory exists in one process"),
+        ({"queue": "A,B", "prefetch": "true"}, "option prefetch has no meaning for several queues"),
+    ],
+)
+def test_lists_are_checked(given: dict[str, str], told: str) -> None:
+    with pytest.raises(inorder.InorderError, match=told):
+        source_options({"url": "/a.db", "queue": "Q", "mode": "drain", "application": "a"} | given, "stream read")
+
+
+def test_a_store_and_its_copy_are_one_store_too_many(stores: list[str], reader: Reader, tmp_path: Path) -> None:
+    copy = str(tmp_path / "copy.db")
+    with inorder.connect(stores[0]) as qm:
+        qm.admin.backup(copy)
+    with pytest.raises(OptionsError, match="names one store twice, or a store and its copy"):
+        reader(url=json.dumps([stores[0], copy])).initialOffset()
+
+
+# --- shares
+
+
+def test_shares_are_equal_and_what_one_leaves_goes_to_the_others() -> None:
+    assert fair_shares({"a": 100, "b": 2, "c": 100}, 22, {}) == {"a": 10, "b": 2, "c": 10}
+    assert fair_shares({"a": 5, "b": 5}, 2**62, {}) == {"a": 5, "b": 5}
+    assert fair_shares({"a": 5, "b": 5, "c": 5}, 2, {"a": 1}) == {"b": 1, "c": 1}
+    assert fair_shares({}, 2, {}) == {}
+
+
+def test_a_thousand_parts_are_divided_evenly_and_always_alike() -> None:
+    sizes = {f"Q{number}": 1 + number % 7 for number in range(1000)}
+    parts = [(SourceQueue("", name, 0), InputPartition(name), size) for name, size in sizes.items()]
+    tasks = packed(parts, 8)
+    loads = [sum(sizes[one.queue] for one, _ in task.parts) for task in tasks]
+    assert len(tasks) == 8
+    assert max(loads) - min(loads) <= 7
+    assert [task.parts for task in packed(parts, 8)] == [task.parts for task in tasks]

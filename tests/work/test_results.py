@@ -1,0 +1,205 @@
+"""The status and the result of a job."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from tests.helpers.support import LIMIT_SECONDS
+from tests.helpers.working import at_work, worked
+
+from inorder import Match, QueueManager, Reason, aio
+from inorder.errors import ArgumentError, NoMessageAvailable
+from inorder.testing import ManualClock
+from inorder.work import Backoff, Dead, Discard, JobError, JobFailed, Outcome, Tasks
+from inorder.work.results import RESULTS
+
+pytest.importorskip("msgspec", reason="without inorder[work] tasks have no arguments")
+
+
+@dataclass
+class Parcel:
+    order: int
+    weight: float = 1.5
+
+
+@pytest.mark.every_store
+def test_a_result_is_kept_for_as_long_as_asked_and_put_with_the_commit_of_its_job(
+    qm: QueueManager, clock: ManualClock
+) -> None:
+    tasks, may_end, is_called = Tasks(), threading.Event(), threading.Event()
+
+    @tasks.task
+    def pack(order: int) -> Parcel:
+        is_called.set()
+        assert may_end.wait(LIMIT_SECONDS)
+        return Parcel(order)
+
+    began = clock.now()
+    job = pack.put(17, qm=qm, keep=60)
+    plain = pack.put(18, qm=qm, delay=5)
+    assert job.status()[:3] == ("waiting", pack.name, began)
+    assert (plain.status().state, plain.status().since) == ("delayed", began + 5)
+    with pytest.raises(NoMessageAvailable, match="its state is waiting"):
+        job.result()
+    with at_work(qm, tasks) as (_, heard):
+        assert is_called.wait(LIMIT_SECONDS)
+        status = job.status()
+        assert (status.state, status.program, status.process is not None) == ("running", qm.inspect.program, True)
+        assert qm.depth(RESULTS) == 0
+        may_end.set()
+        assert job.result(wait=LIMIT_SECONDS) == {"order": 17, "weight": 1.5}
+        heard.attempts(1)
+    status = pack.job(job.id).status(qm=qm)
+    assert (status.state, status.result, status.attempts) == ("done", {"order": 17, "weight": 1.5}, ())
+    (reply,) = qm.browse(RESULTS)
+    assert (reply.correlation_id, reply.expiry) == (job.message_id, 60)
+    clock.advance(61)
+    assert [one.outcome for one in tasks.drain(qm)] == [Outcome.DONE]
+    assert (job.status().state, plain.status().state, qm.depth(RESULTS)) == ("unknown", "unknown", 0)
+
+
+@pytest.mark.every_store
+def test_failed_attempts_are_recorded_and_the_end_of_a_job_has_its_error_without_a_traceback(
+    qm: QueueManager, clock: ManualClock
+) -> None:
+    tasks = Tasks()
+
+    @tasks.task(attempts=3, backoff=Backoff(first=10, jitter=0), keep=3_600)
+    def fail(how: str) -> None:
+        if how == "dead":
+            raise Dead("nothing: to pack")
+        if how == "discard":
+            raise Discard("never mind")
+        raise ValueError(f"no {how}")
+
+    retried, dead, discarded = (fail.put(how, qm=qm) for how in ("flour", "dead", "discard"))
+    tasks.drain(qm)
+    status, due = retried.status(), clock.now() + 10
+    assert (status.state, status.since, status.error) == ("retrying", due, JobError("ValueError", "no flour"))
+    assert [job.status().state for job in (dead, discarded)] == ["dead", "discarded"]
+    with pytest.raises(JobFailed, match="is dead: nothing: to pack") as caught:
+        dead.result()
+    assert (caught.value.reason, caught.value.type, caught.value.why) == (Reason.JOB_FAILED, "", "nothing: to pack")
+    for _ in range(2):
+        clock.advance(100)
+        tasks.drain(qm)
+    status = retried.status()
+    assert (status.state, status.error) == ("dead", JobError("ValueError", "no flour"))
+    assert [(one.number, one.error.text) for one in status.attempts] == [(number, "no flour") for number in (1, 2, 3)]
+    (reply,) = qm.browse(RESULTS, match=Match(correlation_id=retried.message_id))
+    assert reply.json()["error"] == {"type": "ValueError", "text": "no flour", "reason": "backout_threshold_reached"}
+    assert "test_results.py" not in json.dumps(reply.json()), "no traceback, no line of the program"
+
+
+@pytest.mark.every_store
+def test_a_dead_letter_that_is_replayed_has_a_result_after_all_and_an_expired_job_says_so(
+    qm: QueueManager, clock: ManualClock
+) -> None:
+    tasks, fails = Tasks(), [True]
+
+    @tasks.task(keep=3_600, dead_on=ValueError)
+    def add(number: int) -> int:
+        if fails:
+            raise ValueError(fails.pop())
+        return number + 1
+
+    job, late = add.put(1, qm=qm), add.put(2, qm=qm, delay=1, expiry=5)
+    tasks.drain(qm)
+    assert job.status().state == "dead"
+    qm.dead.replay()
+    assert (job.status().state, late.status().state) == ("waiting", "delayed")
+    with pytest.raises(NoMessageAvailable):
+        job.result()
+    tasks.drain(qm)
+    assert job.result() == 2
+    clock.advance(6)
+    qm.depth("TASKS")
+    assert [one.status(qm=qm).state for one in (late, add.job(late.id))] == ["expired", "expired"]
+    with pytest.raises(JobFailed, match="is expired"):
+        late.result()
+
+
+@pytest.mark.parametrize("value", [object(), {1j: 2}])
+def test_a_result_that_cannot_be_json_is_a_dead_letter_if_it_is_to_be_kept(qm: QueueManager, value: object) -> None:
+    tasks = Tasks()
+
+    @tasks.task(name="odd")
+    def odd(qm: QueueManager) -> object:
+        qm.put("Q", b"put")
+        return value
+
+    job = odd.put(qm=qm, keep=60)
+    odd.put(qm=qm)
+    assert [one.outcome for one in tasks.drain(qm)] == [Outcome.DEAD, Outcome.DONE]
+    assert (job.status().error or ["none"])[0] == "WrongResult"
+    assert qm.depth("Q") == 1
+
+
+def test_what_a_function_settles_itself_has_a_result_if_it_is_committed(qm: QueueManager) -> None:
+    tasks = Tasks()
+
+    @tasks.task(keep=60)
+    def settle(how: str, qm: QueueManager) -> str:
+        (qm.commit if how == "commit" else qm.back_out)()
+        return how
+
+    committed, undone = settle.put("commit", qm=qm), settle.put("back out", qm=qm)
+    with at_work(qm, tasks) as (_, heard):
+        heard.attempts(2)
+        assert committed.result() == "commit"
+    assert undone.status().state != "done"
+
+
+def test_the_end_of_a_job_without_its_reply_queue_is_a_dead_letter_all_the_same(
+    qm: QueueManager, caplog: pytest.LogCaptureFixture
+) -> None:
+    tasks = Tasks()
+
+    @tasks.task(dead_on=ValueError)
+    def fail() -> None:
+        raise ValueError
+
+    message = fail.message().replace(reply_to_queue="NONE", properties={"task": fail.name, "job.keep": 60})
+    qm.create_queue("TASKS")
+    qm.put("TASKS", message)
+    assert worked(qm, tasks).outcomes == [Outcome.DEAD]
+    assert "could not be put on NONE" in caplog.text
+
+
+def test_jobs_of_asyncio_are_awaited(qm: QueueManager) -> None:
+    tasks = Tasks()
+
+    @tasks.task(keep=60)
+    async def double(number: int) -> int:
+        return 2 * number
+
+    async def main() -> Any:
+        async with aio.QueueManager(qm.connect, 2) as there:
+            job = await double.put_async(4, qm=there)
+            assert (await job.status_async()).state == "waiting"
+            waits = asyncio.create_task(job.result_async(wait=LIMIT_SECONDS))
+            await asyncio.to_thread(tasks.drain, qm)
+            return await waits
+
+    assert asyncio.run(main()) == 8
+
+
+def test_ids_and_times_that_cannot_be(qm: QueueManager) -> None:
+    tasks = Tasks()
+
+    @tasks.task
+    def add(number: int) -> int:
+        return number
+
+    for wrong in ("17", b"17", 17, "no", "00" * 24):
+        with pytest.raises(ArgumentError, match="the id of a message"):
+            add.job(wrong)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="keep"):
+        add.put(1, qm=qm, keep=0)
+    with pytest.raises(ArgumentError, match="keep"):
+        tasks.task("Q", keep=60)(lambda message: None)
