@@ -153,6 +153,21 @@ def test_a_user_may_do_what_it_was_granted(mq_store: QueueManager) -> None:
     assert program.disconnect() == OK
 
 
+def test_the_table_may_name_the_user_of_programs_that_name_none(tables: Path, mq_store: QueueManager) -> None:
+    tables.write_text(f'[QM1]\nstore = "{tables.parent}/mq.db"\nuser = "carol"\n')
+    program = Program()
+    assert program.put_one("Q", b"x") == OK
+    assert program.md.UserIdentifier == b"carol".ljust(12)
+    assert program.disconnect() == OK
+    mq_store.accounts.create_user("bob", roles=["admin"])
+    assert Program().connected == [2, 2035]
+    mq_store.accounts.create_user("carol", roles=["reader"])
+    program = Program()
+    assert program.put_one("Q", b"x") == (2, 2035)
+    program.open("Q", mq.MQOO_BROWSE)
+    assert program.disconnect() == OK
+
+
 def test_options_and_versions_that_cannot_be(mq_store: QueueManager) -> None:
     both = layout("CNO").new(1, Options=SHARED | mq.MQCNO_HANDLE_SHARE_NO_BLOCK)
     assert verbs.mqconnx(b"QM1".ljust(48), both) == (-1, 2, 2046)

@@ -71,26 +71,36 @@ def _connected(settings: StoreSettings, program: str, user: str, password: str) 
         if not where.is_in_memory and not where.is_there(program):
             log.error("there is no store at %s: create it first", where)
             raise Refused(Reason.Q_MGR_NOT_AVAILABLE)
-        made = connect_to(where, program=program or None, user=user or None)
+        made = connect_to(where, program=program or None, user=user or settings.user or None)
     except StoreError as error:
         log.error("a queue manager cannot be reached: %s", error)
         raise Refused(Reason.Q_MGR_NOT_AVAILABLE) from None
     try:
-        if user and not isinstance(where, OverNetwork):  # a server elsewhere knows the user by the token
-            return made, _user_of(made, user, password)
+        if (user or settings.user) and not isinstance(where, OverNetwork):  # a server elsewhere knows the token's user
+            return made, _user_of(made, user or settings.user, password if user else None)
     except BaseException:
         made.internals.abandon()
         raise
     return made, None
 
 
-def _user_of(manager: QueueManager, user: str, password: str) -> User | None:
-    """Checks a user's password; None: the store has no users. Raises: LogInRefused 2035."""
-    if manager.accounts.users():
+def _user_of(manager: QueueManager, user: str, password: str | None) -> User | None:
+    """A user of the store; None: it has no users.
+
+    Args:
+        password: None: mqi.toml has named the user, so it is not checked.
+
+    Raises: LogInRefused 2035; Refused 2035, the user that mqi.toml names does not exist.
+    """
+    users = {each.name: each for each in manager.accounts.users()}
+    if users and password is not None:
         from ..support.passwords import verifier  # noqa: PLC0415 - needs a library that few programs have
 
         return manager.accounts.identify(name=user, verify=verifier(password))
-    return None
+    if users and user not in users:
+        log.error("mqi.toml names the user %r, whom the store does not have", user)
+        raise Refused(Reason.NOT_AUTHORIZED)
+    return users.get(user)
 
 
 def _credentials(channel: Any, csp: Buffer | None) -> tuple[str, str]:

@@ -5,6 +5,7 @@
     [QM1]
     store = "orders.db"                 # a path, from the folder of mqi.toml, or a URL
     default = true                      # this is the queue manager of the blank name
+    user = "billing"                    # of the store, for programs that name none: no password is asked for
 
     ["mq.example(1414)"]                # a client's HOST(PORT), instead of a queue manager's name
     store = "https://orders.example:9443"
@@ -41,7 +42,7 @@ STORE_VARIABLE: Final = "INORDER_STORE"
 SERVER_VARIABLE: Final = "MQSERVER"
 CREDENTIALS: Final = ("token", "certificate", "key", "ca")
 PATHS: Final = ("certificate", "key", "ca")
-KEYS: Final = frozenset({"store", "default", *CREDENTIALS})
+KEYS: Final = frozenset({"store", "default", "user", *CREDENTIALS})
 READERS: Final = ("tomllib", "tomli")  # Python 3.10 has none of its own
 EVERYBODY: Final = stat.S_IRWXG | stat.S_IRWXO
 SERVER: Final = re.compile(r"([^/]+)/([^/]+)/(.+)")  # channel, transport, connection name
@@ -49,10 +50,11 @@ SERVER: Final = re.compile(r"([^/]+)/([^/]+)/(.+)")  # channel, transport, conne
 
 @dataclass(frozen=True, slots=True)
 class StoreSettings:
-    """A store, and the credentials for it."""
+    """A store, and the credentials for it; `user` is that of programs that name none, empty for the process's."""
 
     store: str
     credentials: Mapping[str, Any] = field(repr=False)
+    user: str = ""
 
     @property
     def location(self) -> Location:
@@ -114,7 +116,7 @@ def _settings(section: Mapping[str, Any], folder: Path) -> StoreSettings:
         credentials[name] = folder / Path(credentials[name]).expanduser()
     if URL.match(store) is None:
         store = str(folder / Path(store).expanduser())
-    return StoreSettings(store, credentials)
+    return StoreSettings(store, credentials, section.get("user", ""))
 
 
 def _read(path: Path) -> Mapping[str, Mapping[str, Any]]:
@@ -137,7 +139,7 @@ def _read(path: Path) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _is_right(section: Mapping[str, Any]) -> bool:
-    texts = [section.get("store"), *(section[name] for name in CREDENTIALS if name in section)]
+    texts = [section.get("store"), *(section[name] for name in (*CREDENTIALS, "user") if name in section)]
     return all(isinstance(one, str) for one in texts) and isinstance(section.get("default", False), bool)
 
 
