@@ -16,7 +16,7 @@ from ..model.options import (
 from ..stores.seam.protocol import Promises
 from ..support.callers import anyone
 from ..support.clock import Clock
-from .by_name import by_name, name_of
+from .by_name import by_name
 from .events import check_callable
 from .namespace import Namespace
 from .queue import Queue
@@ -101,10 +101,6 @@ class Internals(Namespace):
         """Opens a handle that later calls may extend to further uses, as default handles."""
         check_instance("options", options, OpenOptions, "OpenOptions")
         return self._manager._open(name, options, grows=True, manager=manager).internals.given()
-
-    def default_handle(self, queue: str, *, manager: str = "") -> Queue:
-        """Returns the default handle that calls which name this queue use; they may close it. Raises: as `put`."""
-        return self._manager._default(name_of(queue, manager))
 
     # --- calls
 

@@ -37,7 +37,6 @@ CONTEXT: Final = struct.Struct("=12s32s32si28s8s8s4s")
 MDE: Final = struct.Struct("=4s4i8si24s4i")
 IDS_AT, CONTEXT_AT, GROUP_AT = 48, 196, 324
 VERSION_1, VERSION_2 = (b"MD  " + struct.pack("=i", version) for version in (1, 2))
-NO_REPLY: Final = bytes(96)
 NO_GROUP: Final = GROUP.pack(NO_ID, 1, 0, 0, -1)
 UNGROUPED: Final[Row] = (NO_ID, 1, 0, 0, -1)
 DEFAULT_MD: Final = VERSION_1 + SAID.pack(0, 8, -1, 0, 546, 0, b" " * 8, -1, 2) + bytes(276)

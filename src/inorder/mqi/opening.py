@@ -71,12 +71,10 @@ def open_object(handle: int, od: Buffer, options: int) -> tuple[int, int, int]:
 def _queue(connection: MqiConnection, od: Any, values: Any, options: int) -> OpenObject:
     chosen = open_options(options)
     selector = _selector(od, values)
-    name, elsewhere = text_of(values.ObjectName), text_of(values.ObjectQMgrName)
+    name, elsewhere = names_of(values)
     for bits, authority in AUTHORITIES:
         if options & bits:
             connection.check_authority(authority, name)
-    if elsewhere and not is_name(elsewhere):
-        raise Refused(Reason.UNKNOWN_OBJECT_Q_MGR)
     queue = _opened(connection, name, elsewhere, text_of(values.DynamicQName), chosen, options)
     resolved = resolved_names(connection, queue, elsewhere, options)
     values.ObjectName = padded(queue.name, NAME_LENGTH)
@@ -87,6 +85,14 @@ def _queue(connection: MqiConnection, od: Any, values: Any, options: int) -> Ope
     values.KnownDestCount, values.UnknownDestCount, values.InvalidDestCount = 1, 0, 0
     OD.write(od, values)
     return OpenObject(MQOT_Q, queue.name, options, queue, resolved, selector)
+
+
+def names_of(values: Any) -> tuple[str, str]:
+    """The names of the queue and the queue manager in MQOD. Raises: Refused 2086."""
+    name, elsewhere = text_of(values.ObjectName), text_of(values.ObjectQMgrName)
+    if elsewhere and not is_name(elsewhere):
+        raise Refused(Reason.UNKNOWN_OBJECT_Q_MGR)
+    return name, elsewhere
 
 
 def _opened(

@@ -18,12 +18,12 @@ from ..rules.puts import APPLICATION_TYPE_UNIX, PutResult
 from .commands import after_put
 from .connections import MqiConnection, OpenObject, connection_of
 from .constants import MQOO_OUTPUT, MQOO_RESOLVE_LOCAL_Q, MQOO_SAVE_ALL_CONTEXT, MQOT_Q
-from .descriptor import DEFAULT_MD, NO_CONTEXT, Described, context_of, read, text_of, write_put
+from .descriptor import DEFAULT_MD, NO_CONTEXT, Described, context_of, read, write_put
 from .handles import composed_descriptor
 from .handles import put as note_put
 from .headers import FORMAT, NO_HANDLES, WITH_HEADERS, Handles, message_of
 from .layouts import OD, PMO
-from .opening import object_of, resolved_names
+from .opening import names_of, object_of, resolved_names
 from .options import Putting, put_options
 from .refusals import MQCC_OK, MQCC_WARNING, Refused
 
@@ -78,14 +78,16 @@ def put_one(handle: int, od: Buffer, md: Any, pmo: Any, data: Buffer) -> tuple[i
         putting, described, passed, handles = _read(connection, md, pmo, one=True)
         context = _context(connection, putting, described, passed)
         message, context, options = _message(connection, None, putting, described, context, handles, data)
-        name, elsewhere = text_of(values.ObjectName), text_of(values.ObjectQMgrName)
+        name, elsewhere = names_of(values)
         connection.check_authority("put", name)
-        result = connection.manager.put(name, message, options, manager=elsewhere)
+        if not elsewhere and connection.manager.attributes(name).type == "model":
+            raise Refused(Reason.Q_TYPE_ERROR)
+        with connection.manager.open(name, manager=elsewhere, output=True) as queue:
+            result = queue.put(message, options)
+            options_of_open = MQOO_RESOLVE_LOCAL_Q if putting.resolves_locally else 0
+            resolved = resolved_names(connection, queue, elsewhere, options_of_open)
         if handles.new:
             note_put(connection.handle, handles.new, _properties_of(message))
-        queue = connection.manager.internals.default_handle(name, manager=elsewhere)
-        options_of_open = MQOO_RESOLVE_LOCAL_Q if putting.resolves_locally else 0
-        resolved = resolved_names(connection, queue, elsewhere, options_of_open)
         after_put(connection, resolved, result.uid, in_unit=options.syncpoint is True)
         return _answer(md, pmo, described.version, result, context, resolved)
 
