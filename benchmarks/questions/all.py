@@ -9,6 +9,7 @@ from benchmarks.questions import (
     depth,
     eight_processes,
     elsewhere,
+    empty_tasks,
     get_commit,
     get_group,
     get_many_in_unit,
@@ -56,6 +57,7 @@ QUESTIONS = {
         large_unit,
         channel,
         work,
+        empty_tasks,
         connect,
         long_stream,
     )
