@@ -259,23 +259,18 @@ def test_every_function_is_exported_and_those_of_the_mqai_answer_2298(mq: MqTest
         ("library.MQPUT(hconn, 0, None, None, 1, None, cc, rc)", 2004),
         ("library.MQGET(hconn, 0, None, None, 1, None, None, cc, rc)", 2004),
         ("library.MQCB(hconn, 1, ctypes.create_string_buffer(168), 0, None, None, cc, rc)", 2444),
+        ("library.MQCB(hconn, 1, bytes(layouts.CBD.new(CallbackName=b'no.so(f)')), 0, None, None, cc, rc)", 2487),
+        ("library.MQCB(hconn, 1, bytes(layouts.CBD.new(CallbackName=b'libc.so.6(f)')), 0, None, None, cc, rc)", 2487),
+        ("library.MQCB(hconn, 1, bytes(layouts.CBD.new(CallbackName=b'libc.so.6(abs)')), 0, None, None, cc, rc)", 2018),
         ("library.MQSUBRQ(hconn, 1, 1, None, cc, rc)", 2298),
     ],
 )
 def test_what_the_library_itself_refuses(mq: MqTest, call: str, reason: int) -> None:
-    library, hconn = ctypes.CDLL(str(building.build() / "libmqm_r.so")), 1
-    codes = [ctypes.c_int32(), ctypes.c_int32()]
-    eval(
-        call,
-        {
-            "library": library,
-            "hconn": hconn,
-            "cc": ctypes.byref(codes[0]),
-            "rc": ctypes.byref(codes[1]),
-            "ctypes": ctypes,
-        },
-    )
-    assert [one.value for one in codes] == [2, reason]
+    library, hconn = ctypes.CDLL(str(building.build() / "libmqm_r.so")), 99
+    completion, code = ctypes.c_int32(), ctypes.c_int32()
+    known = {"library": library, "hconn": hconn, "ctypes": ctypes, "layouts": layouts}
+    eval(call, known | {"cc": ctypes.byref(completion), "rc": ctypes.byref(code)})
+    assert (completion.value, code.value) == (2, reason)
 
 
 def test_the_substitutes_refuse_structures_of_another_length() -> None:

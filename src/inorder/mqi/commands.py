@@ -11,7 +11,6 @@ from typing import Final
 from ..model.fields import UniqueId
 from ..mq.words import COMMAND_QUEUE
 from .connections import MqiConnection
-from .pcf.serving import answer_requests, rights_of
 
 log = logging.getLogger("inorder.mqi")
 
@@ -40,6 +39,8 @@ def after_commit(connection: MqiConnection) -> None:
 
 
 def _answer(connection: MqiConnection, requests: list[UniqueId]) -> None:
+    from .pcf.serving import answer_requests, rights_of  # noqa: PLC0415 - few programs put commands
+
     try:
         may = rights_of(connection.manager, connection.session.program.user)
         answer_requests(connection.manager, requests, may)

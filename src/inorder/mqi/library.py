@@ -13,22 +13,16 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
+from . import constants as mq
 from . import layouts, verbs
 from .functions import FUNCTIONS
 from .layouts import NUL_TERMINATED, Charv, text_at
+from .refusals import MQCC_FAILED
 
 _log = logging.getLogger("inorder.mqi")
 
 NAME_LENGTH: Final = 48
 SELECTORS_MAX: Final = 256
-FAILED: Final = 2
-SELECTOR_COUNT_ERROR: Final = 2065
-INT_ATTR_COUNT_ERROR: Final = 2021
-CHAR_ATTR_LENGTH_ERROR: Final = 2006
-BUFFER_ERROR: Final = 2004
-BUFFER_LENGTH_ERROR: Final = 2005
-CALLBACK_ERROR: Final = 2487  # MQRC_CALLBACK_ROUTINE_ERROR
-FUNCTION_NOT_SUPPORTED: Final = 2298
 
 Answer = tuple[int, int]
 Callback = Callable[[int, Any, Any, Any, Any], None]
@@ -84,7 +78,7 @@ def _guarded(door: Callable[..., Answer]) -> Callable[..., int]:
 
 def _unsupported(*given: object) -> Answer:
     del given
-    return FAILED, FUNCTION_NOT_SUPPORTED
+    return MQCC_FAILED, mq.MQRC_FUNCTION_NOT_SUPPORTED
 
 
 # ---- memory of the program
@@ -147,8 +141,8 @@ def _integers(address: int | None, count: int) -> list[int]:
 
 def _bad_buffer(address: int | None, length: int) -> Answer | None:
     if length < 0:
-        return FAILED, BUFFER_LENGTH_ERROR
-    return (FAILED, BUFFER_ERROR) if address is None and length else None
+        return MQCC_FAILED, mq.MQRC_BUFFER_LENGTH_ERROR
+    return (MQCC_FAILED, mq.MQRC_BUFFER_ERROR) if address is None and length else None
 
 
 # ---- connections and units of work
@@ -168,7 +162,7 @@ def _connx(name: int | None, cno: int | None, hconn: int) -> Answer:
 
 def _disc(hconn: int) -> Answer:
     answer = verbs.mqdisc(_int(hconn))
-    if answer[0] != FAILED:
+    if answer[0] != MQCC_FAILED:
         _put_int(hconn, -1)  # MQHC_UNUSABLE_HCONN
     return answer
 
@@ -188,7 +182,7 @@ def _open(hconn: int, od: int | None, options: int, hobj: int) -> Answer:
 
 def _close(hconn: int, hobj: int, options: int) -> Answer:
     answer = verbs.mqclose(hconn, _int(hobj), options)
-    if answer[0] != FAILED:
+    if answer[0] != MQCC_FAILED:
         _put_int(hobj, -1)  # MQHO_UNUSABLE_HOBJ
     return answer
 
@@ -219,10 +213,10 @@ def _get(
 
 def _bad_counts(selectors: int, integers: int, characters: int) -> Answer | None:
     if not 0 <= selectors <= SELECTORS_MAX:
-        return FAILED, SELECTOR_COUNT_ERROR
+        return MQCC_FAILED, mq.MQRC_SELECTOR_COUNT_ERROR
     if integers < 0:
-        return FAILED, INT_ATTR_COUNT_ERROR
-    return (FAILED, CHAR_ATTR_LENGTH_ERROR) if characters < 0 else None
+        return MQCC_FAILED, mq.MQRC_INT_ATTR_COUNT_ERROR
+    return (MQCC_FAILED, mq.MQRC_CHAR_ATTR_LENGTH_ERROR) if characters < 0 else None
 
 
 def _inq(
@@ -268,10 +262,10 @@ def _cb(hconn: int, operation: int, cbd: int | None, hobj: int, md: int | None, 
     try:
         callback = None if description is None else _callback(layouts.layout("CBD").read(description))
     except layouts.LayoutError as error:
-        return FAILED, error.reason
+        return MQCC_FAILED, error.reason
     except (OSError, AttributeError):
         _log.exception("MQCB: the function of CallbackName was not found")
-        return FAILED, CALLBACK_ERROR
+        return MQCC_FAILED, mq.MQRC_CALLBACK_LINK_ERROR
     return verbs.mqcb(hconn, operation, description, hobj, _structure(md, "MD"), _structure(gmo, "GMO"), callback)
 
 
@@ -314,7 +308,7 @@ def _crtmh(hconn: int, cmho: int | None, hmsg: int) -> Answer:
 
 def _dltmh(hconn: int, hmsg: int, dmho: int | None) -> Answer:
     answer = verbs.mqdltmh(hconn, ctypes.c_int64.from_address(hmsg).value, _structure(dmho, "DMHO"))
-    if answer[0] != FAILED:
+    if answer[0] != MQCC_FAILED:
         _put_handle(hmsg, -1)  # MQHM_UNUSABLE_HMSG
     return answer
 
