@@ -105,6 +105,7 @@ SECONDS := 3600
 crash: setup     ## kill processes KILLS=3000 times, for SECONDS=3600 at most, and check what they had been promised (STORE=postgresql)
 	@$(RUN) -m tools.proof.crash --kills $(KILLS) --seconds $(SECONDS) --store $(STORE)
 	@$(RUN) -m tools.proof.working
+	@$(RUN) -m tools.proof.limited
 	@$(RUN) -m tools.proof.serving
 
 fuzz: setup      ## schemathesis against a running server, as an administrator and as a user with few rights; 20 minutes (ARGS="--examples 20")

@@ -49,6 +49,11 @@ class Child:
             raise answer
         return answer
 
+    def kill(self) -> None:
+        """Kills the child, whatever it is doing; `end` must follow."""
+        self._process.kill()
+        self._process.join()
+
     def end(self) -> None:
         """Lets the child end, or kills it."""
         if self._process.is_alive():
@@ -56,8 +61,7 @@ class Child:
                 self._pipe.send(None)
             self._process.join(END_SECONDS)
         if self._process.is_alive():
-            self._process.kill()
-            self._process.join()
+            self.kill()
         self._pipe.close()
 
 
@@ -67,6 +71,9 @@ def child(serve: Serve, *arguments: Any) -> Iterator[Child]:
     own = Child(serve, *arguments)
     try:
         yield own
+    except (KeyboardInterrupt, SystemExit):  # the measure that it is making is no longer needed
+        own.kill()
+        raise
     finally:
         own.end()
 

@@ -145,7 +145,8 @@ def measure(way: Way, processes: int, added_s: float, seconds: float, where: Pat
         start = context.Barrier(processes)
         times: Queue[list[float]] = context.Queue()
         workers = [
-            context.Process(target=work, args=(folder, way, added_s, seconds, start, times)) for _ in range(processes)
+            context.Process(target=work, args=(folder, way, added_s, seconds, start, times), daemon=True)
+            for _ in range(processes)
         ]
         for worker in workers:
             worker.start()

@@ -39,13 +39,13 @@ def free_port() -> int:
 
 
 class Server(ABC):
-    """One server: its package, the command that runs it in the foreground, the signal that ends it."""
+    """One server: its package, the command that runs it in the foreground, the signal that ends it at once."""
 
     key: ClassVar[str]
     system: ClassVar[str]
     package: ClassVar[str]
     user: ClassVar[str | None] = None
-    end: ClassVar[signal.Signals] = signal.SIGTERM
+    end: ClassVar[signal.Signals] = signal.SIGKILL  # its data is deleted
 
     @abstractmethod
     def program(self) -> str | None:
@@ -93,7 +93,7 @@ class PostgreSQL(Server):
 
     key, system, package = "postgresql", "PostgreSQL", "postgresql"
     user = "postgres"
-    end = signal.SIGINT  # fast: does not wait for clients
+    end = signal.SIGQUIT  # also ends its children, which are in sessions of their own
 
     def program(self) -> str | None:
         found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: int(path.parts[-3]))
@@ -211,7 +211,7 @@ def _running(server: Server, folder: Path) -> Iterator[int]:
             cwd=folder,
             env=os.environ | server.environment(folder, port),
             user=user,
-            start_new_session=True,  # Ctrl-C is for us, who then stop it in order
+            start_new_session=True,  # Ctrl-C is for us, who then stop it with its children
         )
     try:
         _await(server, process, port, folder / "server.log")
@@ -232,7 +232,7 @@ def _await(server: Server, process: subprocess.Popen[bytes], port: int, log: Pat
 
 def _stop(process: subprocess.Popen[bytes], end: signal.Signals) -> None:
     if process.poll() is None:
-        process.send_signal(end)
+        os.killpg(process.pid, end)
     try:
         process.wait(STOP_SECONDS)
     except subprocess.TimeoutExpired:

@@ -56,6 +56,7 @@ def main(arguments: list[str]) -> None:
         try_readme(python, work)
         try_old_names(python, work)
         try_types(python, work)
+        try_library(python, out, work)
     print(f"{wheel.name}, {sdist.name}: as they should be")
 
 
@@ -70,7 +71,7 @@ def run(*command: str | Path, cwd: Path, refused: bool = False) -> str:
 
 def build(out: Path, work: Path) -> tuple[Path, Path]:
     """Builds the sdist, and the wheel from it, which must equal the wheel from the sources."""
-    for old in out.glob("inorder-*"):
+    for old in (*out.glob("inorder-*"), *out.glob("inorder_mqi-*")):
         old.unlink()
     run(sys.executable, "-m", "build", "--outdir", out, cwd=ROOT)
     run(sys.executable, "-m", "build", "--wheel", "--outdir", work / "direct", cwd=ROOT)
@@ -136,6 +137,20 @@ def try_old_names(python: Path, work: Path) -> None:
     run(python, "-m", "inorder", "scenarios", SCENARIO, "--kind", "sqlite", cwd=work)
     run(python, "-c", "from inorder.testing import read_scenarios, run_scenario, Scenario, Failure", cwd=work)
     run(python, "-m", "inorder", "demo", "order", cwd=work, refused=True)
+
+
+def try_library(python: Path, out: Path, work: Path) -> None:
+    """Builds the wheel of the folder mqi/, and checks that inorder uses its library, where there is no compiler."""
+    run(sys.executable, "-m", "build", "--wheel", "--outdir", out, ROOT / "mqi", cwd=ROOT)
+    [wheel] = out.glob("inorder_mqi-*-py3-none-*.whl")
+    pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps")
+    run(*pip, wheel, cwd=work)
+    without = f"PATH={work}", "CC=", f"XDG_CACHE_HOME={work / 'cache'}"
+    folder = Path(run("/usr/bin/env", *without, python, "-m", "inorder", "mqi", "build", cwd=work).strip())
+    with zipfile.ZipFile(wheel) as archive:
+        same = archive.read("inorder_mqi/libmqm_r.so") == (folder / "libmqm_r.so").read_bytes()
+    if not same:
+        raise DistError(f"the library in {folder} is not that of {wheel.name}")
 
 
 def try_types(python: Path, work: Path) -> None:

@@ -1,4 +1,4 @@
-"""Makes SIGTERM end a tool as Ctrl-C does, so that it stops the processes that it started."""
+"""Makes SIGTERM and SIGHUP end a tool as Ctrl-C does, so that it stops the processes that it started."""
 
 from __future__ import annotations
 
@@ -10,14 +10,22 @@ from contextlib import contextmanager
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """A SIGTERM raises SystemExit in the block; a second one does not interrupt the clean-up. For the main thread."""
+    """Either signal raises SystemExit in the block; a second one does not interrupt the clean-up. For the main thread.
 
-    def end(*_: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        sys.exit(128 + signal.SIGTERM)
+    A SIGHUP that is ignored, as under nohup, stays so.
+    """
+    before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)}
+    heeded = [one for one, action in before.items() if action is not signal.SIG_IGN]
 
-    before = signal.signal(signal.SIGTERM, end)
+    def end(number: int, _: object) -> None:
+        for one in heeded:
+            signal.signal(one, signal.SIG_IGN)
+        sys.exit(128 + number)
+
+    for one in heeded:
+        signal.signal(one, end)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for one in heeded:
+            signal.signal(one, before[one])

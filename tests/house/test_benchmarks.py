@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import re
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from benchmarks import __main__ as command
-from benchmarks import group_commit, pages
+from benchmarks import group_commit, pages, servers
 from benchmarks.bars import PEERS, TO_THE_LIMIT
 from benchmarks.harness import (
     RATE,
@@ -146,6 +150,12 @@ def test_processes_and_servers_answer_each_other(name: str, figures: list[str], 
         assert [len(entry.values(figure)) for figure in figures] == [1] * len(figures), entry.cannot
 
 
+def test_programs_of_mq_are_measured(tmp_path: Path) -> None:
+    for name, figures in (("mqi", ["rate"]), ("mqi_first", ["first MQCONN ms", "memory MB", "empty call µs"])):
+        for entry in run(QUESTIONS[name], Site(folder=tmp_path / name), rounds=1, seconds=0.001).entries:
+            assert entry.cannot or all(entry.values(figure)[0] > 0 for figure in figures)
+
+
 # Questions that need neither a stock of thousands at any scale nor seconds for other processes
 SMALL = sorted({*PEERS, *TO_THE_LIMIT} - {"eight_processes"})
 
@@ -163,16 +173,52 @@ def test_a_question_is_answered_beside_the_limit(name: str, tmp_path: Path) -> N
     assert told == ["opening", "round 1 of 1"]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes as Linux lists them")
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_stops_what_a_run_has_started_and_waits_for_no_measure(end: signal.Signals) -> None:
+    if servers.SERVERS["postgresql"].program() is None:
+        pytest.skip("needs PostgreSQL's server")
+    parent = servers.temporary_folder(Path("/var/tmp"))
+    try:
+        words = ["eight_processes", "--seconds", "3600", "--systems", "inorder", "postgresql", "--parent", str(parent)]
+        command = [sys.executable, "-m", "benchmarks", *words, "--memory", str(parent / "none")]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+            try:
+                assert process.stderr is not None
+                assert any("round 1 of" in line for line in process.stderr), "it has not begun to measure"
+                assert running_in(parent)
+                process.send_signal(end)
+                assert process.wait(60) == 128 + end
+            finally:
+                process.kill()
+        assert (list(parent.iterdir()), running_in(parent)) == ([], [])
+    finally:
+        shutil.rmtree(parent)
+
+
+def running_in(folder: Path) -> list[int]:
+    """The processes that were started with this folder in their command, but for the benchmark itself."""
+    found = []
+    for one in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has just ended
+            words = one.read_bytes()
+            if bytes(folder) in words and b"--parent" not in words:
+                found.append(int(one.parent.name))
+    return found
+
+
 def test_every_question_has_its_name_and_bars_on_its_own_contestants(tmp_path: Path) -> None:
     site = Site(folder=tmp_path, memory=tmp_path, systems=[Ours, Limit, Bare], ports={"PostgreSQL": 5432})
-    peers = ("Redis Streams", "Redis lists", "PostgreSQL", "NATS JetStream", "RabbitMQ", "persist-queue", "litequeue")
+    peers = "Redis Streams;Redis lists;PostgreSQL;NATS JetStream;RabbitMQ;persist-queue;litequeue;Celery on Redis"
     for name, question in QUESTIONS.items():
         assert question.name == name
         names = {contestant.name for contestant in question.contestants(site)}
         for bar in question.bars:
             assert bar.of in names, f"{name}: nobody is called {bar.of!r}"
             against = bar.against or bar.of
-            assert against in names or against.startswith(peers), f"{name}: nobody is called {against!r}"
+            assert against in names or against.startswith(tuple(peers.split(";"))), (
+                f"{name}: nobody is called {against!r}"
+            )
 
 
 # --- the pages

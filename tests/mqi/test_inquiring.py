@@ -42,6 +42,7 @@ def test_integers_and_texts_come_in_the_order_of_their_selectors(program: Progra
         ([mq.MQCA_Q_NAME], 0, 3, ([], b"Q  ", 1, 2008)),
         ([mq.MQIA_Q_TYPE, mq.MQCA_BASE_Q_NAME], 1, 48, ([1], b"*" * 48, 1, 2068)),
         ([mq.MQIA_DEF_BIND], 1, 0, ([-1], b"", 1, 2068)),
+        ([mq.MQIA_PROPERTY_CONTROL], 1, 0, ([mq.MQPROP_COMPATIBILITY], b"", *OK)),
         ([mq.MQIA_Q_TYPE], -1, 0, ([], b"", 2, 2021)),
         ([mq.MQCA_Q_NAME], 0, -1, ([], b"", 2, 2006)),
         ([9_999], 1, 1, ([], b"", 2, 2067)),

@@ -44,7 +44,7 @@ def test_offsets_are_those_of_natural_alignment() -> None:
     assert int.from_bytes(buffer[360:364], "little") == 5
 
 
-def test_fields_behind_the_version_are_neither_read_nor_written() -> None:
+def test_fields_beyond_the_version_are_neither_read_nor_written() -> None:
     buffer = MD.new(GroupId=b"G" * 24, Format=b"MQSTR")
     buffer[4:8] = (1).to_bytes(4, "little")
     values = MD.read(buffer)

@@ -184,7 +184,7 @@ def test_structures_that_are_not_what_they_must_be(program: Program) -> None:
             assert verbs.mqput(program.hconn, hobj, md, pmo, b"") == (2, reason)
 
 
-def test_fields_behind_the_version_are_neither_read_nor_written(program: Program) -> None:
+def test_fields_beyond_the_version_are_neither_read_nor_written(program: Program) -> None:
     hobj = program.open("Q", ALL)
     md, pmo = bytearray(layout("MD").new(2)), bytearray(layout("PMO").new(3))
     md[4:8] = pmo[4:8] = struct.pack("=i", 1)

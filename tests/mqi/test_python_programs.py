@@ -32,9 +32,10 @@ pmo = ibmmq.PMO(Options=CMQC.MQPMO_SYNCPOINT)
 """
 
 
-def of_ibmmq(door: str, program: str, status: int = 0) -> list[str]:
+def of_ibmmq(door: str, program: str, *arguments: str, status: int = 0) -> list[str]:
     """The lines that a program with ibmmq prints."""
-    return python((SUBSTITUTED if door == "substitutes" else "") + IBMMQ + program, status=status).splitlines()
+    begin = SUBSTITUTED if door == "substitutes" else ""
+    return python(begin + IBMMQ + program, *arguments, status=status).splitlines()
 
 
 @BOTH
@@ -77,8 +78,84 @@ qm.disconnect()
     ],
 )
 def test_the_end_of_a_program(mq: MqTest, door: str, end: str, status: int, left: int) -> None:
-    of_ibmmq(door, f"out.put(b'x', ibmmq.MD(), pmo)\n{end}", status)
+    of_ibmmq(door, f"out.put(b'x', ibmmq.MD(), pmo)\n{end}", status=status)
     assert len(list(mq.qm.browse("DEV.QUEUE.1"))) == left
+
+
+@BOTH
+@ibmmq_is_there
+def test_ibmmq_sets_and_inquires_properties_and_attributes(mq: MqTest, door: str) -> None:
+    told = of_ibmmq(
+        door,
+        """
+handle = ibmmq.MessageHandle(qm)
+handle.properties.set("s", "red")
+for name, value, kind, length in [
+    ("i", 7, CMQC.MQTYPE_INT32, 4), ("l", -7, CMQC.MQTYPE_INT64, 8), ("f", 1.5, CMQC.MQTYPE_FLOAT64, 8),
+    ("b", True, CMQC.MQTYPE_BOOLEAN, 4), ("y", b"\\0\\1", CMQC.MQTYPE_BYTE_STRING, 2), ("n", None, CMQC.MQTYPE_NULL, 0),
+]:
+    handle.properties.set(name, value, kind, length)
+print([handle.properties.get(name) for name in "silfbyn"])
+option, found = CMQC.MQIMPO_INQ_FIRST, []
+try:
+    while True:
+        found.append(handle.properties.get("%", impo_options=option))
+        option = CMQC.MQIMPO_INQ_NEXT
+except ibmmq.MQMIError as error:
+    print(found, error.reason)
+try:
+    handle.properties.get("s", max_value_length=1)
+except ibmmq.MQMIError as error:
+    print(error.reason)
+handle.properties.dlt("s")
+queue = ibmmq.Queue(qm, "DEV.QUEUE.1", CMQC.MQOO_INQUIRE | CMQC.MQOO_SET)
+queue.set(CMQC.MQIA_INHIBIT_PUT, CMQC.MQQA_PUT_INHIBITED)
+found = queue.inquire([CMQC.MQIA_INHIBIT_PUT, CMQC.MQCA_Q_NAME, CMQC.MQIA_MAX_Q_DEPTH])
+print(list(found.values())[::2], found[CMQC.MQCA_Q_NAME].strip())
+print(qm.inquire(CMQC.MQCA_Q_MGR_NAME).strip(), qm.stat(CMQC.MQSTAT_TYPE_ASYNC_ERROR).CompCode)
+""",
+    )
+    assert told == [
+        r"['red', 7, -7, 1.5, 1, b'\x00\x01', None]",
+        r"[('red', 's'), (7, 'i'), (-7, 'l'), (1.5, 'f'), (1, 'b'), (b'\x00\x01', 'y'), (None, 'n')] 2471",
+        "2469",
+        "[1, 5000] b'DEV.QUEUE.1'",
+        "b'QM1' 0",
+    ]
+
+
+@BOTH
+@ibmmq_is_there
+@pytest.mark.parametrize("end", [[], ["without MQDISC"]])
+def test_ibmmq_is_called_with_messages(mq: MqTest, door: str, end: list[str]) -> None:
+    for body in (b"one", b"two"):
+        mq.qm.put("DEV.QUEUE.1", body)
+    told = of_ibmmq(
+        door,
+        """
+import threading
+over, seen = threading.Event(), []
+def consume(*, queue, md, gmo, msg, cbc, queue_manager=None, **others):
+    if msg is not None:
+        seen.append(msg)
+    if len(seen) == 2:
+        over.set()
+queue = ibmmq.Queue(qm, "DEV.QUEUE.1", CMQC.MQOO_INPUT_SHARED)
+gmo = ibmmq.GMO(Options=CMQC.MQGMO_NO_SYNCPOINT | CMQC.MQGMO_WAIT, WaitInterval=CMQC.MQWI_UNLIMITED)
+cbd = ibmmq.CBD(CallbackFunction=consume)
+queue.cb(operation=CMQC.MQOP_REGISTER, md=ibmmq.MD(), gmo=gmo, cbd=cbd)
+qm.ctl(CMQC.MQOP_START, ibmmq.CTLO())
+over.wait()
+qm.ctl(CMQC.MQOP_STOP, ibmmq.CTLO())
+print(seen)
+if sys.argv[1:] == ["without MQDISC"]:
+    qm.ctl(CMQC.MQOP_START, ibmmq.CTLO())
+else:
+    qm.disconnect()
+""",
+        *end,
+    )
+    assert told == ["[b'one', b'two']"]
 
 
 INTERRUPTED = """
@@ -110,8 +187,7 @@ print(q.get())
 @ibmmq_is_there
 @pytest.mark.parametrize(("handler", "raised"), [("none", "KeyboardInterrupt"), ("late", "Late")])
 def test_an_interrupt_reaches_the_program(mq: MqTest, door: str, handler: str, raised: str) -> None:
-    begin = SUBSTITUTED if door == "substitutes" else ""
-    assert python(begin + IBMMQ + INTERRUPTED, handler).splitlines() == [raised, "b'x'"]
+    assert of_ibmmq(door, INTERRUPTED, handler) == [raised, "b'x'"]
 
 
 @ibmmq_is_there

@@ -1,7 +1,7 @@
 """What a queue manager for programs of MQ has from the beginning: MQ's defaults for new queues, and a command queue.
 
-With one exception, NPMCLASS(HIGH): MQ's queue manager goes on running while its programs come and go, and keeps messages
-that are not persistent. A store without a connection is as a stopped queue manager.
+With one exception, NPMCLASS(HIGH): a queue manager of MQ keeps running when its programs end, and keeps messages that
+are not persistent. A store without a connection counts as a stopped queue manager.
 
 Rules: M-7 of *mqi*.
 """
@@ -12,6 +12,7 @@ from typing import Final
 
 from ..client.manager import QueueManager
 from ..mq.words import COMMAND_QUEUE
+from .pcf.serving import make_begun_queue
 
 MAX_DEPTH: Final = 5_000
 COMMAND_QUEUE_DEPTH: Final = 3_000
@@ -25,6 +26,7 @@ def define_defaults(qm: QueueManager) -> None:
     for name in ("SYSTEM.DEFAULT.ALIAS.QUEUE", "SYSTEM.DEFAULT.REMOTE.QUEUE"):
         qm.alter_queue(name, default_persistence=False)
     define_queue(qm, COMMAND_QUEUE, COMMAND_QUEUE_DEPTH)
+    make_begun_queue(qm)
     qm.create_queue(REPLY_MODEL, type="model", default_persistence=False, max_depth=MAX_DEPTH)
 
 

@@ -39,11 +39,13 @@ from .constants import (
     MQIA_OPEN_INPUT_COUNT,
     MQIA_OPEN_OUTPUT_COUNT,
     MQIA_PLATFORM,
+    MQIA_PROPERTY_CONTROL,
     MQIA_SYNCPOINT,
     MQOO_INQUIRE,
     MQOO_SET,
     MQOT_Q,
     MQOT_Q_MGR,
+    MQPROP_COMPATIBILITY,
     MQRC_STAT_TYPE_ERROR,
     MQSTAT_TYPE_ASYNC_ERROR,
     MQSTAT_TYPE_RECONNECTION,
@@ -165,6 +167,8 @@ def _of_queue(attributes: QueueAttributes, status: _Once, selector: int) -> Any:
         return getattr(status(), STATUS[selector]) if has_status else None
     if selector in TIMES:
         return _time(selector, status()) if has_status else None
+    if selector == MQIA_PROPERTY_CONTROL:
+        return None if attributes.type == "remote" else MQPROP_COMPATIBILITY  # as every queue here has it
     attribute = BY_NUMBER["queue"].get(selector)
     if attribute is None or attributes.type not in attribute.applies_to:
         return None

@@ -18,8 +18,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Iterable, Mapping
-from dataclasses import field, make_dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from importlib.resources import files
 from operator import attrgetter
@@ -62,6 +61,20 @@ class StructureField(NamedTuple):
     version: int
 
 
+class StructureValues:
+    """The fields of a structure."""
+
+    __slots__: Sequence[str] = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and all(getattr(self, n) == getattr(other, n) for n in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{n}={getattr(self, n)!r}' for n in self.__slots__)})"
+
+
 class Layout:
     """A structure.
 
@@ -88,8 +101,12 @@ class Layout:
     @cached_property
     def Values(self) -> type[Any]:  # noqa: N802 -- a class
         """The class of its values: an attribute for each field, under MQ's name."""
-        fields = [(each.name, Any, field(default=each.default)) for each in self.members]
-        return make_dataclass(self.name, fields, slots=True)
+        names = [each.name for each in self.members]
+        code = f"def __init__(self, {', '.join(f'{name}={name}' for name in names)}):\n"
+        code += "".join(f"    self.{name} = {name}\n" for name in names)
+        made: dict[str, Any] = {}
+        exec(code, {each.name: each.default for each in self.members}, made)
+        return type(f"MQ{self.name}", (StructureValues,), {"__slots__": names, **made})
 
     def size(self, version: int | None = None) -> int:
         """The length in bytes of a version, of the newest one by default."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..client.keywords import get_options
 from ..client.queue import Queue
 from ..errors import Reason, WrongQueueType
+from ..model.attribute import is_name
 from ..model.options import DEFAULT_GET, OpenOptions
 from ..rules.authorities import Authority
 from .connecting import address_of
@@ -74,6 +75,8 @@ def _queue(connection: MqiConnection, od: Any, values: Any, options: int) -> Ope
     for bits, authority in AUTHORITIES:
         if options & bits:
             connection.check_authority(authority, name)
+    if elsewhere and not is_name(elsewhere):
+        raise Refused(Reason.UNKNOWN_OBJECT_Q_MGR)
     queue = _opened(connection, name, elsewhere, text_of(values.DynamicQName), chosen, options)
     resolved = resolved_names(connection, queue, elsewhere, options)
     values.ObjectName = padded(queue.name, NAME_LENGTH)

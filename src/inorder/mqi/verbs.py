@@ -14,14 +14,14 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..errors import InorderError, Reason
+from ..errors import InorderError, QueueCondition, Reason
 from . import connecting, getting, handles, inquiring, opening, properties, putting
 from .commands import after_commit
-from .connections import connection_of
+from .connections import connection_of, or_later
 from .constants import MQHC_UNASSOCIATED_HCONN
 from .consumers import of_connection
-from .layouts import LayoutError
-from .refusals import MQCC_FAILED, MQCC_OK, MQCC_WARNING, Refused, reason_of
+from .layouts import LayoutError, layout
+from .refusals import MQCC_FAILED, MQCC_OK, MQCC_WARNING, Codes, Refused, reason_of
 from .registering import Callback
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("inorder.mqi")
 
 F = TypeVar("F", bound=Callable[..., Any])
-Codes = tuple[int, int]
 
 
 def answers(*nothing: int | list[int] | bytes) -> Callable[[F], F]:
@@ -90,7 +89,7 @@ def mqconnx(
 @answers()
 def mqdisc(hconn: int) -> Codes:
     """Commits and disconnects."""
-    return connecting.disconnect(hconn)
+    return or_later(lambda: connecting.disconnect(hconn))
 
 
 @answers()
@@ -98,6 +97,8 @@ def mqbegin(hconn: int, bo: Buffer | None) -> Codes:
     """Begins a unit of work for external resource managers, of which there are none: warning 2121."""
     connection = connection_of(hconn)
     with connection:
+        if bo is not None and layout("BO").read(bo).Options:
+            raise Refused(Reason.OPTIONS_ERROR)
         if connection.session.has_unit:
             raise Refused(Reason.UOW_IN_PROGRESS)
     return MQCC_WARNING, int(Reason.NO_EXTERNAL_PARTICIPANTS)
@@ -105,10 +106,13 @@ def mqbegin(hconn: int, bo: Buffer | None) -> Codes:
 
 @answers()
 def mqcmit(hconn: int) -> Codes:
-    """Commits the unit of work."""
+    """Commits the unit of work. Warning 2003: a queue manager could not commit, so it was backed out everywhere."""
     connection = connection_of(hconn)
     with connection:
-        warning = connection.manager.commit()
+        try:
+            warning = connection.manager.commit()
+        except QueueCondition as error:
+            raise Refused(error.reason, MQCC_WARNING if error.reason is Reason.BACKED_OUT else MQCC_FAILED) from None
         after_commit(connection)
     return (MQCC_OK, 0) if warning is None else (MQCC_WARNING, int(warning))
 
@@ -135,7 +139,7 @@ def mqopen(hconn: int, od: Buffer, options: int) -> tuple[int, int, int]:
 @answers()
 def mqclose(hconn: int, hobj: int, options: int) -> Codes:
     """Closes an object."""
-    return opening.close(hconn, hobj, options)
+    return or_later(lambda: opening.close(hconn, hobj, options))
 
 
 @answers([], b"")

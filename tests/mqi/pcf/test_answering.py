@@ -7,22 +7,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.mqi.pcf.asking import Filter, ask, number, reason, replies_in, request
 
+import inorder
 from inorder import QueueManager
 from inorder.mqi.pcf.answering import answer
-from inorder.mqi.pcf.coding import COMMAND, Coding, Header, parameter, write
+from inorder.mqi.pcf.coding import COMMAND, NATIVE, Coding, Header, parameter, write
 from inorder.mqi.pcf.requests import ESCAPE, known_commands
 
 LOCAL, MODEL, ALIAS, REMOTE, ANY = 1, 2, 3, 6, 1001
 SENDER, RECEIVER = 1, 3
 A, B, ONE = {"CA_Q_NAME": "A*"}, {"CA_Q_NAME": "B", "IA_Q_TYPE": LOCAL}, Filter("EQUAL", 1)
+WORDS = (-(2**31), -1, *range(7), 9, *range(12, 17), 20, 23, 24, 25, 28, 36, 48, 1002, 2016, 7006, 2**31 - 1)
 INSTANCE = "IACH_CHANNEL_INSTANCE_TYPE"
 
 
-def names(qm: QueueManager, command: str, key: str, **given: Any) -> list[str]:
+def names(qm: QueueManager, command: str, key: str, **asked: Any) -> list[str]:
     """The names that an inquiry answers with; [] for the reason that nothing is there."""
-    replies = ask(qm, command, **given)
+    replies = ask(qm, command, **asked)
     assert replies[0].reason in (0, 2085, 3065)
     return [each.values[f"MQ{key}"] for each in replies if not each.reason]
 
@@ -130,6 +134,19 @@ def test_an_inquiry_answers_with_the_attributes_in_its_list(queues: QueueManager
     assert len(every.values) > 30
     (named,) = ask(queues, "INQUIRE_Q", CA_Q_NAME="A.ONE", IACF_Q_ATTRS=[number("MQCA_Q_NAME")])
     assert named.values == {"MQCA_Q_NAME": "A.ONE", "MQIA_Q_TYPE": LOCAL}
+
+
+def test_an_attribute_that_another_type_of_queue_has_is_left_out(queues: QueueManager) -> None:
+    wanted = [number("MQCA_BASE_Q_NAME"), number("MQIA_MAX_Q_DEPTH"), number("MQIA_CURRENT_Q_DEPTH")]
+    one, _ = ask(queues, "INQUIRE_Q", CA_Q_NAME="A.*", IA_Q_TYPE=LOCAL, IACF_Q_ATTRS=wanted)
+    assert list(one.values) == ["MQCA_Q_NAME", "MQIA_Q_TYPE", "MQIA_CURRENT_Q_DEPTH", "MQIA_MAX_Q_DEPTH"]
+    (alias,) = ask(queues, "INQUIRE_Q", CA_Q_NAME="A.*", IA_Q_TYPE=ALIAS, IACF_Q_ATTRS=wanted[1:])
+    assert list(alias.values) == ["MQCA_Q_NAME", "MQIA_Q_TYPE"]
+    names_alone: dict[str, Any] = {
+        "BACF_GENERIC_CONNECTION_ID": b"",
+        "IACF_CONNECTION_ATTRS": [number("MQCACF_OBJECT_NAME")],
+    }
+    assert ask(queues, "INQUIRE_CONNECTION", **names_alone)[0].reason == 0
 
 
 def test_names_of_queues_channels_and_processes(queues: QueueManager) -> None:
@@ -381,14 +398,14 @@ def test_the_authorities_of_the_user_are_asked(queues: QueueManager) -> None:
     assert names(queues, "INQUIRE_Q", "CA_Q_NAME", CA_Q_NAME="A.*", may=may) == ["A.ONE"]
     (reply,) = ask(queues, "INQUIRE_Q_NAMES", CA_Q_NAME="A.*", may=may)
     assert reply.values["MQCACF_Q_NAMES"] == ["A.ONE"]
-    for command, given in (
+    for command, refused in (
         ("INQUIRE_Q", {"CA_Q_NAME": "A.TWO"}),
         ("DELETE_Q", {"CA_Q_NAME": "A.ONE", "IA_Q_TYPE": LOCAL}),
         ("CHANGE_Q_MGR", {"CA_Q_MGR_DESC": "x"}),
         ("INQUIRE_Q_MGR", {}),
         ("ESCAPE", {"IACF_ESCAPE_TYPE": 1, "CACF_ESCAPE_TEXT": "DISPLAY QMGR"}),
     ):
-        assert reason(queues, command, may=may, **given) == 2035
+        assert reason(queues, command, may=may, **refused) == 2035
     assert qm_description(queues) == ""
 
 
@@ -408,3 +425,23 @@ def test_the_page_lists_the_commands_that_are_here() -> None:
     rows = [line for line in section.splitlines() if line.startswith("| ") and "MQCMD_" not in line]
     listed = re.findall(r"`([A-Z_]+)`", "".join(rows))
     assert sorted(number(f"MQCMD_{name}") for name in listed) == sorted([*known_commands(), ESCAPE])
+
+
+REQUESTS = [
+    request("CREATE_Q", {"MQCA_Q_NAME": "A", "MQIA_Q_TYPE": 1, "MQIA_MAX_Q_DEPTH": 5, "MQCA_Q_DESC": "text"}),
+    request("INQUIRE_Q", {"MQCA_Q_NAME": "*", "MQIACF_Q_ATTRS": [2016], "MQIA_MAX_Q_DEPTH": Filter("EQUAL", 5)}),
+    request("INQUIRE_CONNECTION", {"MQBACF_GENERIC_CONNECTION_ID": b"AMQC", "MQIACF_CONN_INFO_TYPE": 1113}),
+    request("ESCAPE", {"MQIACF_ESCAPE_TYPE": 1, "MQCACF_ESCAPE_TEXT": "DEFINE QL(B) +"}),
+    request("COPY_CHANNEL", {"MQCACF_FROM_CHANNEL_NAME": "SYSTEM.DEF.SENDER", "MQCACF_TO_CHANNEL_NAME": "C"}),
+]
+
+
+@given(st.sampled_from(REQUESTS), st.lists(st.tuples(st.integers(0, 39), st.sampled_from(WORDS))), st.integers(0, 200))
+def test_a_request_with_any_words_is_answered(data: bytes, changed: list[tuple[int, int]], end: int) -> None:
+    """Whatever a request says, there are replies, and the store stays whole."""
+    wrong = bytearray(data)
+    for place, word in changed:
+        at = place * 4 % len(wrong)
+        wrong[at : at + 4] = NATIVE.integers(word)
+    with inorder.connect(":memory:") as qm:
+        assert replies_in(answer(bytes(wrong[: max(end, 36)]), qm))

@@ -17,7 +17,7 @@ from ...mq.mqsc.lines import Source
 from ...mq.words import words_of
 from ...rules.authorities import Authority
 from .coding import NATIVE, Coding, Header, PcfFault, PcfParameter, TextCoding, no_texts, parameter, read
-from .replies import failure, fault_of, messages, reason_of, rows_in
+from .replies import failure, fault_of, length_of, messages, reason_of, rows_in
 from .requests import ESCAPE, NAME_LISTS, Request, check_header, number, numbers_of, read_request
 
 May = Callable[[Authority, str], bool]
@@ -108,7 +108,8 @@ class PcfCommand:
     def _names(self, request: Request, answer: Answer) -> list[bytes]:
         """The names of objects, and their types, as lists."""
         keyword, names, of, types = LISTED[request.kind]
-        found = [parameter(number(names), [str(row[keyword]) for row in answer.rows], self.coding)]
+        length = length_of(words_of(request.kind)[keyword])
+        found = [parameter(number(names), [str(row[keyword]).ljust(length) for row in answer.rows], self.coding)]
         if of and answer.rows:
             kinds = numbers_of(words_of(request.kind)[of])
             found.append(parameter(number(types), [kinds[str(row[of])] for row in answer.rows], self.coding))

@@ -23,6 +23,7 @@ INTEGER_FILTER, STRING_FILTER, BYTE_STRING_FILTER, GROUP, INTEGER64, INTEGER64_L
 LAST, NOT_LAST = 1, 0  # MQCFC
 FAILED: Final = 2  # MQCC
 HEADER: Final = 36
+VERSION_MAX: Final = 3
 GROUPS_MAX: Final = 16  # groups within groups
 
 Value = int | str | bytes | list[int] | list[str]
@@ -145,11 +146,12 @@ class _Reader:
         if len(self.data) < HEADER:
             raise PcfFault("MQRCCF_MSG_LENGTH_ERROR")
         kind, length, version, command, sequence, control, completion, reason, count = self.words(0, 9)
-        header = Header(kind, version, command, sequence, control, completion, reason)
+        known = version if 1 <= version <= VERSION_MAX else 1  # that of the reply to a request that has another one
+        header = Header(kind, known, command, sequence, control, completion, reason)
         try:
             if length != HEADER:
                 raise PcfFault("MQRCCF_CFH_LENGTH_ERROR")
-            if not 1 <= version <= 3:
+            if version != known:
                 raise PcfFault("MQRCCF_CFH_VERSION_ERROR")
             if count < 0:
                 raise PcfFault("MQRCCF_CFH_PARM_COUNT_ERROR")

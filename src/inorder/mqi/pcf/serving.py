@@ -13,11 +13,19 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Any, Final
 
 from ...client.manager import QueueManager
 from ...client.programs import user_name
-from ...errors import CallerError, NoMessageAvailable, NotAuthorized, QueueCondition, StoreError
+from ...errors import (
+    CallerError,
+    InorderError,
+    NoMessageAvailable,
+    NotAuthorized,
+    QueueCondition,
+    StoreError,
+    UnknownQueue,
+)
 from ...model.fields import UniqueId
 from ...model.message import Got, Message
 from ...model.options import Match
@@ -25,7 +33,7 @@ from ...mq.words import COMMAND_QUEUE
 from ..conversion import INTEGERS, NORMAL, character_set
 from .answering import May, PcfCommand, everything
 from .coding import UTF_8, Coding, PcfFault
-from .replies import failure
+from .replies import failure, reason_of
 from .requests import number
 
 log = logging.getLogger("inorder.mqi")
@@ -111,6 +119,8 @@ class CommandServer:
             return self._run_once(request, call, rights) if call.changes else call.answer(self._running, rights)
         except StoreError:
             raise
+        except InorderError as error:
+            return failure(call.header, reason_of(error, ""), coding)
         except Exception:
             log.exception("a command in PCF failed")
             return failure(call.header, number(UNEXPECTED), coding)
@@ -118,20 +128,27 @@ class CommandServer:
     def _run_once(self, request: Got, call: PcfCommand, may: May) -> list[bytes]:
         """Runs a command that changes something, unless a server has begun it before."""
         mark = mark_of(request)
-        self._running.create_queue(BEGUN_QUEUE, exist_ok=True)
         if self._take(mark):
             log.warning("a server ended while it ran the command in %s", request.message_id.hex())
             return failure(call.header, number(INTERRUPTED), call.coding)
-        self._running.put(BEGUN_QUEUE, b"", correlation_id=mark, persistent=request.persistent, expiry=request.expiry)
+        self._begin(request, mark)
         replies = call.answer(self._running, may)
         self._take(mark)
         return replies
+
+    def _begin(self, request: Got, mark: bytes) -> None:
+        fields: Any = {"correlation_id": mark, "persistent": request.persistent, "expiry": request.expiry}
+        try:
+            self._running.put(BEGUN_QUEUE, b"", **fields)
+        except UnknownQueue:
+            make_begun_queue(self._running)
+            self._running.put(BEGUN_QUEUE, b"", **fields)
 
     def _take(self, mark: bytes) -> bool:
         """Removes a mark in the unit of work; returns whether there was one."""
         try:
             self._serving.get(BEGUN_QUEUE, match=Match(correlation_id=mark))
-        except NoMessageAvailable:
+        except (NoMessageAvailable, UnknownQueue):
             return False
         return True
 
@@ -148,6 +165,11 @@ class CommandServer:
             self._serving.reply(request, reply)
         except (QueueCondition, CallerError) as error:
             log.warning("a reply to %s is lost: %s", request.message_id.hex(), error)
+
+
+def make_begun_queue(manager: QueueManager) -> None:
+    """Creates the queue for marks, unless it exists. A mark lives as long as its request, also through a restart."""
+    manager.create_queue(BEGUN_QUEUE, exist_ok=True, nonpersistent_class="high")
 
 
 def mark_of(request: Got) -> bytes:

@@ -10,6 +10,7 @@ import struct
 from typing import Any, Final
 
 from .. import layouts, verbs
+from ..layouts import NUL_TERMINATED
 
 Result = tuple[Any, ...]
 
@@ -18,7 +19,6 @@ NUMBERS: Final = {4: "i", 16: "b", 32: "h", 64: "i", 128: "q", 256: "f", 512: "d
 STRING: Final = 1024
 BYTE_STRING: Final = 8
 BOOLEAN: Final = 4
-NUL_TERMINATED: Final = -1
 SELECTORS_OF_INTEGERS: Final = range(1, 2001)
 
 

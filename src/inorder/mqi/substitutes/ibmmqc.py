@@ -141,8 +141,10 @@ def MQDLTMH(hconn: int, hmsg: int, dmho: bytes) -> Result:
 
 
 def MQINQMP(hconn: int, hmsg: int, impo: bytes, name: bytes, pd: bytes, kind: int, most: int) -> Result:
-    """Inquires a property. Returns: its value, the length of the value, its name."""
-    return inquired(hconn, hmsg, structure("IMPO", impo), name, structure("PD", pd), kind, most)
+    """Inquires a property. Returns: its value, the length of the value, and of a wildcard the name, else None."""
+    options, description = structure("IMPO", impo), structure("PD", pd)
+    value, length, found, *codes = inquired(hconn, hmsg, options, name, description, kind, most)
+    return (value, length, found.decode() if b"%" in name else None, *codes)
 
 
 def MQDLTMP(hconn: int, hmsg: int, dmpo: bytes, name: bytes) -> Result:
