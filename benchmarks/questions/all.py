@@ -21,6 +21,7 @@ from benchmarks.questions import (
     long_group,
     long_stream,
     memory,
+    mqi,
     on_postgresql,
     over_http,
     own_unit,
@@ -64,6 +65,7 @@ QUESTIONS = {
     question.name: question
     for question in (
         *tasks.QUESTIONS,
+        *mqi.QUESTIONS,
         *over_http.QUESTIONS,
         *elsewhere.QUESTIONS,
         *on_postgresql.QUESTIONS,

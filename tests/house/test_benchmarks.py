@@ -150,6 +150,12 @@ def test_processes_and_servers_answer_each_other(name: str, figures: list[str], 
         assert [len(entry.values(figure)) for figure in figures] == [1] * len(figures), entry.cannot
 
 
+def test_programs_of_mq_are_measured(tmp_path: Path) -> None:
+    for name, figures in (("mqi", ["rate"]), ("mqi_first", ["first MQCONN ms", "memory MB", "empty call µs"])):
+        for entry in run(QUESTIONS[name], Site(folder=tmp_path / name), rounds=1, seconds=0.001).entries:
+            assert entry.cannot or all(entry.values(figure)[0] > 0 for figure in figures)
+
+
 # Questions that need neither a stock of thousands at any scale nor seconds for other processes
 SMALL = sorted({*PEERS, *TO_THE_LIMIT} - {"eight_processes"})
 

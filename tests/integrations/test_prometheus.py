@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import re
@@ -15,8 +16,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from tests.stores.sqlite.programs import Program, child, path
 from tests.stores.sqlite.programs import qm as file_manager
 
-from inorder import QueueFull, QueueManager
-from inorder.errors import ConnectionClosed
+from inorder import Flags, QueueFull, QueueManager
+from inorder.errors import ConnectionClosed, LogInRefused
 from inorder.integrations import prometheus
 from inorder.integrations.prometheus import Exposition, expose
 from inorder.mq import channels
@@ -201,6 +202,29 @@ def test_channels_dead_letters_and_the_disk_are_shown(path: Path, file_manager: 
     exposition.cancel()
 
 
+@pytest.mark.usefixtures("exposition")
+def test_incomplete_groups_are_counted_with_the_age_of_the_oldest(
+    qm: QueueManager, registry: CollectorRegistry
+) -> None:
+    for name in (b"one", b"two"):
+        qm.put("Q", b"1", group_id=name, flags=Flags.IN_GROUP)
+    value, of = registry.get_sample_value, {"queue": "Q"}
+    assert value("inorder_queue_incomplete_groups", of) == 2
+    since = value("inorder_queue_oldest_incomplete_group_timestamp_seconds", of)
+    assert since == value("inorder_queue_oldest_put_timestamp_seconds", of)
+
+
+@pytest.mark.usefixtures("exposition")
+def test_failed_log_ins_are_what_was_tried_and_not_forgiven(qm: QueueManager, registry: CollectorRegistry) -> None:
+    qm.accounts.create_user("ann", password_hash="$right")
+    for password in ("wrong", "wrong", "$right"):
+        with contextlib.suppress(LogInRefused):
+            qm.accounts.identify(name="ann", verify=lambda kept, given=password: kept == given)  # type: ignore[misc]
+    calls = [registry.get_sample_value("inorder_calls_total", {"call": call, "reason": "NONE"}) for call in LOG_INS]
+    assert calls == [3, 1]
+
+
+LOG_INS = ("try_log_in", "forgive_log_in")
 ROOT = Path(__file__).parents[2]
 RULES, DASHBOARD = ROOT / "contrib/prometheus/inorder.yml", ROOT / "contrib/grafana/inorder.json"
 

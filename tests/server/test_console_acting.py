@@ -379,6 +379,26 @@ async def test_a_form_in_utf_8_is_taken_as_it_was_sent(client: httpx.AsyncClient
     assert bodies(served) == [text.encode()] * 3
 
 
+# --- a get
+
+
+async def test_a_get_removes_one_message_and_shows_it_once(client: httpx.AsyncClient, two: Served) -> None:
+    put(two, b'{"a": 1}', HOSTILE.encode(), properties={"colour": "red"})
+    page = (await client.get("/console/queue/Q1/get")).text
+    assert "removes it from the queue for good" in page
+    assert len(bodies(two)) == 2, "looking removes nothing"
+    shown = await send(client, "queue/Q1/get")
+    assert '"a": 1' in html.unescape(shown.text)
+    assert "property colour" in shown.text
+    assert bodies(two) == [HOSTILE.encode()]
+    none = await send(client, "queue/Q1/get", selector="colour = 'blue'")
+    assert (none.status_code, "colour = &#39;blue&#39;" in none.text) == (409, True)
+    assert (await send(client, "queue/Q1/get", selector="colour =")).status_code == 400
+    assert HOSTILE not in (await send(client, "queue/Q1/get", selector="colour = 'red'")).text
+    assert bodies(two) == []
+    assert [one for one in acts(two) if one[3] == "done"] == [("launch-token", "get", "Q1", "done", 1)] * 2
+
+
 # --- who may
 
 
@@ -401,6 +421,7 @@ async def test_who_may_only_look_gets_no_controls_and_no_act(client: httpx.Async
         refused = await send(client, "queue/Q1/act", action=action, uid=uids, target="Q2", step="do", typed="Q1")
         assert refused.status_code == 403, action
     assert (await send(client, "queue/Q1/put", kind="text", body="x")).status_code == 403
+    assert (await send(client, "queue/Q1/get")).status_code == 403
     assert (await upload(client, b'{"body": "1"}')).status_code == 403
     assert (await client.get("/console/queue/Q1/export?form=jsonl")).status_code == 200
     assert bodies(two) == [b"1"]
@@ -414,6 +435,7 @@ async def test_a_form_without_its_token_does_nothing(client: httpx.AsyncClient, 
     given = {"action": "delete", "uid": uids, "step": "do", "typed": "Q1"}
     assert (await client.post("/console/queue/Q1/act", data=given | forged)).status_code == 403
     assert (await client.post("/console/queue/Q1/put", data={"body": "x"} | forged)).status_code == 403
+    assert (await client.post("/console/queue/Q1/get", data={"selector": ""} | forged)).status_code == 403
     assert bodies(two) == [b"1"]
 
 

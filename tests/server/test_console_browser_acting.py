@@ -167,7 +167,7 @@ def full(shop: Served) -> list[str]:
         qm.put(LONG, b"in a unit", syncpoint=True)
         qm.prepare("U" * 64)
     queue = [f"queue/{LONG}{one}" for one in ("", f"/message/{uid.number}-{uid.origin}")]
-    acts = [f"queue/{LONG}/{one}" for one in ("put", "import", "export", "act", "act?selector=TRUE", "alter")]
+    acts = [f"queue/{LONG}/{one}" for one in ("put", "get", "import", "export", "act", "act?selector=TRUE", "alter")]
     held = ["held", f"held/unit/prepared:{'U' * 64}", f"held/lock/{LONG}/{lock_id}", f"held/claim/{LONG}/{'R' * 64}"]
     return [
         "",

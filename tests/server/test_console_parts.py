@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import time
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -15,13 +14,11 @@ from hypothesis import strategies as st
 
 import inorder
 import inorder.aio
-from inorder import Flags
 from inorder.model.message import NO_ID, Place
 from inorder.rules.puts import Program
 from inorder.server.console import labels, listing
 from inorder.server.console.held_messages import running
 from inorder.server.console.labels import POINTS_MAX, sparkline
-from inorder.server.console.listing import AGAIN_SECONDS, BUDGET_SECONDS, GroupSearches, Wholeness, wholeness
 from inorder.server.console.queue import cursor_of, position_in
 from inorder.server.console.watching import KEPT_SECONDS, Watching
 from inorder.server.problems import Problem
@@ -211,46 +208,6 @@ def test_every_body_has_a_view(data: bytes, more: int) -> None:
 
 
 # --- groups
-
-
-async def test_groups_are_looked_at_again_when_the_queue_has_changed_and_not_each_time() -> None:
-    clock = Clock()
-    async with inorder.aio.connect() as qm:
-        await qm.create_queue("Q1")
-        await qm.put("Q1", b"1", group_id=b"g", flags=Flags.IN_GROUP)
-        groups = GroupSearches(qm, clock)
-        (first,) = await qm.inspect.overview()
-        (lacking,) = (await groups.of(first)).lacking
-        assert lacking.missing.last
-        await qm.put("Q1", b"2", group_id=b"g", sequence_number=2, flags=Flags.LAST_IN_GROUP)
-        (second,) = await qm.inspect.overview()
-        assert (await groups.of(second)).lacking, "within some seconds what was found is kept"
-        clock.now += AGAIN_SECONDS
-        assert not (await groups.of(second)).lacking
-        await qm.admin.clear_queue("Q1")
-        assert await groups.of((await qm.inspect.overview())[0]) == Wholeness()
-
-
-def test_a_group_that_the_look_has_cut_is_not_judged() -> None:
-    with inorder.connect() as qm:
-        qm.create_queue("Q1")
-        for number in range(1, 6):
-            last = Flags.LAST_IN_GROUP if number == 5 else Flags.IN_GROUP
-            qm.put("Q1", b"x", group_id=b"whole", sequence_number=number, flags=last)
-        cut = wholeness(list(qm.inspect.look("Q1", order="logical", most=3)), 3)
-        assert (cut.lacking, cut.is_all) == ((), False)
-        assert wholeness(list(qm.inspect.look("Q1", order="logical")), 6) == Wholeness()
-
-
-async def test_many_queues_take_turns() -> None:
-    ticks = count(0, BUDGET_SECONDS / 4)  # each look at the clock takes that long
-    async with inorder.aio.connect() as qm:
-        for name in ("A", "B", "C"):
-            await qm.create_queue(name)
-            await qm.put(name, b"1", group_id=b"g", flags=Flags.IN_GROUP)
-        groups, views = GroupSearches(qm, lambda: next(ticks)), await qm.inspect.overview()
-        assert sorted(await groups.of_all(views)) == ["A", "B"]
-        assert sorted(await groups.of_all(views)) == ["A", "B", "C"]
 
 
 # --- programs

@@ -46,6 +46,7 @@ SHOTS: Final = (
         ("#chosen input[name=target]", "PICKING"),
     )),
     Shot("console-held", "/console/held", (1440, 1180)),
+    Shot("console-tasks", "/console/tasks", (1440, 620)),
     Shot("console-api", "/console/api", (1440, 900)),
     Shot("console-phone-review", "/console/dead", PHONE, steps=(
         (".rows tr:nth-of-type(3) input", ""),

@@ -18,6 +18,7 @@ from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from ..client.incomplete_groups import GroupSearches, Wholeness
 from ..client.manager import QueueManager
 from ..errors import InorderError
 from ..model.attributes import QueueAttributes
@@ -134,6 +135,7 @@ class Gauges(Collector):
     def __init__(self, manager: QueueManager) -> None:
         self._lock = threading.Lock()  # two scrapes may run at the same time, but a connection only runs one call
         self._connection = manager.connect(program="prometheus")
+        self._groups = GroupSearches()
 
     def close(self) -> None:
         """Ends the connection. Harmless when repeated."""
@@ -147,7 +149,7 @@ class Gauges(Collector):
         seen: StoreSeen | None = None
         try:
             with self._lock:
-                seen = _look(self._connection)
+                seen = _look(self._connection, self._groups)
         except InorderError:
             log.exception("the queues cannot be read; the scrape says inorder_up 0")
         up = _family("up", UP, ())
@@ -191,18 +193,21 @@ class StoreSeen(NamedTuple):
     Args:
         dead_letter_queue: empty: there is none.
         file: the path of the store, if it is a file.
+        groups: the incomplete groups of queues, as far as they were found in time.
     """
 
     queues: Sequence[QueueView]
     attributes: Sequence[QueueAttributes]
     dead_letter_queue: str
     file: str
+    groups: Mapping[str, Wholeness]
 
 
-def _look(connection: QueueManager) -> StoreSeen:
-    path = connection.inspect.path
+def _look(connection: QueueManager, groups: GroupSearches) -> StoreSeen:
+    path, queues = connection.inspect.path, connection.inspect.overview()
     return StoreSeen(
-        queues=connection.inspect.overview(),
+        queues=queues,
+        groups=groups.of_all(connection, queues),
         attributes=connection.queues(),
         dead_letter_queue=connection.admin.manager_attributes().dead_letter_queue,
         file=path if Path(path).is_file() else "",
@@ -216,6 +221,14 @@ def _family(name: str, text: str, labels: Sequence[str]) -> CounterMetricFamily 
 
 def _of_queues(value: Callable[[QueueView], float]) -> Values:
     return lambda seen: [(view.name, value(view)) for view in seen.queues]
+
+
+def _incomplete(seen: StoreSeen) -> Iterable[tuple[str, float]]:
+    return [(name, len(one.lacking)) for name, one in seen.groups.items()]
+
+
+def _incomplete_since(seen: StoreSeen) -> Iterable[tuple[str, float]]:
+    return [(name, min((each.put_at for each in one.lacking), default=0)) for name, one in seen.groups.items()]
 
 
 def _of_channels(value: Callable[[ChannelNow], float]) -> Values:
@@ -262,6 +275,10 @@ GAUGES: Final[Mapping[str, tuple[str, Sequence[str], Values]]] = {
         "When the oldest message was put; 0: none", QUEUE, _of_queues(lambda view: view.oldest_put_at or 0)
     ),
     "queue_dropped_reports_total": ("Reports that no queue took", QUEUE, _of_queues(lambda view: view.dropped)),
+    "queue_incomplete_groups": ("Groups that lack messages", QUEUE, _incomplete),
+    "queue_oldest_incomplete_group_timestamp_seconds": (
+        "When the oldest of them began; 0: none", QUEUE, _incomplete_since
+    ),
     "dead_letters": ("Messages on the dead-letter queue", (), _dead_letters),
     "channel_status": ("1, with the status as a label", ("channel", "status"), _statuses),
     "channel_waiting": ("Messages on its transmission queue", CHANNEL, _of_channels(lambda one: one.waiting)),

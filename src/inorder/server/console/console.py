@@ -16,6 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from ...client.incomplete_groups import GroupSearches
 from ...errors import InorderError
 from ..addresses import names_in, raw_path_of
 from ..authentication import identity_of, of_password
@@ -31,6 +32,7 @@ from . import (
     defining,
     files,
     forms,
+    getting,
     held_messages,
     lists,
     message,
@@ -41,7 +43,6 @@ from . import (
     tasks,
     users,
 )
-from .listing import GroupSearches
 from .page import BASE, Page, Visit, address
 from .rendering import framed, plain_page, shown, static_file
 from .watching import Watching
@@ -55,6 +56,7 @@ PAGES: Final[tuple[Page, ...]] = (
     *message.PAGES,
     *defining.PAGES,
     *putting.PAGES,
+    *getting.PAGES,
     *selection.PAGES,
     *files.PAGES,
     *held_messages.PAGES,
@@ -85,7 +87,7 @@ class Console:
     def _shared(self, context: Context) -> tuple[Watching, GroupSearches]:
         """The state that visits share; it is made in their loop."""
         if self._watching is None or self._groups is None:
-            self._watching, self._groups = Watching(context.samples.look), GroupSearches(context.qm)
+            self._watching, self._groups = Watching(context.samples.look), GroupSearches()
         return self._watching, self._groups
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,27 +1,20 @@
-"""Messages of a queue as rows, in one order; in logical order each group stands together, with its gaps.
-
-The search for incomplete groups is bounded, and its result is kept while the queue does not change.
-"""
+"""Messages of a queue as rows, in one order; in logical order each group stands together, with its gaps."""
 
 from __future__ import annotations
 
-import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from ... import aio
+from ...client.incomplete_groups import group_of
 from ...client.labels import in_words, name_of, place_of, text_of
 from ...model.message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, Message, UniqueId
-from ...rules.gaps import Gaps, gaps, member_of
-from ...stores.seam.views import Holder, MessageView, QueueView
+from ...rules.gaps import Gaps
+from ...stores.seam.views import Holder, MessageView
 from .labels import one_line
 
-LOOKED_MAX: Final = 500
-AGAIN_SECONDS: Final = 5.0
-BUDGET_SECONDS: Final = 0.25
 SHADES: Final = 16
 PREVIEW: Final = 96
 HEX_SHOWN: Final = 24
@@ -41,82 +34,6 @@ COLUMNS: Final[Mapping[str, str]] = {
 """The columns that a visitor may choose; every list has the place."""
 
 USUAL: Final = ("group", "state", "age", "length", "body")
-
-
-class IncompleteGroup(NamedTuple):
-    """An incomplete group."""
-
-    group_id: bytes
-    missing: Gaps
-    put_at: float
-
-
-class Wholeness(NamedTuple):
-    """The result of a search. `is_all`: it covered the whole queue."""
-
-    lacking: tuple[IncompleteGroup, ...] = ()
-    is_all: bool = True
-
-
-class GroupSearches:
-    """Search results, kept while the queue does not change, and for some seconds while it does."""
-
-    def __init__(self, qm: aio.QueueManager, clock: Callable[[], float] = time.monotonic) -> None:
-        self._qm, self._clock = qm, clock
-        self._known: dict[str, tuple[object, float, Wholeness]] = {}
-
-    async def of_all(self, views: Iterable[QueueView]) -> Mapping[str, Wholeness]:
-        """The groups of many queues, as far as time allows. The next call continues with the others."""
-        end, found = self._clock() + BUDGET_SECONDS, {}
-        for view in views:
-            if self._clock() < end:
-                found[view.name] = await self.of(view)
-            elif view.name in self._known:
-                found[view.name] = self._known[view.name][2]
-        return found
-
-    async def of(self, view: QueueView) -> Wholeness:
-        """The groups of a queue. Raises: InorderError."""
-        if not view.depth + view.puts + view.gets:
-            self._known.pop(view.name, None)
-            return Wholeness()
-        sign = (view.created_at, view.arrived, view.depth, view.puts, view.gets, view.locked)
-        known = self._known.get(view.name)
-        if known is not None and (known[0] == sign or self._clock() - known[1] < AGAIN_SECONDS):
-            return known[2]
-        found = wholeness(
-            await self._qm.inspect.look(view.name, order="logical", preview=0, most=LOOKED_MAX), LOOKED_MAX
-        )
-        self._known[view.name] = (sign, self._clock(), found)
-        return found
-
-
-def wholeness(sights: Sequence[MessageView], most: int) -> Wholeness:
-    """The gaps in a listing in logical order, up to a limit."""
-    found = by_group(one.message for one in sights)
-    is_all = len(sights) < most
-    if not is_all and sights:
-        found = {name: members for name, members in found.items() if name != group_of(sights[-1].message)}
-    lacking = []
-    for group_id, members in found.items():
-        missing = gaps(member_of(one) for one in sorted(members, key=lambda one: (one.sequence_number, one.offset)))
-        if not missing.is_complete:
-            lacking.append(IncompleteGroup(group_id, missing, min(one.put_at for one in members)))
-    return Wholeness(tuple(lacking), is_all)
-
-
-def by_group(messages: Iterable[Message]) -> Mapping[bytes, list[Message]]:
-    """The messages in groups or segments, by group id."""
-    found: dict[bytes, list[Message]] = {}
-    for one in messages:
-        if group_of(one):
-            found.setdefault(group_of(one), []).append(one)
-    return found
-
-
-def group_of(message: Message) -> bytes:
-    """The group id of a message in a group or segments; empty for others."""
-    return message.group_id if message.flags & (ANY_GROUP | ANY_SEGMENT) else b""
 
 
 class MessageRow(NamedTuple):

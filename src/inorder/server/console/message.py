@@ -11,6 +11,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from ... import Flags, Match, MessageType, QueueManager, Report
+from ...client.incomplete_groups import group_of
 from ...client.inspection import PREVIEW_MAX
 from ...client.labels import in_words, name_of
 from ...client.unit_names import key_in
@@ -21,7 +22,6 @@ from ...rules.retries import failure_of
 from ...stores.seam.views import Holder, MessageView
 from ..problems import problem
 from . import labels, listing
-from .listing import group_of
 from .page import Page, Visit, address
 
 NOT_SHOWN: Final = frozenset({"body", "properties", "length", "token", "earlier_pending", "warning"})
@@ -52,8 +52,8 @@ async def show(visit: Visit) -> Mapping[str, Any]:
         "sight": sight,
         "message": message,
         "body": labels.shown_body(message.body, sight.length, wanted),
-        "properties": [(name, type(value).__name__, _value(value)) for name, value in message.properties.items()],
-        "descriptor": list(_descriptor(message)),
+        "properties": [(name, type(value).__name__, value_text(value)) for name, value in message.properties.items()],
+        "descriptor": list(descriptor(message)),
         "life": list(_life(sight, now)),
         "missing": "" if missing is None or missing.is_complete else in_words(missing),
         "group": name_of(group_of(message)) if missing is not None else "",
@@ -84,7 +84,7 @@ def _look(qm: QueueManager, queue: str, text: str, preview: int) -> tuple[Messag
     return found[0], qm.inspect.gaps(queue, group_id) if group_id else None
 
 
-def _descriptor(message: Message) -> Iterator[tuple[str, str, bool]]:
+def descriptor(message: Message) -> Iterator[tuple[str, str, bool]]:
     """Each field with its value, and whether that differs from the default."""
     for name in Message.FIELDS:
         if name not in NOT_SHOWN:
@@ -107,10 +107,11 @@ def _field(name: str, value: Any) -> str:
         return "yes" if value else "no"
     if name in ("uid", "place", "transmission"):
         return "" if value is None else ", ".join(f"{key} {one}" for key, one in value._asdict().items())
-    return _value(value)
+    return value_text(value)
 
 
-def _value(value: Any) -> str:
+def value_text(value: Any) -> str:
+    """A value of a field or property; bytes in hex."""
     if isinstance(value, bytes):
         short = value.rstrip(b"\0")
         text = short.decode("ascii", "replace")

@@ -16,6 +16,7 @@ from typing import Final, Literal, NamedTuple
 from starlette.responses import Response
 
 from ... import QueueManager
+from ...client.incomplete_groups import GroupSearches, Wholeness
 from ...errors import REASON_TEXT, Reason
 from ...model.attributes import DEAD_LETTERS, QueueAttributes
 from ...model.parameters import one_of
@@ -26,7 +27,6 @@ from ..api.describing import EVENTS
 from ..api.streaming import Streamed
 from ..problems import problem
 from .labels import counted, number, span
-from .listing import Wholeness
 from .page import Page, Visit
 from .rendering import shown
 from .watching import Recent
@@ -156,9 +156,11 @@ SORTS: Final[Mapping[str, Callable[[QueueRow], float]]] = {
 }
 
 
-def _look(qm: QueueManager, may: Callable[[Authority, str], bool]) -> SeenStore:
+def _look(qm: QueueManager, may: Callable[[Authority, str], bool], groups: GroupSearches) -> SeenStore:
+    queues = [one for one in qm.inspect.overview() if may("inquire", one.name)]
     return SeenStore(
-        queues=[one for one in qm.inspect.overview() if may("inquire", one.name)],
+        queues=queues,
+        groups=groups.of_all(qm, queues),
         attributes={one.name: one for one in qm.queues()},
         waits=[one for one in qm.inspect.waits() if may("display", one.queue)],
         units=[one for one in qm.inspect.units() if all(may("display", queue) for queue in one.queues)],
@@ -177,8 +179,7 @@ async def show(visit: Visit) -> Response:
     if sort not in SORTS:
         raise problem("INWB0003E", "sort", f"must be {one_of(SORTS)}, or left out")
     may = visit.identity.may
-    seen = await visit.context.qm.run(lambda qm: _look(qm, may))
-    seen = seen._replace(groups=await visit.groups.of_all(seen.queues))
+    seen = await visit.context.qm.run(lambda qm: _look(qm, may, visit.groups))
     wrong = problems(seen, {one.name for one in seen.queues})
     kinds = {one.queue: one.kind for one in reversed(wrong)}
     rows = [

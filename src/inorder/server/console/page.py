@@ -10,10 +10,10 @@ from urllib.parse import quote, urlencode
 from starlette.datastructures import FormData
 from starlette.responses import RedirectResponse, Response
 
+from ...client.incomplete_groups import GroupSearches
 from ...rules.authorities import Authority
 from ..addresses import raw_path_of
 from ..calls import Call
-from .listing import GroupSearches
 from .watching import Watching
 
 BASE = "/console"

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl
 
 from ... import QueueManager
+from ...client.incomplete_groups import group_of
 from ...errors import CallerError, UnknownQueue
 from ...model.attribute import Attribute
 from ...model.attributes import QUEUE_ATTRIBUTES, QueueAttributes
@@ -38,7 +39,6 @@ from ..calls import QUERY_FIELDS_MAX
 from ..problems import problem
 from . import listing
 from .held_messages import Running, openings_of, running
-from .listing import group_of
 from .page import Page, Visit, address
 
 PAGE: Final = 50

@@ -46,6 +46,7 @@ class Recent(NamedTuple):
             backed out), minus those that came back.
         puts, gets: the same over time, the newest last.
         depths: over time.
+        seconds: how long ago the first of them was.
     """
 
     put: float | None = None
@@ -53,6 +54,7 @@ class Recent(NamedTuple):
     puts: Sequence[float] = ()
     gets: Sequence[float] = ()
     depths: Sequence[float] = ()
+    seconds: float = 0.0
 
 
 NOTHING: Final = Recent()
@@ -156,7 +158,7 @@ def _recent(samples: Sequence[QueueSample]) -> Recent:
     since = next(one for one in known if one.at >= known[-1].at - RATE_SECONDS)
     put, got = _rates(since if since is not known[-1] else known[-2], known[-1])
     puts, gets = [one for one, _ in steps], [max(0.0, other) for _, other in steps]
-    return Recent(put, got, puts, gets, [float(one.depth) for one in known])
+    return Recent(put, got, puts, gets, [float(one.depth) for one in known], known[-1].at - known[0].at)
 
 
 def _rates(one: QueueSample, other: QueueSample) -> tuple[float, float]:
