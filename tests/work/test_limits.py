@@ -173,6 +173,18 @@ def test_a_plain_message_has_its_key_in_its_arguments(qm: QueueManager, clock: M
     assert running.most["17"] == 1
 
 
+@pytest.mark.parametrize("body", [b"no json", b"[]", b'{"customer":[1]}', b"[" * 100_000])
+def test_a_message_without_arguments_is_a_dead_letter(qm: QueueManager, body: bytes) -> None:
+    tasks = Tasks()
+
+    @tasks.task(name="bill", limit=Limit(concurrency=1, key="customer"))
+    def bill(customer: str) -> None: ...
+
+    qm.create_queue("TASKS")
+    qm.put("TASKS", body, properties={"task": "bill"})
+    assert [one.outcome for one in tasks.drain(qm)] == [Outcome.DEAD]
+
+
 def test_on_a_queue_with_strict_order_a_message_without_a_permit_holds_up_the_others(
     qm: QueueManager, clock: ManualClock
 ) -> None:

@@ -171,6 +171,23 @@ def test_the_end_of_a_job_without_its_reply_queue_is_a_dead_letter_all_the_same(
     assert "could not be put on NONE" in caplog.text
 
 
+def test_replies_of_other_programs_say_nothing(qm: QueueManager) -> None:
+    tasks = Tasks()
+
+    @tasks.task(keep=60)
+    def add(number: int) -> int:
+        return number
+
+    job = add.put(1, qm=qm)
+    qm.create_queue(RESULTS)
+    for body in (b"plain", b"[]", b'{"status":"done"}'):
+        qm.put(RESULTS, body, correlation_id=job.message_id)
+    assert job.status().state == "waiting"
+    tasks.drain(qm)
+    qm.put(RESULTS, b"{}", correlation_id=job.message_id)
+    assert job.result() == 1
+
+
 def test_jobs_of_asyncio_are_awaited(qm: QueueManager) -> None:
     tasks = Tasks()
 

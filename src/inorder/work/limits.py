@@ -41,7 +41,7 @@ AT_A_TIME_MAX: Final = 10  # permits of a rate that may be taken at the same mom
 BRIEF: Final = 1e-300  # seconds; added to any time it is nothing: the commit frees the key
 PERMIT_SECONDS: Final = 0.1  # until the message of a permit expires
 FIRST_SECONDS, MOST_SECONDS = 0.02, 1.0  # for which a lane passes over messages without a permit
-SHARE: Final = 10  # a look for other messages takes at most one part in so many of a lane's time
+SHARE: Final = 10  # such a look takes at most one part in so many of a lane's time, or one a second
 PASSED_MAX: Final = 50  # keys that one selector passes over
 LUCK: Final = random.SystemRandom()
 
@@ -112,10 +112,17 @@ class LimitedTask(Protocol):
 
 
 def key_of(name: str | None, body: bytes, default: Any = None) -> str | None:
-    """The value of a task's key in the arguments of a message, as a text; None: the task has no key."""
+    """The value of a task's key in the arguments of a message, as a text; None: the task has no key.
+
+    Of a body that holds no arguments it is the default: such a message becomes a dead letter without a call.
+    """
     if name is None:
         return None
-    value = json.loads(body).get(name, default)
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        found = None
+    value = found.get(name, default) if isinstance(found, dict) else default
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
     if len(text) <= KEY_CHARACTERS_MAX and text.isprintable() and "'" not in text:
         return text
@@ -181,12 +188,15 @@ class LaneLimits:
         self._without = dict[Scope, Passed]()
         self._served = dict[Scope, None]()  # keys that had their turn
         self._fair_from = self._looked_at = 0.0
+        self._is_fair = False  # whether the last get passed over keys that had their turn
 
     def choice(self, options: GetOptions) -> GetOptions:
         """The options of the next get."""
         now = self._looked_at = time.monotonic()
+        self._without = {scope: one for scope, one in self._without.items() if now < one.until + MOST_SECONDS}
         without = {scope: one for scope, one in self._without.items() if now < one.until}
         served = self._served if now >= self._fair_from else {}
+        self._is_fair = bool(served)
         if not without and not served:
             return options
         ends = min((one.until for one in without.values()), default=now)
@@ -195,13 +205,12 @@ class LaneLimits:
 
     def looks_again(self) -> bool:
         """After a get that found nothing: whether that was because of keys that had their turn."""
-        if not self._served:
+        if not self._is_fair:
             return False
         self._served.clear()
         now = time.monotonic()
-        is_again = now >= self._fair_from
         self._fair_from = now + SHARE * (now - self._looked_at)
-        return is_again
+        return True
 
     def forget(self) -> None:
         """Looks at all messages again: calls have ended."""
@@ -227,8 +236,8 @@ class LaneLimits:
     def _put_back(self, limit: Limit, scope: Scope, message: Message, *, may_pass: bool) -> Withheld:
         now = time.monotonic()
         last = self._without.get(scope)
-        seconds = min(MOST_SECONDS, FIRST_SECONDS if last is None else 2 * last.seconds)
-        seconds = max(seconds, SHARE * (now - self._looked_at) if last is not None else 0.0)
+        seconds = FIRST_SECONDS if last is None else max(2 * last.seconds, SHARE * (now - self._looked_at))
+        seconds = min(MOST_SECONDS, seconds)
         if not may_pass:
             return Withheld(pause=seconds)
         has_key = scope.key is None or message.properties.get(KEY) == scope.key

@@ -218,18 +218,22 @@ def _kept(qm: QueueManager, job: JobPlace) -> JobStatus | None:
         found = list(qm.browse(job.results, match=Match(correlation_id=job.message_id), read_order="relaxed"))
     except UnknownQueue:
         return None
-    return _as_status(found[-1]) if found else None  # a dead letter that was replayed has several
+    ends = [status for status in map(_as_status, found) if status is not None]
+    return ends[-1] if ends else None  # a dead letter that was replayed has several
 
 
-def _as_status(reply: Message) -> JobStatus:
+def _as_status(reply: Message) -> JobStatus | None:
+    """What a reply says about its job; None: it is another program's."""
     if reply.message_type == MessageType.REPORT and reply.feedback == Feedback.EXPIRATION:
         return JobStatus("expired", since=reply.put_at)
-    kept = reply.json()
-    error = None if kept["error"] is None else JobError(kept["error"]["type"], kept["error"]["text"])
-    attempts = tuple(JobAttempt(one["number"], one["at"], JobError(**one["error"])) for one in kept["attempts"])
-    return JobStatus(
-        kept["status"], kept["task"], kept["ended_at"], result=kept["result"], error=error, attempts=attempts
-    )
+    try:
+        kept = json.loads(reply.body)
+        error = None if kept["error"] is None else JobError(kept["error"]["type"], kept["error"]["text"])
+        attempts = tuple(JobAttempt(one["number"], one["at"], JobError(**one["error"])) for one in kept["attempts"])
+        state, task, at = kept["status"], kept["task"], kept["ended_at"]
+        return JobStatus(state, task, at, result=kept["result"], error=error, attempts=attempts)
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _dead(qm: QueueManager, job: JobPlace) -> JobStatus | None:
@@ -264,7 +268,8 @@ def result_of(qm: QueueManager, job: JobPlace, wait: float) -> Any:
         status = status_of(qm, job)
         while not status.has_ended:
             left = max(0.0, ends - time.monotonic())
-            status = _as_status(replies.browse_next(match=match, wait=left, read_order="relaxed"))
+            reply = replies.browse_next(match=match, wait=left, read_order="relaxed")
+            status = _as_status(reply) or status
     if status.state == "done":
         return status.result
     if not status.has_ended:
