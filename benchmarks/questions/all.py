@@ -9,6 +9,7 @@ from benchmarks.questions import (
     depth,
     eight_processes,
     elsewhere,
+    empty_tasks,
     get_commit,
     get_group,
     get_many_in_unit,
@@ -20,6 +21,7 @@ from benchmarks.questions import (
     long_group,
     long_stream,
     memory,
+    mqi,
     on_postgresql,
     over_http,
     own_unit,
@@ -55,6 +57,7 @@ QUESTIONS = {
         large_unit,
         channel,
         work,
+        empty_tasks,
         connect,
         long_stream,
     )
@@ -62,6 +65,7 @@ QUESTIONS = {
     question.name: question
     for question in (
         *tasks.QUESTIONS,
+        *mqi.QUESTIONS,
         *over_http.QUESTIONS,
         *elsewhere.QUESTIONS,
         *on_postgresql.QUESTIONS,

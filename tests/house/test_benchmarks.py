@@ -150,6 +150,12 @@ def test_processes_and_servers_answer_each_other(name: str, figures: list[str], 
         assert [len(entry.values(figure)) for figure in figures] == [1] * len(figures), entry.cannot
 
 
+def test_programs_of_mq_are_measured(tmp_path: Path) -> None:
+    for name, figures in (("mqi", ["rate"]), ("mqi_first", ["first MQCONN ms", "memory MB", "empty call µs"])):
+        for entry in run(QUESTIONS[name], Site(folder=tmp_path / name), rounds=1, seconds=0.001).entries:
+            assert entry.cannot or all(entry.values(figure)[0] > 0 for figure in figures)
+
+
 # Questions that need neither a stock of thousands at any scale nor seconds for other processes
 SMALL = sorted({*PEERS, *TO_THE_LIMIT} - {"eight_processes"})
 
@@ -203,14 +209,16 @@ def running_in(folder: Path) -> list[int]:
 
 def test_every_question_has_its_name_and_bars_on_its_own_contestants(tmp_path: Path) -> None:
     site = Site(folder=tmp_path, memory=tmp_path, systems=[Ours, Limit, Bare], ports={"PostgreSQL": 5432})
-    peers = ("Redis Streams", "Redis lists", "PostgreSQL", "NATS JetStream", "RabbitMQ", "persist-queue", "litequeue")
+    peers = "Redis Streams;Redis lists;PostgreSQL;NATS JetStream;RabbitMQ;persist-queue;litequeue;Celery on Redis"
     for name, question in QUESTIONS.items():
         assert question.name == name
         names = {contestant.name for contestant in question.contestants(site)}
         for bar in question.bars:
             assert bar.of in names, f"{name}: nobody is called {bar.of!r}"
             against = bar.against or bar.of
-            assert against in names or against.startswith(peers), f"{name}: nobody is called {against!r}"
+            assert against in names or against.startswith(tuple(peers.split(";"))), (
+                f"{name}: nobody is called {against!r}"
+            )
 
 
 # --- the pages

@@ -18,6 +18,7 @@ from inorder import QueueManager, connect
 from inorder.mqi import connections, verbs
 from inorder.mqi import constants as mq
 from inorder.mqi.layouts import layout
+from inorder.stores.engine.store import QueueStore
 from inorder.support.passwords import hashed
 
 SHARED = mq.MQCNO_HANDLE_SHARE_BLOCK
@@ -265,6 +266,30 @@ def test_a_child_may_not_use_its_parents_connection_but_may_make_its_own(mq_stor
     assert program.commit() == OK
     assert mq_store.depth("Q") == 2
     assert program.disconnect() == OK
+
+
+def test_calls_of_finalizers_inside_another_call_are_made_after_it(
+    mq_store: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = Program(share=SHARED), Program(share=SHARED)
+    hobj, other = first.open("Q", ALL), first.open("Q", ALL)
+    assert second.put(second.open("Q", ALL), b"y", SYNCPOINT) == OK
+    connection = connections.connection_of(first.hconn)
+    opened = connection.objects[hobj]
+    put, store = opened.put, connection.session.services.store
+    assert isinstance(store, QueueStore)
+
+    def interrupted(*given: Any) -> Any:
+        with connection.session, store.lock:
+            assert first.close(other) == second.disconnect() == OK
+        return put(*given)
+
+    monkeypatch.setattr(opened, "put", interrupted)
+    assert first.put(hobj, b"x") == OK
+    assert first.close(other) == (2, 2019)
+    assert second.commit() == (2, 2018)
+    assert mq_store.depth("Q") == 2
+    assert first.disconnect() == OK
 
 
 def test_an_error_that_nobody_expects_is_logged_and_answered(

@@ -3,88 +3,33 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from tests.helpers.support import Stores
+from tests.mqi.consuming import (
+    DEREGISTER,
+    EVERY_CALL,
+    OK,
+    REGISTER,
+    RESUME,
+    START,
+    START_WAIT,
+    STOP,
+    SUSPEND,
+    WAIT_SECONDS,
+    Call,
+)
+from tests.mqi.consuming import ConsumingProgram as Program
 
 from inorder import Match, QueueManager, connect
 from inorder.mqi import constants as mq
 from inorder.mqi import verbs
-from inorder.mqi.connections import MqiConnection, add, connection_of
+from inorder.mqi.connections import connection_of
 from inorder.mqi.layouts import layout
 from inorder.testing import ManualClock
-
-OK = (0, 0)
-START, START_WAIT, STOP = mq.MQOP_START, mq.MQOP_START_WAIT, mq.MQOP_STOP
-SUSPEND, RESUME = mq.MQOP_SUSPEND, mq.MQOP_RESUME
-REGISTER, DEREGISTER = mq.MQOP_REGISTER, mq.MQOP_DEREGISTER
-BOTH = mq.MQOO_INPUT_SHARED | mq.MQOO_BROWSE | mq.MQOO_OUTPUT
-EVERY_CALL = mq.MQCBDO_REGISTER_CALL | mq.MQCBDO_START_CALL | mq.MQCBDO_STOP_CALL | mq.MQCBDO_DEREGISTER_CALL
-WAIT_SECONDS = 60
-
-
-class Call(NamedTuple):
-    """A call of a consumer: its structures as values."""
-
-    context: Any
-    data: bytes | None
-    md: Any
-    gmo: Any
-
-    @property
-    def brief(self) -> tuple[int, bytes | None]:
-        return self.context.CallType, self.data
-
-
-class Program:
-    """A program with one connection; `calls` has the calls of its functions in order."""
-
-    def __init__(self, manager: QueueManager, share: int = mq.MQCNO_HANDLE_SHARE_BLOCK) -> None:
-        self.hconn = add(MqiConnection(manager, "", share=share, is_client=False))
-        self.calls: SimpleQueue[Call] = SimpleQueue()
-
-    def open(self, name: str = "Q", options: int = BOTH) -> int:
-        hobj, *codes = verbs.mqopen(self.hconn, layout("OD").new(ObjectName=name.encode()), options)
-        assert tuple(codes) == OK
-        return hobj
-
-    def put(self, hobj: int, *bodies: bytes) -> None:
-        for body in bodies:
-            assert verbs.mqput(self.hconn, hobj, None, None, body) == OK
-
-    def register(
-        self,
-        hobj: int,
-        options: int = mq.MQGMO_NO_SYNCPOINT,
-        *,
-        operation: int = REGISTER,
-        then: Callable[[Call], object] = lambda _: None,
-        wait: int = 0,
-        md: dict[str, Any] | None = None,
-        gmo: dict[str, Any] | None = None,
-        **cbd: Any,
-    ) -> tuple[int, int]:
-        def called(_: int, md: Any, gmo: Any, data: Any, context: Any) -> None:
-            values = [None if one is None else layout(name).read(one) for name, one in (("MD", md), ("GMO", gmo))]
-            call = Call(layout("CBC").read(context), None if data is None else bytes(data), *values)
-            then(call)
-            self.calls.put(call)
-
-        getting = layout("GMO").new(Options=options, WaitInterval=wait, **gmo or {})
-        about = layout("CBD").new(**cbd)
-        return verbs.mqcb(self.hconn, operation, about, hobj, layout("MD").new(**md or {}), getting, called)
-
-    def control(self, operation: int, area: int = 0) -> tuple[int, int]:
-        return verbs.mqctl(self.hconn, operation, layout("CTLO").new(ConnectionArea=area))
-
-    def next(self) -> Call:
-        return self.calls.get(timeout=WAIT_SECONDS)
-
-    def bodies(self, count: int) -> list[bytes | None]:
-        return [self.next().data for _ in range(count)]
 
 
 @pytest.fixture
@@ -338,6 +283,27 @@ def test_a_stop_by_another_thread_ends_start_wait(program: Program) -> None:
     assert program.control(START_WAIT) == OK
     assert stopped.get(timeout=WAIT_SECONDS) == OK
     thread.join()
+
+
+def test_a_stop_call_cannot_start_again(program: Program) -> None:
+    answers = []
+    program.register(program.open(), Options=mq.MQCBDO_STOP_CALL, then=lambda _: answers.append(program.control(START)))
+    program.control(START)
+    assert program.control(STOP) == OK
+    assert answers == [(mq.MQCC_FAILED, mq.MQRC_OPERATION_NOT_ALLOWED)]
+    assert program.control(START) == OK
+
+
+def test_another_thread_resumes_start_wait(program: Program) -> None:
+    hobj, ended = program.open(), SimpleQueue[tuple[int, int]]()
+    program.put(hobj, b"1", b"2")
+    program.register(hobj, then=lambda call: program.control(SUSPEND if call.data == b"1" else STOP))
+    assert program.control(START_WAIT) == (mq.MQCC_WARNING, mq.MQRC_CONNECTION_SUSPENDED)
+    thread = threading.Thread(target=lambda: ended.put(program.control(RESUME)))
+    thread.start()
+    assert ended.get(timeout=WAIT_SECONDS) == OK
+    thread.join()
+    assert program.bodies(2) == [b"1", b"2"]
 
 
 def test_a_start_that_is_stopped_by_its_start_call(program: Program) -> None:

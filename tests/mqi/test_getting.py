@@ -12,6 +12,7 @@ from tests.helpers.support import until
 from tests.mqi.program import ALL, INPUT, OK, Program
 
 from inorder import Message, QueueManager
+from inorder.client.queue_internals import QueueInternals
 from inorder.mqi import constants as mq
 from inorder.mqi import verbs
 from inorder.mqi.layouts import layout
@@ -21,6 +22,7 @@ NONE, FAILED, ACCEPTED = (2, 2033), (1, 2080), (1, 2079)
 TEN = b"0123456789"
 
 
+@pytest.mark.parametrize("takes_back", [True, False])
 @pytest.mark.parametrize(
     ("options", "size", "codes", "data", "depth"),
     [
@@ -38,8 +40,18 @@ TEN = b"0123456789"
     ],
 )
 def test_a_message_longer_than_the_buffer_is_cut(
-    program: Program, mq_store: QueueManager, options: int, size: int, codes: tuple[int, int], data: bytes, depth: int
+    program: Program,
+    mq_store: QueueManager,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    takes_back: bool,
+    options: int,
+    size: int,
+    codes: tuple[int, int],
+    data: bytes,
+    depth: int,
 ) -> None:
+    monkeypatch.setattr(QueueInternals, "takes_back", takes_back)  # False: as at a store elsewhere
     hobj = program.open("Q", ALL)
     assert program.put(hobj, TEN, MsgId=b"M" * 24) == OK
     assert program.get(hobj, options, size, gWaitInterval=60_000) == codes
@@ -262,6 +274,18 @@ def test_the_header_of_properties_counts_in_the_length(program: Program, mq_stor
     assert mq_store.depth("Q") == 1
     assert program.get(hobj, options & ~mq.MQGMO_BROWSE_FIRST | mq.MQGMO_NO_PROPERTIES, 20) == OK
     assert (program.data, program.md.Format) == (TEN, mq.MQFMT_STRING)
+
+
+def test_a_store_elsewhere_cannot_be_asked_whether_the_headers_fit(
+    program: Program, mq_store: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(QueueInternals, "takes_back", False)
+    mq_store.put("Q", TEN, properties={"colour": "red"})
+    hobj = program.open("Q", ALL)
+    assert program.get(hobj, 0, 9) == FAILED
+    assert program.get(hobj, 0, 20) == ACCEPTED
+    assert program.data[:4] == b"RFH "
+    assert mq_store.depth("Q") == 0
 
 
 def test_a_dead_letter_comes_with_its_header_and_goes_with_it(program: Program, mq_store: QueueManager) -> None:

@@ -32,9 +32,10 @@ pmo = ibmmq.PMO(Options=CMQC.MQPMO_SYNCPOINT)
 """
 
 
-def of_ibmmq(door: str, program: str, status: int = 0) -> list[str]:
+def of_ibmmq(door: str, program: str, *arguments: str, status: int = 0) -> list[str]:
     """The lines that a program with ibmmq prints."""
-    return python((SUBSTITUTED if door == "substitutes" else "") + IBMMQ + program, status=status).splitlines()
+    begin = SUBSTITUTED if door == "substitutes" else ""
+    return python(begin + IBMMQ + program, *arguments, status=status).splitlines()
 
 
 @BOTH
@@ -77,7 +78,7 @@ qm.disconnect()
     ],
 )
 def test_the_end_of_a_program(mq: MqTest, door: str, end: str, status: int, left: int) -> None:
-    of_ibmmq(door, f"out.put(b'x', ibmmq.MD(), pmo)\n{end}", status)
+    of_ibmmq(door, f"out.put(b'x', ibmmq.MD(), pmo)\n{end}", status=status)
     assert len(list(mq.qm.browse("DEV.QUEUE.1"))) == left
 
 
@@ -125,7 +126,8 @@ print(qm.inquire(CMQC.MQCA_Q_MGR_NAME).strip(), qm.stat(CMQC.MQSTAT_TYPE_ASYNC_E
 
 @BOTH
 @ibmmq_is_there
-def test_ibmmq_is_called_with_messages(mq: MqTest, door: str) -> None:
+@pytest.mark.parametrize("end", [[], ["without MQDISC"]])
+def test_ibmmq_is_called_with_messages(mq: MqTest, door: str, end: list[str]) -> None:
     for body in (b"one", b"two"):
         mq.qm.put("DEV.QUEUE.1", body)
     told = of_ibmmq(
@@ -146,8 +148,12 @@ qm.ctl(CMQC.MQOP_START, ibmmq.CTLO())
 over.wait()
 qm.ctl(CMQC.MQOP_STOP, ibmmq.CTLO())
 print(seen)
-qm.disconnect()
+if sys.argv[1:] == ["without MQDISC"]:
+    qm.ctl(CMQC.MQOP_START, ibmmq.CTLO())
+else:
+    qm.disconnect()
 """,
+        *end,
     )
     assert told == ["[b'one', b'two']"]
 
@@ -181,8 +187,7 @@ print(q.get())
 @ibmmq_is_there
 @pytest.mark.parametrize(("handler", "raised"), [("none", "KeyboardInterrupt"), ("late", "Late")])
 def test_an_interrupt_reaches_the_program(mq: MqTest, door: str, handler: str, raised: str) -> None:
-    begin = SUBSTITUTED if door == "substitutes" else ""
-    assert python(begin + IBMMQ + INTERRUPTED, handler).splitlines() == [raised, "b'x'"]
+    assert of_ibmmq(door, INTERRUPTED, handler) == [raised, "b'x'"]
 
 
 @ibmmq_is_there

@@ -14,6 +14,7 @@ from tools.proof.working import Report, Round
 
 import inorder
 from inorder.stores.postgresql import drop, parse
+from inorder.work.results import RESULTS
 
 pytest.importorskip("cronsim", reason="without inorder[work] there are no schedules")
 SEED = int(os.environ.get("INORDER_CRASH_SEED", random.SystemRandom().getrandbits(32)))
@@ -55,10 +56,17 @@ def test_each_broken_promise_is_a_finding(tmp_path: Path) -> None:
     assert "11 calls of slow have begun in " in found
     assert len(found.splitlines()) == 4, found
     with inorder.connect(one.place) as qm:
-        qm.create_queue(limited.RESULTS)
+        qm.create_queue(RESULTS)
         for number, status, result in ((1, "done", 1), (2, "dead", None), (3, "done", 4), (3, "done", 3)):
-            said = {"task": "few", "status": status, "result": result, "error": None, "attempts": [], "ended_at": 0.0}
-            qm.put_json(limited.RESULTS, said, correlation_id=ids[number])
+            said: dict[str, object] = {
+                "task": "few",
+                "status": status,
+                "result": result,
+                "error": None,
+                "attempts": [],
+                "ended_at": 0.0,
+            }
+            qm.put_json(RESULTS, said, correlation_id=ids[number])
         qm.put_many("NEXT", [b"3", b"4"])
     now = "\n".join(limited.judge_results(one, ids, has_ended=False))
     for number in (1, 2, 3):

@@ -295,6 +295,22 @@ def test_processes_end_when_the_one_that_sees_to_them_is_killed(qm: QueueManager
         assert not work._reader.is_alive(), "a process goes on though the one that sees to it has died"
 
 
+@in_gate
+def test_processes_are_replaced_when_their_source_changes(qm: QueueManager, place: str, tmp_path: Path) -> None:
+    qm.put("Q", b"1")
+    with Work(tmp_path, place, "shop_tasks", "--reload") as work:
+        work.has_ended(1)
+        changed = TASKS.replace('qm.put("NEXT", message.body)', 'qm.put("NEXT", b"new")')
+        (tmp_path / "shop_tasks.py").write_text("broken = (")
+        work.until(lambda told: any(one["event"] == "died" for one in told))
+        (tmp_path / "shop_tasks.py").write_text(changed)
+        qm.put("Q", b"2")
+        work.has_ended(2)
+        assert work.end(signal.SIGTERM) == 0
+    assert [message.body for message in qm.browse("NEXT")] == [b"1", b"new"]
+    assert [one["event"] for one in work.told][:4] == ["started", "attempt", "reloaded", "started"]
+
+
 @on_sqlite
 def test_a_process_that_somebody_else_ends_is_reported_and_replaced(
     qm: QueueManager, place: str, tmp_path: Path

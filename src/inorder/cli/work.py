@@ -26,6 +26,7 @@ from ..work.job import id_of
 from ..work.loading import load
 from ..work.periodic import Standing, restart, standings
 from ..work.processes import PROCESSES_MAX, STORE_LOST, Happened, Supervisor, leave, serve
+from ..work.reloading import SourceWatch
 from ..work.reporting import WorkerEvent, as_record, in_words
 from ..work.results import JobPlace, status_of
 from ..work.tasks import ATTEMPTS, THREADS_MAX, Task, Tasks
@@ -78,6 +79,8 @@ SCHEDULE_COLUMNS = {
 @click.option(
     "--burst", is_flag=True, help="End as soon as no message is ready and no call runs. Schedules do not run."
 )
+@click.option("--reload", "reloads", is_flag=True, help="Restart the processes when a source file changes: for "
+              "development.")  # fmt: skip
 @click.option("--list", "lists", is_flag=True, help="List the registered tasks and schedules, and exit.")
 @click.option("--restart", "restarts", metavar="SCHEDULE", help="Restart this schedule from now, and exit. Use it "
               "if a wrong clock put its last run into the "
@@ -166,6 +169,7 @@ def work(
             count=processes,
             grace=grace,
             log=log,
+            has_changed=SourceWatch().has_changed if how["reloads"] else None,
         )
         names = sorted([task.name for task in registered] + [one.name for one in registered.schedules])
         run.output.note(f"{', '.join(names)}: {processes} process{'es' * (processes > 1)}; Ctrl-C ends")
@@ -256,7 +260,7 @@ def _process(run: Run, program: str, tasks: Tasks, threads: int, grace: float, h
 
 def _say(run: Run, happened: Happened, least: int, check_store: Callable[[], None]) -> None:
     """Reports the end of a process. Raises: StoreError, if this process can no longer use its own connection."""
-    level = logging.INFO if happened.event == "started" else logging.WARNING
+    level = logging.INFO if happened.event in ("started", "reloaded") else logging.WARNING
     if run.output.as_json and level >= least:
         record = {"time": when(time.time()), "level": logging.getLevelName(level).lower(), **happened._asdict()}
         run.output.line(record)
@@ -271,6 +275,8 @@ def _in_words(happened: Happened) -> str:
         return f"started as process {happened.pid}"
     if happened.event == "failed":
         return f"could not be started: {happened.error}; the next try is in {happened.delay:.1f} s"
+    if happened.event == "reloaded":
+        return "is restarted: its source has changed"
     if happened.event == "killed":
         return "was killed: its messages return to their queues"
     status = happened.status or 0

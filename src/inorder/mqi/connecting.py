@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..client.manager import QueueManager, connect_to
 from ..client.users import User
-from ..errors import InorderError, Reason, StoreError
+from ..errors import CallInProgress, InorderError, Reason, StoreError
 from ..stores.open import OverNetwork
 from .commands import after_commit
 from .connections import SHARES, MqiConnection, add, connection_of, known
@@ -142,6 +142,8 @@ def disconnect(handle: int) -> tuple[int, int]:
                 connection.manager.commit()
                 after_commit(connection)
             connection.end()
+        except CallInProgress:
+            raise
         except InorderError as error:
             completion = MQCC_WARNING if error.reason is Reason.BACKED_OUT else MQCC_FAILED
             raise Refused(error.reason, completion) from None

@@ -13,17 +13,19 @@ import contextlib
 import itertools
 import logging
 import threading
+from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ..client.manager import QueueManager
 from ..client.users import User
-from ..errors import InorderError, Reason
+from ..errors import CallInProgress, InorderError, Reason
 from ..model.message import Row, UniqueId
 from ..rules.authorities import Authority
 from ..support import forks
 from . import handles as message_handles
 from .constants import MQCNO_HANDLE_SHARE_BLOCK, MQCNO_HANDLE_SHARE_NO_BLOCK, MQCNO_HANDLE_SHARE_NONE
-from .refusals import Refused
+from .refusals import MQCC_OK, Codes, Refused
 from .settings import StoreSettings
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ _log = logging.getLogger("inorder.mqi")
 
 _handles = itertools.count(1)  # the bindings take 0 for none
 _connections: dict[int, MqiConnection] = {}
+_left: deque[tuple[int, Callable[[], Codes]]] = deque()  # calls of finalizers, with their threads
 
 
 class MqiConnection:
@@ -92,6 +95,8 @@ class MqiConnection:
 
     def __exit__(self, *raised: object) -> None:
         self._lock.release()
+        if _left:
+            _do_left()
 
     @property
     def is_of_this_process(self) -> bool:
@@ -162,16 +167,29 @@ class MqiConnection:
         return handle
 
     def end(self) -> None:
-        """Inside a call: commits the unit of work and ends the connection, also if the commit fails."""
-        self._is_over = True
-        _connections.pop(self.handle, None)
-        message_handles.forget(self.handle)
-        self.manager.close()
+        """Inside a call: commits the unit of work and ends the connection, also if the commit fails.
+
+        Raises: CallInProgress, a finalizer calls in the middle of another call of its thread; it has not ended.
+        """
+        is_ended = True
+        try:
+            self.manager.close()
+        except CallInProgress:  # nothing has happened
+            is_ended = False
+            raise
+        finally:
+            if is_ended:
+                self._is_over = True
+                _connections.pop(self.handle, None)
+                message_handles.forget(self.handle)
 
     def abandon(self) -> None:
         """Ends the connection and backs out its unit of work."""
+        if self.consumers is not None:
+            self.consumers.stop()
         self._is_over = True
         _connections.pop(self.handle, None)
+        message_handles.forget(self.handle)
         self.manager.internals.abandon()
 
 
@@ -214,6 +232,31 @@ class OpenObject:
         self.saved: Row | None = None
         if queue is not None:
             self.put, self.read, self.takes_back = queue.put, queue.internals.read, queue.internals.takes_back
+
+
+def or_later(call: Callable[[], Codes]) -> Codes:
+    """Makes a call; after the present one, if a finalizer of a binding makes it in the middle of that.
+
+    Python may run finalizers in any line.
+    """
+    try:
+        return call()
+    except CallInProgress:
+        _left.append((threading.get_ident(), call))
+        return MQCC_OK, 0
+
+
+def _do_left() -> None:
+    """Makes the calls that this thread could not make when they came."""
+    for each in [one for one in tuple(_left) if one[0] == threading.get_ident()]:
+        with contextlib.suppress(ValueError):  # a call inside this one has made it
+            _left.remove(each)
+            try:
+                each[1]()
+            except CallInProgress:
+                _left.append(each)
+            except (Refused, InorderError) as error:
+                _log.debug("a call of a finalizer failed: %s", error)
 
 
 def add(connection: MqiConnection) -> int:

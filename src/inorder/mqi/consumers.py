@@ -68,6 +68,8 @@ class Consumers:
         self._waits = False  # the state was begun by MQOP_START_WAIT
         self._runner: int | None = None  # the thread that calls, while it is in its loop
         self._is_busy = False  # it gets or calls
+        self._is_leaving = False  # it has left its loop, and makes the stop calls
+        self._reason = int(mq.MQRC_NONE)  # why it left
         self._area = 0
         self._turn = 0
         self._later: list[tuple[Consumer, int]] = []  # calls after the present one
@@ -180,6 +182,8 @@ class Consumers:
             if waits:
                 raise Refused(mq.MQRC_ENVIRONMENT_ERROR)
             with self._changed:
+                if self._is_leaving:
+                    raise Refused(mq.MQRC_OPERATION_NOT_ALLOWED)
                 self._state = mq.MQOP_START  # takes back a stop
             return MQCC_OK, 0
         with self._connection, self._changed:
@@ -208,9 +212,7 @@ class Consumers:
         reason = self._run(threading.Event())
         if reason == mq.MQRC_NO_CALLBACKS_ACTIVE:
             raise Refused(reason)
-        if self._state == mq.MQOP_SUSPEND:
-            return mq.MQCC_WARNING, int(mq.MQRC_CONNECTION_SUSPENDED)
-        return MQCC_OK, 0
+        return (mq.MQCC_WARNING if reason else MQCC_OK), reason
 
     def _suspend(self) -> None:
         with self._changed:
@@ -257,7 +259,6 @@ class Consumers:
         """Calls the functions until the state is another; returns the reason."""
         with self._changed:
             pass  # the starter has written who runs
-        reason = int(mq.MQRC_NONE)
         try:
             for one in list(self._by_handle.values()):
                 if not one.is_started:
@@ -266,20 +267,21 @@ class Consumers:
             while (ready := self._next()) is not None:
                 self._look(ready)
                 self._call_later_ones()
-            with self._changed:
-                if self._state == mq.MQOP_START:  # only MQOP_START_WAIT ends so
-                    self._state, reason = mq.MQOP_STOP, int(mq.MQRC_NO_CALLBACKS_ACTIVE)
         except BaseException:
             self._state = mq.MQOP_STOP
             raise
         finally:
             is_begun.set()
-            if self._state == mq.MQOP_STOP:
+            reason = self._reason
+            if self.is_runner:
                 self._end_consumption(mq.MQRC_NONE)
-            with self._changed:
-                self._runner, self._is_busy = None, False
-                self._changed.notify_all()
+                with self._changed:
+                    self._leave()
         return reason
+
+    def _leave(self) -> None:
+        self._runner, self._is_busy, self._is_leaving = None, False, False
+        self._changed.notify_all()
 
     def _next(self) -> Consumer | None:
         """The next consumer that may find a message; None: the thread must end."""
@@ -288,6 +290,7 @@ class Consumers:
                 self._is_busy = False
                 self._changed.notify_all()
                 if self._must_end():
+                    self._decide_end()
                     return None
                 left = math.inf
                 if self._state == mq.MQOP_START:
@@ -300,6 +303,15 @@ class Consumers:
                         return ready
                     left = min((one.due - now for one in active if not one.is_suspended), default=math.inf)
             self._bell.wait(self._clock.nap(left))
+
+    def _decide_end(self) -> None:
+        """The thread leaves its loop; after a suspension of MQOP_START_WAIT another thread may be the next to call."""
+        self._reason, self._is_leaving = int(mq.MQRC_NONE), True
+        if self._state == mq.MQOP_SUSPEND:
+            self._reason = int(mq.MQRC_CONNECTION_SUSPENDED)
+            self._leave()
+        elif self._state == mq.MQOP_START:  # nobody is left to call
+            self._state, self._reason = mq.MQOP_STOP, int(mq.MQRC_NO_CALLBACKS_ACTIVE)
 
     def _must_end(self) -> bool:
         if self._state == mq.MQOP_STOP:

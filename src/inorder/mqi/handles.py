@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from ..formats import rfh2
 from ..model.properties import NAME_LENGTH_MAX, Properties, PropertyValue, fault_of_name
 from . import constants as mq
 from .layouts import LayoutError, layout
@@ -29,7 +30,7 @@ USR: Final = "usr."
 DESCRIPTOR: Final = "Root.MQMD."
 VALIDATIONS: Final = (mq.MQCMHO_DEFAULT_VALIDATION, mq.MQCMHO_NO_VALIDATION, mq.MQCMHO_VALIDATE)
 SYNONYMS: Final[Mapping[str, str]] = {
-    "mcd.Type": "JMSType",
+    **rfh2.SYNONYMS,
     "JMSDestination": "jms.Dst",
     "JMSReplyTo": "jms.Rto",
     "JMSCorrelationID": "jms.Cid",

@@ -16,6 +16,8 @@ from .constants import MQ_REASON_MAX
 MQCC_OK: Final = 0
 MQCC_WARNING: Final = 1
 MQCC_FAILED: Final = 2
+Codes = tuple[int, int]
+"""A completion code and a reason code."""
 
 
 class Refused(Exception):

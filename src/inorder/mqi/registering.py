@@ -30,6 +30,7 @@ CALLS: Final = {
 }
 """The calls that a function gets only if its MQCBD asks for them."""
 CALL_OPTIONS: Final = sum(CALLS.values()) | mq.MQCBDO_FAIL_IF_QUIESCING | mq.MQCBDO_EVENT_CALL | mq.MQCBDO_MC_EVENT_CALL
+"""MQCBDO's bits. Functions are told of events whether they ask for them or not; those of multicast never happen."""
 BROWSES: Final = mq.MQGMO_BROWSE_FIRST | mq.MQGMO_BROWSE_NEXT
 MARKS: Final = mq.MQGMO_MARK_BROWSE_HANDLE | mq.MQGMO_MARK_BROWSE_CO_OP
 UNDER_CURSOR: Final = mq.MQGMO_MSG_UNDER_CURSOR | mq.MQGMO_BROWSE_MSG_UNDER_CURSOR | mq.MQGMO_LOCK | mq.MQGMO_UNLOCK

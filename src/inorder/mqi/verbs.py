@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..errors import InorderError, QueueCondition, Reason
 from . import connecting, getting, handles, inquiring, opening, properties, putting
 from .commands import after_commit
-from .connections import connection_of
+from .connections import connection_of, or_later
 from .constants import MQHC_UNASSOCIATED_HCONN
 from .consumers import of_connection
 from .layouts import LayoutError, layout
-from .refusals import MQCC_FAILED, MQCC_OK, MQCC_WARNING, Refused, reason_of
+from .refusals import MQCC_FAILED, MQCC_OK, MQCC_WARNING, Codes, Refused, reason_of
 from .registering import Callback
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("inorder.mqi")
 
 F = TypeVar("F", bound=Callable[..., Any])
-Codes = tuple[int, int]
 
 
 def answers(*nothing: int | list[int] | bytes) -> Callable[[F], F]:
@@ -90,7 +89,7 @@ def mqconnx(
 @answers()
 def mqdisc(hconn: int) -> Codes:
     """Commits and disconnects."""
-    return connecting.disconnect(hconn)
+    return or_later(lambda: connecting.disconnect(hconn))
 
 
 @answers()
@@ -140,7 +139,7 @@ def mqopen(hconn: int, od: Buffer, options: int) -> tuple[int, int, int]:
 @answers()
 def mqclose(hconn: int, hobj: int, options: int) -> Codes:
     """Closes an object."""
-    return opening.close(hconn, hobj, options)
+    return or_later(lambda: opening.close(hconn, hobj, options))
 
 
 @answers([], b"")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ..client.manager import QueueManager
 from .clock import ManualClock
-from .mq import MqTest, temporary_mq
 from .stores import temporary_manager
+
+if TYPE_CHECKING:
+    from .mq import MqTest
 
 
 @pytest.fixture
@@ -28,5 +31,7 @@ def qm(clock: ManualClock) -> Iterator[QueueManager]:
 @pytest.fixture
 def mq() -> Iterator[MqTest]:
     """A queue manager QM1 for programs written for IBM MQ, with the queues DEV.QUEUE.1 to DEV.QUEUE.3."""
+    from .mq import temporary_mq  # noqa: PLC0415 - loads what only these programs need
+
     with temporary_mq("DEV.QUEUE.1", "DEV.QUEUE.2", "DEV.QUEUE.3") as made:
         yield made

@@ -47,6 +47,7 @@ RESTARTS: Final = Backoff(first=0.5, most=30.0)
 SLACK_SECONDS: Final = SETTLE_SECONDS + 5.0  # beyond the grace time, before a process is killed
 PROCESSES_MAX: Final = 1_000
 STOPS: Final = (signal.SIGINT, signal.SIGTERM)
+RELOAD_SECONDS: Final = 1.0  # between checks whether the source has changed
 POLL_SECONDS: Final = 0.1  # between checks whether all tasks have ended by themselves
 PIPE_VARIABLE: Final = "INORDER_WORK_PIPE"  # in the environment of a process: the descriptor of its end of the pipe
 
@@ -54,7 +55,7 @@ PIPE_VARIABLE: Final = "INORDER_WORK_PIPE"  # in the environment of a process: t
 class Happened(NamedTuple):
     """An event in the life of a process; `delay`: seconds until its successor starts; `error`: why it did not start."""
 
-    event: Literal["started", "failed", "died", "killed"]
+    event: Literal["started", "failed", "died", "killed", "reloaded"]
     process: int
     pid: int | None = None
     status: int | None = None
@@ -101,6 +102,7 @@ class Child(ProcessPlace):
         super().__init__()
         self.number, self.starts_at = number, 0.0
         self.process: subprocess.Popen[bytes] | None = None
+        self.is_reloaded = False
         self.pipe: int | None = None  # the pipe that the process sees closed when this process dies
 
 
@@ -113,6 +115,7 @@ class Supervisor:
         count: the number of processes.
         grace: seconds in which they must end.
         log: called with each event.
+        has_changed: asked every second; if it says so, the processes end in the grace time, and others replace them.
     """
 
     def __init__(
@@ -123,12 +126,14 @@ class Supervisor:
         count: int,
         grace: float = GRACE_SECONDS,
         log: Callable[[Happened], object],
+        has_changed: Callable[[], bool] | None = None,
     ) -> None:
         self._command, self._environment, self._grace, self._log = command, environment, grace, log
         self._children = [Child(number) for number in range(1, count + 1)]
         self._heard: SimpleQueue[Child | int] = SimpleQueue()  # a process that has died, or a signal
         self._ends_at: float | None = None
         self._could_not_go_on = False
+        self._has_changed, self._looks_at = has_changed, time.monotonic()
 
     def run(self) -> bool:
         """Runs until all have ended; returns whether no task stopped by itself, and all output was read.
@@ -144,6 +149,7 @@ class Supervisor:
                     heard = self._heard.get(timeout=self._time_left())
                 except Empty:
                     self._kill_late()
+                    self._reload()
                     continue
                 if isinstance(heard, Child):
                     self._buried(heard)
@@ -212,7 +218,11 @@ class Supervisor:
             self._could_not_go_on = True
         if status == UNREAD:
             self.reader_has_gone()
-        if self._ends_at is not None or status in (CANNOT_GO_ON, FINISHED):
+        if self._ends_at is not None or (status in (CANNOT_GO_ON, FINISHED) and not child.is_reloaded):
+            return
+        if child.is_reloaded:
+            child.is_reloaded = False
+            child.ends(at_once=True)
             return
         self._log(Happened("died", child.number, process.pid, status, child.ends(at_once=status == WORN_OUT)))
 
@@ -233,6 +243,21 @@ class Supervisor:
             if child.process is not None:
                 child.process.send_signal(signal.SIGTERM)
 
+    def _reload(self) -> None:
+        """Asks the processes to end, after a change of the source; they are replaced at once."""
+        if self._has_changed is None or time.monotonic() < self._looks_at:
+            return
+        self._looks_at = time.monotonic() + RELOAD_SECONDS
+        if self._ends_at is not None or not self._has_changed():
+            return
+        for child in self._children:
+            if child.process is None:  # it could not run, or has just died: perhaps it can run now
+                child.deaths, child.starts_at = 0, time.monotonic()
+            else:
+                child.is_reloaded = True
+                self._log(Happened("reloaded", child.number, child.process.pid))
+                child.process.send_signal(signal.SIGTERM)
+
     def _kill_late(self) -> None:
         if self._ends_at is not None and time.monotonic() >= self._ends_at:
             self._ends_at = math.inf  # killing it again does not help
@@ -248,6 +273,8 @@ class Supervisor:
         times = [child.starts_at for child in self._children if child.starts_at is not None]
         if self._ends_at is not None:
             times.append(self._ends_at)
+        elif self._has_changed is not None:
+            times.append(self._looks_at)
         left = min(times, default=math.inf) - time.monotonic()
         return None if left == math.inf else max(0.0, left)
 

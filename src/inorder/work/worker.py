@@ -26,6 +26,7 @@ from ..rules.retries import Failure
 from .creating import DEFAULT_QUEUE, create_queue
 from .dispatch import shared
 from .lane import WorkerLane
+from .leftovers import Leftovers
 from .limits import LIMITS
 from .records import EVERY_SECONDS, RecordWriter, ScheduleRecord, WorkerRecord, WorkerTally
 from .reporting import WorkerEvent, to_log
@@ -94,6 +95,7 @@ class Worker:
         self._lanes = [WorkerLane(self, one) for one, count in work for _ in range(count)]
         self.is_burst, self.attempts, self._resting = burst, 0, 0
         self._timekeeper = Timekeeper(self, tasks.schedules) if tasks.schedules and not burst else None
+        self._leftovers = Leftovers(self, tasks)
         self._tally = WorkerTally((task.name, task.queue) for task in tasks)
         self._record = RecordWriter(
             qm.connect, self._recorded, tasks.schedules, self._tally.failing, every=self.record_seconds
@@ -126,6 +128,8 @@ class Worker:
                 lane.start()
         if self._timekeeper is not None:
             self._timekeeper.start()
+        if self._leftovers and not self.is_burst:
+            self._leftovers.thread.start()
         if not self.is_burst:
             self._record.start()
 
@@ -154,6 +158,8 @@ class Worker:
             self._timekeeper.give_back()
         if not self.wait(SETTLE_SECONDS):
             log.warning("threads of a worker have not ended: their later reports may be lost")
+        if self._leftovers.thread.ident is not None:
+            self._leftovers.thread.join(SETTLE_SECONDS)
         with self._changed:
             self._is_over = True
             self._changed.notify_all()
@@ -169,7 +175,8 @@ class Worker:
             return self._changed.wait_for(lambda: not self.is_busy, timeout)
 
     def _threads(self) -> list[threading.Thread]:
-        keepers = [] if self._timekeeper is None else [self._timekeeper.thread]
+        keepers = [self._leftovers.thread]
+        keepers += [] if self._timekeeper is None else [self._timekeeper.thread]
         return [self._keeper, *keepers, *(lane.thread for lane in self._lanes)]
 
     @property

@@ -136,6 +136,19 @@ def test_an_inquiry_answers_with_the_attributes_in_its_list(queues: QueueManager
     assert named.values == {"MQCA_Q_NAME": "A.ONE", "MQIA_Q_TYPE": LOCAL}
 
 
+def test_an_attribute_that_another_type_of_queue_has_is_left_out(queues: QueueManager) -> None:
+    wanted = [number("MQCA_BASE_Q_NAME"), number("MQIA_MAX_Q_DEPTH"), number("MQIA_CURRENT_Q_DEPTH")]
+    one, _ = ask(queues, "INQUIRE_Q", CA_Q_NAME="A.*", IA_Q_TYPE=LOCAL, IACF_Q_ATTRS=wanted)
+    assert list(one.values) == ["MQCA_Q_NAME", "MQIA_Q_TYPE", "MQIA_CURRENT_Q_DEPTH", "MQIA_MAX_Q_DEPTH"]
+    (alias,) = ask(queues, "INQUIRE_Q", CA_Q_NAME="A.*", IA_Q_TYPE=ALIAS, IACF_Q_ATTRS=wanted[1:])
+    assert list(alias.values) == ["MQCA_Q_NAME", "MQIA_Q_TYPE"]
+    names_alone: dict[str, Any] = {
+        "BACF_GENERIC_CONNECTION_ID": b"",
+        "IACF_CONNECTION_ATTRS": [number("MQCACF_OBJECT_NAME")],
+    }
+    assert ask(queues, "INQUIRE_CONNECTION", **names_alone)[0].reason == 0
+
+
 def test_names_of_queues_channels_and_processes(queues: QueueManager) -> None:
     (reply,) = ask(queues, "INQUIRE_Q_NAMES", CA_Q_NAME="A.*")
     assert reply.values == {"MQCACF_Q_NAMES": ["A.NAME", "A.ONE", "A.TWO"], "MQIACF_Q_TYPES": [ALIAS, LOCAL, LOCAL]}

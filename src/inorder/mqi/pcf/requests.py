@@ -9,15 +9,16 @@ Rules: *mqi* M-14.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
 from ...errors import ArgumentError
 from ...mq.mqsc import Source
+from ...mq.mqsc.connecting import OF_TYPE
 from ...mq.mqsc.json_commands import source_of
-from ...mq.mqsc.words import is_switch
+from ...mq.mqsc.words import LOCAL_KEYWORDS, TYPES, is_switch, keywords_of
 from ...mq.words import MqWord, commands, words_of
 from ..constants import constants
 from .coding import (
@@ -130,7 +131,7 @@ class Request:
     parameters: dict[str, Any] = field(default_factory=dict)
     origins: dict[str, PcfParameter] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
-    info: str = ""
+    info: str = "CONN"
 
     @property
     def target(self) -> str:
@@ -144,11 +145,22 @@ class Request:
     def source(self) -> Source:
         """The command in MQSC. Raises PcfFault."""
         verb = "DEFINE" if self.verb == "COPY" else self.verb
-        asked = None if verb != "DISPLAY" else self.asked or [ALL]
+        asked = self._shown() if verb == "DISPLAY" else None
         try:
             return source_of(verb, self.target, self.name or None, self.parameters, asked)
         except ArgumentError as error:
             raise self.fault_at(str(error.data["argument"])) from None
+
+    def _shown(self) -> list[str]:
+        """The keywords that MQSC is asked for: without those that objects of this type do not have, as in MQ."""
+        known: Collection[str] = self.asked
+        if self.kind == "queue" and self.type is not None:
+            kind = TYPES[self.type]
+            known = {ALL, *keywords_of(kind), *(LOCAL_KEYWORDS if kind == "local" else ())}
+        elif self.kind == "conn":
+            known = {ALL, *OF_TYPE[self.info]}
+        found = [word for word in self.asked if word in known]
+        return found or ([NAMED[self.kind]] if self.asked else [ALL])
 
     def fault_at(self, member: str, *, is_word: bool = False) -> PcfFault:
         """The fault in a part of the command, as `source_of` names it. `is_word`: in the keyword, not its value."""

@@ -1,0 +1,122 @@
+"""Messages that no function's `match` takes: a thread of a worker reports them, and buries them if asked.
+
+It looks at the start, and every ten seconds at the messages that have come since, on queues all of whose functions have
+a match. On any other queue a thread gets every message, and reports those that it cannot use.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Protocol
+
+from ..client.manager import QueueManager
+from ..errors import InorderError, QueueCondition, Reason
+from ..model.message import UniqueId
+from ..model.options import EVERYTHING, Match
+from .attempts import local
+from .outcomes import Ended, Outcome
+from .reporting import WorkerEvent
+from .tasks import Tasks
+
+LOOK_SECONDS: Final = 10.0
+WHY: Final = "the message matches no function here that takes messages of the queue"
+
+
+class LeftoversOwner(Protocol):
+    """The calls that this makes on its worker."""
+
+    qm: Any
+    ends: threading.Event
+
+    def report(self, event: WorkerEvent, *, is_repeated: bool = False) -> None: ...
+
+
+def matches_of(tasks: Tasks) -> Mapping[str, list[Match]]:
+    """The matches of the functions, by queue, of queues all of whose functions have one."""
+    found: dict[str, list[Match]] = {}
+    for one in tasks:
+        found.setdefault(one.queue, []).append(one.options.match)
+    return {queue: matches for queue, matches in found.items() if EVERYTHING not in matches}
+
+
+class Leftovers:
+    """Looks for messages that no function takes.
+
+    Attributes:
+        thread: does so until the worker ends.
+    """
+
+    def __init__(self, worker: LeftoversOwner, tasks: Tasks) -> None:
+        self._worker, self._buries = worker, tasks.unknown == "dead"
+        self._matches = matches_of(tasks)
+        self._seen = dict.fromkeys(self._matches, 0)  # the number of the last message that was looked at
+        self._later: dict[UniqueId, str] = {}  # not committed yet, or not buried yet; and their queues
+        self.thread = threading.Thread(target=self._run, name="inorder work: leftovers", daemon=True)
+
+    def __bool__(self) -> bool:
+        """Whether there is a queue to look at."""
+        return bool(self._matches)
+
+    def _run(self) -> None:
+        while True:
+            try:
+                with self._worker.qm.connect() as qm:
+                    while True:
+                        self.look(qm)
+                        if self._worker.ends.wait(LOOK_SECONDS):
+                            return
+            except InorderError as error:  # tried again; what is wrong with a queue, its tasks report, too
+                for queue in self._matches:
+                    self._worker.report(WorkerEvent("trouble", queue, task=f"tasks of {queue}", text=str(error)))
+            if self._worker.ends.wait(LOOK_SECONDS):
+                return
+
+    def look(self, qm: QueueManager) -> None:
+        """Reports the messages that have come since the last look. Raises as `Inspect.look`."""
+        for uid, queue in list(self._later.items()):
+            del self._later[uid]
+            self._handle(qm, queue, uid)
+        for queue in self._matches:
+            for uid in self._left(qm, queue):
+                self._handle(qm, queue, uid)
+
+    def _left(self, qm: QueueManager, queue: str) -> Iterable[UniqueId]:
+        """The messages that have come since the last look, and match nothing."""
+        after = self._seen[queue]
+        found = {one.message.uid: one for one in qm.inspect.look(queue, numbered_after=after, preview=0)}
+        self._seen[queue] = max([after, *(one.place.number for one in found.values() if one.place)])
+        for match in self._matches[queue]:
+            for view in qm.inspect.look(queue, match=match, numbered_after=after, preview=0):
+                found.pop(view.message.uid, None)
+        return [uid for uid in found if uid is not None]
+
+    def _handle(self, qm: QueueManager, queue: str, uid: UniqueId) -> None:
+        """Reports or buries a message, now or at the next look, if it is still there: then it was there when the
+        matches looked.
+        """
+        began = time.monotonic()
+        view = next(iter(qm.inspect.look(queue, match=Match(uid=uid), most=1, preview=0)), None)
+        if view is None:
+            return
+        message, buries = view.message, self._buries and local(qm, queue).read_order != "required"
+        if view.state == "put" or (buries and not _is_buried(qm, queue, uid)):
+            self._later[uid] = queue
+            return
+        outcome, reason = (Outcome.DEAD, Reason.TASK_UNKNOWN) if buries else (Outcome.UNKNOWN, 0)
+        ended = Ended(outcome, message.message_id, message.group_id, 0, error=WHY, reason=reason)
+        seconds = time.monotonic() - began
+        event = WorkerEvent("attempt", queue, task=f"tasks of {queue}", text=WHY, ended=ended, seconds=seconds)
+        self._worker.report(event)
+
+
+def _is_buried(qm: QueueManager, queue: str, uid: UniqueId) -> bool:
+    """Makes a dead letter of a message; not, if someone has it, it is delayed, or no queue takes the letter now."""
+    try:
+        with qm.unit_of_work():
+            message = qm.get(queue, match=Match(uid=uid), wait=0)
+            qm.dead.add(message, queue=queue, reason=Reason.TASK_UNKNOWN, error=WHY)
+    except QueueCondition:
+        return False
+    return True

@@ -1,0 +1,89 @@
+"""Messages that no function's match takes."""
+
+from __future__ import annotations
+
+import pytest
+from tests.helpers.working import Heard, at_work
+
+from inorder import Match, Message, QueueManager, Reason
+from inorder.testing import ManualClock
+from inorder.work import Outcome, Tasks
+from inorder.work.leftovers import Leftovers
+
+
+def registered(tasks: Tasks) -> Tasks:
+    for colour in ("red", "blue"):
+
+        @tasks.task("Q", name=colour, match=Match(selector=f"colour = '{colour}'"))
+        def see(message: Message) -> None: ...
+
+    return tasks
+
+
+class Reporting:
+    """A worker that only reports."""
+
+    def __init__(self, qm: QueueManager) -> None:
+        self.qm, self.heard = qm, Heard()
+
+    def report(self, event: object, *, is_repeated: bool = False) -> None:
+        self.heard(event)  # type: ignore[arg-type]
+
+    ends = None
+
+
+def test_a_worker_reports_them_and_leaves_them(qm: QueueManager) -> None:
+    for colour in ("red", "green", "blue"):
+        qm.put("Q", colour.encode(), properties={"colour": colour})
+    qm.put("Q", b"plain")
+    with at_work(qm, registered(Tasks())) as (_, heard):
+        heard.attempts(4)
+    unknown = [one.ended.message_id for one in heard.told if one.ended and one.ended.outcome is Outcome.UNKNOWN]
+    assert unknown == [one.message_id for one in qm.browse("Q")]
+    assert [one.body for one in qm.browse("Q")] == [b"green", b"plain"]
+
+
+@pytest.mark.every_store
+def test_each_is_reported_once_and_buried_if_asked_as_soon_as_it_can_be_got(
+    qm: QueueManager, clock: ManualClock
+) -> None:
+    for unknown, outcome in (("retry", Outcome.UNKNOWN), ("dead", Outcome.DEAD)):
+        worker = Reporting(qm)
+        tasks = registered(Tasks(unknown=unknown))  # type: ignore[arg-type]
+        leftovers = Leftovers(worker, tasks)  # type: ignore[arg-type]
+        qm.put("Q", b"1", properties={"colour": "green"})
+        qm.put("Q", b"2", properties={"colour": "red"})
+        qm.put("Q", b"3", delay=60)
+        with qm.connect() as other, other.unit_of_work() as unit:
+            other.put("Q", b"undone")
+            leftovers.look(qm)
+            unit.back_out()
+        for _ in range(2):
+            leftovers.look(qm)
+            leftovers.look(qm)
+            clock.advance(61)
+        qm.put("Q", b"4")
+        leftovers.look(qm)
+        assert worker.heard.outcomes == [outcome] * 3
+        left = [one.body for one in qm.browse("Q")]
+        assert left == ([b"1", b"2", b"3", b"4"] if unknown == "retry" else [b"2"])
+        qm.admin.clear_queue("Q")
+    assert {letter.why.reason for letter in qm.dead.letters()} == {Reason.TASK_UNKNOWN}
+
+
+def test_on_a_queue_that_requires_its_order_they_are_only_reported(qm: QueueManager) -> None:
+    qm.alter_queue("Q", read_order="required")
+    worker, tasks = Reporting(qm), registered(Tasks(unknown="dead"))
+    qm.put("Q", b"1")
+    Leftovers(worker, tasks).look(qm)  # type: ignore[arg-type]
+    assert (worker.heard.outcomes, qm.depth("Q")) == ([Outcome.UNKNOWN], 1)
+
+
+def test_a_queue_with_a_function_for_every_message_has_none(qm: QueueManager) -> None:
+    tasks = Tasks()
+
+    @tasks.task("Q")
+    def see(message: Message) -> None: ...
+
+    assert not Leftovers(Reporting(qm), tasks)  # type: ignore[arg-type]
+    assert Leftovers(Reporting(qm), registered(Tasks()))  # type: ignore[arg-type]
