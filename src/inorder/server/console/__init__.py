@@ -10,6 +10,8 @@ It needs the extra ``inorder[server]``.
   messages and finds incomplete groups; **`watching.py`** samples the queues while somebody watches.
 * **`forms.py`** reads forms, protects them against forgery, and leaves a notice for the next page. **`acting.py`** has
   the acts on chosen messages, and logs each of them.
+* **`defining.py`** has the forms for queues, which run MQSC; **`users.py`** those for users, which ask for the password
+  again; **`tasks.py`** shows the records that workers keep in the store.
 * The other modules are pages. **`api.py`** shows the OpenAPI description of our HTTP interface.
 """
 
