@@ -326,14 +326,19 @@ def test_two_databases_under_one_name_never_put_twice_and_are_told(shop: Shop, t
     assert bodies(shop.qm) == [b"other", b"mine", b"late"]
 
 
+def _put_in_memory(*arguments: Any, **fields: Any) -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        Outbox().put(connection, *arguments, **fields)
+
+
 @pytest.mark.parametrize(
     ("call", "text"),
     [
         (lambda: Outbox("Robert'); --"), "table must be up to 41 lower-case letters"),
         (lambda: Outbox().statements("oracle"), "database must be postgresql or sqlite, not 'oracle'"),  # type: ignore[arg-type]
         (lambda: Outbox().put(object(), "Q"), "connection must be a connection to the application's database"),
-        (lambda: Outbox().put(sqlite3.connect(":memory:"), ""), "queue must be the name of a queue, not ''"),
-        (lambda: Outbox().put(sqlite3.connect(":memory:"), "Q", b"", expiry=-1), "expiry must be"),
+        (lambda: _put_in_memory(""), "queue must be the name of a queue, not ''"),
+        (lambda: _put_in_memory("Q", b"", expiry=-1), "expiry must be"),
         (lambda: next(Outbox().move("mysql://here", object())), "database must be the path of an SQLite file"),  # type: ignore[arg-type]
         (lambda: next(Outbox().move("none.db", object())), "database must be a file that exists"),  # type: ignore[arg-type]
         (lambda: next(Outbox().move("none.db", object(), unit=0)), "unit must be"),  # type: ignore[arg-type]

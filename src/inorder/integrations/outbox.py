@@ -294,7 +294,11 @@ class _SQLite:
             )
         except sqlite3.Error as error:
             raise _trouble(error) from error
-        self.rows("PRAGMA synchronous = FULL", ())  # a mark must not be lost after the put
+        try:
+            self.rows("PRAGMA synchronous = FULL", ())  # a mark must not be lost after the put
+        except BaseException:
+            self.close()
+            raise
 
     def rows(self, statement: str, values: Sequence[object]) -> list[Any]:
         try:
