@@ -24,7 +24,7 @@ from ..model.message import (
 from . import properties
 from .connections import MqiConnection, OpenObject, connection_of
 from .constants import MQCCSI_APPL, MQCCSI_Q_MGR, MQOO_BROWSE, MQOO_SAVE_ALL_CONTEXT
-from .conversion import Data, converted
+from .conversion import Data, converted, converted_beginning
 from .descriptor import CONTEXT_FIELDS, DEFAULT_MD, FLAGS, padded, text_of, version_of, write_got
 from .headers import CHARACTER_SET, ENCODING, FORMAT, FORMAT_LENGTH, RowAndBody, has_headers, presented
 from .layouts import GMO
@@ -188,9 +188,13 @@ class _Call:
         message, (row, body), getting, view = self._message, self._shown, self._getting, self._view
         length = message.length + len(body) - len(message.body)
         reason = int(cut or message.warning or 0)
-        if getting.converts and not cut:
-            row, body, refusal = self._converted(row, body)
-            length, reason = len(body), reason or refusal
+        if getting.converts and body and view and cut != Reason.TRUNCATED_MSG_FAILED:
+            row, body, refusal = self._converted(row, body, is_cut=bool(cut))
+            reason = reason or refusal
+            if reason != Reason.TRUNCATED_MSG_ACCEPTED:
+                length = len(body)
+            elif len(body) < len(view):
+                view[len(body) :] = bytes(len(view) - len(body))
         returned = min(len(body), len(view))
         view[:returned] = body[:returned] if returned < len(body) else body
         write_got(self._md, self._md_version, row)
@@ -203,15 +207,20 @@ class _Call:
             opened.saved = row[CONTEXT_FIELDS]
         return length, MQCC_WARNING if reason else MQCC_OK, reason
 
-    def _converted(self, row: Any, body: bytes) -> tuple[Any, bytes, int]:
-        """The data in the encoding and the character set that the descriptor asks for; a reason if it is as it was."""
+    def _converted(self, row: Any, body: bytes, *, is_cut: bool) -> tuple[Any, bytes, int]:
+        """The data in the encoding and the character set that the descriptor asks for; a reason if it is as it was, or
+        if it is cut because it is too long now.
+        """
         encoding, character_set = CHARACTERS.unpack_from(self._md, CHARACTERS_AT)
         if character_set in (MQCCSI_Q_MGR, MQCCSI_APPL):
             character_set = self._connection.character_set
         given = Data(body, padded(row[FORMAT], FORMAT_LENGTH), row[ENCODING], row[CHARACTER_SET])
-        data, refusal = converted(given, encoding, character_set)
-        if len(data.body) > len(self._view):
-            return row, body, int(Reason.CONVERTED_MSG_TOO_BIG)
+        data, refusal = (given, 0) if is_cut else converted(given, encoding, character_set)
+        if is_cut or len(data.body) > len(self._view):
+            if not self._getting.accepts_truncated:
+                return row, body, int(Reason.CONVERTED_MSG_TOO_BIG)
+            data = converted_beginning(given, encoding, character_set, len(self._view))
+            refusal = int(Reason.TRUNCATED_MSG_ACCEPTED)
         made = (*row[:ENCODING], data.encoding, data.ccsid, text_of(data.format), *row[FORMAT + 1 :])
         return made, data.body, refusal
 
