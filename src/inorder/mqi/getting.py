@@ -67,8 +67,14 @@ class DoesNotFit(QueueCondition):
     reason = Reason.TRUNCATED_MSG_FAILED
 
 
-def get(handle: int, hobj: int, md: Any, gmo: Any, buffer: Any) -> Answer:
-    """Gets or browses a message; returns the length of its data. Raises: Refused, InorderError."""
+def get(handle: int, hobj: int, md: Any, gmo: Any, buffer: Any, longest: int | None = None) -> Answer:
+    """Gets or browses a message; returns the length of its data.
+
+    Args:
+        longest: the greatest length before a conversion; None: that of the buffer.
+
+    Raises: Refused, InorderError.
+    """
     connection = connection_of(handle)
     with connection:
         opened = object_of(connection, hobj)
@@ -91,8 +97,9 @@ def get(handle: int, hobj: int, md: Any, gmo: Any, buffer: Any) -> Answer:
                     if version > 3:
                         (message_handle,) = HANDLE.unpack_from(gmo, HANDLE_AT)
         view = memoryview(buffer).cast("B")
+        room = len(view) if longest is None else longest
         asks = opened.takes_back and not options & LOOKS
-        getting = get_options(options, match, wait, -1 if asks else len(view), md_version, version)
+        getting = get_options(options, match, wait, -1 if asks else room, md_version, version)
         if getting.unlocks:
             return _unlock(opened)
         wanted = getting.options
@@ -101,7 +108,7 @@ def get(handle: int, hobj: int, md: Any, gmo: Any, buffer: Any) -> Answer:
         fills = None
         if message_handle or getting.headers:
             fills = properties.handle_for_get(handle, message_handle, getting.headers)
-        call = _Call(connection, opened, getting, (md, md_version), (gmo, version), view, fills)
+        call = _Call(connection, opened, getting, (md, md_version), (gmo, version), (view, room), fills)
         if not asks or getting.accepts_truncated:
             return call.look(wanted)
         try:
@@ -130,6 +137,7 @@ class _Call:
         "_md_version",
         "_message",
         "_opened",
+        "_room",
         "_shown",
         "_version",
         "_view",
@@ -142,11 +150,11 @@ class _Call:
         getting: Getting,
         md: tuple[Any, int],
         gmo: tuple[Any, int],
-        view: memoryview,
+        buffer: tuple[memoryview, int],
         fills: MessageHandle | None,
     ) -> None:
         self._connection, self._opened, self._getting, self._fills = connection, opened, getting, fills
-        (self._md, self._md_version), (self._gmo, self._version), self._view = md, gmo, view
+        (self._md, self._md_version), (self._gmo, self._version), (self._view, self._room) = md, gmo, buffer
 
     def present(self, message: Got) -> int:
         """Makes the answer of a message; returns the length of its data."""
@@ -159,7 +167,7 @@ class _Call:
 
     def check(self, message: Got) -> None:
         """Inside the operation of a get: raises DoesNotFit, so that the message stays."""
-        if self.present(message) > len(self._view):
+        if self.present(message) > self._room:
             raise DoesNotFit("the message does not fit into the buffer")
 
     def look(self, wanted: Any) -> Answer:
@@ -168,7 +176,7 @@ class _Call:
         assert queue is not None
         before = queue.internals.browsed
         length = self.present(opened.read(wanted))
-        if length <= len(self._view):
+        if length <= self._room:
             return self.answer(0)
         if self._getting.accepts_truncated:
             return self.answer(Reason.TRUNCATED_MSG_ACCEPTED)
