@@ -233,13 +233,15 @@ class Consumers:
         return self._run_here()
 
     def stop(self) -> None:
-        """Ends consumption; returns when no function is running, or at once inside one. Harmless when repeated."""
+        """Ends consumption; returns when no function is running, at once inside one, or when another call has started it
+        again. Harmless when repeated.
+        """
         with self._changed:
             was_started, self._state = self._state != mq.MQOP_STOP, mq.MQOP_STOP
             self._wait_for_runner()
-            if was_started and self._runner is None:  # after the suspension of MQOP_START_WAIT
+            if was_started and self._runner is None and self._state == mq.MQOP_STOP:  # MQOP_START_WAIT was suspended
                 self._end_consumption(mq.MQRC_NONE)
-            while self._runner not in (None, threading.get_ident()):
+            while self._state == mq.MQOP_STOP and self._runner not in (None, threading.get_ident()):
                 self._changed.wait()
 
     def end(self) -> None:
@@ -248,9 +250,10 @@ class Consumers:
             self._deregister(one, mq.MQHO_UNUSABLE_HOBJ)
 
     def _wait_for_runner(self) -> None:
-        """Waits until the thread has seen the new state; not inside one of its calls."""
+        """Waits until the thread has seen the new state, or another call has changed it; not inside one of its calls."""
+        state = self._state
         self._bell.ring()
-        while self._is_busy and not self.is_runner:
+        while self._is_busy and self._state == state and not self.is_runner:
             self._changed.wait()
 
     # --- the thread
