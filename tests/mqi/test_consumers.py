@@ -8,7 +8,7 @@ from queue import SimpleQueue
 from typing import Any
 
 import pytest
-from tests.helpers.support import Stores, until
+from tests.helpers.support import Stores
 from tests.mqi.consuming import (
     DEREGISTER,
     EVERY_CALL,
@@ -28,7 +28,6 @@ from inorder import Match, QueueManager, connect
 from inorder.mqi import constants as mq
 from inorder.mqi import verbs
 from inorder.mqi.connections import connection_of
-from inorder.mqi.consumers import of_connection
 from inorder.mqi.layouts import layout
 from inorder.testing import ManualClock
 
@@ -182,48 +181,6 @@ def test_a_stop_and_a_suspension_are_taken_back_inside_the_function(program: Pro
     program.register(hobj, then=act)
     program.control(START)
     assert program.bodies(3) == [b"1", b"2", b"3"]
-
-
-@pytest.mark.parametrize(("end", "begin"), [(STOP, START), (SUSPEND, RESUME)])
-def test_an_end_by_another_thread_returns_when_the_function_takes_it_back(
-    program: Program, end: int, begin: int
-) -> None:
-    hobj, entered, answers = program.open(), threading.Event(), SimpleQueue[tuple[int, int]]()
-    consumers = of_connection(connection_of(program.hconn))
-
-    def act(call: Call) -> None:
-        if call.data == b"1":
-            entered.set()
-            until(lambda: consumers._state == end, "the other thread waits for this function")
-            assert program.control(begin) == OK
-
-    program.put(hobj, b"1", b"2")
-    program.register(hobj, then=act)
-    program.control(START)
-    assert entered.wait(WAIT_SECONDS)
-    ending = threading.Thread(target=lambda: answers.put(program.control(end)), daemon=True)
-    ending.start()
-    assert program.bodies(2) == [b"1", b"2"]
-    assert answers.get(timeout=WAIT_SECONDS) == OK
-
-
-def test_another_thread_resumes_before_the_function_returns(program: Program) -> None:
-    """As the binding for Node does for each message: a suspension inside, a resumption by the main thread."""
-    hobj, go, done = program.open(), threading.Event(), threading.Event()
-
-    def act(call: Call) -> None:
-        if call.data == b"1":
-            program.control(SUSPEND)
-            go.set()
-            assert done.wait(WAIT_SECONDS)
-
-    program.put(hobj, b"1", b"2")
-    program.register(hobj, then=act)
-    program.control(START)
-    assert go.wait(WAIT_SECONDS)
-    assert program.control(RESUME) == OK
-    done.set()
-    assert program.bodies(2) == [b"1", b"2"]
 
 
 def test_functions_are_registered_and_deregistered_inside_functions(program: Program) -> None:

@@ -187,22 +187,17 @@ class Consumers:
                 self._state = mq.MQOP_START  # takes back a stop
             return MQCC_OK, 0
         with self._connection, self._changed:
-            if self._state != mq.MQOP_STOP:
+            if self._state != mq.MQOP_STOP or self._runner is not None:
                 raise Refused(mq.MQRC_HCONN_ASYNC_ACTIVE)
-            self._state, self._waits = mq.MQOP_START, waits
-            if waits:
-                self._runner, self._is_busy = threading.get_ident(), True
+            is_begun = threading.Event()
+            runner: int | None = threading.get_ident()
+            if not waits:
+                thread = threading.Thread(target=self._run, args=(is_begun,), name="inorder consumers", daemon=True)
+                thread.start()
+                runner = thread.ident
+            self._state, self._waits, self._runner, self._is_busy = mq.MQOP_START, waits, runner, True
         if waits:
             return self._run_here()
-        return self._run_apart()
-
-    def _run_apart(self) -> tuple[int, int]:
-        """Starts a thread, and waits for the start calls."""
-        is_begun = threading.Event()
-        thread = threading.Thread(target=self._run, args=(is_begun,), name="inorder consumers", daemon=True)
-        with self._changed:
-            thread.start()
-            self._runner, self._is_busy = thread.ident, True
         is_begun.wait()
         if self._state == mq.MQOP_STOP:
             raise Refused(mq.MQRC_CONNECTION_STOPPED)
@@ -233,8 +228,8 @@ class Consumers:
         return self._run_here()
 
     def stop(self) -> None:
-        """Ends consumption; returns when no function is running, at once inside one, or when another call has started it
-        again. Harmless when repeated.
+        """Ends consumption; returns when no function is running, or when another call has started it again, and at once
+        inside a function. Harmless when repeated.
         """
         with self._changed:
             was_started, self._state = self._state != mq.MQOP_STOP, mq.MQOP_STOP
@@ -250,7 +245,7 @@ class Consumers:
             self._deregister(one, mq.MQHO_UNUSABLE_HOBJ)
 
     def _wait_for_runner(self) -> None:
-        """Waits until the thread has seen the new state, or another call has changed it; not inside one of its calls."""
+        """Waits until the thread has seen the new state, or another call changes it; not inside one of its calls."""
         state = self._state
         self._bell.ring()
         while self._is_busy and self._state == state and not self.is_runner:
