@@ -191,8 +191,9 @@ def test_a_thread_that_connects_again_gets_its_connection_back(mq_store: QueueMa
     first = Program()
     assert first.connected == [0, 0]
     assert Program(b"QM2").hconn != first.hconn
-    again = Program()
-    assert (again.connected, again.hconn) == ([1, 2002], first.hconn)
+    for name in (b"QM1", b""):
+        again = Program(name)
+        assert (again.connected, again.hconn) == ([1, 2002], first.hconn)
     other, shared = in_thread(Program), Program(share=SHARED)
     assert {one.hconn for one in (first, other, shared)} == {first.hconn, other.hconn, shared.hconn}
     assert (other.connected, shared.connected) == ([0, 0], [0, 0])

@@ -350,6 +350,19 @@ def test_a_long_message_comes_whole_and_an_empty_one_without_data(qm: QueueManag
     assert (call.brief, call.context.DataLength) == ((mq.MQCBCT_MSG_REMOVED, None), 0)
 
 
+@pytest.mark.parametrize("length", [50_000, 100_000])
+def test_a_message_comes_whole_also_if_its_conversion_makes_it_longer(
+    qm: QueueManager, program: Program, length: int
+) -> None:
+    qm.put("Q", b"\xe9" * length, format="MQSTR", coded_character_set_id=819)
+    converts = mq.MQGMO_NO_SYNCPOINT | mq.MQGMO_CONVERT
+    assert program.register(program.open(), converts, md={"CodedCharSetId": 1208}) == OK
+    assert program.control(START) == OK
+    call = program.next()
+    assert (call.context.Reason, call.data) == (0, ("é" * length).encode())
+    assert program.control(STOP) == OK
+
+
 def test_a_message_that_is_too_long_is_passed_on_once_and_stays(qm: QueueManager, program: Program) -> None:
     program.register(program.open(), MaxMsgLength=3)
     program.control(START)

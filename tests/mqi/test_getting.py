@@ -358,6 +358,38 @@ def test_data_is_converted_to_the_character_set_of_the_descriptor(program: Progr
     assert program.get(hobj) == OK
 
 
+@pytest.mark.parametrize(
+    ("text", "given", "asked", "size", "expected"),
+    [
+        ("Grüße", 1208, 819, 3, (ACCEPTED, b"Gr\0", 2, 819)),  # half of the third character does not count
+        ("Grüße", 1208, 819, 4, (ACCEPTED, b"Gr\xfc\0", 3, 819)),
+        ("Grüße", 1208, 1200, 8, (ACCEPTED, "Grüß".encode("utf-16-le"), 8, 1200)),  # it fitted before
+        ("éé", 819, 1208, 3, (ACCEPTED, "é\0".encode(), 2, 1208)),
+        ("Grüße", 1208, 1208, 3, (ACCEPTED, b"Gr\xc3", 3, 1208)),
+        ("Grüße", 1208, 9999, 3, (ACCEPTED, b"Gr\xc3", 3, 1208)),
+        ("Grüße", 1208, 819, 0, (ACCEPTED, b"", 0, 1208)),  # there is nothing to convert
+        ("", 1208, 819, 3, (OK, b"\xee" * 3, 0, 1208)),
+    ],
+)
+def test_data_that_is_cut_is_converted_as_far_as_it_goes(
+    program: Program,
+    text: str,
+    given: int,
+    asked: int,
+    size: int,
+    expected: tuple[tuple[int, int], bytes, int, int],
+) -> None:
+    hobj = program.open("Q", ALL)
+    data = text.encode("latin-1" if given == 819 else "utf-8")
+    assert program.put(hobj, data, Format=mq.MQFMT_STRING, CodedCharSetId=given) == OK
+    md, found = layout("MD").new(CodedCharSetId=asked), bytearray(b"\xee" * size)
+    gmo = layout("GMO").new(Options=mq.MQGMO_CONVERT | mq.MQGMO_ACCEPT_TRUNCATED_MSG)
+    length, *codes = verbs.mqget(program.hconn, hobj, md, gmo, found)
+    returned, character_set = layout("GMO").read(gmo).ReturnedLength, layout("MD").read(md).CodedCharSetId
+    assert (tuple(codes), bytes(found), returned, character_set) == expected
+    assert length == len(data)
+
+
 def test_properties_of_other_programs_come_into_a_message_handle(program: Program, mq_store: QueueManager) -> None:
     mq_store.put("Q", TEN, properties={"colour": "red"})
     hmsg, *codes = verbs.mqcrtmh(program.hconn, layout("CMHO").new(1))

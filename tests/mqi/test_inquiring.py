@@ -117,6 +117,7 @@ def test_setting_attributes(program: Program, mq_store: QueueManager) -> None:
         ([9_999], [1], b"", 2067),
         ([mq.MQIA_INHIBIT_GET], [], b"", 2021),
         ([mq.MQCA_TRIGGER_DATA], [], b"short", 2006),
+        ([mq.MQCA_TRIGGER_DATA], [], b"\n".ljust(64), 2007),
     ],
 )
 def test_values_that_cannot_be_set(

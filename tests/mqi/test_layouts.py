@@ -84,12 +84,19 @@ def test_the_version_of_a_trigger_message_for_programs_is_text() -> None:
 def test_strings_elsewhere_in_memory() -> None:
     memory = ctypes.create_string_buffer(b"NEWS/SPORT", 32)
     address = ctypes.addressof(memory)
-    assert text_at(Charv(Ptr=address, Length=4)) == b"NEWS"
-    assert text_at(Charv(Ptr=address, Length=-1)) == b"NEWS/SPORT"
-    assert text_at(Charv(Offset=5, Length=5), address) == b"SPORT"
-    assert text_at(Charv()) == b""
+    assert _text(Charv(Ptr=address, Length=4)) == b"NEWS"
+    assert _text(Charv(Ptr=address, Length=-1)) == b"NEWS/SPORT"
+    assert _text(Charv(Offset=5, Length=5), address) == b"SPORT"
+    assert _text(Charv()) == b""
     assert put_text(Charv(Ptr=address, BufSize=4), b"WEATHER").Length == 7
     assert memory.value == b"WEAT/SPORT"
+    for length in (-2, 11):
+        with pytest.raises(LayoutError, match=f"from 0 to 10, or -1, not {length}"):
+            _text(Charv(Ptr=1, Length=length))
+
+
+def _text(string: Charv, base: int = 0) -> bytes:
+    return text_at(string, base, longest=10, wrong=2519)
 
 
 def test_constants_of_every_source() -> None:

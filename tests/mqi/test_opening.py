@@ -8,7 +8,7 @@ from tests.mqi.program import ALL, INPUT, OK, Program
 from inorder import QueueManager
 from inorder.mqi import constants as mq
 from inorder.mqi import verbs
-from inorder.mqi.layouts import layout
+from inorder.mqi.layouts import Charv, layout
 
 OUTPUT, BROWSE, INQUIRE = mq.MQOO_OUTPUT, mq.MQOO_BROWSE, mq.MQOO_INQUIRE
 NOTHING = 0
@@ -66,7 +66,9 @@ def test_an_open_tells_the_names_that_it_found(
 ) -> None:
     program.open(name, options)
     od = program.od
-    assert (od.ObjectName, od.ResolvedType) == (name.encode().ljust(48), mq.MQOT_Q)
+    assert (od.ObjectName, od.ResolvedType) == (name.encode().ljust(48, b"\0"), mq.MQOT_Q), (
+        "only a model changes ObjectName"
+    )
     assert (od.ResolvedQName, od.ResolvedQMgrName) == tuple(one.encode().ljust(48) for one in resolved)
 
 
@@ -109,6 +111,11 @@ def test_structures_that_are_not_what_they_must_be(program: Program) -> None:
         od = bytearray(layout("OD").new(1, ObjectName=b"Q"))
         od[:8] = wrong
         assert verbs.mqopen(program.hconn, od, OUTPUT) == (-1, 2, 2044)
+    assert verbs.mqopen(program.hconn, None, OUTPUT) == (-1, 2, 2044)  # type: ignore[arg-type]
+    assert verbs.mqput1(program.hconn, None, None, None, b"") == (2, 2044)  # type: ignore[arg-type]
+    assert verbs.mqstat(program.hconn, 0, None) == (2, 2426)  # type: ignore[arg-type]
+    selector = layout("OD").new(4, ObjectName=b"Q", SelectionString=Charv(Ptr=1, Length=10_241))
+    assert verbs.mqopen(program.hconn, selector, INPUT) == (-1, 2, 2519)
     lists = layout("OD").new(2, ObjectName=b"Q", RecsPresent=2)
     assert verbs.mqopen(program.hconn, lists, OUTPUT) == (-1, 2, 2154)
     assert verbs.mqput1(program.hconn, lists, None, None, b"") == (2, 2154)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import struct
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -247,6 +248,11 @@ def test_every_function_is_exported_and_those_of_the_mqai_answer_2298(mq: MqTest
     assert (completion.value, reason.value) == (2, 2298)
 
 
+def charv(length: int) -> bytes:
+    """An MQCHARV of a wrong length; nothing is at its address."""
+    return struct.pack("Piiii", 1, 0, 0, length, 0)
+
+
 @pytest.mark.parametrize(
     ("call", "reason"),
     [
@@ -254,6 +260,12 @@ def test_every_function_is_exported_and_those_of_the_mqai_answer_2298(mq: MqTest
         ("library.MQINQ(hconn, 0, -1, None, 0, None, 0, None, cc, rc)", 2065),
         ("library.MQSET(hconn, 0, 1, None, -1, None, 0, None, cc, rc)", 2021),
         ("library.MQSET(hconn, 0, 1, None, 0, None, -1, None, cc, rc)", 2006),
+        ("library.MQINQ(hconn, 0, 1, None, 0, None, 0, None, cc, rc)", 2067),
+        ("library.MQINQ(hconn, 0, 0, None, 1, None, 0, None, cc, rc)", 2023),
+        ("library.MQINQ(hconn, 0, 0, None, 0, None, 1, None, cc, rc)", 2007),
+        ("library.MQDISC(None, cc, rc)", 2018),
+        ("library.MQSETMP(hconn, 0, None, charv(-7), None, 0, 0, None, cc, rc)", 2513),
+        ("library.MQSETMP(hconn, 0, None, charv(4_096), None, 0, 0, None, cc, rc)", 2513),
         ("library.MQPUT(hconn, 0, None, None, -1, None, cc, rc)", 2005),
         ("library.MQPUT(hconn, 0, None, None, 1, None, cc, rc)", 2004),
         ("library.MQGET(hconn, 0, None, None, 1, None, None, cc, rc)", 2004),
@@ -267,7 +279,7 @@ def test_every_function_is_exported_and_those_of_the_mqai_answer_2298(mq: MqTest
 def test_what_the_library_itself_refuses(mq: MqTest, call: str, reason: int) -> None:
     library, hconn = ctypes.CDLL(str(building.build() / "libmqm_r.so")), 99
     completion, code = ctypes.c_int32(), ctypes.c_int32()
-    known = {"library": library, "hconn": hconn, "ctypes": ctypes, "layouts": layouts}
+    known = {"library": library, "hconn": hconn, "ctypes": ctypes, "layouts": layouts, "charv": charv}
     eval(call, known | {"cc": ctypes.byref(completion), "rc": ctypes.byref(code)})
     assert (completion.value, code.value) == (2, reason)
 

@@ -275,9 +275,8 @@ def connection_of(handle: int) -> MqiConnection:
 
 def known(name: str, settings: StoreSettings) -> MqiConnection | None:
     """The connection that this thread already has to a queue manager and shares with no other; None: none."""
-    asked = name, settings
-    every = list(_connections.values())
-    return next((one for one in every if (one.name, one.settings) == asked and one.admits_thread()), None)
+    every = [one for one in list(_connections.values()) if one.settings == settings and one.admits_thread()]
+    return next((one for one in every if (one.name or one.own_name) == (name or one.own_name)), None)
 
 
 def abandon_all() -> None:

@@ -341,7 +341,7 @@ class Consumers:
             self._tell(one, reason, now, md, gmo)
             return
         if reason == mq.MQRC_TRUNCATED_MSG_FAILED and one.length < 0:
-            one.buffer, one.has_news = bytearray(length), True
+            one.buffer, one.has_news = bytearray(length * one.growth), True
             return
         found = layout("GMO").read(gmo)
         is_too_long = reason == mq.MQRC_TRUNCATED_MSG_FAILED
@@ -361,7 +361,8 @@ class Consumers:
         if one.gmo.Options & BROWSES == BROWSES:
             struct.pack_into("=i", gmo, OPTIONS_AT, one.gmo.Options & ~mq.MQGMO_BROWSE_NEXT)
         try:
-            return getting.get(self._connection.handle, one.hobj, md, gmo, one.buffer)
+            longest = len(one.buffer) // one.growth
+            return getting.get(self._connection.handle, one.hobj, md, gmo, one.buffer, longest)
         except Refused as refused:
             return 0, refused.completion, refused.reason
         except InorderError as error:

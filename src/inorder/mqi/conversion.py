@@ -20,6 +20,7 @@ Characters that the wanted character set lacks become question marks. Rules: M-1
 from __future__ import annotations
 
 import codecs
+import contextlib
 import struct
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -32,6 +33,7 @@ NORMAL, REVERSED, INTEGERS = 1, 2, 15  # MQENC_INTEGER_NORMAL, _REVERSED, _MASK
 UTF_8: Final = 1208
 UTF_16: Final = frozenset({1200, 1201, 13488, 17584, 21680})
 INHERIT: Final = -2
+CHARACTER_BYTES_MAX: Final = 4
 OF_PROGRAM: Final = -3  # MQCCSI_APPL: programs in Python and Node, and C ones on today's systems, have UTF-8
 
 # CCSIDs that are not the number of one of Python's code pages.
@@ -133,6 +135,35 @@ def converted(data: Data, encoding: int, ccsid: int) -> tuple[Data, int]:
         return _converted(data, encoding, ccsid)
     except _Refused as refused:
         return data, refused.reason
+
+
+def converted_beginning(data: Data, encoding: int, ccsid: int, room: int) -> Data:
+    """As `converted`, of as much of the data as fits into `room` bytes before and after the conversion.
+
+    A character or header that is cut is not converted; data that cannot be converted are only cut.
+    """
+    beginning = data._replace(body=data.body[:room])
+    if (data.encoding, data.ccsid) == (encoding, ccsid):
+        return beginning
+    source, target = character_set(data.ccsid, data.encoding), character_set(ccsid, encoding)
+    is_text = data.format == mq.MQFMT_STRING and source is not None and target is not None
+    if is_text and source is not None:
+        beginning = beginning._replace(body=_whole(beginning.body, source))
+    made, _ = converted(beginning, encoding, ccsid)
+    if len(made.body) > room:
+        made = made._replace(body=made.body[:room])
+        if is_text and target is not None:
+            made = made._replace(body=_whole(made.body, target))
+    return made
+
+
+def _whole(text: bytes, characters: CharacterSet) -> bytes:
+    """The text without a part of a character at its end."""
+    for end in range(len(text), max(-1, len(text) - CHARACTER_BYTES_MAX), -1):
+        with contextlib.suppress(UnicodeDecodeError):
+            characters.decode(text[:end])
+            return text[:end]
+    return text
 
 
 def _converted(data: Data, encoding: int, ccsid: int) -> tuple[Data, int]:

@@ -24,7 +24,7 @@ from ..model.message import (
 from . import properties
 from .connections import MqiConnection, OpenObject, connection_of
 from .constants import MQCCSI_APPL, MQCCSI_Q_MGR, MQOO_BROWSE, MQOO_SAVE_ALL_CONTEXT
-from .conversion import Data, converted
+from .conversion import Data, converted, converted_beginning
 from .descriptor import CONTEXT_FIELDS, DEFAULT_MD, FLAGS, padded, text_of, version_of, write_got
 from .headers import CHARACTER_SET, ENCODING, FORMAT, FORMAT_LENGTH, RowAndBody, has_headers, presented
 from .layouts import GMO
@@ -67,8 +67,14 @@ class DoesNotFit(QueueCondition):
     reason = Reason.TRUNCATED_MSG_FAILED
 
 
-def get(handle: int, hobj: int, md: Any, gmo: Any, buffer: Any) -> Answer:
-    """Gets or browses a message; returns the length of its data. Raises: Refused, InorderError."""
+def get(handle: int, hobj: int, md: Any, gmo: Any, buffer: Any, longest: int | None = None) -> Answer:
+    """Gets or browses a message; returns the length of its data.
+
+    Args:
+        longest: the greatest length before a conversion; None: that of the buffer.
+
+    Raises: Refused, InorderError.
+    """
     connection = connection_of(handle)
     with connection:
         opened = object_of(connection, hobj)
@@ -91,8 +97,9 @@ def get(handle: int, hobj: int, md: Any, gmo: Any, buffer: Any) -> Answer:
                     if version > 3:
                         (message_handle,) = HANDLE.unpack_from(gmo, HANDLE_AT)
         view = memoryview(buffer).cast("B")
+        room = len(view) if longest is None else longest
         asks = opened.takes_back and not options & LOOKS
-        getting = get_options(options, match, wait, -1 if asks else len(view), md_version, version)
+        getting = get_options(options, match, wait, -1 if asks else room, md_version, version)
         if getting.unlocks:
             return _unlock(opened)
         wanted = getting.options
@@ -101,7 +108,7 @@ def get(handle: int, hobj: int, md: Any, gmo: Any, buffer: Any) -> Answer:
         fills = None
         if message_handle or getting.headers:
             fills = properties.handle_for_get(handle, message_handle, getting.headers)
-        call = _Call(connection, opened, getting, (md, md_version), (gmo, version), view, fills)
+        call = _Call(connection, opened, getting, (md, md_version), (gmo, version), (view, room), fills)
         if not asks or getting.accepts_truncated:
             return call.look(wanted)
         try:
@@ -130,6 +137,7 @@ class _Call:
         "_md_version",
         "_message",
         "_opened",
+        "_room",
         "_shown",
         "_version",
         "_view",
@@ -142,11 +150,11 @@ class _Call:
         getting: Getting,
         md: tuple[Any, int],
         gmo: tuple[Any, int],
-        view: memoryview,
+        buffer: tuple[memoryview, int],
         fills: MessageHandle | None,
     ) -> None:
         self._connection, self._opened, self._getting, self._fills = connection, opened, getting, fills
-        (self._md, self._md_version), (self._gmo, self._version), self._view = md, gmo, view
+        (self._md, self._md_version), (self._gmo, self._version), (self._view, self._room) = md, gmo, buffer
 
     def present(self, message: Got) -> int:
         """Makes the answer of a message; returns the length of its data."""
@@ -159,7 +167,7 @@ class _Call:
 
     def check(self, message: Got) -> None:
         """Inside the operation of a get: raises DoesNotFit, so that the message stays."""
-        if self.present(message) > len(self._view):
+        if self.present(message) > self._room:
             raise DoesNotFit("the message does not fit into the buffer")
 
     def look(self, wanted: Any) -> Answer:
@@ -168,7 +176,7 @@ class _Call:
         assert queue is not None
         before = queue.internals.browsed
         length = self.present(opened.read(wanted))
-        if length <= len(self._view):
+        if length <= self._room:
             return self.answer(0)
         if self._getting.accepts_truncated:
             return self.answer(Reason.TRUNCATED_MSG_ACCEPTED)
@@ -188,9 +196,13 @@ class _Call:
         message, (row, body), getting, view = self._message, self._shown, self._getting, self._view
         length = message.length + len(body) - len(message.body)
         reason = int(cut or message.warning or 0)
-        if getting.converts and not cut:
-            row, body, refusal = self._converted(row, body)
-            length, reason = len(body), reason or refusal
+        if getting.converts and body and view and cut != Reason.TRUNCATED_MSG_FAILED:
+            row, body, refusal = self._converted(row, body, is_cut=bool(cut))
+            reason = reason or refusal
+            if reason != Reason.TRUNCATED_MSG_ACCEPTED:
+                length = len(body)
+            elif len(body) < len(view):
+                view[len(body) :] = bytes(len(view) - len(body))
         returned = min(len(body), len(view))
         view[:returned] = body[:returned] if returned < len(body) else body
         write_got(self._md, self._md_version, row)
@@ -203,15 +215,20 @@ class _Call:
             opened.saved = row[CONTEXT_FIELDS]
         return length, MQCC_WARNING if reason else MQCC_OK, reason
 
-    def _converted(self, row: Any, body: bytes) -> tuple[Any, bytes, int]:
-        """The data in the encoding and the character set that the descriptor asks for; a reason if it is as it was."""
+    def _converted(self, row: Any, body: bytes, *, is_cut: bool) -> tuple[Any, bytes, int]:
+        """The data in the encoding and the character set that the descriptor asks for; a reason if it is as it was, or
+        if it is cut because it is too long now.
+        """
         encoding, character_set = CHARACTERS.unpack_from(self._md, CHARACTERS_AT)
         if character_set in (MQCCSI_Q_MGR, MQCCSI_APPL):
             character_set = self._connection.character_set
         given = Data(body, padded(row[FORMAT], FORMAT_LENGTH), row[ENCODING], row[CHARACTER_SET])
-        data, refusal = converted(given, encoding, character_set)
-        if len(data.body) > len(self._view):
-            return row, body, int(Reason.CONVERTED_MSG_TOO_BIG)
+        data, refusal = (given, 0) if is_cut else converted(given, encoding, character_set)
+        if is_cut or len(data.body) > len(self._view):
+            if not self._getting.accepts_truncated:
+                return row, body, int(Reason.CONVERTED_MSG_TOO_BIG)
+            data = converted_beginning(given, encoding, character_set, len(self._view))
+            refusal = int(Reason.TRUNCATED_MSG_ACCEPTED)
         made = (*row[:ENCODING], data.encoding, data.ccsid, text_of(data.format), *row[FORMAT + 1 :])
         return made, data.body, refusal
 

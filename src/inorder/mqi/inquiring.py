@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import Reason
+from ..errors import ArgumentError, Reason
 from ..model.attribute import Attribute, Table
 from ..model.attributes import (
     DEAD_LETTERS,
@@ -222,7 +222,7 @@ def _length(kind: str, selector: int) -> int:
 def set_values(handle: int, hobj: int, selectors: Sequence[int], ints: Sequence[int], chars: bytes) -> tuple[int, int]:
     """MQSET.
 
-    Raises: Refused 2006, 2019, 2021, 2040, 2067, 2068; ArgumentError 2020, 2075 to 2078.
+    Raises: Refused 2006, 2007, 2019, 2021, 2040, 2067, 2068; ArgumentError 2020, 2075 to 2078.
     """
     connection = connection_of(handle)
     with connection:
@@ -244,7 +244,12 @@ def set_values(handle: int, hobj: int, selectors: Sequence[int], ints: Sequence[
                 if value is None:
                     raise Refused(Reason.INT_ATTR_COUNT_ERROR)
                 changes[one] = value
-        opened.queue.set(changes)
+        try:
+            opened.queue.set(changes)
+        except ArgumentError as error:
+            if error.reason is Reason.ARGUMENT_ERROR:  # a text with control characters
+                raise Refused(Reason.CHAR_ATTRS_ERROR) from None
+            raise
     return MQCC_OK, 0
 
 

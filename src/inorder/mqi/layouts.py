@@ -94,8 +94,10 @@ class Layout:
         bare = self.structs[version or self.newest]
         return -(-bare.size // 8) * 8 if {"P", "q"} & set(bare.format) else bare.size
 
-    def version(self, buffer: Buffer) -> int:
-        """The version of the structure in `buffer`. Raises LayoutError."""
+    def version(self, buffer: Buffer | None) -> int:
+        """The version of the structure in `buffer`; None is none at all. Raises LayoutError."""
+        if buffer is None:
+            raise LayoutError(self.wrong, f"MQ{self.name} must be given")
         view = memoryview(buffer).cast("B")
         if self.identifier and view[:4] != self.identifier:
             raise LayoutError(self.wrong, f"MQ{self.name} must begin with {self.identifier!r}, not {bytes(view[:4])!r}")
@@ -106,12 +108,13 @@ class Layout:
             raise LayoutError(self.wrong, f"MQ{self.name} has version {version}: from {self.oldest} to {self.newest}")
         return int(version)
 
-    def read(self, buffer: Buffer) -> Any:
+    def read(self, buffer: Buffer | None) -> Any:
         """The fields of the structure in `buffer`; those that its version does not have, with their defaults.
 
         Raises: LayoutError.
         """
         version = self.version(buffer)
+        assert buffer is not None
         read: tuple[Any, ...] = self.structs[version].unpack_from(buffer)
         return self.Values(*(self._joined(read) if self._strings else read))
 
@@ -216,8 +219,18 @@ def __getattr__(name: str) -> Layout:
 # ---- strings elsewhere in memory
 
 
-def text_at(string: Charv, base: int = 0) -> bytes:
-    """The bytes of an MQCHARV; `base` is the address of its structure, which its offset counts from. May be empty."""
+def text_at(string: Charv, base: int, longest: int, wrong: int) -> bytes:
+    """The bytes of an MQCHARV, which may be empty.
+
+    Args:
+        base: the address of its structure, which its offset counts from.
+        longest: the greatest length in bytes that it may have.
+        wrong: the reason for another length.
+
+    Raises: LayoutError.
+    """
+    if string.Length != NUL_TERMINATED and not 0 <= string.Length <= longest:
+        raise LayoutError(wrong, f"the length of a string must be from 0 to {longest}, or -1, not {string.Length}")
     address = string.Ptr or (base + string.Offset if string.Offset else 0)
     if not address or not string.Length:
         return b""

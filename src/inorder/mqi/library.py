@@ -13,10 +13,11 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
+from ..model.properties import NAME_LENGTH_MAX
 from . import constants as mq
 from . import layouts, verbs
 from .functions import FUNCTIONS
-from .layouts import NUL_TERMINATED, Charv, text_at
+from .layouts import NUL_TERMINATED, Charv, LayoutError, text_at
 from .refusals import MQCC_FAILED
 
 _log = logging.getLogger("inorder.mqi")
@@ -63,6 +64,8 @@ def _guarded(door: Callable[..., Answer]) -> Callable[..., int]:
     def call(*given: Any) -> int:
         try:
             completion, reason = door(*given[:-2])
+        except LayoutError as error:
+            completion, reason = MQCC_FAILED, error.reason
         except Exception:  # noqa: BLE001 - C code cannot handle it
             _log.exception("%s failed", door.__name__)
             return 0
@@ -108,8 +111,9 @@ def _put_int(address: int | None, value: int) -> None:
         ctypes.c_int32.from_address(address).value = value
 
 
-def _int(address: int) -> int:
-    return ctypes.c_int32.from_address(address).value
+def _int(address: int | None) -> int:
+    """The handle at an address; 0, which is none, without an address."""
+    return 0 if address is None else ctypes.c_int32.from_address(address).value
 
 
 def _put_handle(address: int, value: int) -> None:
@@ -127,12 +131,12 @@ def _name(address: int | None) -> bytes:
 
 
 def _charv(address: int | None) -> bytes:
-    """The text of the MQCHARV at an address."""
+    """The text of the MQCHARV at an address. Raises: LayoutError 2513."""
     if address is None:
         return b""
     pointer = ctypes.c_void_p.from_address(address).value or 0
     rest = (ctypes.c_int32 * 4).from_address(address + ctypes.sizeof(ctypes.c_void_p))
-    return text_at(Charv(pointer, *rest), address)
+    return text_at(Charv(pointer, *rest), address, NAME_LENGTH_MAX, mq.MQRC_PROPERTY_NAME_LENGTH_ERR)
 
 
 def _integers(address: int | None, count: int) -> list[int]:
@@ -211,18 +215,26 @@ def _get(
     return completion, reason
 
 
-def _bad_counts(selectors: int, integers: int, characters: int) -> Answer | None:
-    if not 0 <= selectors <= SELECTORS_MAX:
-        return MQCC_FAILED, mq.MQRC_SELECTOR_COUNT_ERROR
-    if integers < 0:
-        return MQCC_FAILED, mq.MQRC_INT_ATTR_COUNT_ERROR
-    return (MQCC_FAILED, mq.MQRC_CHAR_ATTR_LENGTH_ERROR) if characters < 0 else None
+def _bad_arrays(
+    count: int, selectors: int | None, integers: int, ints: int | None, characters: int, chars: int | None
+) -> Answer | None:
+    for is_wrong, reason in (
+        (not 0 <= count <= SELECTORS_MAX, mq.MQRC_SELECTOR_COUNT_ERROR),
+        (integers < 0, mq.MQRC_INT_ATTR_COUNT_ERROR),
+        (characters < 0, mq.MQRC_CHAR_ATTR_LENGTH_ERROR),
+        (count and selectors is None, mq.MQRC_SELECTOR_ERROR),
+        (integers and ints is None, mq.MQRC_INT_ATTRS_ARRAY_ERROR),
+        (characters and chars is None, mq.MQRC_CHAR_ATTRS_ERROR),
+    ):
+        if is_wrong:
+            return MQCC_FAILED, reason
+    return None
 
 
 def _inq(
     hconn: int, hobj: int, count: int, selectors: int, integers: int, ints: int, characters: int, chars: int
 ) -> Answer:
-    if bad := _bad_counts(count, integers, characters):
+    if bad := _bad_arrays(count, selectors, integers, ints, characters, chars):
         return bad
     values, text, completion, reason = verbs.mqinq(hconn, hobj, _integers(selectors, count), integers, characters)
     for place, value in enumerate(values[:integers]):
@@ -234,7 +246,7 @@ def _inq(
 def _set(
     hconn: int, hobj: int, count: int, selectors: int, integers: int, ints: int, characters: int, chars: int
 ) -> Answer:
-    return _bad_counts(count, integers, characters) or verbs.mqset(
+    return _bad_arrays(count, selectors, integers, ints, characters, chars) or verbs.mqset(
         hconn, hobj, _integers(selectors, count), _integers(ints, integers), bytes(_bytes(chars, characters))
     )
 
@@ -261,8 +273,6 @@ def _cb(hconn: int, operation: int, cbd: int | None, hobj: int, md: int | None, 
     description = _structure(cbd, "CBD")
     try:
         callback = None if description is None else _callback(layouts.layout("CBD").read(description))
-    except layouts.LayoutError as error:
-        return MQCC_FAILED, error.reason
     except (OSError, AttributeError):
         _log.exception("MQCB: the function of CallbackName was not found")
         return MQCC_FAILED, mq.MQRC_CALLBACK_LINK_ERROR

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 NAME_LENGTH: Final = 48
+SELECTOR_LENGTH_MAX: Final = 10_240
 AUTHORITIES: Final[tuple[tuple[int, Authority], ...]] = (
     (INPUTS, "get"), (MQOO_BROWSE, "browse"), (MQOO_OUTPUT, "put"), (MQOO_INQUIRE, "inquire"), (MQOO_SET, "set"),
 )  # fmt: skip
@@ -77,9 +78,8 @@ def _queue(connection: MqiConnection, od: Any, values: Any, options: int) -> Ope
             connection.check_authority(authority, name)
     queue = _opened(connection, name, elsewhere, text_of(values.DynamicQName), chosen, options)
     resolved = resolved_names(connection, queue, elsewhere, options)
-    values.ObjectName = padded(queue.name, NAME_LENGTH)
     if queue.name != name:  # a model's new queue
-        values.ObjectQMgrName = resolved[NAME_LENGTH:]
+        values.ObjectName, values.ObjectQMgrName = padded(queue.name, NAME_LENGTH), resolved[NAME_LENGTH:]
     values.ResolvedQName, values.ResolvedQMgrName = resolved[:NAME_LENGTH], resolved[NAME_LENGTH:]
     values.ResolvedType = MQOT_Q
     values.KnownDestCount, values.UnknownDestCount, values.InvalidDestCount = 1, 0, 0
@@ -123,10 +123,12 @@ def resolved_names(connection: MqiConnection, queue: Queue, elsewhere: str, opti
 
 
 def _selector(od: Any, values: Any) -> str | None:
-    """The selection string, checked. Raises: ArgumentError 2459, 2519."""
+    """The selection string, checked. Raises: ArgumentError 2459; LayoutError 2519."""
     if not (values.SelectionString.Ptr or values.SelectionString.Offset):
         return None
-    text = text_at(values.SelectionString, address_of(od) if values.SelectionString.Offset else 0)
+    string = values.SelectionString
+    base = address_of(od) if string.Offset else 0
+    text = text_at(string, base, SELECTOR_LENGTH_MAX, Reason.SELECTION_STRING_ERROR)
     selector = text.decode(errors="replace").rstrip("\0 ") or None
     if selector is not None:
         get_options({"selector": selector}, None, DEFAULT_GET)

@@ -33,6 +33,7 @@ CALL_OPTIONS: Final = sum(CALLS.values()) | mq.MQCBDO_FAIL_IF_QUIESCING | mq.MQC
 """MQCBDO's bits. Functions are told of events whether they ask for them or not; those of multicast never happen."""
 BROWSES: Final = mq.MQGMO_BROWSE_FIRST | mq.MQGMO_BROWSE_NEXT
 MARKS: Final = mq.MQGMO_MARK_BROWSE_HANDLE | mq.MQGMO_MARK_BROWSE_CO_OP
+CONVERSION_GROWTH_MAX: Final = 4  # from one byte to four
 UNDER_CURSOR: Final = mq.MQGMO_MSG_UNDER_CURSOR | mq.MQGMO_BROWSE_MSG_UNDER_CURSOR | mq.MQGMO_LOCK | mq.MQGMO_UNLOCK
 
 
@@ -72,6 +73,12 @@ class Consumer:
     is_empty: bool = False
     passed_on: bytes = b""
     buffer: bytearray = field(default_factory=bytearray)
+
+    @property
+    def growth(self) -> int:
+        """How many times as long its buffer is as the longest message that it takes before a conversion."""
+        is_whole = self.length == mq.MQCBD_FULL_MSG_LENGTH
+        return CONVERSION_GROWTH_MAX if is_whole and self.gmo.Options & mq.MQGMO_CONVERT else 1
 
     def is_ready(self, now: float) -> bool:
         """Whether it is its turn to get."""
