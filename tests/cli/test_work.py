@@ -121,6 +121,8 @@ def test_an_address_for_metrics_that_cannot_be_is_refused(run: Command, queue: s
         ("nowhere_at_all", "no module nowhere_at_all"),
         ("packing:jobs", "packing has no Tasks named jobs; it has tasks, empty"),
         ("packing:empty", "registers no tasks"),
+        ("packing --queue OTHER", "--queue is for status ID"),
+        (f"status {'1' * 48} --threads 2 --burst", "not --threads, --burst"),
         (":tasks", "MODULE or MODULE:OBJECT"),
         ("packing.py", "must be a module, not a file: use packing."),
     ],
