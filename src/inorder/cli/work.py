@@ -348,7 +348,8 @@ def _tell_status(context: click.Context, run: Run, job: str, queue: str) -> None
     if found.state == "running":
         words.append(f"by {found.program}{'' if found.process is None else f', process {found.process}'}")
     if found.since is not None:
-        words.append(f"{'since ' * (found.state in ('running', 'waiting'))}{when(found.since)}")
+        word = {"running": "since ", "waiting": "since ", "delayed": "until ", "retrying": "again at "}
+        words.append(f"{word.get(found.state, '')}{when(found.since)}")
     if found.state == "done":
         words.append(f"result {json.dumps(found.result, ensure_ascii=False)}")
     lines = [", ".join(words)]
@@ -356,7 +357,10 @@ def _tell_status(context: click.Context, run: Run, job: str, queue: str) -> None
         lines.append(f"attempt {one.number}, {when(one.at)}: {': '.join(filter(None, one.error))}")
     if found.error is not None and not found.attempts:
         lines.append(": ".join(filter(None, found.error)))
-    run.output.tell(record, "\n".join(lines))
+    if run.output.as_json:
+        run.output.line(record)
+    for line in lines:
+        run.output.say(line)
     context.exit(1 if found.state == "unknown" else 0)
 
 
