@@ -87,6 +87,7 @@ def test_an_import_changes_only_what_differs_and_keeps_secrets(run: Command, sto
         ("ALTER QLOCAL(NONE) MAXDEPTH(1)", "line 2"),
         ("* inorder user add a --role king", "Line 2: inorder user add a --role king"),
         ("* inorder user add a --password", "a script has no passwords"),
+        ("* inorder user add a --help", "No such option '--help'"),
         ("* inorder user add a 'b", "No closing quotation"),
         ("* inorder queue clear ORDERS", "Line 2: inorder queue clear ORDERS: import takes 'user add'"),
         ("* inorder user add a --may put=ORDERS", "application"),

@@ -121,6 +121,8 @@ def test_an_address_for_metrics_that_cannot_be_is_refused(run: Command, queue: s
         ("nowhere_at_all", "no module nowhere_at_all"),
         ("packing:jobs", "packing has no Tasks named jobs; it has tasks, empty"),
         ("packing:empty", "registers no tasks"),
+        ("packing --queue OTHER", "--queue is for status ID"),
+        (f"status {'1' * 48} --threads 2 --burst", "not --threads, --burst"),
         (":tasks", "MODULE or MODULE:OBJECT"),
         ("packing.py", "must be a module, not a file: use packing."),
     ],
@@ -197,7 +199,9 @@ def test_it_shows_what_has_become_of_a_job(run: Command, queue: str, module: str
     assert (told[1]["state"], told[1]["error"]) == ("dead", {"type": "ValueError", "text": "no such order"})
     assert (told[2]["state"], told[2]["task"]) == ("delayed", "shop.pack")
     assert f'shop.pack done, {told[0]["since"]}, result {{"packed": 17}}' in run("work", "status", good.id).out
-    assert "attempt 1, " in run("work", "status", bad.id).out
+    state, attempt = run("work", "status", bad.id).out.splitlines()
+    assert (state[:14], attempt[:11]) == ("shop.pack dead", "attempt 1, ")
+    assert f"shop.pack delayed, until {told[2]['since']}\n" == run("work", "status", later.id).out
     assert run("work", "status", "01" * 24).status == 1
     for words, said in (
         ("status 17", "ID: message_id must be the id of a message"),

@@ -122,6 +122,8 @@ PASSED_OVER = {
     "Admin.check": "calls what it is given",
     "Admin.backup": "the store is in memory; see tests/stores/sqlite/test_backup.py",
     "DeadLetters.place": "returns what it is given",
+    "QueueInternals.read": "takes the options that get_options has checked",
+    "QueueInternals.browse_back": "takes what browsed has returned",
     "Internals.end_with": "takes anything that can be referred to weakly",
 }
 

@@ -167,8 +167,7 @@ class Late(BaseException):
     pass
 def late(*given):
     raise Late
-if sys.argv[1] == "late":
-    signal.signal(signal.SIGINT, late)
+signal.signal(signal.SIGINT, late if sys.argv[1] == "late" else signal.default_int_handler)
 verb = verbs.mqget
 def interrupted(*given):
     signal.raise_signal(signal.SIGINT)

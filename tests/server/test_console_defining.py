@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import httpx
@@ -56,6 +57,18 @@ async def test_a_queue_that_cannot_be_keeps_the_form_and_says_why(
     if fields["type"] == "local":
         assert "alert(1)" in refused.text, "what was typed is kept"
     assert not {"A", "A B"} & {one.name for one in qm.queues()}
+
+
+async def test_what_another_has_altered_since_the_form_was_shown_stays(
+    client: httpx.AsyncClient, qm: QueueManager
+) -> None:
+    page = (await client.get("/console/queue/Q1/alter")).text
+    fields = dict(re.findall(r'<input (?:type="hidden" )?name="([^"]+)" value="([^"]*)"', page))
+    qm.alter_queue("Q1", max_depth=7)
+    done = await send(client, "queue/Q1/alter", **{**fields, "action": "alter", "description": "mine"})
+    assert done.status_code == 303
+    found = qm.attributes("Q1")
+    assert (found.max_depth, found.description) == (7, "mine")
 
 
 async def test_only_what_has_changed_is_altered(client: httpx.AsyncClient, served: Served, qm: QueueManager) -> None:

@@ -58,10 +58,12 @@ async def test_a_user_is_created_altered_disabled_and_deleted(client: httpx.Asyn
 
 
 async def test_a_token_is_shown_once_and_revoked(client: httpx.AsyncClient, qm: QueueManager) -> None:
-    qm.accounts.create_user("shop")
+    qm.accounts.create_user("shop", roles=["application"], queues={"ORDERS": ["get"]})
     qm.accounts.create_user("other")
     shown = await send(client, "user/shop", action="create token", label="nightly", days="2", confirm=TOKEN)
     assert shown.status_code == 200
+    assert re.findall(r'name="roles" value="(\w+)" checked', shown.text) == ["application"]
+    assert "get=ORDERS" in words(shown.text), "the form of the authorities is as before"
     secret = re.findall(r'<pre class="line" tabindex="0">([^<]*)</pre>', shown.text)[0]
     assert qm.accounts.identify(token=secret).name == "shop"
     [token] = qm.accounts.tokens("shop")

@@ -220,6 +220,16 @@ def test_a_first_batch_without_messages_is_remembered(stores: list[str], reader:
         fresh.latestOffset(fresh.initialOffset(), ALL)
 
 
+def test_the_queue_of_a_first_batch_without_messages_may_be_deleted(stores: list[str], reader: Reader) -> None:
+    _, end = drained(reader())
+    name = next(iter(end["queues"])).partition("@")[0]
+    with inorder.connect(stores[0]) as qm:
+        qm.delete_queue(name)
+    put(stores[1], "ORDERS.B", b"1")
+    (batch,), _ = drained(reader(), end)
+    assert [body for _, _, body in batch] == [b"1"]
+
+
 def test_spark_is_told_how_many_messages_wait(stores: list[str], reader: Reader) -> None:
     put(stores[0], "ORDERS.A", *[b"x"] * 5)
     put(stores[1], "ORDERS.B", *[b"x"] * 2)

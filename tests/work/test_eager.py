@@ -41,6 +41,8 @@ def test_each_put_calls_the_task_at_once_and_what_that_sends_too() -> None:
         with pytest.raises(JobFailed, match=r"(?s)Traceback.*ValueError: -1"):
             first.put(-1)
         assert seen == [1, 2]
+        with pytest.raises(CallerError, match="needs qm="):
+            asyncio.run(second.put_async(5))
     with pytest.raises(CallerError, match="here is none of these"):
         first.put(4)
 

@@ -6,6 +6,7 @@ import pytest
 from tests.helpers.working import Heard, at_work
 
 from inorder import Match, Message, QueueManager, Reason
+from inorder.errors import StoreFull
 from inorder.testing import ManualClock
 from inorder.work import Outcome, Tasks
 from inorder.work.leftovers import Leftovers
@@ -69,6 +70,23 @@ def test_each_is_reported_once_and_buried_if_asked_as_soon_as_it_can_be_got(
         assert left == ([b"1", b"2", b"3", b"4"] if unknown == "retry" else [b"2"])
         qm.admin.clear_queue("Q")
     assert {letter.why.reason for letter in qm.dead.letters()} == {Reason.TASK_UNKNOWN}
+
+
+def test_after_an_error_no_message_is_forgotten(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = Reporting(qm)
+    leftovers = Leftovers(worker, registered(Tasks(unknown="dead")))  # type: ignore[arg-type]
+    for body in (b"1", b"2"):
+        qm.put("Q", body)
+
+    def fails(*given: object, **named: object) -> None:
+        raise StoreFull("the disk is full")
+
+    with monkeypatch.context() as full:
+        full.setattr(type(qm.dead), "add", fails)
+        with pytest.raises(StoreFull):
+            leftovers.look(qm)
+    leftovers.look(qm)
+    assert (worker.heard.outcomes, qm.depth("Q")) == ([Outcome.DEAD] * 2, 0)
 
 
 def test_on_a_queue_that_requires_its_order_they_are_only_reported(qm: QueueManager) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import threading
 from collections import Counter
 from typing import Any, cast
@@ -17,6 +18,10 @@ from inorder.work import Limit, Outcome, Tasks
 from inorder.work.limits import KEY, LIMITS, PASSED_MAX, key_of
 
 pytest.importorskip("msgspec", reason="without inorder[work] tasks have no arguments")
+
+
+class Mode(enum.Enum):
+    FAST = "fast"
 
 
 class Running:
@@ -151,6 +156,32 @@ def test_a_task_may_have_several_limits(qm: QueueManager) -> None:
         running.release(6)
         heard.attempts(6)
     assert running.most["a call"] == 2
+
+
+def test_a_call_that_may_not_run_spends_no_permit_of_a_rate(qm: QueueManager, clock: ManualClock) -> None:
+    tasks, running = Tasks(), Running()
+
+    @tasks.task(limit=(Limit(rate="1/min"), Limit(concurrency=1)))
+    def call() -> None:
+        running.call("a call")
+
+    call.put(qm=qm)
+    with at_work(qm, tasks) as (_, heard):
+        running.until("a call")
+        clock.advance(61)
+        call.put(qm=qm)
+        assert tasks.drain(qm) == []
+        running.release(2)
+        heard.attempts(2)
+
+
+def test_a_default_has_the_key_of_the_same_value(qm: QueueManager) -> None:
+    tasks = Tasks()
+
+    @tasks.task(limit=Limit(concurrency=1, key="mode"))
+    def call(mode: Mode = Mode.FAST) -> None: ...
+
+    assert call.message().properties[KEY] == call.message(Mode.FAST).properties[KEY] == "fast"
 
 
 def test_a_plain_message_has_its_key_in_its_arguments(qm: QueueManager, clock: ManualClock) -> None:

@@ -15,8 +15,8 @@ from tests.helpers.working import at_work, worked
 from inorder import Match, QueueManager, Reason, aio
 from inorder.errors import ArgumentError, NoMessageAvailable
 from inorder.testing import ManualClock
-from inorder.work import Backoff, Dead, Discard, JobError, JobFailed, Outcome, Tasks
-from inorder.work.results import RESULTS
+from inorder.work import Backoff, Dead, Discard, JobError, JobFailed, JobStatus, Outcome, Tasks, results
+from inorder.work.results import RESULTS, status_of
 
 pytest.importorskip("msgspec", reason="without inorder[work] tasks have no arguments")
 
@@ -204,6 +204,26 @@ def test_jobs_of_asyncio_are_awaited(qm: QueueManager) -> None:
             return await waits
 
     assert asyncio.run(main()) == 8
+
+
+def test_a_job_that_dies_without_a_reply_while_its_sender_waits(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = Tasks()
+
+    @tasks.task
+    def refuse() -> None:
+        raise Dead("no")
+
+    def dies_then(*given: Any) -> JobStatus:
+        found = status_of(*given)
+        tasks.drain(qm)
+        return found
+
+    job = refuse.put(qm=qm)
+    monkeypatch.setattr(results, "status_of", dies_then)
+    with pytest.raises(JobFailed, match="is dead: no"):
+        job.result(wait=1e-9)
 
 
 def test_ids_and_times_that_cannot_be(qm: QueueManager) -> None:

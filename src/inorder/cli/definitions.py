@@ -179,7 +179,7 @@ def _take(script: DefinitionScript, number: int, text: str) -> None:
 
 
 def _parsed(command: click.Command, words: list[str]) -> dict[str, Any]:
-    return command.make_context(command.name, words).params
+    return command.make_context(command.name, words, help_option_names=[]).params
 
 
 # ---- applying

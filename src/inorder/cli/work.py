@@ -7,12 +7,13 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from .. import QueueManager
 from ..client.programs import WORKER
@@ -121,11 +122,16 @@ def work(
     inorder work status ID shows the state of one job, its result if that is kept, and its errors. ID is that of the
     job's message, as in the log of the workers. Exit status 1: no message, result or dead letter has it.
     """
+    given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
     if job is not None:
         if tasks != "status":
             raise click.UsageError(f"Got unexpected extra argument ({job}).")
+        if others := given - {"tasks", "job", "queue", "store", "as_json"}:
+            raise click.UsageError(f"status takes --queue, --store and --json, not {_flags(context, others)}.")
         _tell_status(context, run, job, how["queue"])
         return
+    if "queue" in given:
+        raise click.UsageError("--queue is for status ID: the tasks name their queues.")
     registered = _loaded(run, tasks)
     if restarts is not None:
         _restart(run, registered, restarts)
@@ -175,6 +181,10 @@ def work(
         run.output.note(f"{', '.join(names)}: {processes} process{'es' * (processes > 1)}; Ctrl-C ends")
         ended_well = supervisor.run()
     context.exit(0 if ended_well else 1)
+
+
+def _flags(context: click.Context, names: Container[str]) -> str:
+    return ", ".join(one.opts[0] for one in context.command.params if one.name in names)
 
 
 @contextmanager
@@ -338,7 +348,8 @@ def _tell_status(context: click.Context, run: Run, job: str, queue: str) -> None
     if found.state == "running":
         words.append(f"by {found.program}{'' if found.process is None else f', process {found.process}'}")
     if found.since is not None:
-        words.append(f"{'since ' * (found.state in ('running', 'waiting'))}{when(found.since)}")
+        word = {"running": "since ", "waiting": "since ", "delayed": "until ", "retrying": "again at "}
+        words.append(f"{word.get(found.state, '')}{when(found.since)}")
     if found.state == "done":
         words.append(f"result {json.dumps(found.result, ensure_ascii=False)}")
     lines = [", ".join(words)]
@@ -346,7 +357,10 @@ def _tell_status(context: click.Context, run: Run, job: str, queue: str) -> None
         lines.append(f"attempt {one.number}, {when(one.at)}: {': '.join(filter(None, one.error))}")
     if found.error is not None and not found.attempts:
         lines.append(": ".join(filter(None, found.error)))
-    run.output.tell(record, "\n".join(lines))
+    if run.output.as_json:
+        run.output.line(record)
+    for line in lines:
+        run.output.say(line)
     context.exit(1 if found.state == "unknown" else 0)
 
 

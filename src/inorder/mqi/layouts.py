@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, cached_property
+from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib.resources import files
 from operator import attrgetter
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from . import constants
@@ -61,20 +61,6 @@ class StructureField(NamedTuple):
     version: int
 
 
-class StructureValues:
-    """The fields of a structure."""
-
-    __slots__: Sequence[str] = ()
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and all(getattr(self, n) == getattr(other, n) for n in self.__slots__)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{n}={getattr(self, n)!r}' for n in self.__slots__)})"
-
-
 class Layout:
     """A structure.
 
@@ -94,19 +80,14 @@ class Layout:
             {version: _struct([m.code for m in members if m.version <= version]) for version in versions[first:]}
         )
         self.oldest, self.newest = first, versions[-1]
+        self._defaults = {each.name: each.default for each in members}
         self._getters = {v: attrgetter(*(each.name for each in members if each.version <= v)) for v in self.structs}
         self._strings = tuple(index for index, each in enumerate(members) if each.code == "V")
         self._version_at, self._version_as = (20, "i") if not identifier else (4, "4s" if name == "TMC2" else "i")
 
-    @cached_property
-    def Values(self) -> type[Any]:  # noqa: N802 -- a class
-        """The class of its values: an attribute for each field, under MQ's name."""
-        names = [each.name for each in self.members]
-        code = f"def __init__(self, {', '.join(f'{name}={name}' for name in names)}):\n"
-        code += "".join(f"    self.{name} = {name}\n" for name in names)
-        made: dict[str, Any] = {}
-        exec(code, {each.name: each.default for each in self.members}, made)
-        return type(f"MQ{self.name}", (StructureValues,), {"__slots__": names, **made})
+    def Values(self, *values: Any, **fields: Any) -> Any:  # noqa: N802 -- as a class
+        """Values of its fields, as attributes under MQ's names: in their order or by name, the others by default."""
+        return SimpleNamespace(**(self._defaults | dict(zip(self._defaults, values, strict=False)) | fields))
 
     def size(self, version: int | None = None) -> int:
         """The length in bytes of a version, of the newest one by default."""

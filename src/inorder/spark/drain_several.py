@@ -235,8 +235,9 @@ class SeveralDrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._has_ended_empty:
             return
         empty = {key: one["claim"] for key, one in self._entries(logged).items() if "empty" in one}
-        for key, source in self._source_queues(empty).items():
-            with self._stores.queue(source) as queue:
+        seen = self._stores.look() if empty else {}
+        for key in empty.keys() & seen.keys():  # a queue that is gone lacks no message
+            with suppress(QueueDeleted, UnknownQueue), self._stores.queue(seen[key].source) as queue:
                 self._reader(key, queue).skip(empty[key])
         self._has_ended_empty = bool(empty)
 

@@ -105,8 +105,12 @@ class TaskArguments:
             raise WrongResult(f"the result of the task cannot be JSON: {error}") from None
 
     def default_of(self, name: str) -> Any:
-        """The default of a parameter; None if it has none."""
-        return self._defaults.get(name)
+        """The default of a parameter as a value of JSON, or as a text if it is none; None if it has none."""
+        default = self._defaults.get(name)
+        try:
+            return json.loads(self._encoder.encode(default))
+        except self._wrong:
+            return str(default)
 
 
 class WrongResult(TypeError):

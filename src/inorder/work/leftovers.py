@@ -52,7 +52,7 @@ class Leftovers:
         self._worker, self._buries = worker, tasks.unknown == "dead"
         self._matches = matches_of(tasks)
         self._seen = dict.fromkeys(self._matches, 0)  # the number of the last message that was looked at
-        self._later: dict[UniqueId, str] = {}  # not committed yet, or not buried yet; and their queues
+        self._later: dict[UniqueId, str] = {}  # not handled yet, not committed or not buried; and their queues
         self.thread = threading.Thread(target=self._run, name="inorder work: leftovers", daemon=True)
 
     def __bool__(self) -> bool:
@@ -75,12 +75,11 @@ class Leftovers:
 
     def look(self, qm: QueueManager) -> None:
         """Reports the messages that have come since the last look. Raises as `Inspect.look`."""
-        for uid, queue in list(self._later.items()):
-            del self._later[uid]
-            self._handle(qm, queue, uid)
         for queue in self._matches:
-            for uid in self._left(qm, queue):
-                self._handle(qm, queue, uid)
+            self._later |= dict.fromkeys(self._left(qm, queue), queue)
+        for uid, queue in list(self._later.items()):
+            if self._handle(qm, queue, uid):
+                del self._later[uid]
 
     def _left(self, qm: QueueManager, queue: str) -> Iterable[UniqueId]:
         """The messages that have come since the last look, and match nothing."""
@@ -92,23 +91,24 @@ class Leftovers:
                 found.pop(view.message.uid, None)
         return [uid for uid in found if uid is not None]
 
-    def _handle(self, qm: QueueManager, queue: str, uid: UniqueId) -> None:
-        """Reports or buries a message, now or at the next look, if it is still there: then it was there when the
-        matches looked.
+    def _handle(self, qm: QueueManager, queue: str, uid: UniqueId) -> bool:
+        """Reports or buries a message if it is still there: then it was there when the matches looked.
+
+        Returns: whether that is over; else it is handled again at the next look.
         """
         began = time.monotonic()
         view = next(iter(qm.inspect.look(queue, match=Match(uid=uid), most=1, preview=0)), None)
         if view is None:
-            return
+            return True
         message, buries = view.message, self._buries and local(qm, queue).read_order != "required"
         if view.state == "put" or (buries and not _is_buried(qm, queue, uid)):
-            self._later[uid] = queue
-            return
+            return False
         outcome, reason = (Outcome.DEAD, Reason.TASK_UNKNOWN) if buries else (Outcome.UNKNOWN, 0)
         ended = Ended(outcome, message.message_id, message.group_id, 0, error=WHY, reason=reason)
         seconds = time.monotonic() - began
         event = WorkerEvent("attempt", queue, task=f"tasks of {queue}", text=WHY, ended=ended, seconds=seconds)
         self._worker.report(event)
+        return True
 
 
 def _is_buried(qm: QueueManager, queue: str, uid: UniqueId) -> bool:

@@ -129,10 +129,8 @@ def key_of(name: str | None, body: bytes, default: Any = None) -> str | None:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def has_permit(qm: QueueManager, limit: Limit, scope: Scope, number: int) -> bool:
-    """Takes a permit, in the open unit of work. Raises as a put."""
-    digest = hashlib.sha256(json.dumps(scope).encode()).hexdigest()
-    return _is_first(qm, limit, f"{number} {digest}") and _is_in_time(qm, limit, f"{number} rate {digest}")
+def _digest(scope: Scope) -> str:
+    return hashlib.sha256(json.dumps(scope).encode()).hexdigest()
 
 
 def _is_first(qm: QueueManager, limit: Limit, name: str) -> bool:
@@ -224,10 +222,12 @@ class LaneLimits:
         """
         keyed = next((one.key for one in task.limits if one.key is not None), None)
         key = key_of(keyed, message.body, None if keyed is None else task.arguments.default_of(keyed))
-        for number, limit in enumerate(task.limits):
-            scope = Scope(task.name, None if limit.key is None else key)
-            if not has_permit(qm, limit, scope, number):
-                return self._put_back(limit, scope, message, may_pass=may_pass)
+        scopes = [Scope(task.name, None if limit.key is None else key) for limit in task.limits]
+        for takes, word in ((_is_first, ""), (_is_in_time, "rate ")):  # those last: a back out does not return them
+            for number, (limit, scope) in enumerate(zip(task.limits, scopes, strict=True)):
+                if not takes(qm, limit, f"{number} {word}{_digest(scope)}"):
+                    return self._put_back(limit, scope, message, may_pass=may_pass)
+        for scope in scopes:
             self._without.pop(scope, None)
         if key is not None and may_pass and len(self._served) < PASSED_MAX:
             self._served[Scope(task.name, key)] = None

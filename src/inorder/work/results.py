@@ -270,6 +270,8 @@ def result_of(qm: QueueManager, job: JobPlace, wait: float) -> Any:
             left = max(0.0, ends - time.monotonic())
             reply = replies.browse_next(match=match, wait=left, read_order="relaxed")
             status = _as_status(reply) or status
+    if not status.has_ended and wait:
+        status = status_of(qm, job)  # it may have ended meanwhile without a reply
     if status.state == "done":
         return status.result
     if not status.has_ended:

@@ -426,8 +426,9 @@ class Tasks:
         """In the block, each `put` calls the task at once: for tests and for trying things out.
 
         The messages go through a queue manager in memory and a real worker, so arguments, attempts, limits and results
-        are as always. A put in a unit of work, such as that of a task, is called after its commit. Delayed calls and
-        later attempts are not made. `put_async` needs a queue manager of its own: use `drain` with it.
+        are as always. What a task puts is called after its commit. A put in a unit of work of yours is called by the
+        next put outside of any, or by `drain`. Delayed calls and later attempts are not made. `put_async` needs `qm=`,
+        and `drain` with it.
 
         Yields: the queue manager. Queues that the tasks name, except TASKS, must be created in it.
 

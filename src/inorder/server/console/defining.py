@@ -30,6 +30,7 @@ USUAL: Final = (
     "usage", "backout_threshold", "backout_requeue_queue",
 )  # fmt: skip
 """The attributes that a form shows first."""
+WAS: Final = "was."  # before the name of a field: its text when the form was shown
 SWITCHES: Final = {"yes": True, "no": False}
 
 
@@ -70,7 +71,8 @@ def _changes(visit: Visit, kind: QueueType, before: QueueAttributes | None) -> l
     for one in fields_of(kind):
         text = visit.form.get(one.name)
         usual = one.default if before is None else getattr(before, one.name)
-        if isinstance(text, str) and text.strip() != text_of(one, usual):
+        is_left = text == visit.form.get(WAS + one.name)  # another may have altered it since the form was shown
+        if isinstance(text, str) and not is_left and text.strip() != text_of(one, usual):
             value = mqsc_value(one, _value_of(one, text.strip()))
             found.append(written(one.mqsc, value))
     return found
@@ -82,16 +84,16 @@ def _values(visit: Visit, kind: QueueType, given: Mapping[str, str], **others: A
     return {
         "type": kind, "types": {one.type: one.who for one in BY_TYPE.values()}, "fields": shown_first,
         "more": [one for one in fields if one.name not in USUAL], "given": given, "problem": "", "is_switch": is_switch,
-        "name": "", "asks": "", **others,
+        "name": "", "asks": "", "was": {}, **others,
     }  # fmt: skip
 
 
-def _given(visit: Visit, kind: QueueType, before: QueueAttributes | None) -> dict[str, str]:
-    """The texts of all fields: what the visitor has sent, or the values of now, or the defaults."""
+def _given(visit: Visit, kind: QueueType, before: QueueAttributes | None, prefix: str = "") -> dict[str, str]:
+    """The texts of all fields: those that the visitor has sent, or the values of now, or the defaults."""
     usual = {
         one.name: text_of(one, one.default if before is None else getattr(before, one.name)) for one in fields_of(kind)
     }
-    return usual | {name: visit.text(name) for name in usual if name in visit.form}
+    return usual | {name: visit.text(prefix + name) for name in usual if prefix + name in visit.form}
 
 
 def _failed(visit: Visit, found: Answer | InorderError | Problem, values: Mapping[str, Any]) -> Response:
@@ -134,11 +136,16 @@ async def create(visit: Visit) -> Response:
 # --- a queue that is there
 
 
+def _was(visit: Visit, found: QueueAttributes) -> dict[str, str]:
+    """The texts of all fields when the form was first shown."""
+    return _given(visit, found.type, found, WAS)
+
+
 async def show(visit: Visit) -> Mapping[str, Any]:
     """GET queue/NAME/alter: its definition as a form."""
     visit.query()
     found = await visit.context.qm.attributes(visit.queue)
-    return _values(visit, found.type, _given(visit, found.type, found), name=found.name)
+    return _values(visit, found.type, _given(visit, found.type, found), name=found.name, was=_was(visit, found))
 
 
 ACTS: Final = ("alter", "clear", "delete")
@@ -151,8 +158,9 @@ async def act(visit: Visit) -> Response:
         raise problem("INWB0004E", f"action must be {one_of(ACTS)}")
     found = await visit.context.qm.attributes(name)
     values = _values(
-        visit, found.type, _given(visit, found.type, found), name=name, asks="" if what == "alter" else what
-    )
+        visit, found.type, _given(visit, found.type, found), name=name, asks="" if what == "alter" else what,
+        was=_was(visit, found),
+    )  # fmt: skip
     try:
         if what == "alter":
             changes: Sequence[str] = _changes(visit, found.type, found)

@@ -18,7 +18,7 @@ class TaskRow(NamedTuple):
     """A task in all of its workers.
 
     Args:
-        view: its queue; None: there is none, or the visitor may not see it.
+        view: its queue; None: there is none of this name, or it is an alias.
         ended, failed, mean, longest: of the last minutes; durations in seconds, None without an attempt.
         per_minute: attempts in each of the last minutes, the newest last; failures: those that failed.
         record: running calls, dead letters and the newest error of all workers.

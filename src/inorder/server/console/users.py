@@ -69,16 +69,17 @@ async def _hashed(visit: Visit) -> str | None:
 
 
 def _given(visit: Visit, user: User | None) -> dict[str, Any]:
-    """What the form of a user shows: what was sent, or the user as it is."""
-    if visit.request.method == "POST":
-        texts = {name: visit.text(name) for name in ("name", "queues", "subjects", "description", "label", "days")}
-        return {**texts, "roles": visit.texts("roles")}
+    """The fields of the forms: as they were sent, if their form was, else those of the user as it is."""
     grants = [] if user is None else [f"{','.join(verbs)}={queue}" for queue, verbs in user.queues.items()]
-    return {
+    usual: dict[str, Any] = {
         "name": "", "queues": "\n".join(grants), "subjects": "" if user is None else "\n".join(user.subjects),
         "description": "" if user is None else user.description, "roles": ["reader"] if user is None else user.roles,
         "label": "", "days": f"{TOKEN_SECONDS / DAY_SECONDS:g}",
     }  # fmt: skip
+    sent: dict[str, Any] = {name: visit.text(name) for name in usual if name != "roles" and name in visit.form}
+    if visit.request.method == "POST" and visit.text("action") in ("", "alter"):  # a browser sends no empty list
+        sent["roles"] = visit.texts("roles")
+    return usual | sent
 
 
 def _profile(visit: Visit) -> dict[str, Any]:
