@@ -91,8 +91,7 @@ def test_records_of_workers_that_were_killed_are_not_shown_and_deleted_later(
         assert objects(qm) == 2
     clock.advance(records.FORGOTTEN_SECONDS + 1)
     with at_work(qm, tasks):
-        until(qm, lambda one: True)
-        assert objects(qm) == 1
+        until(qm, lambda one: objects(qm) == 1)
 
 
 def test_minutes_are_summed_and_bounded() -> None:
