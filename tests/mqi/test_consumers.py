@@ -25,6 +25,7 @@ from tests.mqi.consuming import (
 from tests.mqi.consuming import ConsumingProgram as Program
 
 from inorder import Match, QueueManager, connect
+from inorder.client.internals import Internals
 from inorder.mqi import constants as mq
 from inorder.mqi import verbs
 from inorder.mqi.connections import connection_of
@@ -385,6 +386,26 @@ def test_consumers_of_a_store_on_a_server() -> None:
         for watch in [one for one in threading.enumerate() if one.name.startswith("inorder consumer ")]:
             watch.join(WAIT_SECONDS)
             assert not watch.is_alive()
+
+
+def test_a_watch_of_a_server_that_begins_after_the_stop_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    goes_on, watch = threading.Event(), Internals.watch
+
+    def late(self: Internals, *given: Any) -> None:
+        assert goes_on.wait(WAIT_SECONDS)
+        watch(self, *given)
+
+    monkeypatch.setattr(Internals, "watch", late)
+    with Stores("remote") as stores, connect(stores.make(ManualClock())) as qm:
+        qm.create_queue("Q")
+        program = Program(qm.connect())
+        program.register(program.open())
+        assert program.control(START) == OK
+        assert verbs.mqdisc(program.hconn) == OK
+        goes_on.set()
+        for thread in [one for one in threading.enumerate() if one.name.startswith("inorder consumer ")]:
+            thread.join(WAIT_SECONDS)
+            assert not thread.is_alive()
 
 
 # ---- events

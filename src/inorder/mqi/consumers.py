@@ -445,10 +445,11 @@ class Consumers:
 
     def _end_watches(self) -> None:
         """Ends the watches of this connection; those of consumers that are left begin anew."""
-        watching, self._elsewhere = [self._connection.manager, *self._elsewhere], []
+        watching, self._elsewhere = self._elsewhere, []
         for one in watching:
-            with contextlib.suppress(ConnectionClosed):
-                one.end_waits()
+            one.internals.abandon()  # also if its thread has not begun to watch
+        with contextlib.suppress(ConnectionClosed):
+            self._connection.manager.end_waits()
 
     # --- calls
 
