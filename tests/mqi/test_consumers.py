@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from queue import SimpleQueue
 from typing import Any
 
@@ -388,21 +388,24 @@ def test_consumers_of_a_store_on_a_server() -> None:
             assert not watch.is_alive()
 
 
-def test_a_watch_of_a_server_that_begins_after_the_stop_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_watch_of_a_server_that_begins_after_its_stop_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     goes_on, watch = threading.Event(), Internals.watch
 
-    def late(self: Internals, *given: Any) -> None:
+    def late(self: Internals, name: str, changed: Callable[[], None]) -> None:
         assert goes_on.wait(WAIT_SECONDS)
-        watch(self, *given)
+        watch(self, name, changed)
 
     monkeypatch.setattr(Internals, "watch", late)
     with Stores("remote") as stores, connect(stores.make(ManualClock())) as qm:
         qm.create_queue("Q")
         program = Program(qm.connect())
         program.register(program.open())
-        assert program.control(START) == OK
-        assert verbs.mqdisc(program.hconn) == OK
+        for operation in (START, STOP, START):
+            assert program.control(operation) == OK
         goes_on.set()
+        qm.put("Q", b"1")
+        assert program.next().data == b"1"
+        assert verbs.mqdisc(program.hconn) == OK
         for thread in [one for one in threading.enumerate() if one.name.startswith("inorder consumer ")]:
             thread.join(WAIT_SECONDS)
             assert not thread.is_alive()

@@ -73,7 +73,7 @@ class Consumers:
         self._area = 0
         self._turn = 0
         self._later: list[tuple[Consumer, int]] = []  # calls after the present one
-        self._elsewhere: list[QueueManager] = []  # the connections of watches of a server's store
+        self._elsewhere: list[tuple[QueueManager, threading.Event]] = []  # the watches of a server's store
         self._bell = Bell()
         self._clock.watch(self._bell.ring)
 
@@ -430,12 +430,17 @@ class Consumers:
 
     def _watch_elsewhere(self, name: str, changed: Callable[[], None], ended: Callable[[BaseException], None]) -> None:
         """A server's store can only be watched by a thread with a connection."""
-        own = self._connection.manager.connect()
-        self._elsewhere.append(own)
+        own, is_over = self._connection.manager.connect(), threading.Event()
+        self._elsewhere.append((own, is_over))
+
+        def heard() -> None:
+            if is_over.is_set():
+                raise WaitEnded("the watch is over")
+            changed()
 
         def watch() -> None:
             try:
-                own.internals.watch(name, changed)
+                own.internals.watch(name, heard)
             except InorderError as error:
                 ended(error)
             finally:
@@ -446,10 +451,11 @@ class Consumers:
     def _end_watches(self) -> None:
         """Ends the watches of this connection; those of consumers that are left begin anew."""
         watching, self._elsewhere = self._elsewhere, []
-        for one in watching:
-            one.internals.abandon()  # also if its thread has not begun to watch
-        with contextlib.suppress(ConnectionClosed):
-            self._connection.manager.end_waits()
+        for _, is_over in watching:
+            is_over.set()  # for a thread that has not begun to watch
+        for one in (self._connection.manager, *(own for own, _ in watching)):
+            with contextlib.suppress(ConnectionClosed):
+                one.end_waits()
 
     # --- calls
 
