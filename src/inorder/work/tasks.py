@@ -445,7 +445,7 @@ class Tasks:
                 yield qm
 
     def around(self, hook: H) -> H:
-        """Registers a hook: each call of a task of these runs in the context manager that it returns.
+        """Registers a hook: each call of a task of these runs in the context manager that it returns::
 
             @tasks.around
             @contextmanager
