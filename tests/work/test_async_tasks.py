@@ -130,7 +130,7 @@ def test_tasks_that_it_starts_have_connections_of_their_own_and_none_outlives_it
 
 
 def test_after_the_loss_of_its_connection_no_call_goes_elsewhere(qm: QueueManager, tasks: Tasks) -> None:
-    @tasks.task("Q", backoff=LATER)
+    @tasks.task("Q", backoff=LATER, attempts=100)  # it is tried at once until the worker has stopped
     async def pack(message: Got, own: aio.QueueManager) -> None:
         await own.put("NEXT", b"undone")
         await own.run(lambda connection: connection.internals.abandon())
