@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from itertools import count
 
+import pytest
+
 import inorder
 from inorder import Flags
+from inorder.client import incomplete_groups
 from inorder.client.incomplete_groups import AGAIN_SECONDS, BUDGET_SECONDS, GroupSearches, Wholeness, wholeness
 
 
@@ -57,3 +60,14 @@ def test_many_queues_take_turns() -> None:
         groups, views = GroupSearches(lambda: next(ticks)), qm.inspect.overview()
         assert sorted(groups.of_all(qm, views)) == ["A", "B"]
         assert sorted(groups.of_all(qm, views)) == ["A", "B", "C"]
+
+
+def test_the_results_of_queues_that_come_and_go_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(incomplete_groups, "KNOWN_MAX", 2)
+    groups = GroupSearches(Clock())
+    with inorder.connect() as qm:
+        for number in range(5):
+            qm.create_queue(f"Q{number}")
+            qm.put(f"Q{number}", b"1", group_id=b"g", flags=Flags.IN_GROUP)
+        groups.of_all(qm, qm.inspect.overview())
+    assert list(groups._known) == ["Q3", "Q4"]

@@ -16,16 +16,13 @@ each program that it is killed, before it is. Then
 
 from __future__ import annotations
 
-import argparse
+import functools
 import os
 import random
-import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +34,10 @@ from tools.proof.working import (
     Report,
     Round,
     by_the_clock,
+    command,
     forked,
     opened,
+    repeat,
     schedule,
     seen_first,
 )
@@ -229,32 +228,12 @@ def judge_results(one: Round, ids: dict[int, bytes], *, has_ended: bool) -> list
     return found
 
 
-def run(*, kills: int, seed: int, seconds: float = float("inf"), parent: Path | None = None,
-        place: Callable[[Path], str] = lambda folder: str(folder / "store.db"),
-        tell: Callable[[str], object] = lambda _: None) -> Report:  # fmt: skip
-    """Rounds until there were enough kills, the time is over, or a promise was broken; as `working.run`."""
-    chance, report, ends = random.Random(seed), Report(seed), time.monotonic() + seconds
-    while not report.findings and report.kills < kills and time.monotonic() < ends:
-        folder = Path(tempfile.mkdtemp(prefix="limited-", dir=parent))
-        run_round(report, plan(place(folder), folder / "calls.txt", chance), chance)
-        tell(f"{report.kills:,} of {kills:,} kills of workers with limits, {report.calls:,} calls")
-        if report.findings:
-            report.findings.append(f"the store and its calls are in {folder}")
-        else:
-            shutil.rmtree(folder)
-    return report
+def _play(report: Report, folder: Path, store: str, chance: random.Random) -> None:
+    run_round(report, plan(store, folder / "calls.txt", chance), chance)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tools.proof.limited", description=__doc__.partition("\n")[0])
-    parser.add_argument("--kills", type=int, default=300)
-    parser.add_argument("--seconds", type=float, default=300.0)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
-    given = parser.parse_args()
-    report = run(kills=given.kills, seed=given.seed, seconds=given.seconds, tell=print)
-    print(report)
-    return 1 if report.findings else 0
+run = functools.partial(repeat, _play, "workers with limits")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command(run, "limited", __doc__))

@@ -343,31 +343,45 @@ def under_keys(qm: inorder.QueueManager) -> list[str]:
     return [f"key {key} has {times[key]} messages" for key in range(KEYS) if times[key] != 1]
 
 
-def run(*, kills: int, seed: int, seconds: float = float("inf"), parent: Path | None = None,
-        place: Callable[[Path], str] = lambda folder: str(folder / "store.db"),
-        tell: Callable[[str], object] = lambda _: None) -> Report:  # fmt: skip
+Play = Callable[[Report, Path, str, random.Random], object]
+"""A round: in a folder, with a store."""
+
+
+def repeat(play: Play, of: str, *, kills: int, seed: int, seconds: float = float("inf"), parent: Path | None = None,
+           place: Callable[[Path], str] = lambda folder: str(folder / "store.db"),
+           tell: Callable[[str], object] = lambda _: None) -> Report:  # fmt: skip
     """Rounds until there were enough kills, the time is over, or a promise was broken.
 
     Args:
+        of: the killed programs, in words.
         place: where the store of a round is, by its folder.
         tell: is told after each round how far it is.
     """
     chance, report, ends = random.Random(seed), Report(seed), time.monotonic() + seconds
     while not report.findings and report.kills < kills and time.monotonic() < ends:
         folder = Path(tempfile.mkdtemp(prefix="working-", dir=parent))
-        one = plan(place(folder), folder / "calls.txt", chance)
-        run_round(report, one, chance)
-        tell(f"{report.kills:,} of {kills:,} kills of workers, {report.calls:,} calls")
+        play(report, folder, place(folder), chance)
+        tell(f"{report.kills:,} of {kills:,} kills of {of}, {report.calls:,} calls")
         if report.findings:
-            (folder / "round.json").write_text(json.dumps({"seed": seed, "strict": one.strict, "fails": one.fails}))
             report.findings.append(f"the store and its calls are in {folder}")
         else:
             shutil.rmtree(folder)
     return report
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tools.proof.working", description=__doc__.partition("\n")[0])
+def _play(report: Report, folder: Path, store: str, chance: random.Random) -> None:
+    one = plan(store, folder / "calls.txt", chance)
+    run_round(report, one, chance)
+    if report.findings:
+        (folder / "round.json").write_text(json.dumps({"seed": report.seed, "strict": one.strict, "fails": one.fails}))
+
+
+run = functools.partial(repeat, _play, "workers")
+
+
+def command(run: Callable[..., Report], program: str, about: str) -> int:
+    """Runs from the command line; returns the exit status."""
+    parser = argparse.ArgumentParser(prog=f"python -m tools.proof.{program}", description=about.partition("\n")[0])
     parser.add_argument("--kills", type=int, default=300)
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
@@ -378,4 +392,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command(run, "working", __doc__))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .manager import QueueManager
 
 LOOKED_MAX: Final = 500
+KNOWN_MAX: Final = 5_000
 AGAIN_SECONDS: Final = 5.0
 BUDGET_SECONDS: Final = 0.25
 
@@ -64,6 +65,8 @@ class GroupSearches:
             return known[2]
         found = wholeness(list(qm.inspect.look(view.name, order="logical", preview=0, most=LOOKED_MAX)), LOOKED_MAX)
         self._known[view.name] = (sign, self._clock(), found)
+        for oldest in list(self._known)[:-KNOWN_MAX]:  # queues come and go
+            self._known.pop(oldest, None)
         return found
 
 
