@@ -47,7 +47,7 @@ def test_it_reads_displays_of_all_kinds_of_objects(session: Any) -> None:
     assert session.display_qmstatus()["ha_status"] == "RUNNING"
     assert session.ping_qmgr() is None
     channels = {one["channel_name"]: one for one in session.display_channel()}
-    assert channels.keys() >= {"TO.B", "BACK"}
+    assert channels.keys() == {"TO.B", "BACK", "SYSTEM.DEF.RECEIVER", "SYSTEM.DEF.SENDER"}
     assert channels["TO.B"]["batch_interval"] == 0
     assert session.display_channel("BACK")[0]["message_retry_interval"] == 1000
     (status,) = session.display_chstatus("TO.B")
