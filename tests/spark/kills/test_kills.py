@@ -176,6 +176,7 @@ def test_a_dead_driver_of_several_stores_has_drained_and_put_each_message_once(
         assert wrong_at_sink(on_queue(target, one.queue), one.plan) + wrong_in_store(one.store, one.queue) == []
 
 
+@gate
 @pytest.mark.parametrize("_", range(REPEATS))
 def test_a_batch_that_was_put_by_a_dead_driver_is_not_put_again(world: World, successor: Driver, _: int) -> None:
     with killed_at(world, "settled:2", "run", name="queue", **world.to_queue()):
