@@ -8,16 +8,15 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import click
 
-from .. import QueueManager
 from ..errors import InorderError
-from ..mqi import building, c_headers
-from ..mqi.pcf.serving import serve_commands
+from ..mqi import building
 from ..stores.open import Location
 from .lasting import ends_by_signal, run_all
 from .output import Output, count
@@ -144,6 +143,8 @@ def write_headers(folder: Path, as_json: bool) -> None:
     To build pymqi, put them into the folder inc, and the library into lib64: 'inorder mqi headers mq/inc', 'inorder mqi
     install mq/lib64', and then 'MQ_FILE_PATH=$PWD/mq pip install --no-build-isolation pymqi'.
     """
+    from ..mqi import c_headers  # noqa: PLC0415 - its tables are for this command alone
+
     paths = c_headers.write(folder)
     record = {"folder": str(folder), "files": [path.name for path in paths]}
     Output(as_json=as_json).tell(record, f"wrote to {folder}: {', '.join(path.name for path in paths)}")
@@ -153,6 +154,8 @@ def write_headers(folder: Path, as_json: bool) -> None:
 @tells_json
 def cflags(as_json: bool) -> None:
     """Print the options with which a C compiler finds headers and library: cc app.c $(inorder mqi cflags)."""
+    from ..mqi import c_headers  # noqa: PLC0415 - as above
+
     folder = building.build()
     include = folder / "inc"
     c_headers.write(include)
@@ -169,8 +172,11 @@ def answer_commands(run: Run, until_empty: bool) -> None:
     Programs that 'inorder mqi run' starts answer their own requests, so this is for those that others put, and for
     those of a program that died. If the store has users, a request may do what the user in its context may do.
     """
+    from ..mqi.pcf.serving import serve_commands  # noqa: PLC0415 - it loads PCF, and with it MQSC
+
     with run.opened() as qm, ends_by_signal() as ends:
-        server = _ServerThread(qm, ends, until_empty)
+        requests = partial(serve_commands, qm, ends=ends.is_set, until_empty=until_empty)
+        server = _ServerThread(requests)
         run_all([server])
     if server.error is not None:
         raise server.error
@@ -180,15 +186,15 @@ def answer_commands(run: Run, until_empty: bool) -> None:
 class _ServerThread(threading.Thread):
     """The command server, in a thread of its own, so that the main thread can handle signals."""
 
-    def __init__(self, qm: QueueManager, ends: threading.Event, until_empty: bool) -> None:
+    def __init__(self, requests: Callable[[], Iterator[object]]) -> None:
         super().__init__(name="command server")
-        self._qm, self._ends, self._until_empty = qm, ends, until_empty
+        self._requests = requests
         self.answered = 0
         self.error: InorderError | None = None
 
     def run(self) -> None:
         try:
-            for _ in serve_commands(self._qm, ends=self._ends.is_set, until_empty=self._until_empty):
+            for _ in self._requests():
                 self.answered += 1
         except InorderError as error:
             self.error = error
