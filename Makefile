@@ -115,7 +115,7 @@ fuzz: setup      ## schemathesis against a running server, as an administrator a
 soak: setup      ## long runs: 100,000 opens, 100,000 wake-ups, an hour of mixed work, shares among many; about two hours (ARGS="fair --json")
 	@$(RUN) -m tools.soak $(ARGS)
 
-bench: setup     ## the benchmarks beside the peers, into build/bench, README.md and docs; about 20 minutes (ARGS="limit", ARGS="put_one --quick")
+bench: setup     ## the benchmarks beside the peers, into build/bench, README.md and docs; about half an hour (ARGS="limit", ARGS="put_one --quick")
 	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev,spark]' --requirement benchmarks/peers.txt
 	@mkdir -p build/bench
 	@$(RUN) -m benchmarks --json build/bench/report.json --report build/bench/report.md --pages $(ARGS)

@@ -47,6 +47,9 @@ FIRST_ROWS: Final = (
 )
 COMPARED = ("ours", "limit", "peer")
 
+Row = tuple[str, Result, str]
+"""A line of a table: its label, the answers to a question, and the figure of them that it shows."""
+
 
 class PageError(Exception):
     """A page lacks the two lines that mark the place of the figures."""
@@ -104,7 +107,7 @@ def part(run: Run) -> str:
         table(["question", *BAR_HEAD], bar_rows(run.results)),
         "### Beside the others",
         "Each median with half the distance of its quartiles, in parts of the median.",
-        compared(rates, noise=True),
+        *(compared(rows, noise=True) for rows in _by_ours(rates)),
         "### Beside the limit",
         "Messages a second; microseconds of processor time for a message, user + system.",
         beside_the_limit(run.results),
@@ -123,19 +126,29 @@ def _title(result: Result) -> str:
     return f"{result.question.title}, {result.question.unit}"
 
 
-def compared(rows: Sequence[tuple[str, Result, str]], *, noise: bool = False) -> str:
+def _by_ours(rows: Sequence[Row]) -> list[list[Row]]:
+    """Returns the rows that share a table: those whose first entry of ours has the same name."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        ours = row[1].first("ours")
+        found.setdefault(ours.name if ours is not None else "", []).append(row)
+    return list(found.values())
+
+
+def compared(rows: Sequence[Row], *, noise: bool = False) -> str:
     """A line for each kind of work, a column for each system that has a figure in one of them."""
     names = dict.fromkeys(
         entry.name for _, result, figure in rows for entry in _entries(result) if entry.values(figure)
     )
-    first, *_ = [*names, ""]
     lines = []
     for label, result, figure in rows:
-        cells = [_cell(result.entry(name), figure, noise=noise) for name in names]
-        lines.append(
-            [label, *(f"**{cell}**" if name == first else cell for name, cell in zip(names, cells, strict=True))]
-        )
+        entries = [result.entry(name) for name in names]
+        lines.append([label, *(_bold(entry, _cell(entry, figure, noise=noise)) for entry in entries)])
     return table(["work", *names], lines)
+
+
+def _bold(entry: Entry | None, cell: str) -> str:
+    return f"**{cell}**" if entry is not None and entry.role == "ours" else cell
 
 
 def _entries(result: Result) -> list[Entry]:
@@ -163,25 +176,30 @@ def behind(results: Sequence[Result]) -> list[str]:
             RATE,
             *(figure for name, figure, _ in FIRST_ROWS if name == result.question.name and figure != RATE),
         ):
-            ahead = {name: 1 / value for name, value in ahead_of_peers(result, figure).items() if value < 1}
+            ahead = _peers_ahead(result, figure)
             if ahead:
-                found.append((max(ahead.values()), f"{result.question.title}: {_times(ahead, figure)}"))
+                found.append((ahead[0][1], f"{result.question.title}: {_times(ahead, figure)}"))
     return [line for _, line in sorted(found, reverse=True)]
 
 
-def _times(ahead: dict[str, float], figure: str) -> str:
+def _peers_ahead(result: Result, figure: str) -> list[tuple[str, float]]:
+    """Returns each peer that is ahead of us, with how many times as good as ours its figure is; the best first."""
+    ahead = [(name, 1 / value) for name, value in ahead_of_peers(result, figure).items() if value < 1]
+    return sorted(ahead, key=lambda item: -item[1])
+
+
+def _times(ahead: Sequence[tuple[str, float]], figure: str) -> str:
     what = "as fast" if figure == RATE else f"as good ({figure})"
-    worst = sorted(ahead.items(), key=lambda item: -item[1])
-    return ", ".join(f"{name} is {times:.2f} times" for name, times in worst) + f" {what}"
+    return ", ".join(f"{name} is {times:.2f} times" for name, times in ahead) + f" {what}"
 
 
-def _first_behind(rows: Sequence[tuple[str, Result, str]]) -> str:
+def _first_behind(rows: Sequence[Row]) -> str:
     found = []
     for label, result, figure in rows:
-        ahead = {name: 1 / value for name, value in ahead_of_peers(result, figure).items() if value < 1}
+        ahead = _peers_ahead(result, figure)
         if ahead:
-            name, times = max(ahead.items(), key=lambda item: item[1])
-            found.append(f"{label} ({name}, {times:.1f} times)")
+            name, times = ahead[0]
+            found.append(f"{label} ({name}, {times:.2f} times)")
     if not found:
         return "In none of these rows is anybody ahead of it but the limit."
     return f"**Others are ahead in** {', '.join(found)}."
