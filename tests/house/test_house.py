@@ -94,6 +94,12 @@ def test_no_door_loads_the_runner_of_scenarios_or_draws(name: str) -> None:
     assert "matplotlib" not in loaded, f"`import {name}` loads matplotlib: leave it to spark/jobs/charts.py."
 
 
+def test_a_command_loads_the_headers_and_the_command_server_of_the_mqi_only_when_it_needs_them() -> None:
+    loaded = modules_of_import("inorder.cli.app")
+    assert "inorder.cli.mqi" in loaded
+    assert {name for name in loaded if name.startswith(("inorder.mqi.pcf", "inorder.mqi.c_headers"))} == set()
+
+
 def modules_of_import(name: str = "inorder") -> frozenset[str]:
     """What a fresh interpreter has loaded once it has imported a module, and had not before."""
     done = subprocess.run([sys.executable, "-c", IMPORT_PROBE, name], check=True, capture_output=True, text=True)

@@ -10,7 +10,6 @@ from ..client.manager import connect_to
 from ..client.upgrading import rename as rename_manager
 from ..client.upgrading import upgrade as upgrade_store
 from ..errors import StoreDamaged, StoreError
-from ..mqi.defaults import define_defaults
 from ..stores.open import Location
 from .output import Output, size
 from .places import PlaceType
@@ -36,6 +35,8 @@ def create(store: Location, name: str | None, purpose: str | None, as_json: bool
         raise StoreError(f"there is a store or another file at {store} already", path=str(store))
     with connect_to(store, program=PROGRAM, name=name) as qm:
         if purpose == "mq":
+            from ..mqi.defaults import define_defaults  # noqa: PLC0415 - it loads the command server, with PCF
+
             define_defaults(qm)
         called = qm.admin.manager_attributes().name
     made = f"made the store {store}: queue manager {called}"
