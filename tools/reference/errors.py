@@ -93,8 +93,7 @@ def _reason_row(reason: Reason) -> tuple[str, ...]:
 def raised() -> dict[str, set[str]]:
     """The errors of each reason: that of the class, and what calls name side by side."""
     found = {kind.reason.name: {kind.__name__} for kind in reversed(classes())}
-    for path in sorted(SOURCE.rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+    for _, tree in files_with_reasons():
         for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
             if kind := _error_of(call):
                 for reason in reasons_in(call):
@@ -119,6 +118,13 @@ def _kinds(kind: type[ParameterKind[Any]]) -> Iterator[type[ParameterKind[Any]]]
         yield from _kinds(one)
 
 
+@cache
+def files_with_reasons() -> list[tuple[Path, ast.Module]]:
+    """The files that name `Reason`, parsed once: most of the source does not."""
+    texts = ((path, path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py")))
+    return [(path, ast.parse(text)) for path, text in texts if "Reason" in text]
+
+
 def reasons_in(tree: ast.AST) -> Iterator[str]:
     """The names in `Reason.NAME`."""
     for node in ast.walk(tree):
@@ -130,8 +136,8 @@ def used() -> set[str]:
     """The reasons that any file names, but the list of them, and the MQI: its calls return reasons as numbers."""
     return {
         reason
-        for path in SOURCE.rglob("*.py")
+        for path, tree in files_with_reasons()
         if path.name != "reasons.py" and "mqi" not in path.parts
-        for reason in reasons_in(ast.parse(path.read_text(encoding="utf-8")))
+        for reason in reasons_in(tree)
         if reason in Reason.__members__
     }
