@@ -1,4 +1,4 @@
-"""The runner of scenario tables, which tests `inorder`. It is a separate package; only wheels of 0.1.1 include it.
+"""The runner of scenario tables, which tests `inorder`. It is a separate package; the wheels of 0.2 include it.
 
     python -m inorder_scenarios FILE... [--store memory]
 

@@ -1,8 +1,10 @@
 """Builds wheel and sdist, and tests the wheel alone in a fresh environment, without extras.
 
 ``python tools/dist.py [FOLDER]``, or ``make dist``. It needs the packages `build` and `mypy`, and a package registry.
+With ``--every-python``, which `make nightly` adds, it also tries the wheel on each Python that is installed, with all
+extras: the import, README's first example, the command, a server that answers and ends; twine reads the metadata.
 The wheel is built twice, from the sdist and from the sources here: both must have the same content, `src` and, until
-0.2, the runner of scenario tables. The first thing that is wrong ends it, with a status other than 0.
+0.3, the runner of scenario tables. The first thing that is wrong ends it, with a status other than 0.
 """
 
 from __future__ import annotations
@@ -13,8 +15,13 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import urllib.request
 import zipfile
+from http import HTTPStatus
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # it also runs as a file
+from tools.pythons import VERSIONS, interpreter
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
@@ -41,16 +48,25 @@ with inorder.connect(":memory:", program="user") as qm:
 WRONG = ('qm.put("Q", b"1", priorty=7)', 'qm.create_queue("Q", read_order="strikt")', "qm.get(5)")
 
 
+EVERY_PYTHON = "--every-python"
+EXTRAS = "arrow,otel,postgresql,prometheus,remote,report,server,spark,work"
+SERVER_SECONDS = 120
+
+
 class DistError(Exception):
     """A fault of the wheel or sdist."""
 
 
 def main(arguments: list[str]) -> None:
+    every_python = EVERY_PYTHON in arguments
+    arguments = [one for one in arguments if one != EVERY_PYTHON]
     with tempfile.TemporaryDirectory(prefix="inorder-dist-") as folder:
         work = Path(folder)
         out = Path(arguments[0]).resolve() if arguments else work / "dist"
         sdist, wheel = build(out, work)
         check_content(sdist, wheel)
+        if every_python:
+            try_every_python(sdist, wheel, work)
         python = installed(wheel, work / "venv")
         try_command(python, wheel)
         try_readme(python, work)
@@ -104,15 +120,56 @@ def check_content(sdist: Path, wheel: Path) -> None:
         raise DistError(f"the sdist lacks {missing}")
 
 
-def installed(wheel: Path, venv: Path) -> Path:
+def installed(wheel: Path, venv: Path, base: str = sys.executable, extras: str = "") -> Path:
     """Returns the interpreter of a fresh environment with the wheel and its dependencies."""
-    run(sys.executable, "-m", "venv", venv, cwd=venv.parent)
+    run(base, "-m", "venv", venv, cwd=venv.parent)
     python = venv / "bin/python"
-    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel, cwd=venv.parent)
+    wanted = f"{wheel}[{extras}]" if extras else wheel
+    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wanted, cwd=venv.parent)
     where = run(python, "-c", "import inorder; print(inorder.__file__)", cwd=venv.parent)
     if not Path(where.strip()).is_relative_to(venv):
         raise DistError(f"inorder comes from {where.strip()}, not from the wheel")
     return python
+
+
+def try_every_python(sdist: Path, wheel: Path, work: Path) -> None:
+    """Tries the wheel with all extras on each Python that is installed, and the metadata with twine."""
+    for version in VERSIONS:
+        if (base := interpreter(version)) is None:
+            print(f"Python {version}: not installed here")
+            continue
+        folder = work / version
+        folder.mkdir()
+        python = installed(wheel, folder / "venv", base, EXTRAS)
+        run(python, "-m", "pip", "check", cwd=folder)
+        run(python, "-c", "import inorder.spark, inorder.arrow, inorder.integrations.opentelemetry", cwd=folder)
+        try_command(python, wheel)
+        run(python.parent / "inorder", "--help", cwd=folder)
+        try_readme(python, folder)
+        try_server(python, folder)
+        print(f"Python {version}: the wheel works", flush=True)
+    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "twine", cwd=work)
+    run(python, "-m", "twine", "check", "--strict", sdist, wheel, cwd=work)
+
+
+def try_server(python: Path, work: Path) -> None:
+    """Checks that a server answers, and ends with status 0 when it is asked to."""
+    run(python.parent / "inorder", "create", "served.db", cwd=work)
+    serve = (python.parent / "inorder", "serve", "served.db", "--port", "0")
+    with subprocess.Popen(serve, cwd=work, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
+        assert server.stdout
+        try:
+            address = next((found[0] for line in server.stdout if (found := re.search(r"https?://[^/]+", line))), None)
+            if address is None:
+                raise DistError("inorder serve has printed no address")
+            with urllib.request.urlopen(f"{address}/health", timeout=SERVER_SECONDS) as answer:
+                if answer.status != HTTPStatus.OK:
+                    raise DistError(f"/health of inorder serve: {answer.status}")
+        finally:
+            server.terminate()
+            server.communicate(timeout=SERVER_SECONDS)
+    if server.returncode:
+        raise DistError(f"inorder serve ended with status {server.returncode}")
 
 
 def try_command(python: Path, wheel: Path) -> None:
@@ -132,7 +189,7 @@ def try_readme(python: Path, work: Path) -> None:
 
 
 def try_old_names(python: Path, work: Path) -> None:
-    """Checks that the runner's names of 0.1.0 work, until 0.2, and that the demonstrations are not in the wheel."""
+    """Checks that the runner's names of 0.1.0 work, until 0.3, and that the demonstrations are not in the wheel."""
     run(python, "-m", "inorder.testing", SCENARIO, "--store", "memory", cwd=work)
     run(python, "-m", "inorder", "scenarios", SCENARIO, "--kind", "sqlite", cwd=work)
     run(python, "-c", "from inorder.testing import read_scenarios, run_scenario, Scenario, Failure", cwd=work)

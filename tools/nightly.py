@@ -1,6 +1,6 @@
 """Runs what `make gate` leaves out, in shards, and prints a table of what ran.
 
-`make nightly` runs all shards, `make nightly SHARD=3/12` the third of them. SHARDS is the only list of them; the table
+`make nightly` runs all shards, `make nightly SHARD=3/13` the third of them. SHARDS is the only list of them; the table
 in CONTRIBUTING.md shows it. `make gate` ends with the shards that the change since the last release touches.
 """
 
@@ -21,7 +21,7 @@ from .pythons import interpreter
 ROOT = Path(__file__).parents[1]
 REPORTS = ROOT / "build/nightly"
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup", "--durations=10")
-VERSION_FILES = ("src/inorder/support/release.py", "src/inorder/__init__.py")  # now, and up to 0.1.1
+VERSION_FILES = ("src/inorder/support/release.py", "src/inorder/__init__.py")  # now, and in 0.1.0
 LONG_WAY = "sqlite-long-way"
 
 
@@ -101,6 +101,11 @@ SHARDS = (
     *(
         Shard(name=f"make test on Python {version}", folders=(*ALL, "pyproject.toml"), commands=(("python", version),))
         for version in ("3.10", "3.12", "3.13")
+    ),
+    Shard(
+        name="wheel and sdist on every Python, with all extras",
+        folders=("mqi/", "pyproject.toml", "README.md", "tools/dist.py"),
+        commands=((sys.executable, "tools/dist.py", "--every-python"),),
     ),
 )
 
@@ -190,7 +195,7 @@ def _git(*words: str) -> str:
 
 
 def _numbers(text: str) -> list[int]:
-    """The shards that "3", "3/12" or "" (all) names. Raises: ArgumentTypeError."""
+    """The shards that "3", "3/13" or "" (all) names. Raises: ArgumentTypeError."""
     number, _, total = text.partition("/")
     if not text:
         return [*range(1, len(SHARDS) + 1)]
@@ -202,7 +207,7 @@ def _numbers(text: str) -> list[int]:
 def main(words: Sequence[str] | None = None) -> int:
     """Runs the command; 1 if a shard failed."""
     parser = argparse.ArgumentParser(prog="make nightly", description="Runs what `make gate` leaves out, in shards.")
-    parser.add_argument("--shard", type=_numbers, default="", metavar="N", help="one of them: 3, or 3/12; default: all")
+    parser.add_argument("--shard", type=_numbers, default="", metavar="N", help="one of them: 3, or 3/13; default: all")
     parser.add_argument("--list", action="store_true", help="print the shards, run nothing")
     parser.add_argument(
         "--touched", action="store_true", help="print those that the change since the last release touches"

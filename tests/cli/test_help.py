@@ -63,7 +63,7 @@ def test_what_0_1_0_had_beside_the_package_says_where_it_is(run: Command) -> Non
     assert (ended.status, "'make order' and 'make demo'" in ended.err) == (2, True)
     ended = run("scenarios", str(Path(__file__).parents[1] / "scenarios/backout.txt"), "--kind", "sqlite")
     assert (ended.status, ended.out.endswith(" passed, 0 failed\n")) == (0, True)
-    assert "scenarios ends with 0.2; in the repository, 'python -m inorder_scenarios' does the same" in ended.err
+    assert "scenarios ends with 0.3; in the repository, 'python -m inorder_scenarios' does the same" in ended.err
 
 
 def test_the_store_may_stand_before_the_command(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

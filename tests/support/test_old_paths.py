@@ -30,7 +30,7 @@ def test_an_old_path_leads_to_the_module_with_a_warning(old: str, now: str, monk
         warnings.simplefilter("ignore")
         import_module(old.rpartition(".")[0])
     monkeypatch.delitem(sys.modules, old, raising=False)
-    with pytest.warns(DeprecationWarning, match=f"{old} has moved to {now}; the old path ends with 0.2") as warned:
+    with pytest.warns(DeprecationWarning, match=f"{old} has moved to {now}; the old path ends with 0.3") as warned:
         found = import_module(old)
     assert found is import_module(now)
     assert found.__name__ == now
@@ -91,7 +91,7 @@ def test_a_class_is_found_by_its_old_name_with_one_warning(old: str) -> None:
     module: ModuleType = pytest.importorskip(place)
     taken: dict[str, object] = {}
     with pytest.warns(
-        DeprecationWarning, match=rf"^{old} is now {RENAMED[old]}; the old name ends with 0\.2$"
+        DeprecationWarning, match=rf"^{old} is now {RENAMED[old]}; the old name ends with 0\.3$"
     ) as warned:
         exec(f"from {place} import {name}", taken)
     where, _, now = RENAMED[old].rpartition(".")
@@ -110,7 +110,7 @@ def test_a_path_that_never_was_is_not_found() -> None:
 @pytest.mark.parametrize("name", LEFT_THE_ROOT)
 def test_what_has_left_the_root_still_answers_with_a_warning(name: str) -> None:
     now = LEFT_THE_ROOT[name]
-    text = re.escape(f"inorder.{name} is now {now}.{name}; the old name ends with 0.2")
+    text = re.escape(f"inorder.{name} is now {now}.{name}; the old name ends with 0.3")
     with pytest.warns(DeprecationWarning, match=f"^{text}$") as warned:
         found = getattr(inorder, name)
     assert warned[0].filename == __file__
@@ -123,7 +123,7 @@ def test_the_runner_of_scenarios_still_has_its_old_command() -> None:
     command = [sys.executable, "-m", "inorder.testing", "tests/scenarios/backout.txt", "--store", "sqlite"]
     told = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
     assert told.stdout.endswith(" passed, 0 failed\n")
-    assert "python -m inorder.testing is now python -m inorder_scenarios; the old name ends with 0.2" in told.stderr
+    assert "python -m inorder.testing is now python -m inorder_scenarios; the old name ends with 0.3" in told.stderr
 
 
 def test_the_warning_names_the_line_that_imports_an_old_name() -> None:
@@ -146,7 +146,7 @@ def test_an_old_module_is_an_attribute_of_the_root_too(program: str) -> None:
     told = subprocess.run([sys.executable, "-W", "always", "-c", program], capture_output=True, text=True, check=True)
     warned = [line for line in told.stderr.splitlines() if "Warning" in line]  # Python 3.13 shows the program, too
     assert warned == [
-        "<string>:1: DeprecationWarning: inorder.bulk has moved to inorder.client.bulk; the old path ends with 0.2"
+        "<string>:1: DeprecationWarning: inorder.bulk has moved to inorder.client.bulk; the old path ends with 0.3"
     ]
 
 

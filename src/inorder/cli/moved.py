@@ -1,4 +1,4 @@
-"""`inorder demo` and `inorder scenarios`: what 0.1.0 had, until 0.2. No help lists them."""
+"""`inorder demo` and `inorder scenarios`: what 0.1.0 had, until 0.3. No help lists them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def demo(given: tuple[str, ...]) -> int:
 def scenarios(given: tuple[str, ...]) -> int:
     """Runs scenario tables."""
     click.echo(
-        "inorder: scenarios ends with 0.2; in the repository, 'python -m inorder_scenarios' does the same", err=True
+        "inorder: scenarios ends with 0.3; in the repository, 'python -m inorder_scenarios' does the same", err=True
     )
     runner: Any = import_module("inorder_scenarios.__main__")
     status: int = runner.main([*given], program="inorder scenarios")

@@ -1,4 +1,4 @@
-"""Keeps the import paths, names and arguments of 0.1.0 working until 0.2, with a warning that gives the new ones.
+"""Keeps the import paths, names and arguments of 0.1.0 working until 0.3, with a warning that gives the new ones.
 
 Import paths lead to where modules and names are now. A module is loaded once, under both names: `inorder.bulk` *is*
 `inorder.client.bulk`. So objects that were pickled under an old path can be read.
@@ -102,20 +102,20 @@ CREATED: Final = {"create_alias": "alias", "create_model": "model", "create_remo
 def member(owner: object, name: str) -> Any:
     """`__getattr__` of `QueueManager` and `Queue`: their calls of 0.1.0 that are elsewhere now, with a warning."""
     if name in CREATED and hasattr(owner, "create_queue"):
-        _warn(f"{name}(...) is now create_queue(..., type={CREATED[name]!r}); the old name ends with 0.2")
+        _warn(f"{name}(...) is now create_queue(..., type={CREATED[name]!r}); the old name ends with 0.3")
         return partial(owner.create_queue, type=CREATED[name])
     for namespace, calls in MOVED_CALLS.items():
         there = getattr(owner, namespace, None) if name in calls and hasattr(type(owner), namespace) else None
         if hasattr(there, calls.get(name, "")):  # asyncio's namespaces lack calls that it never had
             place = "qm.admin" if namespace == "internals" and name in MOVED_CALLS["admin"] else namespace
-            _warn(f"{name} is now {place}.{calls[name]}; the old name ends with 0.2")
+            _warn(f"{name} is now {place}.{calls[name]}; the old name ends with 0.3")
             return getattr(there, calls[name])
     raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}", name=name, obj=owner)
 
 
 def warn(text: str) -> None:
     """Raises a DeprecationWarning about an argument."""
-    _warn(f"{text}; the old value ends with 0.2")
+    _warn(f"{text}; the old value ends with 0.3")
 
 
 def _warn(text: str) -> None:
@@ -141,7 +141,7 @@ def in_root(name: str) -> Any:
     module = LEFT_THE_ROOT[name]
     if not asks_whether:
         warnings.warn(
-            f"inorder.{name} is now {module}.{name}; the old name ends with 0.2", DeprecationWarning, stacklevel=2
+            f"inorder.{name} is now {module}.{name}; the old name ends with 0.3", DeprecationWarning, stacklevel=2
         )
     return getattr(import_module(module), name)
 
@@ -153,7 +153,7 @@ def renamed(module: str, **names: str) -> Callable[[str], Any]:
         if name not in names:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         if sys._getframe(1).f_code.co_name != "_handle_fromlist":  # see `in_root`
-            text = f"{module}.{name} is now {names[name]}; the old name ends with 0.2"
+            text = f"{module}.{name} is now {names[name]}; the old name ends with 0.3"
             warnings.warn(text, DeprecationWarning, stacklevel=2)
         place, _, now = names[name].rpartition(".")
         return getattr(import_module(place or module), now)
@@ -162,7 +162,7 @@ def renamed(module: str, **names: str) -> Callable[[str], Any]:
 
 
 def _moved(old: str, now: str) -> str:
-    return f"{old} has moved to {now}; the old path ends with 0.2"
+    return f"{old} has moved to {now}; the old path ends with 0.3"
 
 
 class _Old:

@@ -9,7 +9,7 @@ from inorder_scenarios.__main__ import main
 
 if __name__ == "__main__":
     warnings.warn(
-        "python -m inorder.testing is now python -m inorder_scenarios; the old name ends with 0.2",
+        "python -m inorder.testing is now python -m inorder_scenarios; the old name ends with 0.3",
         DeprecationWarning,
         stacklevel=1,
     )

@@ -164,7 +164,10 @@ def takes_messages(function: Callable[..., object], *, has_queue: bool) -> bool:
     Its first parameter is annotated as a message, or as a list or iterator of messages; or it has no annotation, and
     the function was registered for a queue of its own.
     """
-    first = next(iter(inspect.signature(function).parameters.values()), None)
+    try:
+        first = next(iter(inspect.signature(function).parameters.values()), None)
+    except ValueError:  # a built-in function without a signature, as `print` is before Python 3.11
+        return has_queue
     if first is None:
         return False
     if first.annotation is inspect.Parameter.empty:

@@ -550,7 +550,10 @@ def _check_function(function: Callable[..., Any]) -> bool:
 
 def _takes_connection(function: Callable[..., Any]) -> bool:
     """Whether the function has a second parameter. Raises ArgumentError if a worker cannot call it."""
-    signature = inspect.signature(function)
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # a built-in function without one: `takes_messages`
+        return False
     for given in ((None, None), (None,)):
         try:
             signature.bind(*given)

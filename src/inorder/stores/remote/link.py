@@ -319,7 +319,7 @@ def refusal(address: RemoteAddress, status: int, body: bytes) -> InorderError:
         return StoreError(f"{address} takes no more connections: {said}")
     return StoreError(
         f"{address} answered {status or 'something else than HTTP'}, so it offers no store: a server of inorder of at "
-        "least release 0.1.1 must answer there"
+        "least release 0.2.0 must answer there"
     )
 
 
