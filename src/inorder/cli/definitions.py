@@ -95,7 +95,7 @@ def _words_of_connection(one: channels.Connection) -> list[str]:
 
 
 def _call(words: Sequence[str]) -> str:
-    """A comment with a call of this program: as for a shell, or as a JSON list if that would need more than one line."""
+    """A comment with a call of this program: as in a shell, or, if it has control characters, as a JSON list."""
     text = shlex.join(words)
     return CALL + (text if text.isprintable() else json.dumps(words))
 
