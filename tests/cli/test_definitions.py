@@ -52,6 +52,10 @@ def test_an_import_shows_what_it_changes_and_a_second_one_changes_nothing(run: C
 
 
 def test_an_export_makes_the_same_definitions_in_another_store(run: Command, store: Path, tmp_path: Path) -> None:
+    compared = run("import", "-", "--dry-run", given=SCRIPT)
+    assert compared.status == 1, compared.err
+    assert "new: queue ORDERS\n" in compared.out
+    assert not store.exists()
     assert run("import", "-", "--yes", given=SCRIPT).status == 0, "which creates the store"
     exported = run("export")
     again = str(tmp_path / "again.db")
