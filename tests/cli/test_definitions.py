@@ -52,6 +52,10 @@ def test_an_import_shows_what_it_changes_and_a_second_one_changes_nothing(run: C
 
 
 def test_an_export_makes_the_same_definitions_in_another_store(run: Command, store: Path, tmp_path: Path) -> None:
+    compared = run("import", "-", "--dry-run", given=SCRIPT)
+    assert compared.status == 1, compared.err
+    assert "new: queue ORDERS\n" in compared.out
+    assert not store.exists()
     assert run("import", "-", "--yes", given=SCRIPT).status == 0, "which creates the store"
     exported = run("export")
     again = str(tmp_path / "again.db")
@@ -110,5 +114,16 @@ def test_at_a_terminal_no_changes_nothing(
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     assert main(["import", str(tmp_path / "a.mqsc"), "--store", str(store)]) == 1
     assert "Change 9 definitions in" in capsys.readouterr().out
+    assert not store.exists()
+
+
+def test_control_characters_of_a_description_survive(run: Command, store: Path, tmp_path: Path) -> None:
+    described = "two\nlines, \t\\n \x1b[0m \u2028 'and' \"quotes\""
     with inorder.connect(store) as qm:
-        assert not qm.accounts.users()
+        qm.accounts.create_user("ada", roles=["reader"], description=described)
+    exported = run("export").out
+    assert len(exported.splitlines()) == 1
+    again = tmp_path / "again.db"
+    assert run("import", "-", "--yes", "--store", str(again), given=exported.encode()).status == 0
+    with inorder.connect(again) as qm:
+        assert qm.accounts.user("ada").description == described

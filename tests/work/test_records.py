@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 
@@ -10,7 +11,16 @@ import pytest
 from inorder import Got, QueueManager
 from inorder.testing import ManualClock
 from inorder.work import Backoff, Tasks, Worker, records
-from inorder.work.records import KIND, TaskMinute, WorkerRecord, worker_records
+from inorder.work.records import (
+    KIND,
+    ScheduleRecord,
+    TaskMinute,
+    TaskRecord,
+    WorkerRecord,
+    record_of,
+    text_of,
+    worker_records,
+)
 
 from ..helpers.support import LIMIT_SECONDS
 from ..helpers.working import at_work, dead_letter_queue
@@ -101,3 +111,14 @@ def test_minutes_are_summed_and_bounded() -> None:
         if minute == 1:
             assert minutes == [TaskMinute(1, 3, 1, 1.5, 0.75)]
     assert [one.minute for one in minutes] == [*range(20 - records.KEPT_MINUTES, 20)]
+
+
+def test_fields_of_a_later_version_are_ignored() -> None:
+    task = TaskRecord("pack", "Q", [TaskMinute(7, 1, 0, 0.5, 0.5)])
+    schedule = ScheduleRecord("nightly", "Q", "0 0 * * *", "UTC", None, None, False, "")
+    record = WorkerRecord(1, "p", 2, 3.0, 4.0, [task], [schedule])
+    later = json.loads(text_of(record))
+    for one in (later, *later["tasks"], *later["schedules"]):
+        one["later"] = 1
+    later["tasks"][0]["minutes"][0].append(1)
+    assert record_of(json.dumps(later)) == record

@@ -8,6 +8,7 @@ The difference between the two is what it shows, and only the commands that make
 from __future__ import annotations
 
 import difflib
+import json
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -94,8 +95,9 @@ def _words_of_connection(one: channels.Connection) -> list[str]:
 
 
 def _call(words: Sequence[str]) -> str:
-    """A comment with a call of this program."""
-    return plain(CALL + shlex.join(words))
+    """A comment with a call of this program: as in a shell, or, if it has control characters, as a JSON list."""
+    text = shlex.join(words)
+    return CALL + (text if text.isprintable() else json.dumps(words))
 
 
 def print_definitions(run: Run, commands: Iterable[str]) -> int:
@@ -154,7 +156,7 @@ def _key(source: Source) -> ObjectName:
 def _take(script: DefinitionScript, number: int, text: str) -> None:
     """Takes a call from a comment. Raises: click.UsageError, it is not one that export writes."""
     try:
-        words = shlex.split(text)
+        words = [*map(str, json.loads(text))] if text.startswith("[") else shlex.split(text)
         match words:
             case ["user", "add", *given]:
                 options = _parsed(add, given)
@@ -262,24 +264,25 @@ def import_definitions(run: Run, script: str, dry_run: bool, yes: bool) -> int:
     missing store is created. Each definition is a transaction of its own: after a failure, run the import again.
     """
     lines = list(script_lines(script))
-    with run.opened(make=not dry_run) as qm:
+    with run.opened() if run.is_there() else connect_to(locate(IN_MEMORY), name=run.store.default_name) as qm:
         name = qm.admin.manager_attributes().name
         wanted, before = _read(lines, name), _by_object(qm, name)
-        with connect_to(locate(IN_MEMORY), name=name) as copy:
-            _apply(copy, _read("\n".join(before.values()).split("\n"), name))
-            _apply(copy, wanted)
-            changes = _changes(before, _by_object(copy, name))
-        for one in changes:
-            _show(run, one, is_new=one.key not in before)
-        if not changes:
-            run.output.say(f"{run.store} has these definitions already")
-        if dry_run or not changes:
-            return NO if changes else DONE
-        run.output.confirm(f"Change {len(changes):,} definition{'s' * (len(changes) > 1)} in {run.store}?", yes=yes)
+    with connect_to(locate(IN_MEMORY), name=name) as copy:
+        _apply(copy, _read("\n".join(before.values()).split("\n"), name))
+        _apply(copy, wanted)
+        changes = _changes(before, _by_object(copy, name))
+    for one in changes:
+        _show(run, one, is_new=one.key not in before)
+    if not changes:
+        run.output.say(f"{run.store} has these definitions already")
+    if dry_run or not changes:
+        return NO if changes else DONE
+    run.output.confirm(f"Change {len(changes):,} definition{'s' * (len(changes) > 1)} in {run.store}?", yes=yes)
+    with run.opened(make=True) as qm:
         _apply(qm, wanted, [one.key for one in changes])
-        for one in changes:
-            if one.key.kind == "user" and one.key not in before:
-                run.output.note(f"user {one.key.name} has no password: inorder user password, or inorder token create")
+    for one in changes:
+        if one.key.kind == "user" and one.key not in before:
+            run.output.note(f"user {one.key.name} has no password: inorder user password, or inorder token create")
     run.output.say(f"changed {len(changes):,} definition{'s' * (len(changes) > 1)}")
     return DONE
 

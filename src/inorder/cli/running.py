@@ -82,6 +82,11 @@ class Run:
         if path.exists() and not path.is_file():
             raise click.UsageError(f"{what} {path} exists and is not a file: to write to a pipe or a device, use >.")
 
+    def is_there(self) -> bool:
+        """Whether the store exists. Raises: StoreError, this cannot be found out."""
+        with _patience(self.store, self.output, PATIENCE_SECONDS):
+            return self.store.is_there(PROGRAM)
+
     @contextmanager
     def opened(self, *, make: bool = False, program: str = PROGRAM) -> Iterator[QueueManager]:
         """Opens a connection to the store. An exception in the block backs out.
@@ -92,8 +97,7 @@ class Run:
 
         Raises: StoreError, if there is no store; click.UsageError.
         """
-        with _patience(self.store, self.output, PATIENCE_SECONDS):
-            is_there = self.store.is_there(PROGRAM)
+        is_there = self.is_there()
         if not make and not is_there:
             raise StoreError(f"there is no store at {self.store}: {_remedy(self.store)}", path=str(self.store))
         with _patience(self.store, self.output, PATIENCE_SECONDS):

@@ -14,7 +14,7 @@ import json
 import logging
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..errors import CallerError, InorderError, NotAuthorized, UnknownObject
@@ -122,13 +122,19 @@ class WorkerRecord(NamedTuple):
 
 @decodes("the record of a worker")
 def record_of(text: str) -> WorkerRecord:
-    """Reads a record as the store keeps it. Raises: StoreDamaged."""
+    """Reads a record as the store keeps it. It may be a later version's, with more fields. Raises: StoreDamaged."""
     given = json.loads(text)
-    given["tasks"] = [
-        TaskRecord(**{**one, "minutes": [TaskMinute(*each) for each in one["minutes"]]}) for one in given["tasks"]
-    ]
-    given["schedules"] = [ScheduleRecord(**one) for one in given["schedules"]]
-    return WorkerRecord(**given)
+    for one in given["tasks"]:
+        one["minutes"] = [TaskMinute(*each[: len(TaskMinute._fields)]) for each in one["minutes"]]
+    tasks, schedules = (
+        [kind(**_known(kind, one)) for one in given[name]]
+        for name, kind in (("tasks", TaskRecord), ("schedules", ScheduleRecord))
+    )
+    return WorkerRecord(**{**_known(WorkerRecord, given), "tasks": tasks, "schedules": schedules})
+
+
+def _known(kind: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if name in kind._fields}
 
 
 def text_of(record: WorkerRecord) -> str:
