@@ -42,7 +42,6 @@ from .namespace import Namespace
 T = TypeVar("T")
 
 PAGE_MESSAGES, PAGE_BYTES = 1000, 8 * 2**20  # limits of one page of a listing
-PAGE_ACTS = 500
 PREVIEW_MAX = 104_857_600
 
 

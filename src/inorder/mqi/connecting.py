@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from ..client.manager import QueueManager, connect_to
 from ..client.users import User
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 log = logging.getLogger("inorder.mqi")
-
-CONNECTION_NAME_LENGTH: Final = 264
 
 
 def connect(
