@@ -38,7 +38,15 @@ def main() -> None:
             progress=lambda now: tell("drained", [now.batch, now.messages]),
         )
         tell("archived", dataclasses.asdict(drained))
-        audited = jobs.audit(spark, order["archive"], order["findings"], order="logical", overwrite=True)
+        audited = jobs.audit(
+            spark,
+            order["archive"],
+            order["findings"],
+            order="logical",
+            title="Audit of the demonstration",
+            history=order["history"],
+            overwrite=True,
+        )
         tell("audited", json.loads(audited.as_json()))
         jobs.unload(spark, order["archive"], order["rebuilt"])
 

@@ -261,18 +261,33 @@ class DemoJob:
 
     def _drain(self, driver: JobProcess) -> None:
         """Drains the queue with Spark; the driver is killed halfway, and another one continues."""
-        order = {
+        order: dict[str, Any] = {
             "store": self.store,
             "queue": QUEUE,
             "archive": str(self.work / "archive"),
             "findings": str(self.output / "audit"),
             "rebuilt": str(self.work / "rebuilt"),
             "messages_per_batch": max(1, self.facts.messages // BATCHES),
+            "history": self._history(),
         }
         next_driver = self.driver("driver 2")  # Spark takes seconds to start
         self._live(driver, order, dies_after=2)
         self.say(f"the driver was killed after {self.facts.killed_at:,} messages; another goes on with its checkpoint")
-        self._live(next_driver, order)
+        self._live(next_driver, order | {"history": self._history()})
+
+    def _history(self) -> list[str]:
+        """The kills so far, for the report of the audit."""
+        facts = self.facts
+        told = [
+            f"A loader was killed in the middle of {path}, and another put the file again." for path in facts.deaths
+        ]
+        told += [f"A loader backed out {path} and put it again." for path in facts.backed_out]
+        if facts.killed_at:
+            told.append(
+                f"Spark's driver was killed with all its processes after {facts.killed_at:,} messages, and another "
+                "continued with its checkpoint."
+            )
+        return told
 
     def _live(self, driver: JobProcess, order: dict[str, Any], dies_after: int | None = None) -> None:
         self.facts.lives += 1

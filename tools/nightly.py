@@ -1,6 +1,6 @@
 """Runs what `make gate` leaves out, in shards, and prints a table of what ran.
 
-`make nightly` runs all shards, `make nightly SHARD=3/13` the third of them. SHARDS is the only list of them; the table
+`make nightly` runs all shards, `make nightly SHARD=3/14` the third of them. SHARDS is the only list of them; the table
 in CONTRIBUTING.md shows it. `make gate` ends with the shards that the change since the last release touches.
 """
 
@@ -107,6 +107,11 @@ SHARDS = (
         folders=("mqi/", "pyproject.toml", "README.md", "tools/dist.py"),
         commands=((sys.executable, "tools/dist.py", "--every-python"),),
     ),
+    Shard(
+        name="Spark's tests on PySpark 4.0, 4.1 and 4.2",
+        folders=("src/inorder/spark/", "src/inorder/arrow/", "src/pyspark_inorder/"),
+        commands=((sys.executable, "-m", "tools.spark_versions"),),
+    ),
 )
 
 
@@ -195,7 +200,7 @@ def _git(*words: str) -> str:
 
 
 def _numbers(text: str) -> list[int]:
-    """The shards that "3", "3/13" or "" (all) names. Raises: ArgumentTypeError."""
+    """The shards that "3", "3/14" or "" (all) names. Raises: ArgumentTypeError."""
     number, _, total = text.partition("/")
     if not text:
         return [*range(1, len(SHARDS) + 1)]
@@ -207,7 +212,7 @@ def _numbers(text: str) -> list[int]:
 def main(words: Sequence[str] | None = None) -> int:
     """Runs the command; 1 if a shard failed."""
     parser = argparse.ArgumentParser(prog="make nightly", description="Runs what `make gate` leaves out, in shards.")
-    parser.add_argument("--shard", type=_numbers, default="", metavar="N", help="one of them: 3, or 3/13; default: all")
+    parser.add_argument("--shard", type=_numbers, default="", metavar="N", help="one of them: 3, or 3/14; default: all")
     parser.add_argument("--list", action="store_true", help="print the shards, run nothing")
     parser.add_argument(
         "--touched", action="store_true", help="print those that the change since the last release touches"

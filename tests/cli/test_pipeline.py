@@ -7,22 +7,33 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 import pytest
 from tests.cli.conftest import Command, Terminal
 
-from inorder.cli import pipeline, readiness
+from inorder.cli import output, pipeline, readiness
 from inorder.cli.pipeline import tell_result, told_while_it_works
 from inorder.cli.running import Run
 from inorder.errors import QueueFull
 from inorder.support.advice import how_to_install
+
+
+class Progress(NamedTuple):
+    """As a job reports it; that class is where PySpark is."""
+
+    messages: int
+    size: int
+    seconds: float
+    batch: int | None = None
+    total: int | None = None
 
 
 @dataclass
@@ -47,9 +58,28 @@ def test_people_see_how_far_a_job_is(
 ) -> None:
     monkeypatch.setattr("sys.stderr", errors)
     monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setattr(output, "SHOWN_AFTER_SECONDS", 0.0)
     with told_while_it_works(Run(None, as_json=as_json), total) as tell:
-        tell(Done(3000, 4 * 2**20, 2.0))
+        tell(Progress(3000, 4 * 2**20, 2.0))
     assert told in errors.getvalue() if told else errors.getvalue() == ""
+
+
+def test_a_bar_shows_the_time_left_and_nothing_in_the_first_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    errors = Terminal()
+    monkeypatch.setattr("sys.stderr", errors)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "160")
+    with told_while_it_works(Run(None, as_json=False)) as tell:
+        tell(Progress(3000, 4 * 2**20, 2.0, total=12_000))
+        assert "messages" not in errors.getvalue()
+        monkeypatch.setattr(output, "SHOWN_AFTER_SECONDS", 0.0)
+        tell(Progress(3000, 4 * 2**20, 2.0, total=12_000))
+    assert "3,000 of 12,000 messages" in errors.getvalue()
+    assert re.search(r"\d\.\d s left", errors.getvalue())
+    assert output.time_left(20.0, 1_000, 4_000) == "60 s left"
+    assert output.time_left(20.0, 0, 4_000) == output.time_left(20.0, 4_000, 4_000) == ""
+    assert output.time_left(20.0, 4_000, None) == ""
 
 
 def test_a_result_tells_people_how_fast_a_job_was_and_machines_the_figures_alone(

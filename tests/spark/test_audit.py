@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import json
 import random
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documen
 from tests.spark.archives import Row, group, in_archive, interleaved, placed, segmented
 from tests.tiers import gate
 
+import inorder
 from inorder import ArgumentError
 from inorder.model.message import IN_GROUP, LAST_IN_GROUP
 from inorder.spark.jobs import Audited, audit, lanes
@@ -219,6 +221,7 @@ def test_in_physical_order_each_planted_fault_is_found_once(
     assert {each.delivery_number for each in of_shuffled} == naive
     assert {each.kind for each in of_shuffled} == {"overtake"}
     assert len(of_shuffled) == len(naive) > 20
+    check_conditions(in_archive(spark, rows + mixed), tmp_path / "out")
     check_outputs(tmp_path / "out", told, [each for listed in (*found.values(), of_shuffled) for each in listed])
     assert told.messages == len(rows) + len(mixed)
     assert told.incomplete_groups == sum(
@@ -226,11 +229,22 @@ def test_in_physical_order_each_planted_fault_is_found_once(
     )
 
 
+def check_conditions(archive: DataFrame, folder: Path) -> None:
+    """The condition of each kind of finding selects the message that it is about."""
+    frame = archive.sparkSession.read.parquet(str(folder / "findings.parquet"))
+    kinds = {one["kind"]: one for one in frame.collect()}
+    assert len(kinds) > 10
+    for one in kinds.values():
+        found = archive.where(one["condition"]).select("queue", "delivery_number").collect()
+        assert (one["queue"], one["delivery_number"]) in [tuple(row) for row in found], one
+        assert 1 <= len(found) < 10, one
+
+
 def check_outputs(folder: Path, told: Audited, found: list[Found]) -> None:
     """CSV, summary and report say the same as the Parquet."""
     counts = Counter(each.kind for each in found)
-    parts = [part.read_text().splitlines() for part in (folder / "findings.csv").glob("*.csv")]
-    lines = [line for part in parts for line in csv.DictReader(part)]
+    lines = list(csv.DictReader((folder / "findings.csv").read_text().splitlines()))
+    assert not (folder / "findings.csv.parts").exists()
     assert Counter(line["kind"] for line in lines) == counts
     assert {
         kind: count for kind, count in (told.errors | {"redelivered": told.notes["redelivered"]}).items() if count
@@ -363,4 +377,25 @@ def test_an_empty_archive_has_no_faults(spark: SparkSession, tmp_path: Path) -> 
     told = audit(spark, in_archive(spark, [], slices=1), tmp_path / "out")
 
     assert (told.messages, told.error_count, told.note_count) == (0, 0, 0)
-    assert (tmp_path / "out/report.html").exists()
+    page = (tmp_path / "out/report.html").read_text()
+    assert "<svg" not in page
+    assert "Command</b> <code>jobs.audit(spark, archive, " in page
+    assert (tmp_path / "out/findings.csv").read_text().startswith("kind,severity,queue,")
+
+
+def test_a_folder_of_csv_from_an_earlier_release_becomes_one_file_unless_it_holds_a_store(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    archive, old = in_archive(spark, placed([{}] * 2), slices=1), tmp_path / "out/findings.csv"
+    old.mkdir(parents=True)
+    (old / "part-0.csv").write_text("kind\n")
+    with inorder.connect(old / "store.db") as qm:
+        qm.create_queue("Q")
+    with pytest.raises(ArgumentError, match=r"output must be a folder without a store, but .*store\.db"):
+        audit(spark, archive, tmp_path / "out", overwrite=True)
+    shutil.rmtree(old)
+    old.mkdir()
+    audit(spark, archive, tmp_path / "out", overwrite=True)
+    assert old.read_text().count("\n") == 1
+    audit(spark, archive, tmp_path / "out", overwrite=True)
+    assert old.is_file()

@@ -12,9 +12,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 from pyspark.sql import SparkSession
 from tests.helpers.support import until
-from tests.spark.calls import Make, put, taken
+from tests.spark.calls import ALL, Make, put, taken
 
-from inorder.spark.listening import FIGURES, ProgressListener, report_progress
+from inorder.spark.listening import ALWAYS, FIGURES, ProgressListener, report_progress
 
 RUN = "a run"
 
@@ -46,13 +46,14 @@ def test_what_a_reader_reports_is_logged_and_becomes_metrics(
     assert not caplog.records
     listener.onQueryProgress(progress_of(None, offset))
     assert "query nightly as archive, batch 3: 1,200 messages in 2.5 s; 2 wait" in caplog.text
-    assert "0 are pending, 1 claimed, 0 confirmed" in caplog.text
+    assert "0 are pending, 1 claimed, 0 confirmed, 0 redelivered" in caplog.text
     assert samples(registry).keys() == {
         "inorder_spark_lag_messages",
         "inorder_spark_oldest_seconds",
         "inorder_spark_pending_messages",
         "inorder_spark_claimed_messages",
         "inorder_spark_confirmed_messages",
+        "inorder_spark_redelivered_messages",
     }
     assert samples(registry)["inorder_spark_lag_messages"] == 2
     listener.onQueryProgress(progress_of(offset))
@@ -61,6 +62,32 @@ def test_what_a_reader_reports_is_logged_and_becomes_metrics(
     listener.onQueryTerminated(SimpleNamespace(runId=RUN, exception="no\n\tat a line of Java"))  # type: ignore[arg-type]
     assert not samples(registry)
     assert caplog.records[-1].getMessage() == "query nightly as archive has failed: no"
+
+
+def test_messages_of_a_planned_claim_are_redelivered_to_the_next_run(url: str, drain: Make) -> None:
+    put(url, b"1", b"2", b"3")
+    reader = drain(maxMessagesPerTrigger=2)
+    _, first = taken(reader, reader.getDefaultReadLimit())
+    killed = drain()
+    assert taken(killed)[1]["claim"] == first["claim"]
+    assert killed.reportLatestOffset()["redelivered"] == 0, "no task can have read a claim that is not planned"
+    killed.partitions(*_after(first))
+    again = drain()
+    again.partitions(*_after(first))
+    assert again.reportLatestOffset()["redelivered"] == 2
+    again.commit(first)
+    assert drain().latestOffset(first, ALL) != first
+
+
+def test_a_query_on_several_queues_has_no_figure_of_redelivered_messages(caplog: pytest.LogCaptureFixture) -> None:
+    registry = CollectorRegistry()
+    listener = ProgressListener(registry)
+    caplog.set_level("INFO", "inorder.spark.progress")
+    listener.onQueryProgress(progress_of(json.dumps(dict.fromkeys(ALWAYS, 1) | {"application": "a"})))
+    assert caplog.text.rstrip().endswith("1 confirmed")
+    assert len(samples(registry)) == len(ALWAYS)
+    listener.onQueryTerminated(SimpleNamespace(runId=RUN, exception=None))  # type: ignore[arg-type]
+    assert not samples(registry)
 
 
 def _after(offset: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

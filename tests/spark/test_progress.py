@@ -84,8 +84,8 @@ def test_there_is_a_look_after_each_wait_and_the_last_one_when_all_is_done() -> 
         iter([100.0, 101.0, 102.0, 102.5]),
     )
     told: list[Progress] = []
-    look_until(lambda _: next(waits), lambda: next(looks), told.append, clock=lambda: next(clock))
-    assert told == [Progress(0, 0, 1.0), Progress(2, 9, 2.0), Progress(5, 20, 2.5)]
+    look_until(lambda _: next(waits), lambda: next(looks), told.append, 5, clock=lambda: next(clock))
+    assert told == [Progress(*one, total=5) for one in ((0, 0, 1.0), (2, 9, 2.0), (5, 20, 2.5))]
 
 
 # ---- jobs
@@ -107,9 +107,10 @@ def test_each_job_tells_how_far_it_is_up_to_all_of_it(
     assert (drained.messages, drained.batches, max(by_batch.values())) == (load.messages, len(by_batch), load.messages)
     told = told_by(lambda tell: jobs.unload(spark, archive, folder / "back", progress=tell))
     assert told[-1][:2] == (load.messages, sum(path.stat().st_size for path in files.iterdir()))
+    assert told[0].total == load.messages
     qm.create_queue("R")
     told = told_by(lambda tell: jobs.replay(spark, archive, url, "R", transaction="again", progress=tell))
-    assert told[-1][0] == load.messages
+    assert (told[-1].messages, told[-1].total) == (load.messages, load.messages)
     told = told_by(lambda tell: jobs.dump(spark, archive, texts, progress=tell))
     assert told[-1][:2] == (load.messages, sum(path.stat().st_size for path in texts.glob("part-*")))
 

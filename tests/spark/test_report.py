@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections import Counter
 from dataclasses import fields
@@ -14,7 +15,7 @@ pytest.importorskip("pyspark", reason="needs the extra inorder[spark]")
 from inorder.spark.jobs import Audited
 from inorder.spark.jobs.findings import KINDS
 from inorder.spark.jobs.picture_data import Age, PictureData
-from inorder.spark.jobs.report import NO_PICTURES, Picture, html_report
+from inorder.spark.jobs.report import NO_PICTURES, Drawn, Provenance, html_report
 
 SLICES = 4
 NOTHING: dict[str, Any] = {field.name: {} for field in fields(PictureData)}
@@ -32,6 +33,16 @@ FULL = PictureData(
     timeline={1714550400.0 + 60 * n: 100 + n for n in range(30)},
     timeline_width=60,
 )
+
+
+ABOUT: dict[str, Any] = {
+    "title": "An audit",
+    "archive": "/data/archive",
+    "made_at": 1714550400.0,
+    "versions": "inorder 1",
+    "call": "inorder pipeline audit /data/archive out",
+}
+SOURCE = Provenance(**ABOUT)
 
 
 def audited(**values: Any) -> Audited:
@@ -57,43 +68,81 @@ def finding(**values: Any) -> dict[str, Any]:
         "expected": "1",
         "found": "2",
         "text": "out of order",
+        "condition": "queue = 'Q' AND delivery_number = 1234",
     }
     return {**made, **values}
 
 
-def drawn(data: PictureData) -> list[Picture]:
+def drawn(data: PictureData) -> Drawn:
     pytest.importorskip("matplotlib", reason="needs the extra inorder[report]")
     from inorder.spark.jobs.charts import draw
 
     return draw(data)
 
 
-@pytest.mark.parametrize("data", [EMPTY, FULL], ids=["empty", "full"])
-def test_a_page_loads_nothing_from_elsewhere_is_the_same_each_time_and_uses_no_id_twice(data: PictureData) -> None:
+@pytest.mark.parametrize(("data", "count"), [(EMPTY, 0), (FULL, 6)], ids=["empty", "full"])
+def test_a_page_loads_nothing_from_elsewhere_is_the_same_each_time_and_uses_no_id_twice(
+    data: PictureData, count: int
+) -> None:
     pictures = drawn(data)
-    made = html_report("An audit", audited(), pictures, [])
-    assert made.count("<svg ") == 6
+    made = html_report(SOURCE, audited(), pictures, [])
+    assert made.count("<svg ") == count
     assert not re.search(r"""(src|href)=["'](?!#|data:)""", made)
     assert "@import" not in made
     assert not re.search(r"url\((?!#)", made)
     ids = Counter(re.findall(r'\sid="([^"]+)"', made))
     assert [name for name, count in ids.items() if count > 1] == []
     assert set(re.findall(r'(?:url\(#|href="#)([^")]+)', made)) <= set(ids)
-    assert all(picture.caption.endswith(".") for picture in pictures)
+    assert all(picture.caption.endswith(".") for picture in pictures.pictures)
     if data is FULL:
-        assert pictures[3].caption == "Groups and segmented messages by size; 20 of 530 are not whole."
-        assert pictures[5].caption == "Messages by the time of their put, a bar for each minute."
-        assert html_report("An audit", audited(), drawn(data), []) == made
+        assert pictures.pictures[3].caption == "Groups and segmented messages by size; 20 of 530 are not whole."
+        assert pictures.pictures[5].caption == "Messages by the time of their put, a bar for each minute."
+        assert html_report(SOURCE, audited(), drawn(data), []) == made
 
 
-def test_what_comes_from_messages_is_only_text_and_a_page_without_pictures_says_what_they_need() -> None:
-    made = html_report("<b>", audited(), None, [finding(queue="<script>", text="a < b")])
-    assert "<b>" not in made
+def test_pictures_have_the_colours_of_the_page_and_those_of_nothing_are_one_line() -> None:
+    full = html_report(SOURCE, audited(), drawn(FULL), [])
+    used = set(re.findall(r"var\(--(\w+)\)", full.partition("</style>")[2]))
+    assert used == {"ink", "soft", "line", "axis", "blue", "red", "amber"}
+    for block in re.findall(r":root \{([^}]+)\}", full)[:2]:
+        assert used <= set(re.findall(r"--(\w+):", block)), "light and dark define each colour"
+    assert "Nothing to draw" not in full
+    partly = dataclasses.replace(FULL, overtakes={"overtake": {}, "overtake_in_group": {}}, sizes={})
+    assert '<p class="absent">Nothing to draw: Overtakes, Groups.</p>' in html_report(
+        SOURCE, audited(), drawn(partly), []
+    )
+
+
+def test_a_page_names_its_archive_time_versions_command_and_history() -> None:
+    made = html_report(SOURCE, audited(), None, [])
+    for text in ("<h1>An audit</h1>", "/data/archive", "2024-05-01 08:00:00 UTC", "inorder 1", ABOUT["call"]):
+        assert text in made
+    assert "During the run" not in made
+    history = ["A loader was killed <in> x."]
+    told = html_report(dataclasses.replace(SOURCE, archive="", history=history), audited(), None, [finding()])
+    assert "<h2>During the run</h2><ul><li>A loader was killed &lt;in&gt; x.</li></ul>" in told
+    assert "a DataFrame" in told
+    assert '<code>archive.where("queue' in told
+
+
+def test_a_page_is_only_text_of_messages_says_how_to_see_them_and_what_pictures_need() -> None:
+    source = dataclasses.replace(SOURCE, title="<b>")
+    made = html_report(source, audited(), None, [finding(queue="<script>", text="a < b")])
+    assert "<b>" not in made.partition("</h1>")[0].partition("<title>")[2]
     assert "<script>" not in made
     assert "a &lt; b" in made
     assert f"<p>{NO_PICTURES}</p>" in made
     assert "<figure>" not in made
-    assert "<code>47</code>" in made, "a group is shown without the zeros that fill it up"
+    condition = "queue = 'Q' AND delivery_number = 1234"
+    assert f'<code>spark.read.parquet("/data/archive").where("{condition}").show(vertical=True)</code>' in made
+    assert made.count(f"<code>{condition}</code>") == 1
+
+
+def test_counts_of_nothing_have_no_card() -> None:
+    empty = {"first_put_at": None, "first_delivery": None, "last_delivery": None}
+    assert list(audited(**empty).facts()) == ["promised order", "messages", "bytes of bodies"]
+    full = audited(groups=2, put_earlier=1, last_put_at=1714550400.0).facts()
+    assert list(full)[3:] == ["groups", "delivery numbers", "first put", "last put", "put out of order"]
 
 
 @pytest.mark.parametrize(
@@ -126,12 +175,14 @@ def test_the_verdict_is_one_sentence_that_names_the_loss(
     assert all(f"{kind:<22} error" in told.as_text() for kind in errors)
 
 
-def test_findings_stand_above_the_pictures_and_what_was_not_found_is_folded_away() -> None:
+def test_findings_stand_above_the_pictures_and_kinds_that_were_not_found_are_one_line() -> None:
     errors = {**dict.fromkeys(KINDS, 0), "overtake": 3}
-    made = html_report("An audit", audited(errors=errors), [], [finding()])
-    assert made.index("<h2>What was looked for") < made.index("<h2>Findings") < made.index("<h2>Pictures")
-    shown, _, folded = made.partition("<details>")
-    assert "<td>overtake</td>" in shown
-    assert "<td>delivery gap</td>" not in shown
-    assert folded.startswith(f"<summary>{len(KINDS) - 1} kinds of findings that were looked for and not found")
-    assert "<td>delivery gap</td>" in folded.partition("</details>")[0]
+    made = html_report(SOURCE, audited(errors=errors), Drawn([], []), [finding()])
+    assert made.index("<h2>Kinds of findings") < made.index("<h2>Findings") < made.index("<h2>Pictures")
+    assert "<td>overtake</td>" in made
+    assert "<td>delivery gap</td>" not in made
+    absent = made.partition("Looked for and not found: ")[2].partition(".</p>")[0].split(", ")
+    assert len(absent) == len(KINDS) - 1
+    nothing = html_report(SOURCE, audited(), Drawn([], []), [])
+    assert "<table>" not in nothing
+    assert nothing.partition("Looked for and not found: ")[2].partition(".</p>")[0].count(",") == len(KINDS) - 1

@@ -21,9 +21,18 @@ from typing import Any, BinaryIO, Protocol
 import click
 from rich import box
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.control import Control
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.segment import ControlType
 from rich.table import Table
 from rich.text import Text
@@ -161,7 +170,7 @@ class Output:
 
     @contextmanager
     def progress(self, what: str, unit: str, *, hidden: bool = False) -> Iterator[Advance]:
-        """Shows a progress bar, on a terminal only, once the work takes longer than a second."""
+        """Shows a progress bar with rate and time left, on a terminal only, if the work takes longer than a second."""
         columns = (
             SpinnerColumn(),
             TextColumn("{task.description}"),
@@ -169,31 +178,39 @@ class Output:
             MofNCompleteColumn(),
             TextColumn(unit),
             TextColumn("{task.fields[rate]}"),
-            TimeElapsedColumn(),
         )
-        is_hidden = hidden or self.as_json or not self.notes.is_terminal
-        with Progress(*columns, console=self.notes, transient=True, disable=is_hidden, refresh_per_second=5) as bar:
-            task = bar.add_task(what, total=None, visible=False, rate="")
+        with self._bar(columns, what, hidden=hidden) as (bar, task):
 
             def advance(done: int, total: int | None = None) -> None:
                 elapsed = bar.tasks[0].elapsed or 0.0
                 rate = f"{done / elapsed:,.0f}/s" if elapsed else ""
-                bar.update(task, completed=done, total=total, visible=elapsed >= SHOWN_AFTER_SECONDS, rate=rate)
+                bar.update(task, completed=done, total=total, rate=rate, left=time_left(elapsed, done, total))
 
             yield advance
 
     @contextmanager
     def bar(self) -> Iterator[Show]:
-        """Shows a progress bar with a text, on a terminal only."""
-        is_hidden = self.as_json or not self.notes.is_terminal
+        """Shows a progress bar with a text and the time left, on a terminal only, once the work takes longer than a
+        second.
+        """
         columns = SpinnerColumn(), BarColumn(BAR_WIDTH), TextColumn("{task.description}", markup=False)
-        with Progress(*columns, TimeElapsedColumn(), console=self.notes, transient=True, disable=is_hidden) as bar:
-            task = bar.add_task("", total=None)
+        with self._bar(columns, "") as (bar, task):
 
             def show(text: str, done: int = 0, total: int | None = None) -> None:
-                bar.update(task, description=plain(text), completed=done, total=total)
+                left = time_left(bar.tasks[0].elapsed or 0.0, done, total)
+                bar.update(task, description=plain(text), completed=done, total=total, left=left)
 
             yield show
+
+    @contextmanager
+    def _bar(
+        self, columns: Sequence[ProgressColumn], what: str, *, hidden: bool = False
+    ) -> Iterator[tuple[Progress, TaskID]]:
+        """A bar with these columns, the time so far and the time left."""
+        is_hidden = hidden or self.as_json or not self.notes.is_terminal
+        shown = (*columns, TimeElapsedColumn(), TextColumn("{task.fields[left]}"))
+        with LateProgress(*shown, console=self.notes, transient=True, disable=is_hidden, refresh_per_second=5) as bar:
+            yield bar, bar.add_task(what, total=None, rate="", left="")
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
@@ -219,6 +236,19 @@ class Output:
         if not click.confirm(plain(question), err=True):
             self.note("nothing was changed")
             click.get_current_context().exit(1)
+
+
+class LateProgress(Progress):
+    """A progress display that shows nothing in the first second."""
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        if any((one.elapsed or 0.0) >= SHOWN_AFTER_SECONDS for one in self.tasks):
+            yield from super().get_renderables()
+
+
+def time_left(elapsed: float, done: int, total: int | None) -> str:
+    """How long the rest of some work will take if its speed stays the same; empty if that is not known."""
+    return f"{span(elapsed * (total - done) / done)} left" if total and 0 < done < total else ""
 
 
 def table(headings: Iterable[str], *, right: Sequence[str] = ()) -> Table:

@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import json
 import os
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
@@ -303,7 +304,7 @@ def reorder(
 @OVERWRITE
 @on_archive
 @runs_a_job
-def audit(run: Run, spark: Spark, archive: str, output: str, *, overwrite: bool, **options: Any) -> Any:
+def audit(run: Run, spark: Spark, archive: str, output: str, *, order: str, overwrite: bool) -> Any:
     """Prove or disprove the order of an archive.
 
     OUTPUT is a folder for the findings and report.html, which has pictures if inorder[report] is installed. Exit
@@ -314,7 +315,9 @@ def audit(run: Run, spark: Spark, archive: str, output: str, *, overwrite: bool,
     if find_spec("matplotlib") is None:
         run.output.note(f"report.html will have no pictures: they need {how_to_install('report')}")
     with spark.begun() as (jobs, session), run.output.bar() as show:
-        return jobs.audit(session, archive, output, progress=show, overwrite=overwrite, **options)
+        words = [*click.get_current_context().command_path.split(), archive, output, "--order", order]
+        command = shlex.join([*words, *(["--overwrite"] if overwrite else [])])
+        return jobs.audit(session, archive, output, order=order, command=command, progress=show, overwrite=overwrite)
 
 
 @pipeline.command(
@@ -425,14 +428,15 @@ def told_while_it_works(run: Run, total: int | None = None, *, logs: bool = Fals
     """A block in which a job runs. It yields a function that shows people the progress.
 
     Args:
-        total: the number of messages, if it is known.
+        total: the number of messages, if it is known before the job begins; a job may find it out itself.
         logs: without a terminal, print a line for each batch instead.
     """
     looked_at = run.output.notes.is_terminal
     with run.output.bar() as show:
 
         def tell(now: Any) -> None:
-            show(progress_line(now, total), now.messages, total)
+            known = total if now.total is None else now.total
+            show(progress_line(now, known), now.messages, known)
             if logs and not looked_at:
                 run.output.note(f"batch {now.batch}: {progress_line(now)}")
 

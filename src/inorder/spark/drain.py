@@ -32,14 +32,22 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from ..arrow.pages import Origin, batches
-from ..client.bulk import Claim, ClaimReader, Slice
+from ..client.bulk import Claim, ClaimReader, Claims, Slice
 from ..client.manager import QueueManager
 from ..client.queue import Queue
 from ..errors import CheckpointLost, Fenced, OptionsError
 from . import points
 from .opening import check_queue, check_same, made_at, store_for_task
 from .options import SourceOptions
-from .planning import BatchLimits, Planner, figures, limits, stop_though_terminated, stop_when_terminated
+from .planning import (
+    BatchLimits,
+    Planner,
+    figures,
+    limits,
+    redelivered,
+    stop_though_terminated,
+    stop_when_terminated,
+)
 from .versions import ReadLimit, SupportsTriggerAvailableNow
 
 Offset = dict[str, Any]
@@ -117,13 +125,12 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._going: int | None = None  # the claim that is done but may still hold its messages
         self._beside: Future[None] | None = None
         self._has_ended_empty = False
+        self._redelivered = 0  # messages that this run was given, though the run before it may have read them
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's names, here and below
         """The last claim that is over. Changes nothing and takes no epoch, because Spark asks more than once."""
-        options, qm = self._options, self._planner.manager()
-        local = check_queue(qm, options.queue).name
-        known = (one for one in qm.bulk.claims() if (one.queue, one.application) == (local, options.application))
-        return self._offset(next((one.settled for one in known), 0), 0) | {"initial": True}
+        account = self._account()[1]
+        return self._offset(0 if account is None else account.settled, 0) | {"initial": True}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """The limit from the options."""
@@ -161,13 +168,13 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         The lag counts all messages on the queue except those in claims that Spark has; it includes those in open units
         of work.
         """
-        options, qm = self._options, self._planner.manager()
-        local = check_queue(qm, options.queue).name
-        known = [one for one in qm.bulk.claims() if (one.queue, one.application) == (local, options.application)]
-        held = known[0].held if known else ()
+        local, account = self._account()
+        held = () if account is None else account.held
         given = self._given.number if self._given is not None else 0
         at_work = sum(one.messages for one in held if one.number <= given)
-        told = figures(qm.inspect.overview(local), at_work, known[0].delivered if known else 0)
+        views = self._planner.manager().inspect.overview(local)
+        told = figures(views, at_work, 0 if account is None else account.delivered)
+        told["redelivered"] = self._redelivered
         return self._offset(max([given, *(one.number for one in held)]), 0) | told
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
@@ -294,10 +301,18 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _begin(self) -> int:
         """The highest number on the queue when this query started or last asked."""
         stop_when_terminated(self.stop)
+        self._redelivered = redelivered(self._account()[1])
         reader = ClaimReader(self._planner.queue(open_for_input), self._options.application)
         start = reader.begin()
         self._claims = reader
         return start.horizon
+
+    def _account(self) -> tuple[str, Claims | None]:
+        """The local queue, and the application's claims on it."""
+        options, qm = self._options, self._planner.manager()
+        local = check_queue(qm, options.queue).name
+        known = (one for one in qm.bulk.claims() if (one.queue, one.application) == (local, options.application))
+        return local, next(known, None)
 
     def _offset(self, claim: int, size: int) -> Offset:
         """The offset in the form that Spark stores: texts and integers only. The bytes are for readers of Spark's

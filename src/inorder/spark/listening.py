@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -36,8 +37,11 @@ FIGURES: Mapping[str, str] = {
     "pending": "Messages on its queues that are put and not committed, or delayed",
     "claimed": "Messages that the query has claimed and not confirmed",
     "confirmed": "Messages that were confirmed in all runs under its application",
+    "redelivered": "Messages that this run was given, though an earlier run may have read them",
 }
-"""The figures of a query that drains, as `reportLatestOffset` names them."""
+"""The figures of a query that drains, as `reportLatestOffset` names them. A query on several queues lacks the last."""
+
+ALWAYS = ("lag", "oldest", "pending", "claimed", "confirmed")
 
 
 class ProgressListener(StreamingQueryListener):
@@ -67,17 +71,19 @@ class ProgressListener(StreamingQueryListener):
         for application, figures in _figures(progress):
             log.info(
                 "query %s as %s, batch %d: %s messages in %.1f s; %s wait, the oldest message was put %s s ago, %s are "
-                "pending, %s claimed, %s confirmed",
+                "pending, %s claimed, %s confirmed%s",
                 query,
                 application,
                 progress.batchId,
                 f"{max(0, progress.numInputRows):,}",
                 progress.batchDuration / 1000,
-                *(f"{figures[name]:,}" for name in FIGURES),
+                *(f"{figures[name]:,}" for name in ALWAYS),
+                f", {figures['redelivered']:,} redelivered" if "redelivered" in figures else "",
             )
             self._labels.setdefault(str(progress.runId), set()).add((query, application))
             for name, gauge in self._gauges.items():
-                gauge.labels(query, application).set(figures[name])
+                if name in figures:
+                    gauge.labels(query, application).set(figures[name])
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         """Removes the metrics of the query, which otherwise would keep their last values."""
@@ -90,7 +96,8 @@ class ProgressListener(StreamingQueryListener):
                 )
             )
             for gauge in self._gauges.values():
-                gauge.remove(*labels)
+                with suppress(KeyError):  # a figure that the query lacks
+                    gauge.remove(*labels)
 
 
 def _figures(progress: StreamingQueryProgress) -> Iterator[tuple[str, dict[str, int]]]:
@@ -100,7 +107,7 @@ def _figures(progress: StreamingQueryProgress) -> Iterator[tuple[str, dict[str, 
             latest = json.loads(source.latestOffset or "null")
         except ValueError:  # the offset of another source
             continue
-        if isinstance(latest, dict) and "application" in latest and latest.keys() >= FIGURES.keys():
+        if isinstance(latest, dict) and "application" in latest and latest.keys() >= {*ALWAYS}:
             yield latest["application"], latest
 
 

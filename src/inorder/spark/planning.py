@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from ..client.manager import QueueManager
 from ..client.queue import Queue
 from ..errors import OptionsError
+from ..stores.seam.records import Claims
 from ..stores.seam.views import QueueView
 from .opening import check_queue, open_though_restarting
 from .options import NO_LIMIT, SourceOptions
@@ -48,6 +49,14 @@ def limits(limit: ReadLimit, options: SourceOptions) -> BatchLimits:
         f"a queue cannot be read with the limit {limit!r}: use limits on messages and bytes, "
         "maxMessagesPerTrigger and maxBytesPerTrigger",
     )
+
+
+def redelivered(account: Claims | None) -> int:
+    """How many messages a run that starts now is given though an earlier run may have read them: those of the claim
+    that is planned.
+    """
+    given = None if account is None else account.open
+    return given.messages if given is not None and given.planned else 0
 
 
 def figures(views: Iterable[QueueView], claimed: int, confirmed: int) -> dict[str, int]:
@@ -129,4 +138,4 @@ class Planner:
         return {"_options": self._options, "_qm": None, "_queue": None}
 
 
-__all__ = ["BatchLimits", "Planner", "figures", "limits"]
+__all__ = ["BatchLimits", "Planner", "figures", "limits", "redelivered"]

@@ -25,6 +25,7 @@ Archive: TypeAlias = "DataFrame | str | PathLike[str]"
 
 PLACE = ("rank", "number", "ordinal")
 MEMBER_OF = ("queue", "group_id")
+PARTS = ".parts"  # added to the name of a CSV file: the folder into which Spark writes it
 FROM_FOLDERS = {"queue": StringType(), "date": DateType()}
 
 
@@ -96,6 +97,12 @@ def _local(spark: SparkSession, path: str) -> Path | None:
     return Path(system.makeQualified(hadoop_path(spark, path)).toUri().getPath())
 
 
+def absolute(spark: SparkSession, path: str) -> str:
+    """A path for a reader in another folder: absolute if it is on this machine."""
+    local = _local(spark, path)
+    return path if local is None else str(local)
+
+
 def is_member() -> Column:
     """Whether a row belongs with others: it is in a group, or a segment (its group id is then never null)."""
     return F.col("group_id").isNotNull() & (F.col("flags").bitwiseAND(ANY_GROUP | ANY_SEGMENT) != 0)
@@ -119,18 +126,48 @@ def hadoop_path(spark: SparkSession, path: str) -> Any:
 
 
 def write_text(spark: SparkSession, path: str, text: str) -> None:
-    """Writes one small file wherever Spark can write: local folders, HDFS, object stores.
-
-    Raises FileError if it would be a file of a store, or exists and is a pipe, a device or a folder.
+    """Writes one small file wherever Spark can write: local folders, HDFS, object stores. Raises FileError, as
+    `_check_file`.
     """
-    local = _local(spark, path)
-    if local is not None and (is_of_any_store(local) or (local.exists() and not local.is_file())):
-        raise FileError(f"{path!r} is a file of a store, or not a regular file: it must not be written", path=path)
+    _check_file(spark, path)
     stream = file_system(spark, path).create(hadoop_path(spark, path), True)
     try:
         stream.write(bytearray(text.encode()))
     finally:
         stream.close()
+
+
+def check_csv(spark: SparkSession, name: str, path: str) -> None:
+    """Checks the file that `write_csv` is about to write. There may be a folder of CSV files, as audits of 0.1.0 wrote.
+
+    Raises ArgumentError if that folder contains a store; FileError, as `_check_file`.
+    """
+    for one in (path, path + PARTS):
+        if exists(spark, one) and file_system(spark, one).getFileStatus(hadoop_path(spark, one)).isDirectory():
+            check_replaceable(spark, name, one)
+        else:
+            _check_file(spark, one)
+
+
+def write_csv(rows: DataFrame, path: str) -> None:
+    """Writes rows as one CSV file with a header, wherever Spark can write, in place of what is there."""
+    spark = rows.sparkSession
+    system = file_system(spark, path)
+    target, folder = hadoop_path(spark, path), hadoop_path(spark, path + PARTS)
+    rows.coalesce(1).write.mode("overwrite").csv(path + PARTS, header=True)
+    part = next(one.getPath() for one in system.listStatus(folder) if one.getPath().getName().startswith("part-"))
+    system.delete(target, True)
+    system.rename(part, target)
+    system.delete(folder, True)
+
+
+def _check_file(spark: SparkSession, path: str) -> None:
+    """Raises FileError if a file about to be written is a file of a store, or exists and is a pipe, a device or a
+    folder.
+    """
+    local = _local(spark, path)
+    if local is not None and (is_of_any_store(local) or (local.exists() and not local.is_file())):
+        raise FileError(f"{path!r} is a file of a store, or not a regular file: it must not be written", path=path)
 
 
 def exists(spark: SparkSession, path: str) -> bool:

@@ -4,33 +4,48 @@ It can prove that no delivery is missing or doubled, that every group and logica
 message was delivered after those before it on the queue. It reads no bodies. An archive does not show messages that
 were lost after the last delivery.
 
-Under the output folder: `findings.parquet` and `findings.csv` (folders, as Spark writes them), `summary.json`,
+Under the output folder: `findings.parquet` (a folder, as Spark writes it), `findings.csv`, `summary.json`,
 `report.html`. The pictures in the report need the extra `inorder[report]`.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import platform
+import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from importlib.util import find_spec
-from os import PathLike
+from os import PathLike, fspath
 from typing import Any, NamedTuple, TypeAlias
 
+import pyspark
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
 
 from ...errors import bad_argument
+from ...support.release import __version__
 from . import findings, lanes
-from .archive import PLACE, Archive, check_folder, check_target, is_member, read_archive, write_text
+from .archive import (
+    PLACE,
+    Archive,
+    absolute,
+    check_csv,
+    check_folder,
+    check_target,
+    is_member,
+    read_archive,
+    write_csv,
+    write_text,
+)
 from .findings import COUNTED, FINDING, Promised
 from .picture_data import SLICES, PictureData, picture_data
-from .report import NO_PICTURES, Picture, html_report
+from .report import NO_PICTURES, Drawn, Provenance, html_report
 from .summary import Audited, Totals, count_notes
 
-Draw: TypeAlias = "Callable[[PictureData], list[Picture]]"
+Draw: TypeAlias = "Callable[[PictureData], Drawn]"
 
 PROMISES = ("physical", "logical", "none")
 NARROW = (
@@ -65,6 +80,8 @@ def audit(
     first_delivery: int | None = 1,
     delivered_at: str | None = None,
     title: str = "Audit of an archive",
+    command: str | None = None,
+    history: Sequence[str] = (),
     overwrite: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Audited:
@@ -81,6 +98,8 @@ def audit(
         first_delivery: the first delivery number of each queue; None: the smallest in the archive.
         delivered_at: a timestamp column with the time of delivery, for ages; None: there is none.
         title: the title of the report.
+        command: the command that the report says was run; None: this call.
+        history: events of the run that made the archive, which the report lists, one sentence each.
         overwrite: whether the folder may already exist.
         progress: called with a description of each step that begins.
 
@@ -91,8 +110,16 @@ def audit(
         raise bad_argument("order", order, f"one of: {', '.join(PROMISES)}")
     tell = progress or (lambda _: None)
     path = check_target(spark, "output", output, overwrite=overwrite)
-    for name in ("findings.parquet", "findings.csv"):
-        check_folder(spark, "output", f"{path}/{name}")
+    check_folder(spark, "output", f"{path}/findings.parquet")
+    check_csv(spark, "output", f"{path}/findings.csv")
+    source = Provenance(
+        title=title,
+        archive="" if isinstance(archive, DataFrame) else absolute(spark, fspath(archive)),
+        made_at=time.time(),
+        versions=f"inorder {__version__}, PySpark {pyspark.__version__}, Python {platform.python_version()}",
+        call=command or _call(archive, path, order, first_delivery, delivered_at),
+        history=history,
+    )
     rows = read_archive(spark, archive)
     if delivered_at is not None and delivered_at not in rows.columns:
         raise bad_argument("delivered_at", delivered_at, f"a column of the archive: {', '.join(rows.columns)}")
@@ -115,10 +142,21 @@ def audit(
             places = judged.sample.cut(("queue", *KEY), slices)
             pencil.draw(picture_data(judged.positioned, counts, deliveries, places, totals=totals))
         examples = _write(judged.notes.where(F.col("severity") != COUNTED).select(*FINDING), path)
-        page = html_report(title, audited, None if pencil is None else pencil.pictures(), examples)
+        page = html_report(source, audited, None if pencil is None else pencil.drawn(), examples)
     write_text(spark, f"{path}/summary.json", audited.as_json() + "\n")
     write_text(spark, f"{path}/report.html", page)
     return audited
+
+
+def _call(archive: Archive, path: str, order: Promised, first_delivery: int | None, delivered_at: str | None) -> str:
+    """This call, as a user writes it."""
+    given: dict[str, object] = {"order": order}
+    if first_delivery != 1:
+        given["first_delivery"] = first_delivery
+    if delivered_at is not None:
+        given["delivered_at"] = delivered_at
+    rows = "archive" if isinstance(archive, DataFrame) else repr(fspath(archive))
+    return f"jobs.audit(spark, {rows}, {path!r}, {', '.join(f'{name}={value!r}' for name, value in given.items())})"
 
 
 class _Pencil:
@@ -127,13 +165,13 @@ class _Pencil:
     def __init__(self, until: ExitStack) -> None:
         self._thread = until.enter_context(ThreadPoolExecutor(1))
         self._draw = self._thread.submit(_drawer)
-        self._pictures: Future[list[Picture]] | None = None
+        self._pictures: Future[Drawn] | None = None
 
     def draw(self, data: PictureData) -> None:
         """Starts drawing."""
         self._pictures = self._thread.submit(self._draw.result(), data)
 
-    def pictures(self) -> list[Picture]:
+    def drawn(self) -> Drawn:
         """The finished pictures."""
         assert self._pictures is not None, "nothing was drawn"
         return self._pictures.result()
@@ -215,5 +253,5 @@ def _by_head(rows: DataFrame, judged: DataFrame) -> DataFrame:
 def _write(found: DataFrame, path: str) -> list[dict[str, Any]]:
     """Writes the findings as Parquet and CSV; returns the first of them for the report."""
     found.coalesce(FILES_MAX).write.mode("overwrite").parquet(f"{path}/findings.parquet")
-    found.coalesce(1).write.mode("overwrite").csv(f"{path}/findings.csv", header=True)
+    write_csv(found, f"{path}/findings.csv")
     return [row.asDict() for row in found.orderBy(*FIRST_SHOWN).limit(EXAMPLES_MAX).collect()]

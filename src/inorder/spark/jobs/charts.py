@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -15,17 +16,21 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
 from .picture_data import PictureData
-from .report import Picture
+from .report import Drawn, Picture
 
-INK, SOFT, GRID = "#1f2933", "#616e7c", "#e4e7eb"
+# Colours with which matplotlib draws. In the SVG each is replaced by the page's variable of that name, so that the page
+# chooses colours for light and dark.
+INK, SOFT, GRID, AXIS = "#1f2933", "#616e7c", "#e4e7eb", "#9aa5b1"
 BLUE, RED, AMBER = "#2b6cb0", "#c53030", "#dd8a1c"
+VARIABLES = {INK: "ink", SOFT: "soft", GRID: "line", AXIS: "axis", BLUE: "blue", RED: "red", AMBER: "amber"}
+COLOR = re.compile("|".join(VARIABLES))
 BLUES = LinearSegmentedColormap.from_list("blues", ["#d6e4f2", "#5b93c7", "#12365f"])
 STYLE: dict[str, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 9,
     "text.color": INK,
-    "axes.edgecolor": "#9aa5b1",
+    "axes.edgecolor": AXIS,
     "axes.labelcolor": SOFT,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -43,17 +48,19 @@ EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 SHARE = "share of all deliveries, in their order"
 
 
-def draw(data: PictureData) -> list[Picture]:
-    """All pictures, in the order of the page."""
+def draw(data: PictureData) -> Drawn:
+    """All pictures, in the order of the page, and the titles of those for which there is nothing to show."""
+    wanted: list[tuple[str, bool, Callable[[Any, PictureData], str]]] = [
+        ("Delivery against position", bool(data.density), _density),
+        ("Overtakes", any(data.overtakes.values()), _overtakes),
+        ("Gaps and repeats", bool(data.gaps or data.repeats), _gaps),
+        ("Groups", bool(data.sizes), _groups),
+        ("Age at delivery" if data.has_ages else "When the delivered messages were put", bool(data.ages), _ages),
+        ("Throughput", bool(data.timeline), _timeline),
+    ]
     with mpl.rc_context(STYLE):
-        return [
-            _picture("Delivery against position", _density, data),
-            _picture("Overtakes", _overtakes, data),
-            _picture("Gaps and repeats", _gaps, data),
-            _picture("Groups", _groups, data),
-            _picture("Age at delivery" if data.has_ages else "When the delivered messages were put", _ages, data),
-            _picture("Throughput", _timeline, data),
-        ]
+        pictures = [_picture(title, paint, data) for title, has_data, paint in wanted if has_data]
+    return Drawn(pictures, [title for title, has_data, _ in wanted if not has_data])
 
 
 def _picture(title: str, paint: Callable[[Any, PictureData], str], data: PictureData) -> Picture:
@@ -61,14 +68,11 @@ def _picture(title: str, paint: Callable[[Any, PictureData], str], data: Picture
     caption = paint(figure.subplots(), data)
     written = io.StringIO()
     figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
-    svg = written.getvalue()
+    svg = COLOR.sub(lambda found: f"var(--{VARIABLES[found[0]]})", written.getvalue())
     return Picture(title=title, caption=caption, svg=svg[svg.index("<svg") :])
 
 
 def _density(axes: Any, data: PictureData) -> str:
-    if not data.density:
-        _nothing(axes, "no messages")
-        return "The archive holds no message."
     cells = [[math.nan] * data.slices for _ in range(data.places)]
     for (x, y), count in data.density.items():
         cells[y][x] = count
@@ -116,9 +120,6 @@ def _bars(axes: Any, slices: int, series: list[tuple[str, str, dict[int, int]]],
     axes.set_ylabel(label)
     _share(axes.xaxis)
     heights = [count for _, _, counts in series for count in counts.values()]
-    if not heights:
-        _nothing(axes, "none")
-        return
     if max(heights) > DWARFED * min(heights):
         axes.set_yscale("symlog", linthresh=1, base=10)
         axes.set_ylim(0, max(heights) * 40)
@@ -131,9 +132,6 @@ def _bars(axes: Any, slices: int, series: list[tuple[str, str, dict[int, int]]],
 
 def _groups(axes: Any, data: PictureData) -> str:
     sizes = sorted({size for size, _ in data.sizes})
-    if not sizes:
-        _nothing(axes, "no groups")
-        return "The archive holds no group and no segmented message."
     floor = [0] * len(sizes)
     for name, color, whole in (("whole", BLUE, True), ("not whole", RED, False)):
         heights = [data.sizes.get((size, whole), 0) for size in sizes]
@@ -158,9 +156,6 @@ def _size(bits: int) -> str:
 
 def _ages(axes: Any, data: PictureData) -> str:
     at = [(age.slice + 0.5) / data.slices for age in data.ages]
-    if not at:
-        _nothing(axes, "no times")
-        return "No message of the archive has a time."
     turn: Callable[[float], Any] = (lambda seconds: seconds) if data.has_ages else _moment
     axes.fill_between(
         at,
@@ -187,9 +182,6 @@ def _ages(axes: Any, data: PictureData) -> str:
 
 
 def _timeline(axes: Any, data: PictureData) -> str:
-    if not data.timeline:
-        _nothing(axes, "no times")
-        return "No message of the archive has a time."
     width = data.timeline_width
     starts = [_moment(start) for start in data.timeline]
     rates = [count / width for count in data.timeline.values()]
@@ -227,8 +219,3 @@ def _counts(axis: Any, *, whole: bool = True) -> None:
 
 def _numbers() -> FuncFormatter:
     return FuncFormatter(lambda value, _: f"{value:,.6g}" if value < 1e6 else f"{value / 1e6:,.4g} M")
-
-
-def _nothing(axes: Any, text: str) -> None:
-    axes.set_axis_off()
-    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color=SOFT, fontsize=13)

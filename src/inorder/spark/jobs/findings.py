@@ -52,7 +52,7 @@ KINDS = {
 }
 
 IDENTITY = ("queue", "group_id", "sequence_number", "offset", "delivery_number", *PLACE)
-FINDING = ("kind", "severity", *IDENTITY, "expected", "found", "text")
+FINDING = ("kind", "severity", *IDENTITY, "expected", "found", "text", "condition")
 UID = ("queue", "uid_origin", "uid_number")
 
 
@@ -71,11 +71,16 @@ def _noted(
     expected: Column,
     found: Column,
     text: Column,
+    condition: Column,
     severity: Column | None = None,
     size: Column | None = None,
     complete: Column | None = None,
 ) -> DataFrame:
-    """Makes notes from rows."""
+    """Makes notes from rows.
+
+    Args:
+        condition: the condition that, with the queue, selects the messages of a finding in the archive.
+    """
     weight = F.lit(KINDS[kind].severity if isinstance(kind, str) else "error")
     return rows.select(
         (F.lit(kind) if isinstance(kind, str) else kind).alias("kind"),
@@ -86,9 +91,18 @@ def _noted(
         expected.cast("string").alias("expected"),
         found.cast("string").alias("found"),
         text.alias("text"),
+        F.when(text.isNotNull(), F.concat(_says("queue = '%s' AND ", "queue"), condition)).alias("condition"),
         (F.lit(None) if size is None else size).cast("bigint").alias("size"),
         (F.lit(None) if complete is None else complete).cast("boolean").alias("complete"),
     )
+
+
+def _one_delivery() -> Column:
+    return _says("delivery_number = %d", "delivery_number")
+
+
+def _two_deliveries(other: Column | str) -> Column:
+    return _says("delivery_number IN (%d, %d)", other, "delivery_number")
 
 
 def repeated_messages(rows: DataFrame, *, parts: int, until: ExitStack) -> tuple[DataFrame, DataFrame | None]:
@@ -116,7 +130,12 @@ def repeated_messages(rows: DataFrame, *, parts: int, until: ExitStack) -> tuple
         "first_delivery",
     )
     return once, _noted(
-        surplus, "message_repeated", expected=F.lit("one delivery"), found=_says("copy %d", "copy"), text=text
+        surplus,
+        "message_repeated",
+        expected=F.lit("one delivery"),
+        found=_says("copy %d", "copy"),
+        text=text,
+        condition=_two_deliveries("first_delivery"),
     )
 
 
@@ -142,6 +161,9 @@ def delivery_numbers(rows: DataFrame, dealt: Lanes, *, parts: int, first: int | 
         found=number,
         text=F.when(is_gap, _missing(expected, number)).otherwise(
             _says("delivery number %d is also on another row", number)
+        ),
+        condition=F.when(is_gap, _says("delivery_number BETWEEN %d AND %d", expected - 1, number)).otherwise(
+            _one_delivery()
         ),
     )
 
@@ -191,6 +213,7 @@ def overtakes(positioned: DataFrame, dealt: Lanes, *, promised: Promised, parts:
         expected=expected,
         found=_says("%d.%d", *key[1:]),
         text=text,
+        condition=_two_deliveries("before.delivery_number"),
     )
 
 
@@ -236,6 +259,7 @@ def in_groups(judged: DataFrame, *, promised: Promised) -> DataFrame:
         expected=F.col("note.expected"),
         found=F.col("note.found"),
         text=F.col("note.text"),
+        condition=_says("group_id = X'%s'", F.hex("group_id")),
         size=F.when(is_group, F.col("size")),
         complete=F.when(is_group, F.col("complete")),
     )
@@ -348,6 +372,7 @@ def places(rows: DataFrame, dealt: Lanes, *, parts: int, until: ExitStack) -> Da
         expected=F.when(same, "a place of its own"),
         found=F.when(same, _says("%d.%d", *PLACE[1:])),
         text=F.when(same, text),
+        condition=_two_deliveries("before.delivery_number"),
     )
 
 
@@ -355,4 +380,6 @@ def redelivered(rows: DataFrame) -> DataFrame:
     """Finds messages that had been got and backed out before."""
     count = F.col("backout_count")
     text = _says("%d gets of the message had been backed out before this delivery", count)
-    return _noted(rows.where(count > 0), "redelivered", expected=F.lit(0), found=count, text=text)
+    return _noted(
+        rows.where(count > 0), "redelivered", expected=F.lit(0), found=count, text=text, condition=_one_delivery()
+    )

@@ -95,7 +95,7 @@ def load(
         return Loaded(messages=0, size=0, files=None, already=True, seconds=0.0)
     began = time.monotonic()
     register(spark)
-    with told_plainly(), told(spark, progress):
+    with told_plainly():
         register_formats(spark)
         if format == "files":
             rows = _files(spark, fspath(source), split or DEFAULT_SPLIT, transaction, patterns, exclude)
@@ -109,13 +109,14 @@ def load(
         manifests = F.count_if(F.col("format") == FORMAT) if format == "files" else F.lit(None).cast("long")
         has_length = dict(rows.dtypes).get("body") in ("binary", "string")  # otherwise the sink reports the error
         size = F.coalesce(F.sum(F.octet_length("body")), F.lit(0)) if has_length else F.lit(0)
-        (
-            rows.observe(counted, F.count(F.lit(1)).alias("messages"), size.alias("size"), manifests.alias("files"))
-            .write.format("inorder")
-            .options(url=fspath(url), queue=queue, application=application, badRows=bad_rows, **options)
-            .mode("append")
-            .save()
-        )
+        with told(spark, progress, rows if format == "parquet" else None):
+            (
+                rows.observe(counted, F.count(F.lit(1)).alias("messages"), size.alias("size"), manifests.alias("files"))
+                .write.format("inorder")
+                .options(url=fspath(url), queue=queue, application=application, badRows=bad_rows, **options)
+                .mode("append")
+                .save()
+            )
     return Loaded(**counted.get, already=False, seconds=time.monotonic() - began)
 
 

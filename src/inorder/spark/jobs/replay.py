@@ -65,19 +65,20 @@ def replay(
     if transaction_time(fspath(url), queue, transaction, application) is not None:
         return ReplayResult(messages=0, already=True)
     register(spark)
-    with told_plainly(), told(spark, progress):
+    with told_plainly():
         rows = read_archive(spark, archive).withColumn("expiry", F.coalesce("expiry", F.lit(float("inf"))))
         if where is not None:
             rows = rows.where(where)
         counted = Observation("replayed")
-        (
-            in_order(rows, order)
-            .observe(counted, F.count(F.lit(1)).alias("messages"))
-            .write.format("inorder")
-            .options(url=fspath(url), queue=queue, application=application, transaction=transaction)
-            .mode("append")
-            .save()
-        )
+        with told(spark, progress, rows):
+            (
+                in_order(rows, order)
+                .observe(counted, F.count(F.lit(1)).alias("messages"))
+                .write.format("inorder")
+                .options(url=fspath(url), queue=queue, application=application, transaction=transaction)
+                .mode("append")
+                .save()
+            )
     return ReplayResult(messages=counted.get["messages"], already=False)
 
 

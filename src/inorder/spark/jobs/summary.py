@@ -184,18 +184,22 @@ class Audited:
         return [text for number, text in found if number] or [errors]
 
     def facts(self) -> dict[str, str]:
-        """The counts, in words."""
-        deliveries = "none" if self.first_delivery is None else f"{self.first_delivery:,} to {self.last_delivery:,}"
-        return {
+        """The counts, in words; those of nothing are left out."""
+        facts = {
             "promised order": self.order,
             "messages": f"{self.messages:,} on {self.queues:,} queue{'' if self.queues == 1 else 's'}",
             "bytes of bodies": f"{self.bytes:,}",
-            "groups": f"{self.groups:,}, {self.incomplete_groups:,} of them not whole" if self.groups else "none",
-            "delivery numbers": deliveries,
-            "first put": _time(self.first_put_at),
-            "last put": _time(self.last_put_at),
-            "put out of order": f"{self.put_earlier:,} messages, not by itself an error",
         }
+        if self.groups:
+            broken = f"{self.incomplete_groups:,} of them not whole" if self.incomplete_groups else "all whole"
+            facts["groups"] = f"{self.groups:,}, {broken}"
+        if self.first_delivery is not None:
+            facts["delivery numbers"] = f"{self.first_delivery:,} to {self.last_delivery:,}"
+        if self.first_put_at is not None and self.last_put_at is not None:
+            facts["first put"], facts["last put"] = utc_text(self.first_put_at), utc_text(self.last_put_at)
+        if self.put_earlier:
+            facts["put out of order"] = f"{self.put_earlier:,} messages, not by itself an error"
+        return facts
 
 
 PROVED = {
@@ -205,7 +209,6 @@ PROVED = {
 }
 
 
-def _time(seconds: float | None) -> str:
-    if seconds is None:
-        return "?"
+def utc_text(seconds: float) -> str:
+    """A time for people, from seconds since 1970."""
     return (EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -75,9 +75,8 @@ def unload(
     of_files = members.where(is_manifest).select(*MEMBER_OF).distinct()
     found = members.select(*MEMBER.names).join(of_files, [*MEMBER_OF], "left_semi")
     by_group = found.select(*MEMBER.names).repartition(*MEMBER_OF)
-    report = _write(
-        by_group.sortWithinPartitions(*MEMBER.names[:4]), "inorder-files", place, progress, existing=existing
-    )
+    by_group = by_group.sortWithinPartitions(*MEMBER.names[:4])
+    report = _write(by_group, "inorder-files", place, progress, counted=rows, existing=existing)
     return Unloaded(
         messages=report.messages,
         size=report.size,
@@ -121,9 +120,11 @@ def dump(
             raise bad_argument("target", str(place), f"a folder without {one.name}, a store or not a regular file")
     for one in old:
         one.unlink()
-    rows = in_order(read_archive(spark, archive), order).select(*DUMPED.names)
+    messages = read_archive(spark, archive)
+    rows = in_order(messages, order).select(*DUMPED.names)
     leaves_out = str(leave_out_properties).lower()
-    return _write(rows, "inorder-dmpmqmsg", place, progress, leave_out_properties=leaves_out).messages
+    report = _write(rows, "inorder-dmpmqmsg", place, progress, counted=messages, leave_out_properties=leaves_out)
+    return report.messages
 
 
 def _made(target: str | PathLike[str]) -> Path:
@@ -134,12 +135,18 @@ def _made(target: str | PathLike[str]) -> Path:
     return place
 
 
-def _write(rows: DataFrame, format_: str, target: Path, progress: Tell | None, **options: str) -> WriteReport:
-    """Has the tasks write, and returns their report."""
+def _write(
+    rows: DataFrame, format_: str, target: Path, progress: Tell | None, *, counted: DataFrame, **options: str
+) -> WriteReport:
+    """Has the tasks write, and returns their report.
+
+    Args:
+        counted: as many rows as will be written, or a few more, and quicker to count.
+    """
     register_formats(rows.sparkSession)
     with tempfile.TemporaryDirectory(prefix="inorder-report-") as folder:
         report = str(Path(folder) / "report.json")
-        with told_plainly(), told(rows.sparkSession, progress):
+        with told_plainly(), told(rows.sparkSession, progress, counted):
             rows.write.format(format_).mode("append").options(target=str(target), report=report, **options).save()
         return WriteReport.load(report)
 
