@@ -5,35 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
+from typing import ClassVar
 
 import click
 
 from .. import __version__
-from .browsing import browse
-from .channelling import channel
-from .claims import claim
-from .dead import dead
-from .dead_rules import run_rules
-from .definitions import export, import_definitions
-from .getting import get
-from .login import PEM, login
-from .moved import demo, scenarios
-from .moving import copy, move
-from .mqi import mqi
-from .outbox import outbox
-from .pipeline import pipeline
-from .putting import put
-from .queues import queue
+from .login import PEM
 from .running import STORE_HELP, CommandGroup
-from .scripts import mqsc
-from .serve import serve
-from .triggering import trigger_monitor
-from .units import connection, lock, unit
-from .upkeep import backup, check, create, rename, upgrade
-from .users import acts, token, user
-from .watching import watch
-from .work import work
 
 HELP = """A message queue manager that keeps its promises about order.
 
@@ -43,7 +23,63 @@ ends with an example.
 """
 
 
-@click.group(cls=CommandGroup, help=HELP, epilog="Example: inorder queue create ORDERS --store orders.db")
+class CommandModules(Mapping[str, click.Command]):
+    """The commands by their names. A module is imported when its command is looked up: a call needs one of them."""
+
+    _places: ClassVar[dict[str, str]] = {
+        "create": "upkeep.create",
+        "queue": "queues.queue",
+        "put": "putting.put",
+        "get": "getting.get",
+        "browse": "browsing.browse",
+        "watch": "watching.watch",
+        "move": "moving.move",
+        "copy": "moving.copy",
+        "unit": "units.unit",
+        "lock": "units.lock",
+        "connection": "units.connection",
+        "claim": "claims.claim",
+        "channel": "channelling.channel",
+        "work": "work.work",
+        "outbox": "outbox.outbox",
+        "dead": "dead.dead",
+        "trigger-monitor": "triggering.trigger_monitor",
+        "user": "users.user",
+        "token": "users.token",
+        "acts": "users.acts",
+        "check": "upkeep.check",
+        "backup": "upkeep.backup",
+        "rename": "upkeep.rename",
+        "upgrade": "upkeep.upgrade",
+        "login": "login.login",
+        "mqsc": "scripts.mqsc",
+        "export": "definitions.export",
+        "import": "definitions.import_definitions",
+        "mqi": "mqi.mqi",
+        "pipeline": "pipeline.pipeline",
+        "serve": "serve.serve",
+        "demo": "moved.demo",
+        "scenarios": "moved.scenarios",
+    }
+
+    def __getitem__(self, name: str) -> click.Command:
+        module, variable = self._places[name].split(".")
+        command: click.Command = getattr(import_module(f".{module}", __package__), variable)
+        return command
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+@click.group(
+    cls=CommandGroup,
+    commands=CommandModules(),
+    help=HELP,
+    epilog="Example: inorder queue create ORDERS --store orders.db",
+)
 @click.version_option(__version__, prog_name="inorder", message="%(prog)s %(version)s")
 @click.option("--store", "-s", metavar="PATH|URL", help=f"{STORE_HELP} Give it before or after the command.")
 @click.option("--ca", type=PEM, help="For a store elsewhere: the authorities that may sign the server's certificate, "
@@ -74,42 +110,3 @@ def _in_environment(variables: Mapping[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-for command in (
-    create,
-    queue,
-    put,
-    get,
-    browse,
-    watch,
-    move,
-    copy,
-    unit,
-    lock,
-    connection,
-    claim,
-    channel,
-    work,
-    outbox,
-    dead,
-    trigger_monitor,
-    user,
-    token,
-    acts,
-    check,
-    backup,
-    rename,
-    upgrade,
-    login,
-    mqsc,
-    export,
-    import_definitions,
-    mqi,
-    pipeline,
-    serve,
-    demo,
-    scenarios,
-):
-    app.add_command(command)
-dead.add_command(run_rules)

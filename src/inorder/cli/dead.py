@@ -13,6 +13,7 @@ from ..client.dead_letters import DeadLetter, Stayed
 from ..formats.json_lines import record_of, told_id, when
 from ..rules.dead_letters import TASK_FAILED, reason_name, revived
 from .choosing import NAMED_ID
+from .dead_rules import run_rules
 from .output import count
 from .running import NO, CommandGroup, Run, queue_names, record_of_error, says_yes, takes_store
 
@@ -154,3 +155,6 @@ def _record(run: Run, letter: DeadLetter) -> dict[str, Any]:
 
 def _record_of_stayed(one: Stayed) -> dict[str, Any]:
     return {"message_id": told_id(one.letter.message.message_id), **record_of_error(one.error)}
+
+
+dead.add_command(run_rules)
