@@ -146,7 +146,7 @@ def test_what_is_exported_makes_the_same_store_again(run: Command, store: Path, 
     assert exported.status == 0
     assert exported.out.splitlines()[:2] == [
         "* inorder connection define OSLO https://oslo:9443 --user london --replace",
-        "* inorder connection define ROME 'a store\\nDELETE QLOCAL(A) +' --replace",
+        r"""* inorder ["connection", "define", "ROME", "a store\nDELETE QLOCAL(A) +", "--replace"]""",
     ]
     again = tmp_path / "again.db"
     assert run("mqsc", "--store", str(again), given=exported.out.encode()).status == 0

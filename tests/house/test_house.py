@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from inorder import aio
+from inorder.cli.app import CommandModules
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
@@ -98,9 +99,16 @@ def test_no_door_loads_the_runner_of_scenarios_or_draws(name: str) -> None:
     assert "matplotlib" not in loaded, f"`import {name}` loads matplotlib: leave it to spark/jobs/charts.py."
 
 
-def test_a_command_loads_the_headers_and_the_command_server_of_the_mqi_only_when_it_needs_them() -> None:
-    loaded = modules_of_import("inorder.cli.app")
-    assert "inorder.cli.mqi" in loaded
+def test_the_root_of_the_commands_loads_none_of_them() -> None:
+    """`login` is loaded for the kind of its options, which the root takes too."""
+    modules = {f"inorder.cli.{place.split('.')[0]}" for place in CommandModules.places.values()}
+    assert len(modules) > 20
+    assert modules & modules_of_import("inorder.cli.app") == {"inorder.cli.login"}
+
+
+@pytest.mark.parametrize("name", ["mqi", "upkeep"])
+def test_a_command_loads_the_headers_and_the_command_server_of_the_mqi_only_when_it_needs_them(name: str) -> None:
+    loaded = modules_of_import(f"inorder.cli.{name}")
     assert {name for name in loaded if name.startswith(("inorder.mqi.pcf", "inorder.mqi.c_headers"))} == set()
 
 

@@ -26,7 +26,7 @@ ends with an example.
 class CommandModules(Mapping[str, click.Command]):
     """The commands by their names. A module is imported when its command is looked up: a call needs one of them."""
 
-    _places: ClassVar[dict[str, str]] = {
+    places: ClassVar[dict[str, str]] = {
         "create": "upkeep.create",
         "queue": "queues.queue",
         "put": "putting.put",
@@ -37,7 +37,7 @@ class CommandModules(Mapping[str, click.Command]):
         "copy": "moving.copy",
         "unit": "units.unit",
         "lock": "units.lock",
-        "connection": "units.connection",
+        "connection": "connections.connection",
         "claim": "claims.claim",
         "channel": "channelling.channel",
         "work": "work.work",
@@ -63,15 +63,15 @@ class CommandModules(Mapping[str, click.Command]):
     }
 
     def __getitem__(self, name: str) -> click.Command:
-        module, variable = self._places[name].split(".")
+        module, variable = self.places[name].split(".")
         command: click.Command = getattr(import_module(f".{module}", __package__), variable)
         return command
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
+        return iter(self.places)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self.places)
 
 
 @click.group(

@@ -18,11 +18,11 @@ from ..model.channel_attributes import CHANNEL_ATTRIBUTES, ChannelAttributes
 from ..mq import channels
 from ..mq.channels import ChannelNow, Received
 from ..mq.channels.exits import check as check_exits
+from .connections import connection_names
 from .lasting import ends_by_signal, run_all
 from .output import count, shown, table
 from .queues import takes_attributes_of
 from .running import CommandGroup, Run, completions, says_yes, takes_exits, takes_store
-from .units import connection
 
 COLUMNS = {
     "channel": "channel",
@@ -183,58 +183,10 @@ def _received(one: Received) -> dict[str, Any]:
     }
 
 
-# --- connections
+# --- addresses of MQ
 
 
-CONNECTION_COLUMNS = {"connection": "connection", "location": "to", "user": "user"}
 ADDRESS_COLUMNS = {"address": "address of MQ", "connection": "connection"}
-
-
-def connection_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """The named connections of the store, for completion."""
-    del parameter
-    return completions(context, lambda qm: [one.name for one in channels.connections(qm)], incomplete)
-
-
-@connection.command(
-    "define", example="inorder connection define PARIS https://paris.example:9443 --user london --store london.db"
-)
-@click.argument("name")
-@click.argument("location")
-@click.option("--user", default="", help="Stop channels if the server at LOCATION knows this side as another user.")
-@click.option("--replace", is_flag=True, help="Change the connection if it exists.")
-@takes_store
-def define_connection(run: Run, name: str, location: str, user: str, replace: bool) -> None:
-    """Define a connection to another queue manager's store, which channels can name.
-
-    LOCATION is the path or URL of the store. Whoever runs the channel has the credentials: see inorder login.
-    """
-    with run.opened() as qm:
-        made = channels.define_connection(qm, name, location, user=user, replace=replace)
-    run.output.tell({**_connection(made), "done": "defined"}, f"defined connection {name} to {location}")
-
-
-@connection.command("defined", example="inorder connection defined --store london.db")
-@takes_store
-def list_defined(run: Run) -> None:
-    """List the named connections to other stores."""
-    with run.opened() as qm:
-        records = [_connection(one) for one in channels.connections(qm)]
-    run.output.listing(records, CONNECTION_COLUMNS, nothing="no connection is defined")
-
-
-def _connection(one: channels.Connection) -> dict[str, Any]:
-    return {"connection": one.name, "location": one.location, "user": one.user}
-
-
-@connection.command("delete", example="inorder connection delete PARIS --store london.db")
-@click.argument("name", shell_complete=connection_names)
-@takes_store
-def delete_connection(run: Run, name: str) -> None:
-    """Delete a named connection. Channels that name it cannot run until it is defined again."""
-    with run.opened() as qm:
-        channels.delete_connection(qm, name)
-    run.output.tell({"connection": name, "done": "deleted"}, f"deleted connection {name}")
 
 
 @channel.command("map", example="inorder channel map 'paris.example(1414)' PARIS --store london.db")

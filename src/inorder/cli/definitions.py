@@ -33,7 +33,7 @@ from ..mq.mqsc import (
 )
 from ..mq.mqsc.commands import Alter, AlterManager, Define, ObjectCommand
 from ..stores.open import locate
-from .channelling import define_connection
+from .connections import define_connection
 from .output import plain
 from .running import DONE, NO, Command, Run, says_yes, script_lines, takes_store
 from .users import add, granted, words_of_user

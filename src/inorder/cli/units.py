@@ -1,4 +1,4 @@
-"""`inorder unit`, `lock` and `connection`: lists holders of messages and programs, and settles units by hand."""
+"""`inorder unit` and `lock`: lists units of work and locks, settles units by hand, and releases locks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..client.manager import QueueManager
 from ..client.unit_names import check_settled_here, coordinator_of, find_unit, key_of, settle_by_hand
 from ..errors import WrongState
 from ..formats.json_lines import when
-from ..stores.seam.views import ConnectionView, LockView, MessageView, Unit
+from ..stores.seam.views import LockView, MessageView, Unit
 from .listing import Rows, record_of_sight
 from .output import count, span
 from .running import CommandGroup, Run, completions, queue_names, says_yes, takes_store
@@ -42,15 +42,6 @@ LOCK_COLUMNS = {
     "user": "user",
     "program": "program",
     "process": "process",
-}
-CONNECTION_COLUMNS = {
-    "connection": "connection",
-    "user": "user",
-    "program": "program",
-    "process": "process",
-    "host": "host",
-    "age": "age",
-    "opened": "has open",
 }
 
 
@@ -280,45 +271,4 @@ def _record_of_lock(one: LockView) -> dict[str, Any]:
         "age": time.time() - one.since,
         "lease_ends_at": when(one.lease_ends_at),
         "lease_left": None if one.lease_ends_at is None else max(0.0, one.lease_ends_at - time.time()),
-    }
-
-
-@click.group("connection", cls=CommandGroup, epilog="Example: inorder connection list --store orders.db")
-def connection() -> None:
-    """Show connected programs and their open queues; define connections to other stores, for channels."""
-
-
-@connection.command("list", example="inorder connection list --store orders.db")
-@click.argument("queue", required=False, shell_complete=queue_names)
-@takes_store
-def list_connections(run: Run, queue: str | None) -> None:
-    """List the connections of all running processes with their open queues; with QUEUE, only those that have it open.
-
-    A queue is open to get (get, or get exclusive), to put, or only to browse, inquire or set, which are all listed as
-    look. The time of opening is not recorded. The age is that of the process, or of its session for a store on a
-    server. Processes that 'inorder work' starts are listed under that name.
-    """
-    with run.opened() as qm:
-        own = qm.internals.owner
-        if queue is not None:
-            qm.attributes(queue)
-        found = [one for one in qm.inspect.connections() if one.connection != own]
-    wanted = [one for one in found if queue is None or any(queue in (each.queue, each.name) for each in one.opened)]
-    records = [_record_of_connection(one) for one in wanted]
-    if not run.output.as_json:
-        for record, one in zip(records, wanted, strict=True):
-            record["opened"] = ", ".join(f"{each.name} ({each.uses})" for each in one.opened)
-    run.output.listing(records, CONNECTION_COLUMNS, nothing="no other program is connected")
-
-
-def _record_of_connection(one: ConnectionView) -> dict[str, Any]:
-    return {
-        "connection": one.connection,
-        "user": one.program.user,
-        "program": one.program.name,
-        "process": one.process,
-        "host": one.host or None,
-        "since": when(one.since),
-        "age": None if one.since is None else time.time() - one.since,
-        "opened": [each._asdict() for each in one.opened],
     }
