@@ -168,6 +168,7 @@ def test_retry_now_frees_the_strict_readers_behind_it_in_order(qm: QueueManager)
     assert [qm.get("Q", read_order="strict").body for _ in range(2)] == [b"1", b"2"]
 
 
+@pytest.mark.every_store
 def test_retry_now_starts_the_program_of_a_queue_with_a_trigger(qm: QueueManager) -> None:
     qm.create_queue("START")
     qm.admin.create_process("P", application_id="program")

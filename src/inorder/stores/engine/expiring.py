@@ -41,7 +41,7 @@ class ExpiringVerbs(OpenStore):
             operation.touch(queue)
             operation.durable = True
             if queue.attributes.trigger_control:
-                rows = [row for number in numbers for row in operation.backend.rows(number=number)]
+                rows = [row for number in numbers for row in operation.backend.rows(queue=queue.id, number=number)]
                 operation.note_returns(queue, rows)
         return len(numbers)
 
