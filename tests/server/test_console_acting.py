@@ -10,6 +10,7 @@ from urllib.parse import quote_plus, urlencode
 import httpx
 import pytest
 from tests.server.conftest import Served, on_both, serving, somebody, with_role
+from tests.server.test_console import csrf_in
 
 import inorder
 from inorder import QueueManager
@@ -20,9 +21,7 @@ HOSTILE = '<script>alert("1")</script>'
 
 
 async def csrf_of(client: httpx.AsyncClient) -> str:
-    found = re.search(r'name="csrf" value="([0-9a-f]{64})"', (await client.get("/console/")).text)
-    assert found, "no page has a form with a token"
-    return found[1]
+    return csrf_in((await client.get("/console/")).text)
 
 
 async def send(client: httpx.AsyncClient, path: str, **fields: Any) -> httpx.Response:
