@@ -10,6 +10,7 @@ from html import unescape
 import httpx
 import pytest
 from tests.server.conftest import Served, somebody
+from tests.server.described import Described, refusal
 from tests.server.test_console_pages import seen, words
 
 from inorder import QueueManager, connect
@@ -165,6 +166,21 @@ def test_who_may_browse_sees_the_history(served: Served) -> None:
         assert "at most 4." in (await client.get("/console/queue/Q1")).text
 
     served.run(work, somebody("ada", "browse"))
+
+
+# --- the interface
+
+
+async def test_the_interface_answers_the_same_values(served: Served, ours: Described) -> None:
+    lived(served, 4, 7, every=900, ago=9_000)
+    answer = (await ours("history", over="day")).json()
+    assert answer["slot_seconds"] == 900
+    assert [(one["depth"], one["put"], one["got"]) for one in answer["values"][:2]] == [
+        (3, None, None),
+        (9, 7 / 900, 1 / 900),
+    ]
+    assert refusal(await ours("history", over="year"))[:2] == (400, "INWB0003E")
+    assert refusal(await ours("history", queue="A/B")) == (404, "INWB0014E", 2085)
 
 
 # --- the server

@@ -515,7 +515,7 @@ class LocalStore(Store, Protocol):
 
         It is not on disk when the call returns.
 
-        Returns: how many queues; 0: this minute has a sample.
+        Returns: how many queues; 0: this minute has a sample, or there are no queues.
         """
 
     def history(self, queue: str, period: Period) -> list[HistoryPoint]:
