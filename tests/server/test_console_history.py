@@ -179,6 +179,7 @@ async def test_the_interface_answers_the_same_values(served: Served, ours: Descr
         (3, None, None),
         (9, 7 / 900, 1 / 900),
     ]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z", answer["values"][0]["at"])
     assert refusal(await ours("history", over="year"))[:2] == (400, "INWB0003E")
     assert refusal(await ours("history", queue="A/B")) == (404, "INWB0014E", 2085)
 

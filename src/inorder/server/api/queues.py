@@ -8,6 +8,7 @@ from typing import Any, Final
 from starlette.responses import JSONResponse, Response
 
 from ...client.manager import QueueManager
+from ...formats.json_lines import when
 from ...model.attributes import QueueAttributes, QueueStatus
 from ...model.parameters import Choice
 from ...rules.history import RINGS, Period, activities
@@ -40,7 +41,8 @@ async def history(call: Call, given: Given) -> Response:
     period: Period = given["over"]
     ring = RINGS[period]
     points = await call.context.qm.run(lambda qm: qm.internals.history(call.queue, period))
-    return JSONResponse({"slot_seconds": ring.seconds, "values": [one._asdict() for one in activities(points, ring)]})
+    values = [{**one._asdict(), "at": when(one.at)} for one in activities(points, ring)]
+    return JSONResponse({"slot_seconds": ring.seconds, "values": values})
 
 
 def _values(of: Any) -> dict[str, Any]:
@@ -66,7 +68,7 @@ SCHEMAS: Final = {
     ),
     "HistoryValue": record(
         {
-            "at": value("number", "when the last sample of its slot was taken, seconds since 1970"),
+            "at": value("string", "when the last sample of its slot was taken, in UTC", format="date-time"),
             "depth": value("integer", "the highest depth that was seen in the slot"),
             "put": value("number null", "messages put, a second, since the value before; null if that slot has none"),
             "got": value("number null", "the same for messages that left the depth, less those that came back"),
