@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
+from tests.helpers.pages import ROOT
+from tests.spark.kills import holding
+from tests.tiers import gate
 
 import inorder
 from inorder import Flags
@@ -187,6 +192,34 @@ def test_every_ledger_has_every_batch_also_that_of_a_store_without_rows(stores: 
     assert transaction_time(json.dumps(stores), "Q", "monday") is not None
     one.commit([one.write(iter([pa.record_batch({"body": [b"again"]})]))])
     assert on_all(stores) == []
+
+
+COMMIT = """
+import sys
+from tests.spark.test_sink_stores import commit
+
+commit(sys.argv[1:], 1)
+"""
+
+
+@gate
+def test_a_process_that_is_killed_between_two_stores_has_put_in_the_first_one(stores: list[str]) -> None:
+    commit(stores, 0, [b"before"])
+    with subprocess.Popen(
+        [sys.executable, "-c", COMMIT, *stores],
+        env=holding.environment("settled first:1:/dev/stdout"),
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as one:
+        try:
+            assert one.stdout is not None
+            assert one.stdout.readline() == f"settled first {one.pid}\n"
+        finally:
+            one.kill()
+    commit(stores, 1)
+    expire(stores)
+    assert on_all(stores) == sorted([*ROWS, b"before"])
 
 
 @pytest.mark.parametrize("again", [ROWS, ROWS[::-1]])

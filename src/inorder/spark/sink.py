@@ -120,7 +120,8 @@ class Stagers:
         why = {fault.row: fault.why for fault in found.faults}
         urls = self._urls(chunk, found, why)
         if options.queue_column is None:
-            return judged_of(found.rows, found.columns, why), [Place(url, options.queue) for url in urls]
+            of_store = {one.url: Place(one.url, options.queue) for one in self._stores}
+            return judged_of(found.rows, found.columns, why), [of_store[url] for url in urls]
         queues = chunk.column(options.queue_column).to_pylist()
         places = [Place(url, queue or options.queue) for url, queue in zip(urls, queues, strict=True)]
         for place in dict.fromkeys(places):

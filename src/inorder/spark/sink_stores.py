@@ -66,12 +66,15 @@ def sink_stores(options: SinkOptions) -> list[SinkStore]:
 
     Raises StoreError, UnknownQueue, WrongQueueType; OptionsError if two of them are copies of each other.
     """
-    found: dict[int, SinkStore] = {}
-    for url in options.stores:
+
+    def look(url: str) -> SinkStore:
         with store_for_task(url, options.application, is_check=True) as qm:
-            one = SinkStore(url, made_at(qm, check_queue(qm, options.queue).name))
             if options.bad_rows is not None:
                 check_queue(qm, options.bad_rows)
+            return SinkStore(url, made_at(qm, check_queue(qm, options.queue).name))
+
+    found: dict[int, SinkStore] = {}
+    for url, one in side_by_side(options.stores, look).items():
         if (other := found.setdefault(one.made, one)) is not one:
             raise OptionsError(
                 f"the queue {options.queue} of {other.url} and that of {url} were created at the same moment: option "
@@ -88,13 +91,13 @@ def divided_by_contents(found: Judged, count: int) -> list[int]:
 
     Not by partition and row: Spark may divide the rows of a repeated batch differently.
     """
-    bodies = found.columns["body"]
+    bodies = found.columns["body"].to_pylist()
     groups: Iterable[bytes | None] = [None] * found.rows
     if "group_key" in found.columns:
         groups = map(_key_as_bytes, found.columns["group_key"].to_pylist())
     elif "group_id" in found.columns:
         groups = ((one or b"").rstrip(b"\0") or None for one in found.columns["group_id"].to_pylist())
-    texts = (bodies[row].as_py() or b"" if group is None else group for row, group in enumerate(groups))
+    texts = (body or b"" if group is None else group for body, group in zip(bodies, groups, strict=True))
     return [zlib.crc32(text) % count for text in texts]
 
 
