@@ -188,7 +188,8 @@ def test_a_driver_of_several_stores_that_dies_between_two_commits_has_drained_an
 def batches_of(target: str) -> list[str]:
     """The batches that the ledger of a sink's store has."""
     with closing(sqlite3.connect(target)) as store:
-        return [batch for (batch,) in store.execute("SELECT batch FROM ledger WHERE query NOT LIKE 'stores of %'")]
+        found = store.execute("SELECT DISTINCT batch FROM ledger WHERE query NOT LIKE 'stores of %' ORDER BY batch")
+        return [batch for (batch,) in found]
 
 
 @gate
