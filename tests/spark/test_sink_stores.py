@@ -22,6 +22,7 @@ from inorder.errors import (
     CallerError,
     CheckpointLost,
     CheckpointTooOld,
+    Fenced,
     OptionsError,
     PutInhibited,
     QueueFull,
@@ -30,6 +31,7 @@ from inorder.errors import (
 from inorder.spark import points, transaction_time
 from inorder.spark.options import sink_options
 from inorder.spark.sink import BatchWriter, StreamWriter, TaskMessage
+from inorder.spark.sink_stores import BatchCommit
 
 NAMES = ("one", "two", "three")
 ROWS = [f"row {number}".encode() for number in range(12)]
@@ -54,6 +56,11 @@ def stores(tmp_path: Path) -> list[str]:
 def on(url: str, queue: str = "Q") -> list[bytes]:
     with inorder.connect(url) as qm:
         assert not qm.inspect.units(), "nothing is left staged"
+    return bodies(url, queue)
+
+
+def bodies(url: str, queue: str = "Q") -> list[bytes]:
+    with inorder.connect(url) as qm:
         return [one.body for one in qm.browse(queue)]
 
 
@@ -326,6 +333,24 @@ def test_a_list_that_was_noted_and_never_used_is_replaced(stores: list[str]) -> 
     commit(stores[:2], 1)
     commit(stores[:2], 1)
     assert on_all(stores) == sorted(ROWS * 2)
+
+
+def test_of_two_processes_that_commit_a_batch_the_later_one_stops(
+    stores: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dead driver's worker may still commit when the next driver begins, perhaps with another list."""
+    check = BatchCommit._check
+
+    def meanwhile(self: BatchCommit, ledgers: Any) -> None:
+        check(self, ledgers)
+        monkeypatch.setattr(BatchCommit, "_check", check)
+        commit(stores[:2])
+
+    monkeypatch.setattr(BatchCommit, "_check", meanwhile)
+    with pytest.raises(Fenced, match="another process has put batch 0 of query query since this one began"):
+        commit(stores)
+    assert sorted(body for url in stores[:2] for body in bodies(url)) == sorted(ROWS)
+    assert bodies(stores[2]) == []
 
 
 # --- what went back to an earlier time

@@ -28,7 +28,7 @@ from typing import NamedTuple
 from ..arrow.columns import Judged
 from ..client.bulk import LedgerKey, Settled, Staged, Stager
 from ..client.manager import QueueManager
-from ..errors import CheckpointLost, CheckpointTooOld, InorderError, OptionsError
+from ..errors import CheckpointLost, CheckpointTooOld, Fenced, InorderError, OptionsError
 from . import points
 from .opening import check_queue, made_at, side_by_side, store_for_task
 from .options import SinkOptions
@@ -145,8 +145,8 @@ class BatchCommit:
     def run(self, staged: Sequence[StagedAt]) -> Settled:
         """Puts what is staged, in each store once; a store that has the batch drops its part.
 
-        Raises OptionsError, CheckpointTooOld, CheckpointLost: this call has put nothing. Another error of a store: the
-        other stores may have put their parts; the batch must be repeated.
+        Raises OptionsError, CheckpointTooOld, CheckpointLost, Fenced: this call has put nothing. After another error
+        some stores may have put their parts, and the batch must be repeated.
         """
         application = self._options.application
         with ExitStack() as handles:
@@ -164,6 +164,12 @@ class BatchCommit:
 
             first, *others = managers
             settled = {first: settle(first)}
+            if others and settled[first].already and not ledgers[first].has_batch:
+                raise Fenced(
+                    f"another process has put {self._batch} since this one began, which has put nothing: only one query "
+                    "may run on a checkpoint",
+                    application=application,
+                )
             if points.reached and others:
                 points.reached("settled first")
             try:
