@@ -166,8 +166,8 @@ class BatchCommit:
             settled = {first: settle(first)}
             if others and settled[first].already and not ledgers[first].has_batch:
                 raise Fenced(
-                    f"another process has put {self._batch} since this one began, which has put nothing: only one query "
-                    "may run on a checkpoint",
+                    f"another process has put {self._batch} since this one began, which has put nothing: only one "
+                    "query may run on a checkpoint",
                     application=application,
                 )
             if points.reached and others:
