@@ -45,7 +45,7 @@ from .batches import batch_of
 from .opening import check_queue, check_same, store_for_task
 from .options import SinkOptions, store_place
 from .rows import check_columns, judge
-from .sink_stores import BatchCommit, Place, SinkStore, StagedAt, divided_by_contents, sink_stores
+from .sink_stores import BatchCommit, SinkPlace, SinkStore, StagedAt, divided_by_contents, sink_stores
 from .tally import Tally
 from .versions import DataSourceStreamArrowWriter, as_arrow
 
@@ -95,10 +95,10 @@ class Stagers:
     def __init__(self, stores: Sequence[SinkStore], handles: ExitStack, options: SinkOptions) -> None:
         self._stores, self._handles, self._options = stores, handles, options
         self._managers: dict[str, QueueManager] = {}
-        self.messages: dict[Place, Stager] = {}
+        self.messages: dict[SinkPlace, Stager] = {}
         self.diverted: dict[str, Stager] = {}
 
-    def to(self, place: Place) -> Stager:
+    def to(self, place: SinkPlace) -> Stager:
         """The staging for a place. Raises UnknownQueue, NotOpenFor and others, as `open`."""
         if place not in self.messages:
             check_queue(self._manager(place.url), place.queue)
@@ -109,21 +109,21 @@ class Stagers:
         """The staging for rows of a store that cannot be messages."""
         if url not in self.diverted:
             assert self._options.bad_rows is not None
-            self.diverted[url] = self._opened(Place(url, self._options.bad_rows))
+            self.diverted[url] = self._opened(SinkPlace(url, self._options.bad_rows))
         return self.diverted[url]
 
-    def judged(self, chunk: pa.RecordBatch) -> tuple[Judged, list[Place]]:
+    def judged(self, chunk: pa.RecordBatch) -> tuple[Judged, list[SinkPlace]]:
         """Judges rows, and returns the place of each; of bad ones too, whose store is right."""
         options, found = self._options, judge(chunk, self._options)
         if len(self._stores) == 1 and options.queue_column is None and options.store_column is None:
-            return found, [Place(self._stores[0].url, options.queue)] * found.rows
+            return found, [SinkPlace(self._stores[0].url, options.queue)] * found.rows
         why = {fault.row: fault.why for fault in found.faults}
         urls = self._urls(chunk, found, why)
         if options.queue_column is None:
-            of_store = {one.url: Place(one.url, options.queue) for one in self._stores}
+            of_store = {one.url: SinkPlace(one.url, options.queue) for one in self._stores}
             return judged_of(found.rows, found.columns, why), [of_store[url] for url in urls]
         queues = chunk.column(options.queue_column).to_pylist()
-        places = [Place(url, queue or options.queue) for url, queue in zip(urls, queues, strict=True)]
+        places = [SinkPlace(url, queue or options.queue) for url, queue in zip(urls, queues, strict=True)]
         for place in dict.fromkeys(places):
             try:
                 self.to(place)
@@ -155,7 +155,7 @@ class Stagers:
             stagers = [one for place, one in self.messages.items() if place.url == url]
             qm.bulk.undo_staging([one.name for one in (*stagers, *filter(None, [self.diverted.get(url)]))])
 
-    def _opened(self, place: Place) -> Stager:
+    def _opened(self, place: SinkPlace) -> Stager:
         handle = self._handles.enter_context(self._manager(place.url).open(place.queue, output=True))
         return Stager(handle, f"spark-{uuid.uuid4()}", lasts=self._options.staging_expiry)
 
@@ -176,11 +176,13 @@ def _store_named(name: str, known: Sequence[str]) -> tuple[str | None, str]:
     return (url, "") if url in known else (None, f"it has no {url}")
 
 
-def divided(good: Mapping[str, Sequence[Any]], places: Sequence[Place]) -> dict[Place, Mapping[str, Sequence[Any]]]:
+def divided(
+    good: Mapping[str, Sequence[Any]], places: Sequence[SinkPlace]
+) -> dict[SinkPlace, Mapping[str, Sequence[Any]]]:
     """Good rows by their places, in the same order."""
     if not places or places.count(places[0]) == len(places):
         return dict.fromkeys(places[:1], good)
-    rows: dict[Place, list[int]] = {}
+    rows: dict[SinkPlace, list[int]] = {}
     for row, place in enumerate(places):
         rows.setdefault(place, []).append(row)
     return {
@@ -217,7 +219,7 @@ class SinkTask:
         return TaskMessage(
             self._partition,
             staged=[StagedAt(place, one.staged) for place, one in stagers.messages.items() if one.count],
-            diverted=[StagedAt(Place(url, bad), one.staged) for url, one in stagers.diverted.items()],
+            diverted=[StagedAt(SinkPlace(url, bad), one.staged) for url, one in stagers.diverted.items()],
             query=self._query,
             batch=self._batch,
             high_priorities=self._high_priorities,
@@ -269,7 +271,7 @@ class SinkTask:
         return json.dumps(told, default=_as_json).encode()
 
 
-def _by_store(faults: Iterable[Fault], places: Sequence[Place]) -> dict[str, list[Fault]]:
+def _by_store(faults: Iterable[Fault], places: Sequence[SinkPlace]) -> dict[str, list[Fault]]:
     found: dict[str, list[Fault]] = {}
     for fault in faults:
         found.setdefault(places[fault.row].url, []).append(fault)

@@ -47,7 +47,7 @@ class SinkStore(NamedTuple):
     made: int
 
 
-class Place(NamedTuple):
+class SinkPlace(NamedTuple):
     """Where a row goes."""
 
     url: str
@@ -57,7 +57,7 @@ class Place(NamedTuple):
 class StagedAt(NamedTuple):
     """A staging and its place."""
 
-    place: Place
+    place: SinkPlace
     staged: Staged
 
 
@@ -280,4 +280,4 @@ def _name_of(stores: Sequence[SinkStore]) -> str:
     return f"{stores[0].made} {digest}"
 
 
-__all__ = ["BatchCommit", "Place", "SinkStore", "StagedAt", "divided_by_contents", "sink_stores"]
+__all__ = ["BatchCommit", "SinkPlace", "SinkStore", "StagedAt", "divided_by_contents", "sink_stores"]
