@@ -72,7 +72,7 @@ def rows_of(reader: Any, part: Any) -> list[Row]:
 def drained(reader: Any, offset: Any = None, limit: Any = ALL) -> tuple[list[list[Row]], Any]:
     """All micro-batches until there is none, and the last offset."""
     offset = reader.initialOffset() if offset is None else offset
-    found = []
+    found: list[list[Row]] = []
     while (following := reader.latestOffset(as_logged(offset), limit)) != offset:
         if found:
             reader.commit(as_logged(offset))
@@ -175,7 +175,9 @@ def test_a_queue_that_is_gone_while_spark_needs_its_messages_is_an_error(stores:
 
 
 @pytest.mark.parametrize("is_made_again", [False, True])
-def test_a_queue_may_go_between_the_claim_and_the_plan(stores: list[str], reader: Reader, *, is_made_again: bool) -> None:
+def test_a_queue_may_go_between_the_claim_and_the_plan(
+    stores: list[str], reader: Reader, *, is_made_again: bool
+) -> None:
     put(stores[0], "ORDERS.A", b"1")
     one = reader()
     start = one.initialOffset()
