@@ -160,6 +160,7 @@ STEPS: list[tuple[str, list[str], bytes, int]] = [
     ("rename", ["LYON"], b"", 0),
     ("upgrade", [], b"", 2),
     ("upgrade", ["--no-backup"], b"", 0),
+    ("queue retry", ["Q"], b"", 0),
     ("queue clear", ["Q", "--yes"], b"", 0),
     ("queue delete", ["R", "--purge", "--yes"], b"", 0),
 ]

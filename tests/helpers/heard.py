@@ -67,6 +67,7 @@ def everything(qm: QueueManager, folder: Path, clock: ManualClock) -> None:
     qm.alter_queue("Q", description="altered")
     qm.create_queue("GONE")
     qm.admin.clear_queue("GONE")
+    qm.admin.retry_now("GONE")
     qm.delete_queue("GONE")
     _ = (
         qm.inspect.waits(),

@@ -337,7 +337,7 @@ def _queue_at(verb: str) -> int | None:
     return names.index(wanted) if wanted in names else None
 
 
-BY_NAME: Final = frozenset("queue status alter_queue delete_queue clear_queue".split())
+BY_NAME: Final = frozenset("queue status alter_queue delete_queue clear_queue retry_now".split())
 CALL: Final = WireReader(tuple[str, msgspec.Raw], _of_call, _refused)
 
 

@@ -133,6 +133,14 @@ class Store(BulkStore, UnitStore, Protocol):
         meanwhile.
         """
 
+    def retry_now(self, name: str) -> int:
+        """Ends the delay of all messages of a local queue, or of an alias's, that were backed out with a delay.
+
+        They are available at once, in their places, with their backout counts. Calls that wait for them are woken.
+        Messages in their delivery delay stay hidden. Returns how many messages. Raises: UnknownQueue 2085;
+        WrongQueueType 2043.
+        """
+
     def queues(self) -> list[QueueAttributes]:
         """Returns the attributes of all queues, by name."""
 
