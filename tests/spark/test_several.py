@@ -74,13 +74,15 @@ def drained(
 ) -> tuple[list[list[Row]], Any]:
     """All micro-batches until there is none, and the last offset."""
     offset = reader.initialOffset() if offset is None else offset
-    found = []
+    found: list[list[Row]] = []
     while (following := reader.latestOffset(as_logged(offset), limit)) != offset:
+        if found:
+            reader.commit(as_logged(offset))
         found.append([row for part in read(reader, offset, following) for row in part])
         offset = following
-        reader.commit(as_logged(offset))
         if len(found) == 1:
             between()
+    reader.commit(as_logged(offset))
     return found, offset
 
 
@@ -183,6 +185,24 @@ def test_a_queue_that_is_gone_while_spark_needs_its_messages_is_an_error(stores:
     elsewhere = reader(url=json.dumps(stores[1:]))
     with pytest.raises(CheckpointLost, match=r"messages of queue 'ORDERS\.A', which was deleted, or whose store"):
         elsewhere.partitions(start, end)
+
+
+@pytest.mark.parametrize("is_made_again", [False, True])
+def test_a_queue_may_go_between_the_claim_and_the_plan(
+    stores: list[str], reader: Reader, *, is_made_again: bool
+) -> None:
+    put(stores[0], "ORDERS.A", b"1")
+    one = reader()
+    start = one.initialOffset()
+    end = one.latestOffset(start, ALL)
+    with inorder.connect(stores[0]) as qm:
+        qm.bulk.release_claims("ORDERS.A", "archive")
+        qm.get("ORDERS.A")
+        qm.delete_queue("ORDERS.A")
+        if is_made_again:
+            qm.create_queue("ORDERS.A")
+    with pytest.raises(CheckpointLost, match=r"messages of queue 'ORDERS\.A', which was deleted, or whose store"):
+        one.partitions(start, end)
 
 
 def test_a_run_ends_with_what_was_there_when_it_was_prepared(stores: list[str], reader: Reader) -> None:
