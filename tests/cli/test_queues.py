@@ -102,6 +102,17 @@ def test_clear_and_delete(run: Command, queue: str) -> None:
     assert run("queue", "list", "--json").out == ""
 
 
+def test_retry(run: Command, queue: str, store: Path) -> None:
+    with inorder.connect(store) as qm, qm.unit_of_work() as unit:
+        qm.put(queue, b"1", syncpoint=False)
+        qm.get(queue)
+        unit.back_out(delay=600, error="no room")
+    assert run("get", queue).status == 1
+    assert run("queue", "retry", queue).out == "made 1 message of ORDERS available for the next attempt\n"
+    assert run("queue", "retry", queue, "--json").records == [{"queue": queue, "done": "retried", "messages": 0}]
+    assert run("get", queue).out == "1\n"
+
+
 @pytest.mark.parametrize("group", [[], ["--group"]], ids=["alone", "group"])
 def test_a_queue_of_another_queue_manager(run: Command, store: Path, group: list[str]) -> None:
     run("queue", "create", "TO.PARIS", "--usage", "transmission")

@@ -27,7 +27,7 @@ PASSWORD = "nobody-may-see-this"
 # What a store elsewhere refuses, by the command, with the machine or the command to use instead.
 REFUSED = {
     **dict.fromkeys(
-        ("export", "import", "user add", "user alter", "user list", "user password", "user delete", "token create",
+        ("user add", "user alter", "user list", "user password", "user delete", "token create",
          "token list", "token revoke"),
         "run 'inorder user' and 'inorder token' on the machine that has the store",
     ),
@@ -160,6 +160,7 @@ STEPS: list[tuple[str, list[str], bytes, int]] = [
     ("rename", ["LYON"], b"", 0),
     ("upgrade", [], b"", 2),
     ("upgrade", ["--no-backup"], b"", 0),
+    ("queue retry", ["Q"], b"", 0),
     ("queue clear", ["Q", "--yes"], b"", 0),
     ("queue delete", ["R", "--purge", "--yes"], b"", 0),
 ]

@@ -94,8 +94,8 @@ GIVEN: Mapping[str, Callable[[], Any]] = {  # arguments that are right, by their
     "options": lambda: OpenOptions(output=True),
 }
 BY_NAME = """
-    admin.clear_queue admin.release_lock alter_queue attributes browse browse_and_lock confirm_get confirm_put delete
-    delete_queue depth get get_group get_many get_stream group inquire
+    admin.clear_queue admin.release_lock admin.retry_now alter_queue attributes browse browse_and_lock
+    confirm_get confirm_put delete delete_queue depth get get_group get_many get_stream group inquire
     inspect.gaps inspect.look inspect.order_view inspect.status inspect.unique_ids
     internals.open_growing internals.watch leave_group listen open put put_json put_many
     put_stream undo unlock

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from inorder import Got, Match, NoMessageAvailable, OrderPending, QueueManager, connect
-from inorder.errors import ArgumentError, ConnectionClosed
-from inorder.rules.retries import Failure, failure_of
+from inorder.errors import ArgumentError, ConnectionClosed, WrongQueueType
+from inorder.rules.retries import Failure, Later, failure_of
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 
@@ -115,3 +115,84 @@ def test_a_connection_that_is_given_up_does_nothing_any_more(qm: QueueManager) -
     (sight,) = qm.inspect.look("Q")
     assert sight.due_at == clock_of(qm).now() + 5
     assert failure_of(sight.message) == Failure("too long", clock_of(qm).now(), 1)
+
+
+# --- by hand
+
+
+@pytest.mark.every_store
+def test_retry_now_ends_the_delay_of_failed_work_and_of_nothing_else(qm: QueueManager) -> None:
+    qm.put_many("Q", [b"1", b"2", b"3"])
+    places = [fail(qm).place, fail(qm, delay=20, error="").place]
+    with qm.unit_of_work() as unit:  # put back for later, though nothing failed
+        qm.get("Q")
+        unit._put_off(Later(30, counts=False))
+    qm.put("Q", b"later", delay=1000)
+    assert qm.admin.retry_now("Q") == 3
+    assert qm.admin.retry_now("Q") == 0
+    got = qm.get_many("Q", 9)
+    assert [(one.body, one.backout_count) for one in got] == [(b"1", 1), (b"2", 1), (b"3", 0)]
+    assert [one.place for one in got[:2]] == places
+    assert [one.due_at is None for one in qm.inspect.look("Q")] == [False]
+    assert qm.admin.check() == []
+
+
+@pytest.mark.every_store
+def test_retry_now_reaches_a_message_that_was_put_with_a_delivery_delay_and_failed_later(qm: QueueManager) -> None:
+    qm.create_queue("A", type="alias", base_queue="Q")
+    qm.put("Q", b"1", delay=5)
+    clock_of(qm).advance(5)
+    fail(qm)
+    assert (qm.admin.retry_now("A"), qm.get("Q").body) == (1, b"1")
+
+
+@pytest.mark.every_store
+def test_retry_now_makes_a_group_whole_again(qm: QueueManager) -> None:
+    with qm.group("Q") as group:
+        for body in (b"1", b"2", b"3"):
+            group.put(body)
+    with qm.unit_of_work() as unit:
+        assert len(list(qm.get_group("Q"))) == 3
+        unit.back_out(delay=10, error="half")
+    assert qm.admin.retry_now("Q") == 3
+    assert [one.body for one in qm.get_group("Q")] == [b"1", b"2", b"3"]
+    assert qm.admin.check() == []
+
+
+def test_retry_now_frees_the_strict_readers_behind_it_in_order(qm: QueueManager) -> None:
+    qm.put_many("Q", [b"1", b"2"])
+    fail(qm, read_order="strict")
+    with pytest.raises(OrderPending):
+        qm.get("Q", read_order="strict")
+    qm.admin.retry_now("Q")
+    assert [qm.get("Q", read_order="strict").body for _ in range(2)] == [b"1", b"2"]
+
+
+@pytest.mark.every_store
+def test_retry_now_starts_the_program_of_a_queue_with_a_trigger(qm: QueueManager) -> None:
+    qm.create_queue("START")
+    qm.admin.create_process("P", application_id="program")
+    qm.alter_queue("Q", trigger_type="first", process="P", initiation_queue="START")
+    qm.put("Q", b"1")
+    fail(qm)
+    qm.close_queue("Q")
+    qm.alter_queue("Q", trigger_control=True)
+    assert qm.depth("START") == 0
+    assert (qm.admin.retry_now("Q"), qm.depth("START")) == (1, 1)
+
+
+def test_retry_now_is_on_disk(store: RestartableStore) -> None:
+    qm = connect(store)
+    qm.create_queue("Q")
+    qm.put("Q", b"1")
+    fail(qm)
+    qm.admin.retry_now("Q")
+    store.restart()
+    assert connect(store).get("Q").body == b"1"
+
+
+def test_retry_now_knows_queues_without_messages(qm: QueueManager) -> None:
+    assert qm.admin.retry_now("SYSTEM.DEAD.LETTER.QUEUE") == 0
+    qm.create_queue("M", type="model")
+    with pytest.raises(WrongQueueType):
+        qm.admin.retry_now("M")

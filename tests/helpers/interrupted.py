@@ -189,6 +189,7 @@ CALLS: dict[str, Callable[[QueueManager], object]] = {
     "overview": lambda qm: qm.inspect.overview(),
     "look": lambda qm: list(qm.inspect.look("Q", most=2)),
     "clear": clear,
+    "retry now": lambda qm: qm.admin.retry_now("Q"),
     "calls that are made at once": at_once,
     "get that may be refused": lambda qm: qm.internals.get_if("Q", lambda message: None),
 }

@@ -147,7 +147,7 @@ def _run(command: str, folder: Path, exported: Mapping[str, str]) -> tuple[str, 
     ran = subprocess.run(
         ["sh", "-c", command],
         cwd=folder,
-        env=_unmeasured() | exported | {"PATH": path, "PYTHONPATH": source, "PYSPARK_PYTHON": sys.executable},
+        env={**_unmeasured(), **exported, "PATH": path, "PYTHONPATH": source, "PYSPARK_PYTHON": sys.executable},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         # Spark tells of itself there, and differently on every machine.

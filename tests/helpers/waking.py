@@ -42,6 +42,11 @@ WAKING: Final[dict[str, tuple[str, dict[str, Any], str]]] = {
         "qm.back_out()",
     ),
     "back out of a get, relaxed": ("qm.put('Q', b'2'); qm.get('Q', syncpoint=True)", {}, "qm.back_out()"),
+    "retry now": (
+        "qm.put('Q', b'2')\nwith qm.unit_of_work() as unit: qm.get('Q'); unit.back_out(delay=600)",
+        {},
+        "qm.admin.retry_now('Q')",
+    ),
     "unlock of what was browsed with lock": (
         "qm.put('Q', b'2'); queue = qm.open('Q', browse=True); queue.browse_first(lock=True)",
         {},

@@ -39,9 +39,9 @@ HARMLESS = set(
     "start_channel reset_channel receive receive_piece bind_channel reset_received discard_expired".split()
 )
 UNKNOWN = set(
-    "create_queue alter_queue delete_queue clear_queue alter_manager define_object alter_object delete_object put "
-    "end_group withdraw get wait browse_and_lock one_message undo release_lock settle prepare settle_prepared "
-    "begin_global begin_lease end_lease stage settle_staging resolve_channel report_exception".split()
+    "create_queue alter_queue delete_queue clear_queue retry_now alter_manager define_object alter_object "
+    "delete_object put end_group withdraw get wait browse_and_lock one_message undo release_lock settle prepare "
+    "settle_prepared begin_global begin_lease end_lease stage settle_staging resolve_channel report_exception".split()
 )
 
 

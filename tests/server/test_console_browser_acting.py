@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,10 @@ from tests.server.conftest import Served
 import inorder
 from inorder import Report
 from inorder.client.bulk import ClaimReader
+from inorder.mq import channels
+from inorder.stores.sqlite import SqliteStore
+from inorder.testing import ManualClock
+from inorder.work.records import KIND, ScheduleRecord, TaskMinute, TaskRecord, WorkerRecord, text_of
 
 pytest.importorskip("selenium")
 
@@ -151,12 +156,29 @@ def test_all_works_without_script(shop: Served, link: str, browser: Chrome) -> N
             browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
+def _work(qm: inorder.QueueManager) -> None:
+    """Leaves a message that waits for its next attempt, and the record of a worker."""
+    qm.put(LONG, b"w")
+    with qm.unit_of_work() as unit:
+        qm.get(LONG)
+        unit.back_out(delay=600, error="E" * 300)
+    now = qm.internals.clock.now()
+    alive = next(one.connection for one in qm.inspect.connections() if one.connection != qm.internals.owner)
+    task = TaskRecord("T" * 64, LONG, [TaskMinute(int(now // 60), 10, 1, 1.0, 0.5)], 1, 65.0, 2, "E" * 300, now - 5)
+    schedule = ScheduleRecord("S" * 64, LONG, "0 6 * * MON-FRI", "Europe/Berlin", now - 60, now + 60, False, "F" * 200)
+    with qm._session:
+        qm._store.define_object(KIND, "one", text_of(WorkerRecord(alive, "P" * 28, 7, now, now, [task], [schedule])))
+
+
 def full(shop: Served) -> list[str]:
     """Fills it with names as long as names may be; all pages of it, with what a form leads to."""
     with inorder.connect(shop.store, program="P" * 28) as qm:
         qm.accounts.create_user("N" * 64, queues={LONG: ["put"]}, roles=["application"], subjects=["CN=" + "S" * 200])
         qm.accounts.create_token("N" * 64, "L" * 64)
         qm.create_queue(LONG, description="D" * 64)
+        _work(qm)
+        qm.create_queue("X", usage="transmission")
+        channels.define_channel(qm, "C" * 20, transmission_queue="X", connection=f"https://{'c' * 60}.example")
         uid = qm.put(LONG, b"x" * 5_000, group_id=b"G" * 24, sequence_number=2).uid
         qm.put_many(LONG, [b"y" * 900, b"z"])
         qm.put(LONG, b"held", confirm_id=2**64 - 1)
@@ -166,6 +188,11 @@ def full(shop: Served) -> list[str]:
             reader.claim(reader.begin().settled, most=1)
         qm.put(LONG, b"in a unit", syncpoint=True)
         qm.prepare("U" * 64)
+    clock = ManualClock(time.time() - 180)
+    with inorder.connect(SqliteStore(shop.store, clock=clock)) as qm:
+        for _ in range(3):
+            qm.internals.sample()
+            clock.advance(60)
     queue = [f"queue/{LONG}{one}" for one in ("", f"/message/{uid.number}-{uid.origin}")]
     acts = [f"queue/{LONG}/{one}" for one in ("put", "get", "import", "export", "act", "act?selector=TRUE", "alter")]
     held = ["held", f"held/unit/prepared:{'U' * 64}", f"held/lock/{LONG}/{lock_id}", f"held/claim/{LONG}/{'R' * 64}"]

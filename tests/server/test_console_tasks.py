@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from tests.server.conftest import Served, serving, somebody
+from tests.server.conftest import Served, serving, somebody, with_role
+from tests.server.test_console_acting import acts, send
 from tests.server.test_console_pages import one as words_of
 
 import inorder
@@ -58,3 +59,53 @@ def test_a_worker_that_was_killed_is_not_shown(served: Served, worker: inorder.Q
 @serving(somebody("ann", "browse"))
 async def test_the_page_needs_the_authority_display(client: httpx.AsyncClient) -> None:
     assert (await client.get("/console/tasks")).status_code == 403
+
+
+# --- retry now
+
+
+def fail(qm: inorder.QueueManager) -> None:
+    """Leaves a message that waits ten minutes for its next attempt."""
+    qm.put("Q1", b"1")
+    with qm.unit_of_work() as unit:
+        qm.get("Q1")
+        unit.back_out(delay=600, error="no room")
+    write(qm, "one", TaskRecord("pack", "Q1"), schedules=[])
+
+
+def waits(qm: inorder.QueueManager) -> bool:
+    return [one.state for one in qm.inspect.look("Q1")] == ["delayed"]
+
+
+async def test_failed_work_is_tried_again_by_hand(
+    client: httpx.AsyncClient, served: Served, worker: inorder.QueueManager
+) -> None:
+    fail(worker)
+    assert "Retry now" in (await client.get("/console/tasks")).text
+    done = await send(client, "tasks", queue="Q1")
+    assert (done.status_code, done.headers["location"]) == (303, "/console/tasks")
+    assert not waits(worker)
+    page = (await client.get("/console/tasks")).text
+    assert "1 message of Q1 made available for the next attempt." in page
+    assert "<button>Retry now" not in page
+    assert acts(served)[0][1:] == ("retry", "Q1", "done", 1)
+    refused = await send(client, "tasks", queue=HOSTILE)
+    assert refused.status_code == 404
+    assert HOSTILE not in refused.text
+
+
+async def test_a_retry_without_the_token_of_its_form_does_nothing(
+    client: httpx.AsyncClient, worker: inorder.QueueManager
+) -> None:
+    fail(worker)
+    for token in ({}, {"csrf": "0" * 64}):
+        assert (await client.post("/console/tasks", data={"queue": "Q1"} | token)).status_code == 403
+    assert waits(worker)
+
+
+@serving(with_role("reader"))
+async def test_a_reader_cannot_retry(client: httpx.AsyncClient, worker: inorder.QueueManager) -> None:
+    fail(worker)
+    assert "<button>Retry now" not in (await client.get("/console/tasks")).text
+    assert (await send(client, "tasks", queue="Q1")).status_code == 403
+    assert waits(worker)

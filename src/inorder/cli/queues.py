@@ -1,4 +1,4 @@
-"""`inorder queue`: define, change, show, clear and delete queues."""
+"""`inorder queue`: define, change, show, retry, clear and delete queues."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ RULES = re.compile(r" \((?:(?:[A-DKNP]-|R)?\d+(?:\.\d+)?(?:, )?)+\)")
 
 @click.group("queue", cls=CommandGroup, epilog="Example: inorder queue list --store orders.db")
 def queue() -> None:
-    """Create, alter, show, list, clear and delete queues."""
+    """Create, alter, show, list, retry, clear and delete queues."""
 
 
 def _help(attribute: Attribute) -> str:
@@ -222,6 +222,23 @@ def clear(run: Run, name: str, yes: bool) -> None:
         removed = qm.admin.clear_queue(name)
     run.output.tell(
         {"queue": name, "done": "cleared", "messages": removed}, f"removed {count(removed, 'message')} from {name}"
+    )
+
+
+@queue.command("retry", example="inorder queue retry JOBS --store orders.db")
+@click.argument("name", shell_complete=queue_names)
+@takes_store
+def retry(run: Run, name: str) -> None:
+    """Make the messages available at once that wait for their next attempt.
+
+    These are the messages whose work has failed and that a worker has put back with a delay. They keep their places
+    and count their attempts on. Messages that were put with a delivery delay stay delayed.
+    """
+    with run.opened() as qm:
+        messages = qm.admin.retry_now(name)
+    run.output.tell(
+        {"queue": name, "done": "retried", "messages": messages},
+        f"made {count(messages, 'message')} of {name} available for the next attempt",
     )
 
 

@@ -117,6 +117,21 @@ class Admin(Namespace):
         """
         return self._manager._unhindered(name, lambda: self._store.clear_queue(name))
 
+    def retry_now(self, name: str) -> int:
+        """Ends the delay of the messages of a queue that wait for their next attempt; returns how many.
+
+        These are the messages that were backed out with a delay, as workers do with failed work. They are available at
+        once, in their places and with their backout counts, and waiting calls are woken. Messages in their delivery
+        delay stay hidden. The call is not part of a unit of work. (lifecycle B-25)
+
+        Args:
+            name: a local queue or an alias of one.
+
+        Raises: UnknownQueue 2085; WrongQueueType 2043.
+        """
+        with self._session:
+            return self._store.retry_now(name)
+
     @by_name
     def release_lock(self, queue: str, lock_id: int) -> int:
         """Unlocks all messages that are still locked under a lock id; returns how many. Raises: NotFound."""

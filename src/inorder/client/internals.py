@@ -13,6 +13,7 @@ from ..model.options import (
     OpenOptions,
     check_instance,
 )
+from ..rules.history import HistoryPoint, Period
 from ..stores.seam.protocol import Promises
 from ..support.callers import anyone
 from ..support.clock import Clock
@@ -101,6 +102,18 @@ class Internals(Namespace):
         """Opens a handle that later calls may extend to further uses, as default handles."""
         check_instance("options", options, OpenOptions, "OpenOptions")
         return self._manager._open(name, options, grows=True, manager=manager).internals.given()
+
+    # --- the history of queues
+
+    def sample(self) -> int:
+        """Adds the counts of all queues to the store's history; see `LocalStore.sample`."""
+        with self._session:
+            return self._session.services.store.sample()
+
+    def history(self, queue: str, period: Period) -> list[HistoryPoint]:
+        """The samples of a queue in the last hour, day or week; see `LocalStore.history`."""
+        with self._session:
+            return self._session.services.store.history(queue, period)
 
     # --- calls
 

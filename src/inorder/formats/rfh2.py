@@ -18,9 +18,9 @@ import struct
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any, Final, NamedTuple
 from xml.parsers import expat
-from xml.sax.saxutils import escape
 
 from ..errors import ArgumentError
 from ..model.message import Message
@@ -287,7 +287,7 @@ def _element(name: str, value: PropertyValue) -> str:
 def _typed(value: PropertyValue) -> tuple[str, str]:
     """The type and the text of a value; no type is a text."""
     if isinstance(value, str):
-        return "", NO_XML.sub("?", escape(value, {"\r": "&#13;"}))
+        return "", NO_XML.sub("?", escape(value, quote=False).replace("\r", "&#13;"))
     if isinstance(value, bytes):
         return "bin.hex", value.hex()
     if isinstance(value, bool):

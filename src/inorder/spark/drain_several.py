@@ -16,6 +16,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
+from math import ceil
 from typing import Any
 
 import pyarrow as pa
@@ -73,6 +74,7 @@ class SeveralDrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._counters: dict[str, int] | None = None  # of each queue, when an AvailableNow run was prepared
         self._served: dict[str, int] = {}
         self._turn = 0
+        self._lengths: dict[str, float] = {}  # bytes of a message on average, in the last claim of each queue
         self._has_ended_empty = False
         self._known: dict[str, SourceQueue] = {}  # since the last call for a micro-batch
         self._confirmed: Entries = {}  # by that call
@@ -208,21 +210,33 @@ class SeveralDrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 wanted[key] = one
         self._check_new({key: one for key, one in wanted.items() if key not in before and one.settled})
         shares = fair_shares({key: max(1, one.free) for key, one in wanted.items()}, asked.messages, self._served)
-        size = asked.size if asked.size == NO_LIMIT else max(1, asked.size // max(1, len(shares)))
+        sizes = self._shares_of_bytes(shares, asked.size)
 
         def work(key: str, source: SourceQueue) -> Claim | None:
             start = before[key]["claim"] if key in before else seen[key].settled
-            if key not in shares:
+            if key not in sizes:
                 self._settle(key, source, start)
                 return None
             with suppress(QueueDeleted, UnknownQueue), self._stores.queue(source) as queue:  # since `look`
                 return self._reader(key, queue).claim(
-                    start, self._options.wanted, most=shares[key], most_bytes=size, horizon=self._horizon(key)
+                    start, self._options.wanted, most=shares[key], most_bytes=sizes[key], horizon=self._horizon(key)
                 )
             return None
 
-        there = {key: seen[key].source for key in [*shares, *(key for key in confirmed if key not in shares)]}
-        return {key: claim for key, claim in self._stores.each(there, work).items() if claim is not None}
+        there = {key: seen[key].source for key in [*sizes, *(key for key in confirmed if key not in sizes)]}
+        taken = {key: claim for key, claim in self._stores.each(there, work).items() if claim is not None}
+        self._lengths |= {key: claim.size / claim.messages for key, claim in taken.items()}
+        return taken
+
+    def _shares_of_bytes(self, messages: Mapping[str, int], most: int) -> Mapping[str, int]:
+        """Divides the limit of bytes among queues. Nobody knows the bytes on a queue: its last claim gives an estimate.
+        A queue that was not read yet counts as deep.
+        """
+        if most == NO_LIMIT:
+            return dict.fromkeys(messages, NO_LIMIT)
+        lengths = self._lengths
+        waiting = {key: ceil(count * lengths[key]) if key in lengths else most for key, count in messages.items()}
+        return fair_shares({key: max(1, size) for key, size in waiting.items()}, most, self._served)
 
     def _counter(self, key: str) -> int:
         """The highest number that may be claimed there; 0: none, the queue is newer than this run."""

@@ -208,6 +208,7 @@ MATRIX: list[Case] = [
     ("alter_queue", "by set", of(name="Q", by="set", changes={}), f"{RUNNING} set"),
     ("delete_queue", "any", of(name="Q", purge=False), ADMIN),
     ("clear_queue", "any", of(name="Q"), f"{RUNNING} clear"),
+    ("retry_now", "any", of(name="Q"), GETTERS),
     ("queues", "a list", of(), EVERYBODY),
     ("queue", "the queue", of(name="Q"), USERS),
     ("queue", "another queue", of(name="OTHER.Q"), LOOKING),

@@ -303,6 +303,7 @@ def test_acts_are_logged_and_what_is_one_s_own_is_not(world: World) -> None:
 
     me, other = world.me, world.other
     assert act("clear_queue", name="Q") == ActToLog("clear", "Q")
+    assert act("retry_now", name="Q") == ActToLog("retry", "Q")
     assert act("alter_queue", name="Q", by="set", changes={}) == ActToLog("set", "Q")
     assert act("create_queue", attributes=define_queue("NEW")) == ActToLog("define", "NEW")
     assert act("define_object", kind="channel", name="C", attributes=CHANNEL) == ActToLog("define channel C", "")

@@ -17,6 +17,7 @@ from ...client.labels import in_words, name_of
 from ...client.unit_names import key_in
 from ...model.message import Message, UniqueId
 from ...rules.dead_letters import is_dead, reason_name, why_dead
+from ...rules.dead_rules_syntax import NUMBERS
 from ...rules.gaps import Gaps
 from ...rules.retries import failure_of
 from ...stores.seam.views import Holder, MessageView
@@ -28,10 +29,12 @@ NOT_SHOWN: Final = frozenset({"body", "properties", "length", "token", "earlier_
 NAMED: Final[Mapping[str, type[enum.IntFlag]]] = {"flags": Flags, "report": Report}
 USUAL: Final = Message()
 ENCODINGS: Final = {273: "big-endian", 546: "little-endian"}
+PROGRAM_KINDS: Final = {number: name.removeprefix("MQAT_") for name, number in reversed(NUMBERS["APPLTYPE"].items())}
 CODES: Final[Mapping[str, Callable[[int], str]]] = {
     "message_type": lambda value: MessageType(value).name if value in list(MessageType) else "",
     "feedback": lambda value: reason_name(value) if value else "none",
     "encoding": lambda value: ENCODINGS.get(value, ""),
+    "put_application_type": lambda value: PROGRAM_KINDS.get(value, ""),
 }
 """The words of codes; empty: none is known."""
 

@@ -83,6 +83,7 @@ def environment() -> Environment:
         "line": labels.one_line,
         "duration": labels.duration,
         "field": labels.field_name,
+        "sentence": lambda text: text[:1].upper() + text[1:],
         "setting": labels.setting,
         "marked": marked,
     }

@@ -217,6 +217,6 @@ def _work(qm: QueueManager, wish: Wish, user: str) -> Acted:
 
 
 PAGES: Final = (
-    Page(path="queue/{queue}/act", title="Messages of {queue}", authority="browse", template="selection.html",
+    Page(path="queue/{queue}/act", title="Act on messages of {queue}", authority="browse", template="selection.html",
          show=show, act=act),
 )  # fmt: skip

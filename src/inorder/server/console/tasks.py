@@ -6,9 +6,15 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from starlette.responses import Response
+
 from ...client.manager import QueueManager
+from ...errors import InorderError
 from ...stores.seam.views import QueueView
 from ...work.records import KEPT_MINUTES, ScheduleRecord, TaskMinute, TaskRecord, WorkerRecord, worker_records
+from . import forms
+from .acting import noted, refused
+from .labels import counted
 from .page import Page, Visit
 
 FAILED: Final = "JMSXDeliveryCount > 1"  # selects messages that have had an attempt
@@ -99,10 +105,22 @@ async def show(visit: Visit) -> Mapping[str, Any]:
         "now": now,
         "minutes": KEPT_MINUTES,
         "failed": FAILED,
+        "problem": "",
     }
 
 
+async def act(visit: Visit) -> Response:
+    """POST tasks: makes the messages of a queue available that wait for their next attempt."""
+    queue = visit.text("queue")
+    visit.demand("get", queue)
+    try:
+        found = await noted(visit, "retry", queue, lambda qm: qm.admin.retry_now(queue))
+    except InorderError as error:
+        return refused(visit, error, await show(visit))
+    return forms.done(visit, f"{counted(found)} of {queue} made available for the next attempt.", "tasks")
+
+
 PAGES: Final = (
-    Page(path="tasks", title="Tasks", authority="display", template="tasks.html", show=show, menu="Tasks",
+    Page(path="tasks", title="Tasks", authority="display", template="tasks.html", show=show, act=act, menu="Tasks",
          is_live=True),
 )  # fmt: skip

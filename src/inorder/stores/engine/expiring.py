@@ -1,4 +1,4 @@
-"""Ends expired messages, locks, stagings, leases and put keys."""
+"""Ends expired messages, locks, stagings, leases and put keys; and by hand, the delays before retries."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ..seam.tables import UnitRow
 from ..seam.telemetry import count, event
 from . import putkeys, settling, staging
+from .catalog import Catalog
 from .connections import end_lease, leases_over
 from .operation import Operation, in_operation
 from .process import OpenStore
@@ -26,6 +27,23 @@ class ExpiringVerbs(OpenStore):
         for unit in leases:
             end_lease(self, unit)
         return discarded
+
+    @event("retry_now", "messages", "queue", measured=count, about=lambda _, name: [name])
+    @in_operation()
+    def retry_now(self, operation: Operation, name: str) -> int:
+        catalog = Catalog(operation)
+        if catalog.is_unused(name):
+            return 0
+        queue = catalog.local(name)
+        settling.discard(operation, queue)
+        numbers = operation.backend.end_retry_delays(queue.id, operation.now)
+        if numbers:
+            operation.touch(queue)
+            operation.durable = True
+            if queue.attributes.trigger_control:
+                rows = [row for number in numbers for row in operation.backend.rows(queue=queue.id, number=number)]
+                operation.note_returns(queue, rows)
+        return len(numbers)
 
     @in_operation(writes=False)
     def _what_is_over(self, operation: Operation) -> tuple[list[int], list[int], list[int], bool]:

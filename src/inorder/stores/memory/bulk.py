@@ -20,7 +20,18 @@ from ..engine.reading import page_end
 from ..seam.backend import Counts, Listed, SearchedQueue
 from ..seam.bulk_page import BulkPage
 from ..seam.looking import group_of, logical_key, logical_position, physical_position, unplaced_position
-from ..seam.queued import GOT, QueuedMessage, Reader, as_got, available, is_in_sight, number_of, onlooker, place_of
+from ..seam.queued import (
+    GOT,
+    NEVER,
+    QueuedMessage,
+    Reader,
+    as_got,
+    available,
+    is_in_sight,
+    number_of,
+    onlooker,
+    place_of,
+)
 from ..seam.records import BULK_COLUMNS, PAGE_BYTES, PAGE_ROWS, BulkRow, Stretch
 from ..seam.surveying import Cut, Shown, cut, looked_for, members_from, within
 from ..seam.tables import StagingRow, UnitRow
@@ -206,6 +217,15 @@ class MemoryBulk(ABC):
 
     def volatile_queues(self) -> Sequence[int]:
         return sorted({row.queue for row in self._messages.values() if not row.message.persistent})
+
+    def end_retry_delays(self, queue: int, now: float) -> Sequence[int]:
+        due = [
+            row for row in self.of_queue(queue)
+            if row.state is State.UNLOCKED and row.due_at > now and (row.backouts or not row.message.delay)
+        ]  # fmt: skip
+        for row in due:
+            self._put(self._messages, row.number, row._replace(due_at=NEVER))
+        return [row.number for row in due]
 
     def timed_queues(self) -> Sequence[int]:
         return sorted(self._counters)

@@ -25,6 +25,7 @@ from ...model.message import Got, Message, UniqueId
 from ...model.options import OpenOptions
 from ...rules.gaps import Gaps
 from ...rules.grouping import GroupState
+from ...rules.history import HistoryPoint, Period
 from ...rules.puts import Program
 from ...support.clock import Clock
 from .bulk_protocol import BulkStore, UnitStore
@@ -130,6 +131,14 @@ class Store(BulkStore, UnitStore, Protocol):
 
         It takes several steps. Messages that arrive after the first step stay, and so do those that others get or lock
         meanwhile.
+        """
+
+    def retry_now(self, name: str) -> int:
+        """Ends the delay of all messages of a local queue, or of an alias's, that were backed out with a delay.
+
+        They are available at once, in their places, with their backout counts. Calls that wait for them are woken.
+        Messages in their delivery delay stay hidden. Returns how many messages. Raises: UnknownQueue 2085;
+        WrongQueueType 2043.
         """
 
     def queues(self) -> list[QueueAttributes]:
@@ -506,6 +515,22 @@ class LocalStore(Store, Protocol):
 
     def acts(self, before: Act | None, most: int) -> list[Act]:
         """Returns up to `most` entries of the operator log, newest first; with `before` only older ones."""
+
+    # --- the history of queues
+
+    def sample(self) -> int:
+        """Adds the counts of all queues to the history (`rules.history`), unless this minute already has them.
+
+        It is not on disk when the call returns.
+
+        Returns: how many queues; 0: this minute has a sample, or there are no queues.
+        """
+
+    def history(self, queue: str, period: Period) -> list[HistoryPoint]:
+        """Returns the samples of a queue in the last hour, day or week, in order of time.
+
+        Raises: UnknownQueue 2085; WrongQueueType 2045, it has no messages of its own.
+        """
 
     # --- the medium
 

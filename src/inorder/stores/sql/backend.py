@@ -320,6 +320,10 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         self.attend(share.queue, DUE)
         self.change(self.sql["delay gets"], (unit, share.queue, share.state, due_at), share.messages)
 
+    def end_retry_delays(self, queue: int, now: float) -> Sequence[int]:
+        assert queue in self.noted, queue
+        return [number for (number,) in self.engine.execute(self.sql["end retry delays"], (queue, now)).fetchall()]
+
     def describe(self, row: QueuedMessage, message: Message) -> None:
         self.change(self.sql["update descriptor"], (row.number, descriptor_of(message)))
 
