@@ -39,6 +39,7 @@ NOT_REMOTE = {
     "tests/client/test_at_once.py": OF_SERVERS,
     "tests/client/test_authority.py": OF_SERVERS,
     "tests/client/test_operator_log.py": OF_SERVERS,
+    "tests/client/test_history.py": OF_SERVERS,
     "tests/client/test_users.py": OF_SERVERS,
     "tests/client/test_claims.py": OBJECT,
     "tests/client/test_clear.py::test_an_interrupted_clear_leaves_the_rest": INSIDE,

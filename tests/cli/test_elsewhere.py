@@ -13,6 +13,7 @@ from tests.cli.conftest import Command, Terminal
 from tests.helpers.certificates import Signer
 from tests.stores.remote.conftest import Tried, home, tried
 
+import inorder
 from inorder.cli import main
 from inorder.cli.app import app
 from inorder.cli.running import completions
@@ -82,6 +83,27 @@ def test_two_names_of_one_server_are_one_store(run: Command, home: Path) -> None
         assert run("--store", one, "queue", "create", name).status == 0
     ended = run("--store", one, "move", "A", "B", "--to-store", two, "--application", "app")
     assert (ended.status, "--application needs another store" in ended.err) == (2, True)
+    server.remove(token)
+
+
+def test_definitions_come_from_elsewhere_and_go_there_without_users(
+    run: Command, store: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("queue", "create", "A", "--store", str(store))
+    run("user", "add", "alice", "--store", str(store))
+    server = the_server(os.getpid())
+    token = server.add(str(store))
+    monkeypatch.setenv("INORDER_TOKEN", token)
+    whole, ended = run("export", "--store", str(store)), run("export", "--store", server.url)
+    assert "inorder user add alice" in whole.out
+    assert ended.out == whole.out.partition("* inorder user add")[0]
+    assert "users are left out" in ended.err
+    script = ended.out.replace("QLOCAL(A)", "QLOCAL(B)").encode()
+    assert run("import", "-", "--yes", "--store", server.url, given=script).status == 0
+    refused = run("import", "-", "--yes", "--store", server.url, given=whole.out.replace("(A)", "(C)").encode())
+    assert (refused.status, "run 'inorder user'" in refused.err) == (2, True)
+    with inorder.connect(store) as qm:
+        assert [one.name for one in qm.queues()] == ["A", "B"]
     server.remove(token)
 
 

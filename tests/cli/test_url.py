@@ -27,7 +27,7 @@ PASSWORD = "nobody-may-see-this"
 # What a store elsewhere refuses, by the command, with the machine or the command to use instead.
 REFUSED = {
     **dict.fromkeys(
-        ("export", "import", "user add", "user alter", "user list", "user password", "user delete", "token create",
+        ("user add", "user alter", "user list", "user password", "user delete", "token create",
          "token list", "token revoke"),
         "run 'inorder user' and 'inorder token' on the machine that has the store",
     ),

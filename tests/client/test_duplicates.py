@@ -1,10 +1,15 @@
-"""Puts under a key of the caller's (decision 330): one message for one key, whoever else puts, backs out or dies."""
+"""Puts under a key of the caller's (decision 330): one message for one key, whoever else puts, backs out or dies.
+
+`tools/proof/working.py` kills programs that put under the same keys at once.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.stores.sqlite.programs import Program
 
 from inorder import QueueManager, Reason, connect
 from inorder.errors import ArgumentError, DuplicatePending, OptionsError
@@ -132,6 +137,20 @@ def test_the_next_unit_of_work_has_nothing_of_the_last_ones_keys(qm: QueueManage
         qm.commit()
     assert all(qm.put("Q", b"y", deduplicate=f"committed {n}").duplicate_of for n in range(5))
     assert not any(qm.put("Q", b"y", deduplicate=f"backed out {n}").duplicate_of for n in range(5))
+
+
+def test_a_put_that_a_killed_programs_unit_is_in_the_way_of_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with connect(path, program="test") as qm:
+        qm.create_queue("Q")
+        with Program(path) as child:
+            child.answer()
+            child.run("qm.put('Q', b'theirs', deduplicate='k', syncpoint=True)")
+            with pytest.raises(DuplicatePending, match="a unit of work of child, which is not settled"):
+                qm.put("Q", b"ours", deduplicate="k")
+            child.kill()
+        assert qm.put("Q", b"ours", deduplicate="k").duplicate_of is None
+        assert bodies(qm) == [b"ours"]
 
 
 # ---- keys do not pile up

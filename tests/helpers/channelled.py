@@ -12,7 +12,6 @@ import pytest
 
 from inorder import Message, QueueManager, connect
 from inorder.errors import ChannelStopped, ObjectInUse
-from inorder.model.attributes import OrderRule
 from inorder.model.channel_attributes import ChannelAttributes
 from inorder.mq import channels
 from inorder.mq.channels import ChannelNow
@@ -20,19 +19,19 @@ from inorder.mq.channels import ChannelNow
 Place = str
 
 
-def manager(place: Place, name: str, order: OrderRule = "put") -> None:
+def manager(place: Place, name: str) -> None:
     """Makes a queue manager with a queue Q and a dead-letter queue."""
     with connect(place, name=name) as qm:
-        qm.create_queue("Q", order=order)
+        qm.create_queue("Q")
         qm.create_queue("DEAD")
         qm.admin.alter_manager(dead_letter_queue="DEAD")
         channels.define_channel(qm, "FROM", "receiver")
 
 
-def link(source: Place, to: str, target: Place, order: OrderRule = "put", **attributes: Any) -> str:
+def link(source: Place, to: str, target: Place, **attributes: Any) -> str:
     """A transmission queue and a channel; its name."""
     with connect(source) as qm:
-        qm.create_queue(to, usage="transmission", order=order)
+        qm.create_queue(to, usage="transmission")
         channels.define_channel(
             qm, f"TO.{to}", transmission_queue=to, connection=target, **{"batch_size": 4, **attributes}
         )

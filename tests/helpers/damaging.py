@@ -71,6 +71,7 @@ def fill(path: Path) -> None:
         report=[0, int(Report.COA)],
         reply_to_queue=[None, "A"],
     )
+    qm.internals.sample()
     store.begin_global(qm._session.owner, [Branch("OWNER", "PARIS")])
     store.database.connection.execute("VACUUM INTO ?", (str(path),)).fetchall()
     qm.internals.abandon()
@@ -259,6 +260,8 @@ def _look_around(store: SqliteStore, qm: QueueManager) -> None:
         qm.queues,
         qm.inspect.overview,
         qm.inspect.dropped,
+        qm.internals.sample,
+        lambda: qm.internals.history("Q", "day"),
         qm.inspect.units,
         qm.inspect.waits,
         qm.inspect.locks,

@@ -134,6 +134,8 @@ def through_a_door(qm: QueueManager) -> None:
     qm.accounts.delete_user("alice")
     with qm.accounts.acting("clear", "Q", user="alice"):
         list(qm.accounts.acts())
+    qm.internals.sample()
+    qm.internals.history("Q", "hour")
     qm.admin.alter_manager(dead_letter_queue="Q")
     asks: Any = Message(b"", report=Report.EXCEPTION, reply_to_queue="Q")
     qm.dead.add(asks, queue="Q")

@@ -1,4 +1,4 @@
-"""The pictures of docs/pictures are written by hand, and show what the program says."""
+"""The pictures of docs/pictures show what the program says. All but that of machines are written by hand."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
+from benchmarks.spark_machines import drawn, simulate, table
 from demo.pictures import LOGICAL, PHYSICAL
 from demo.readers import DOCUMENTED, STEPS
 from tools.console.shots import SHOTS
@@ -75,6 +76,14 @@ def test_the_picture_of_readers_shows_what_the_demonstration_finds() -> None:
 
 def page(name: str) -> str:
     return (FOLDER.parent / f"explanation/{name}.md").read_text(encoding="utf-8")
+
+
+def test_the_page_on_scale_shows_what_the_simulation_of_machines_finds() -> None:
+    found = simulate()
+    assert picture("machines") == drawn(found), (
+        "python -m benchmarks.spark_machines --picture docs/pictures/machines.svg"
+    )
+    assert table(found) in page("scale")
 
 
 def test_the_table_of_folders_has_a_row_for_each() -> None:

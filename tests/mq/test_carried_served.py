@@ -77,16 +77,6 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
 
 
 @pytest.mark.gate
-def test_a_carrier_dies_at_each_point(sites: Sites) -> None:
-    bodies = sites.put()
-    for point in POINTS:
-        if point != "confirmed":
-            assert forked.run(CARRY, place(sites.folder, HERE), "TO.THERE", kill_at=f"{point}:1") == -SIGKILL
-    sites.carry()
-    assert sites.arrived() == bodies
-
-
-@pytest.mark.gate
 @pytest.mark.parametrize(
     ("side", "point"),
     [("there", one) for one in ("delivered:1", "committed:2", "synced:3")]

@@ -15,7 +15,6 @@ from tests.helpers.support import Make
 
 from inorder import CallerError, connect
 from inorder.errors import ArgumentError, ChannelStopped, InorderError, ObjectInUse, Reason, SequenceError, StoreError
-from inorder.model.attributes import OrderRule
 from inorder.mq import channels
 
 KINDS = ("sqlite", "postgresql")
@@ -31,38 +30,6 @@ def world(make: Make) -> Iterator[World]:
 
 
 PAIRS = [("sqlite", "sqlite"), ("sqlite", "postgresql"), ("postgresql", "sqlite")]
-
-
-@pytest.mark.parametrize("order", ["put", "commit"])
-@pytest.mark.parametrize(("source", "target"), PAIRS)
-def test_what_is_read_there_is_a_schedule_of_what_was_put(
-    make: Make, source: str, target: str, order: OrderRule
-) -> None:
-    """The master property end to end: of three connections, with units that end otherwise than they began."""
-    one, other = make(source), make(target)
-    manager(one, "A", order)
-    manager(other, "B", order)
-    link(one, "B", other, order)
-    with connect(one) as a, connect(one) as c, connect(one) as d, connect(other) as b:
-        places: list[bytes] = []  # in the order of the rule
-        with a.unit_of_work():
-            a.put("Q", b"first of a", manager="B")
-            if order == "put":
-                places.append(b"first of a")
-            c.put("Q", b"at once", manager="B")
-            places.append(b"at once")
-            d.put("Q", b"backed out", manager="B", syncpoint=True)
-            d.back_out()
-            carry(one, "TO.B")  # strictly: nothing of what stands behind a pending put
-            assert bodies(b) == ([] if order == "put" else [b"at once"])
-            a.put("Q", b"second of a", manager="B")
-            if order == "put":
-                places.append(b"second of a")
-        if order != "put":
-            places += [b"first of a", b"second of a"]
-        carry(one, "TO.B")
-        assert bodies(b) == places
-        assert (a.depth("B"), a.inspect.units(), b.inspect.units()) == (0, [], [])
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)

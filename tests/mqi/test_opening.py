@@ -72,15 +72,6 @@ def test_an_open_tells_the_names_that_it_found(
     assert (od.ResolvedQName, od.ResolvedQMgrName) == tuple(one.encode().ljust(48) for one in resolved)
 
 
-def test_a_version_1_descriptor_is_not_written_beyond_its_end(program: Program) -> None:
-    od = bytearray(layout("OD").new(4, ObjectName=b"Q"))
-    od[4:8] = (1).to_bytes(4, "little")
-    size = layout("OD").size(1)
-    od[size:] = b"\xaa" * (len(od) - size)
-    assert verbs.mqopen(program.hconn, od, OUTPUT)[1:] == OK
-    assert set(od[size:]) == {0xAA}
-
-
 @pytest.mark.parametrize(
     ("kind", "name", "options", "reason"),
     [

@@ -114,7 +114,7 @@ async def test_each_operation_answers_as_it_is_described(ours: Described) -> Non
         asked.add(name)
         return answer.json() if answer.content else None
 
-    for name in ("openapi", "queues", "queue"):
+    for name in ("openapi", "queues", "queue", "history"):
         await ask(name)
     await ask("put", {"body": "a"})
     await ask("put_many", {"messages": [{"body": "b"}, {"body_base64": "/w=="}]}, group=True)

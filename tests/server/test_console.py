@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import httpx
 import pytest
+from starlette.responses import Response
 from tests.server.conftest import AS_NOBODY, TOKEN, Served, app_of, client_of, serving, somebody
 
 import inorder
+from inorder.server.console import console
 from inorder.server.console.console import PAGES
+from inorder.server.console.page import Visit
 from inorder.server.logs import LOGGER
 
 HTML = {"Accept": "text/html"}
@@ -80,6 +84,28 @@ async def test_log_out_needs_the_token_of_the_session_and_ends_it(client: httpx.
     left = await client.post("/console/log-out", data={"csrf": csrf_in(page.text)})
     assert (left.status_code, left.headers["location"]) == (303, "/console/log-in")
     assert (await client.get("/console/")).status_code == 303
+
+
+async def test_a_form_without_its_token_does_nothing(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The form of every page; with its token each one acts."""
+    acted: list[str] = []
+
+    async def act(visit: Visit) -> Response:
+        acted.append(visit.page.path)
+        return Response()
+
+    token = csrf_in((await client.get("/console/")).text)
+    forms = [replace(page, act=act) for page in PAGES if page.act is not None]
+    monkeypatch.setattr(console, "PAGES", forms)
+    for page in forms:
+        path = "/console/" + re.sub(r"{\w+}", "Q1", page.path)
+        for wrong in ({}, {"csrf": ""}, {"csrf": "0" * 64}):
+            refused = await client.post(path, data={"name": "x"} | wrong, headers=HTML)
+            assert (refused.status_code, "INWB0016E" in refused.text) == (403, True), path
+        assert (await client.post(path, data={"csrf": token})).status_code == 200
+    assert acted == [page.path for page in forms]
 
 
 # --- what a browser may do with a page

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,8 @@ import inorder
 from inorder import Report
 from inorder.client.bulk import ClaimReader
 from inorder.mq import channels
+from inorder.stores.sqlite import SqliteStore
+from inorder.testing import ManualClock
 from inorder.work.records import KIND, ScheduleRecord, TaskMinute, TaskRecord, WorkerRecord, text_of
 
 pytest.importorskip("selenium")
@@ -185,6 +188,11 @@ def full(shop: Served) -> list[str]:
             reader.claim(reader.begin().settled, most=1)
         qm.put(LONG, b"in a unit", syncpoint=True)
         qm.prepare("U" * 64)
+    clock = ManualClock(time.time() - 180)
+    with inorder.connect(SqliteStore(shop.store, clock=clock)) as qm:
+        for _ in range(3):
+            qm.internals.sample()
+            clock.advance(60)
     queue = [f"queue/{LONG}{one}" for one in ("", f"/message/{uid.number}-{uid.origin}")]
     acts = [f"queue/{LONG}/{one}" for one in ("put", "get", "import", "export", "act", "act?selector=TRUE", "alter")]
     held = ["held", f"held/unit/prepared:{'U' * 64}", f"held/lock/{LONG}/{lock_id}", f"held/claim/{LONG}/{'R' * 64}"]

@@ -21,7 +21,7 @@ TEXT, NUMBERS = StringType(), ArrayType(IntegerType())
 
 
 def sink(**more: Any) -> SinkOptions:
-    return SinkOptions(url="/data/store.db", queue="Q", **more)
+    return SinkOptions(stores=("/data/store.db",), queue="Q", **more)
 
 
 def batch(**columns: pa.Array) -> pa.RecordBatch:

@@ -69,14 +69,20 @@ def rows_of(reader: Any, part: Any) -> list[Row]:
     ]
 
 
-def drained(reader: Any, offset: Any = None, limit: Any = ALL) -> tuple[list[list[Row]], Any]:
+def drained(
+    reader: Any, offset: Any = None, limit: Any = ALL, between: Callable[[], None] = lambda: None
+) -> tuple[list[list[Row]], Any]:
     """All micro-batches until there is none, and the last offset."""
     offset = reader.initialOffset() if offset is None else offset
-    found = []
+    found: list[list[Row]] = []
     while (following := reader.latestOffset(as_logged(offset), limit)) != offset:
+        if found:
+            reader.commit(as_logged(offset))
         found.append([row for part in read(reader, offset, following) for row in part])
         offset = following
-        reader.commit(as_logged(offset))
+        if len(found) == 1:
+            between()
+    reader.commit(as_logged(offset))
     return found, offset
 
 
@@ -127,6 +133,15 @@ def test_a_limit_below_the_number_of_queues_serves_them_in_turn(stores: list[str
     assert [len(one) for one in drained(end, limit=ReadMaxBytes(10))[0]] == [2, 2]
 
 
+def test_a_limit_of_bytes_is_shared_by_what_the_queues_held_before(stores: list[str], reader: Reader) -> None:
+    put(stores[0], "ORDERS.A", *[b"a deep one"] * 50)
+    put(stores[1], "ORDERS.B", *[b"low"] * 3)
+    one = reader()
+    (first, second, *_), _ = drained(one, limit=ReadMaxBytes(100), between=lambda: put(stores[1], "ORDERS.B", b"low"))
+    assert Counter(body for _, _, body in first) == {b"a deep one": 5, b"low": 3}
+    assert Counter(body for _, _, body in second) == {b"a deep one": 9, b"low": 1}
+
+
 def test_claims_that_spark_never_logged_are_given_again_and_logged_ones_read_again(
     stores: list[str], reader: Reader
 ) -> None:
@@ -170,6 +185,24 @@ def test_a_queue_that_is_gone_while_spark_needs_its_messages_is_an_error(stores:
     elsewhere = reader(url=json.dumps(stores[1:]))
     with pytest.raises(CheckpointLost, match=r"messages of queue 'ORDERS\.A', which was deleted, or whose store"):
         elsewhere.partitions(start, end)
+
+
+@pytest.mark.parametrize("is_made_again", [False, True])
+def test_a_queue_may_go_between_the_claim_and_the_plan(
+    stores: list[str], reader: Reader, *, is_made_again: bool
+) -> None:
+    put(stores[0], "ORDERS.A", b"1")
+    one = reader()
+    start = one.initialOffset()
+    end = one.latestOffset(start, ALL)
+    with inorder.connect(stores[0]) as qm:
+        qm.bulk.release_claims("ORDERS.A", "archive")
+        qm.get("ORDERS.A")
+        qm.delete_queue("ORDERS.A")
+        if is_made_again:
+            qm.create_queue("ORDERS.A")
+    with pytest.raises(CheckpointLost, match=r"messages of queue 'ORDERS\.A', which was deleted, or whose store"):
+        one.partitions(start, end)
 
 
 def test_a_run_ends_with_what_was_there_when_it_was_prepared(stores: list[str], reader: Reader) -> None:
@@ -320,6 +353,17 @@ def test_a_filter_on_store_or_queue_leaves_the_others_unread(
         parts = batch.partitions()
         assert len(parts) == left
         assert len([row for part in parts for row in rows_of(batch, part)]) == left
+
+
+def test_a_limit_of_bytes_is_shared_among_queues_that_have_something_new(stores: list[str], reader: Reader) -> None:
+    for url in stores:
+        put(url, "ORDERS.A", b"12345")
+        put(url, "ORDERS.B", b"12345")
+    one = reader(mode="browse", application=None)
+    _, offset = drained(one)
+    put(stores[1], "ORDERS.B", *[b"12345"] * 20)
+    batches, _ = drained(one, offset, limit=ReadMaxBytes(100))
+    assert len(batches) == 1, "the queues without news leave it all"
 
 
 # --- options and the choice of queues

@@ -205,7 +205,7 @@ def test_groups_are_made_within_each_queue(url: str) -> None:
             "option queueColumn names the column 'to', which is int: cast it to string",
         ),
         (BODIES, {"queue": "A,B"}, "a write names one queue; for several, option queueColumn"),
-        (BODIES, {"path": '["a.db", "b.db"]'}, "a write goes to one store"),
+        (BODIES, {"storeColumn": "at"}, "option storeColumn names a column 'at', which the data frame does not have"),
     ],
 )
 def test_several_queues_are_named_by_a_column_alone(

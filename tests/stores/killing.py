@@ -1,7 +1,8 @@
 """A program that is killed at any step of a call: all of the call is there afterwards, or nothing.
 
 A step is a statement or a commit on a server, and a point of `inorder.stores.engine.points` on a file. What a unit of
-work held is given back, what a claim holds stays claimed, what was staged stays staged.
+work held is given back, what a claim holds stays claimed, what was staged stays staged. The trigger messages of a queue
+belong to the call that made them due.
 """
 
 from __future__ import annotations
@@ -131,8 +132,17 @@ def live(kind: str, where: str, queue: str, act: str, at: str) -> None:
     sys.exit(passed)
 
 
+def initiation(queue: str) -> str:
+    """The queue of its trigger messages."""
+    return f"{queue}.INIT"
+
+
 def fill(qm: QueueManager, queue: str) -> None:
-    qm.create_queue(queue)
+    qm.admin.create_process("SERVE", exist_ok=True)
+    qm.create_queue(initiation(queue))
+    qm.create_queue(
+        queue, trigger_control=True, trigger_type="group", initiation_queue=initiation(queue), process="SERVE"
+    )
     qm.put_many(queue, [b"1", b"2", b"3"])
     for number in (1, 2):
         qm.put(queue, b"g%d" % number, group_id=GROUP, sequence_number=number, flags=Flags.IN_GROUP)
@@ -162,6 +172,7 @@ def seen(qm: QueueManager, queue: str) -> tuple[object, ...]:
         held,
         claims,
         noted and noted.messages,
+        qm.depth(initiation(queue)),
     )
     claimed = [Application(store_of(qm), queue=queue).bodies(one.open.number) for one in accounts if one.open]
     return *there, claimed, qm.admin.check()

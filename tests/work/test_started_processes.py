@@ -15,7 +15,6 @@ import urllib.request
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -86,20 +85,12 @@ def goes_on(message):
 """
 
 CLOCK = """
-import os, signal
 from inorder.work import Tasks
 
 tasks = Tasks()
 
 @tasks.periodic("* * * * *", queue="NEXT", name="minutely", missed="all")
 def minutely(due):
-    if due.minute % 25 == 0:
-        try:
-            os.close(os.open(f"killed {due:%H %M}", os.O_CREAT | os.O_EXCL))
-        except FileExistsError:
-            pass
-        else:
-            os.kill(os.getpid(), signal.SIGKILL)
     return due.isoformat().encode()
 """
 CLEAN = """
@@ -381,10 +372,9 @@ def test_metrics_of_all_processes_are_at_one_address(
         asked(port, "metrics")
 
 
-def test_several_processes_put_each_run_once_though_they_are_killed(
-    qm: QueueManager, place: str, tmp_path: Path
-) -> None:
-    """Two hours were missed, so that all processes try at once."""
+@on_sqlite
+def test_several_processes_put_each_run_once_and_say_so(qm: QueueManager, place: str, tmp_path: Path) -> None:
+    """Two hours were missed, so that all processes try at once. `test_crashes.py` kills them."""
     pytest.importorskip("cronsim", reason="without inorder[work] there are no schedules")
     begin = time.time() - 7200.0
     seen_first(place, Schedule(name="minutely", cron="* * * * *", queue="NEXT", missed="all"), begin)
@@ -392,17 +382,10 @@ def test_several_processes_put_each_run_once_though_they_are_killed(
         work.until(lambda told: len([one for one in told if one["event"] == "put"]) >= 120)
         assert work.end(signal.SIGTERM) == 0
     puts = [one for one in work.told if one["event"] == "put"]
-    found = [one.body.decode() for one in qm.browse("NEXT")]
-    assert found == sorted(set(found)), "a run was put twice, or out of turn"
-    assert [datetime.fromisoformat(body).timestamp() for body in found] == [
-        60.0 * minute for minute in range(int(begin // 60) + 1, int(begin // 60) + 1 + len(found))
-    ], "a run was lost"
-    assert len(found) >= 120
-    assert sorted(one["due"][:19] for one in puts) == [body[:19] for body in found]
+    found = [one.body.decode()[:19] for one in qm.browse("NEXT")]
+    assert found == sorted(one["due"][:19] for one in puts)
+    assert len(set(found)) == len(found) >= 120
     assert {key for one in puts for key in one} == keys_below("Work by the clock")
-    deaths = [one["status"] for one in work.told if one["event"] == "died"]
-    assert len(deaths) >= 4, "no process was killed in the middle of a run"
-    assert set(deaths) == {-signal.SIGKILL}
 
 
 @in_gate

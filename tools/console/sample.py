@@ -2,25 +2,50 @@
 
 from __future__ import annotations
 
+import math
+import time
 from pathlib import Path
 from typing import Final
 
 import inorder
 from inorder import Flags, QueueManager
+from inorder.stores.sqlite import SqliteStore
+from inorder.testing import ManualClock
 
 IN, LAST, SEGMENT, END = Flags.IN_GROUP, Flags.LAST_IN_GROUP, Flags.SEGMENT, Flags.LAST_SEGMENT
+DAY: Final = 86_400
 CUSTOMERS: Final = ("Adler", "Brunner", "Cortez", "Dahl", "Eriksen", "Fontane")
 
 
 def make(path: Path) -> None:
     """Makes a store with the sample."""
     with inorder.connect(path, name="SHOP", program="sample") as qm:
+        qm.create_queue("ORDERS", description="one group an order: a header, then its lines")
+    _live_a_week(path)
+    with inorder.connect(path, program="sample") as qm:
         fill(qm)
+
+
+def _live_a_week(path: Path) -> None:
+    """Puts and gets orders as on the days of a week, and takes the samples of a server that was off for some hours."""
+    now, depth = time.time(), 0
+    clock = ManualClock(now - 7 * DAY)
+    parts = [(7 * DAY, DAY, 7_200), (DAY, 3_600, 900), (3_600, 0, 60)]
+    steps = [(ago, length) for begin, end, length in parts for ago in range(begin, end, -length)]
+    with inorder.connect(SqliteStore(path, clock=clock), program="sample") as qm:
+        for ago, length in steps:
+            clock.advance(max(0.0, now - ago - clock.now()))
+            busy = max(0.1, 1.1 + math.sin(2 * math.pi * (clock.now() / DAY - 0.3)) + 0.2 * math.sin(ago / 300))
+            depth += len(qm.put_many("ORDERS", [b"an order"] * round(length * busy / 30)))
+            left = round(30 * busy * min(1.0, ago / 600 - 0.1))  # none in the end: they are only for the history
+            if depth > left:
+                depth -= len(qm.get_many("ORDERS", depth - left))
+            if not 4 * DAY < ago < 4.5 * DAY and not 30_000 < ago < 37_000:
+                qm.internals.sample()
 
 
 def fill(qm: QueueManager) -> None:
     """Makes the queues, and puts their messages."""
-    qm.create_queue("ORDERS", description="one group an order: a header, then its lines")
     qm.create_queue("PAYMENTS", read_order="required", description="read in strict order")
     qm.create_queue("PICKING", description="worked on by the warehouse")
     qm.create_queue("SCANS", description="pictures of delivery notes, in segments")

@@ -11,7 +11,7 @@ observer's history; where the last round has none, the store is looked at now. W
 * a unit that was prepared, a put or get with a confirm id is there until somebody ends it; other units end with their
   owner;
 * unique ids and numbers never come again; places ascend with time; strict readers read in order;
-* the database is whole by SQLite's own checks, and its tables agree.
+* the store's own check finds nothing: the database is whole, and its tables agree.
 
 Messages that are not persistent may vanish, but must not come back, or come twice.
 """
@@ -20,15 +20,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
-from contextlib import closing
 from pathlib import Path
 
 import inorder
+from inorder import InorderError
 
 from .acts import Finding, Reading
 from .fates import Judge
@@ -40,23 +38,6 @@ URL = "store.url"  # in its place: where the store is that lies on a server
 ROUNDS = "rounds"
 OBSERVER = "observer.jsonl"
 OBSERVER_SECONDS_MAX = 120
-
-# What the tables say twice, or leave for later: rows that are wrong when nobody is at work.
-GATHERED = """
-    SELECT queue, group_id, count(*), min(CASE WHEN flags & 16 <> 0 THEN sequence_number END) FROM message
-    WHERE group_id IS NOT NULL AND available GROUP BY queue, group_id
-"""
-WRONG = {
-    "contents without a message": "SELECT id FROM content EXCEPT SELECT id FROM message",
-    "messages without a content": "SELECT id FROM message EXCEPT SELECT id FROM content",
-    "contents left to be removed": "SELECT id FROM leftover",
-    "wrong depths": """
-        SELECT 1 FROM tally WHERE queue > 0
-        AND depth <> (SELECT count(*) FROM message WHERE message.queue = tally.queue AND NOT away)
-    """,
-    "groups not gathered": f"{GATHERED} EXCEPT SELECT queue, group_id, available, last FROM gathering",
-    "groups gathered that are none": f"SELECT queue, group_id, available, last FROM gathering EXCEPT {GATHERED}",
-}
 
 
 def check_round(calls: Iterable[Call], known: Known) -> list[Finding]:
@@ -71,17 +52,6 @@ def check_round(calls: Iterable[Call], known: Known) -> list[Finding]:
     return findings
 
 
-def check_database(path: Path) -> list[Finding]:
-    """What SQLite itself finds; no connection of this process may be open to the file."""
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
-        try:
-            damage = [row[0] for row in database.execute("PRAGMA integrity_check") if row[0] != "ok"]
-            damage += [f"foreign key: {row}" for row in database.execute("PRAGMA foreign_key_check")]
-        except sqlite3.DatabaseError as error:
-            damage = [str(error)]
-    return [Finding("integrity", text) for text in damage]
-
-
 def store_of(folder: Path) -> Path | str:
     """What the processes of a proof connect to."""
     url = folder / URL
@@ -89,35 +59,12 @@ def store_of(folder: Path) -> Path | str:
 
 
 def check_store(store: Path | str) -> list[Finding]:
-    """What the database finds wrong, else what our tables say differently; after an observer, before anybody else."""
-    return check_server(store) if isinstance(store, str) else check_file(store)
-
-
-def check_server(url: str) -> list[Finding]:
-    """The same of a store in PostgreSQL, whose references are among what the store itself checks."""
-    import psycopg  # noqa: PLC0415 - a proof of files does without
-
-    server, schema = re.split("[?&]schema=", url)
-    with inorder.connect(url, program="checker") as qm:
-        findings = [Finding("integrity", text) for text in qm.admin.check()]
-    with psycopg.connect(server, options=f"-c search_path={schema}", autocommit=True) as connection:
-        for what, sql in WRONG.items():
-            ((total,),) = connection.execute(
-                f"SELECT count(*) FROM ({sql.replace('NOT away', 'away = 0')}) AS wrong"
-            ).fetchall()
-            findings += [Finding("tables", f"{what}: {total}")] if total else []
-    return findings
-
-
-def check_file(path: Path) -> list[Finding]:
-    """The same of a store in a file."""
-    findings = check_database(path)
-    if not findings:
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
-            for what, sql in WRONG.items():
-                (total,) = database.execute(f"SELECT count(*) FROM ({sql})").fetchone()
-                findings += [Finding("tables", f"{what}: {total}")] if total else []
-    return findings
+    """What the store's own check finds: SQLite's, the references, and what its tables say twice; after an observer."""
+    try:
+        with inorder.connect(store, program="checker") as qm:
+            return [Finding("tables", text) for text in qm.admin.check()]
+    except InorderError as error:
+        return [Finding("unusable", f"the store cannot be checked: {error}")]
 
 
 def round_folders(folder: Path) -> list[Path]:

@@ -1,16 +1,12 @@
 """A process that does random work on a store until it is killed, or has made its steps.
 
-    python -m tools.proof.worker STORE HISTORY --seed 7 --steps 1000
-
 The name of the history's file is the name of the process; each life has another. What it does follows from the seed
 and from what the others leave it.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -299,17 +295,3 @@ def work(store: str, history: Path, seed: int, steps: int, at_work: Callable[[],
             raise
         return LOST_STATUS
     return 0
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("store")
-    parser.add_argument("history", type=Path)
-    parser.add_argument("--seed", type=int, required=True)
-    parser.add_argument("--steps", type=int, required=True)
-    asked = parser.parse_args()
-    return work(asked.store, asked.history, asked.seed, asked.steps, lambda: print("at work", flush=True))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -15,7 +15,7 @@ in a file, its message and the backout count that it saw, and so does each verdi
     a dead letter says its reason, its error and its queue, and as many attempts as it may have
     what was done on a queue that is read strictly was done in the order in which it was put
     each run of the schedule was put once, in its turn
-    what was put under a key is there once
+    what was put under a key is there once, from the moment of the promise
 """
 
 from __future__ import annotations
@@ -73,6 +73,11 @@ class Round(NamedTuple):
     since: float
     kind: Kind = "messages"
 
+    @property
+    def promised(self) -> Path:
+        """A line for each key whose put was promised."""
+        return self.log.with_suffix(".keys")
+
 
 @dataclass
 class Report:
@@ -125,8 +130,9 @@ def prepare(one: Round) -> None:
     with inorder.connect(one.place) as qm:
         qm.create_queue("Q", read_order="strict" if one.strict else "relaxed")
         qm.create_queue("NEXT")
-        for queue in ("DEAD", "CLOCK", "KEYED"):
+        for queue in ("DEAD", "CLOCK"):
             qm.create_queue(queue)
+        qm.create_queue("KEYED", read_order="relaxed" if one.strict else "unordered")
         qm.admin.alter_manager(dead_letter_queue="DEAD")
         numbers = range(len(one.fails))
         work = tasks_of(one)[1]
@@ -219,12 +225,17 @@ def _as_child(act: Callable[[], None]) -> NoReturn:
         os._exit(status)
 
 
-def put_keys(qm: inorder.QueueManager) -> None:
-    """Puts a message under each key that has none, every fourth alone, the others in units of work of three."""
+def put_keys(one: Round, qm: inorder.QueueManager) -> None:
+    """Puts a message under each key that has none, every fourth alone, the others in units of work of three; notes
+    each that was promised.
+    """
+    promised = opened(one.promised)
     for first in range(0, KEYS, 4):
         for keys in (range(first, first + 1), range(first + 1, first + 4)):
             while not _is_put(qm, keys):
                 time.sleep(0.001)
+            os.write(promised, "".join(f"{key}\n" for key in keys).encode())
+    os.close(promised)
 
 
 def _is_put(qm: inorder.QueueManager, keys: Iterable[int]) -> bool:
@@ -243,7 +254,7 @@ def live(one: Round) -> None:
     random.seed()
     watch_verdicts(one, CHANCE_OF_DEATH)
     with inorder.connect(one.place) as qm, qm.worker(tasks_of(one)[0], threads=2, log=lambda event: None):
-        put_keys(qm)
+        put_keys(one, qm)
         signal.pause()
 
 
@@ -252,7 +263,7 @@ def finish(one: Round) -> None:
     ends = time.monotonic() + LAST_SECONDS
     watch_verdicts(one, 0.0)
     with inorder.connect(one.place) as qm, qm.worker(tasks_of(one)[0], threads=2, log=lambda event: None):
-        put_keys(qm)
+        put_keys(one, qm)
         while (
             qm.depth("Q")
             or any(
@@ -278,6 +289,7 @@ def run_round(report: Report, one: Round, chance: random.Random) -> None:
                 report.kills += 1
             else:
                 report.findings.append("a worker ended before it was killed")
+        report.findings += lost_keys(one)
     _, status = os.waitpid(forked(lambda: finish(one)), 0)
     if status:
         report.findings.append("the last worker did not come to an end")
@@ -335,6 +347,14 @@ def by_the_clock(report: Report, qm: inorder.QueueManager, one: Round) -> list[s
     lost, doubled = sorted(runs - times.keys()), sorted(run for run in times if times[run] > 1)
     invented = sorted(times.keys() - runs)
     return [f"periodic puts: lost {lost}, doubled {doubled}, invented {invented}, or not in their turn"]
+
+
+def lost_keys(one: Round) -> list[str]:
+    """Keys whose put was promised, and which have no message; the next program would put them once more."""
+    with inorder.connect(one.place) as qm:
+        there = {message.body.decode() for message in qm.browse("KEYED")}
+    promised = one.promised.read_text().split() if one.promised.exists() else []
+    return [f"the put under key {key} was promised, and is lost" for key in promised if key not in there]
 
 
 def under_keys(qm: inorder.QueueManager) -> list[str]:

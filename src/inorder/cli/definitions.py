@@ -19,7 +19,7 @@ import click
 
 from ..client.manager import QueueManager, connect_to
 from ..client.users import User
-from ..errors import IN_MEMORY, UnknownObject
+from ..errors import IN_MEMORY, CallerError, Reason, UnknownObject
 from ..mq import channels
 from ..mq.mqsc import (
     Source,
@@ -84,8 +84,18 @@ def definitions(qm: QueueManager) -> list[str]:
     ]
 
 
-def _of_users(users: Iterable[User]) -> Iterator[str]:
-    for one in users:
+def _users(qm: QueueManager) -> list[User] | None:
+    """The users of a store; None for a store elsewhere, which does not show them."""
+    try:
+        return qm.accounts.users()
+    except CallerError as error:
+        if error.reason != Reason.FUNCTION_NOT_SUPPORTED:
+            raise
+        return None
+
+
+def _of_users(users: Iterable[User] | None) -> Iterator[str]:
+    for one in users or ():
         disabled = [] if one.enabled else [_call([*DISABLED, one.name, "--disable"])]
         yield "\n".join([_call([*USER, *words_of_user(one)]), *disabled])
 
@@ -117,10 +127,14 @@ def export(run: Run) -> int:
     """Print all definitions as a script for 'inorder import': queues, channels, processes, connections, users.
 
     The script is MQSC. Users with their roles, grants and certificates, and connections, are comments in it, so that MQ
-    can run it, too. It has no messages, passwords or tokens. The same definitions always give the same text.
+    can run it, too. It has no messages, passwords or tokens. The same definitions always give the same text. The users
+    of a store elsewhere are left out.
     """
     with run.opened() as qm:
-        return print_definitions(run, [*definitions(qm), *_of_users(qm.accounts.users())])
+        users = _users(qm)
+        if users is None:
+            run.output.note("users are left out: run 'inorder export' on the machine that has the store")
+        return print_definitions(run, [*definitions(qm), *_of_users(users)])
 
 
 # ---- reading
@@ -239,7 +253,7 @@ def _changes(before: Mapping[ObjectName, str], after: Mapping[ObjectName, str]) 
 def _by_object(qm: QueueManager, name: str) -> dict[ObjectName, str]:
     """The text of each definition of a queue manager."""
     found = {}
-    for text in [*definitions(qm), *_of_users(qm.accounts.users())]:
+    for text in [*definitions(qm), *_of_users(_users(qm))]:
         script = _read(text.split("\n"), name)
         keys = [
             *(key for key, _ in script.commands),
@@ -261,12 +275,15 @@ def import_definitions(run: Run, script: str, dry_run: bool, yes: bool) -> int:
     SCRIPT is a file, or - for standard input. It may be written by hand: DEFINE and ALTER of MQSC, and the comments in
     which export writes users and connections. A second import changes nothing. Objects that the script does not name
     stay, and so do passwords and tokens; a new user has none. If a command of the script is wrong, nothing changes. A
-    missing store is created. Each definition is a transaction of its own: after a failure, run the import again.
+    missing store is created. Each definition is a transaction of its own: after a failure, run the import again. Users
+    cannot be defined in a store elsewhere.
     """
     lines = list(script_lines(script))
     with run.opened() if run.is_there() else connect_to(locate(IN_MEMORY), name=run.store.default_name) as qm:
         name = qm.admin.manager_attributes().name
         wanted, before = _read(lines, name), _by_object(qm, name)
+        if wanted.users:
+            qm.accounts.users()  # elsewhere this is refused, with the remedy
     with connect_to(locate(IN_MEMORY), name=name) as copy:
         _apply(copy, _read("\n".join(before.values()).split("\n"), name))
         _apply(copy, wanted)

@@ -6,6 +6,7 @@ Programs do not use them: they may change in any release. Workers, the server, S
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING
 
 from ..model.message import Got
 from ..model.options import (
@@ -22,6 +23,9 @@ from .namespace import Namespace
 from .queue import Queue
 from .session import Session
 from .unit_of_work import later_of
+
+if TYPE_CHECKING:
+    from ..rules.history import HistoryPoint, Period
 
 
 class Internals(Namespace):
@@ -101,6 +105,18 @@ class Internals(Namespace):
         """Opens a handle that later calls may extend to further uses, as default handles."""
         check_instance("options", options, OpenOptions, "OpenOptions")
         return self._manager._open(name, options, grows=True, manager=manager).internals.given()
+
+    # --- the history of queues
+
+    def sample(self) -> int:
+        """Adds the counts of all queues to the store's history; see `LocalStore.sample`."""
+        with self._session:
+            return self._session.services.store.sample()
+
+    def history(self, queue: str, period: Period) -> list[HistoryPoint]:
+        """The samples of a queue in the last hour, day or week; see `LocalStore.history`."""
+        with self._session:
+            return self._session.services.store.history(queue, period)
 
     # --- calls
 

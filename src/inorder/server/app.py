@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import random
 import signal
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -25,6 +26,7 @@ from .. import aio
 from ..aio.manager import shared
 from ..client.manager import QueueManager, connect
 from ..errors import InorderError, StoreError
+from ..rules.history import RINGS
 from .api import interface as ours
 from .authentication import identity_of, of_link
 from .calls import Context
@@ -46,6 +48,8 @@ from .watching import PROGRAM, Metrics, health, ready
 log = logging.getLogger(LOGGER)
 NOTHING_HELD: Final = contextlib.nullcontext()
 CLIENT_LEFT = 499  # for the log; HTTP has no such status
+HISTORY_SECONDS: Final = RINGS["hour"].seconds
+HISTORY_SPREAD_SECONDS: Final = 20.0
 UNUSED_SECONDS: Final = 1.0  # after which a queue that no request uses is closed
 
 
@@ -88,12 +92,13 @@ def application(
                     stopping=asyncio.Event(),
                 )
                 held["metrics"] = metrics
-                closer = asyncio.create_task(_look_after(qm, ends))
+                tasks = [asyncio.create_task(_look_after(qm, ends)), asyncio.create_task(_keep_history(qm))]
                 try:
                     with set_by_signals(held["context"].stopping), _ending_with_parent():
                         yield {"stopping": held["context"].stopping}
                 finally:
-                    await ended(closer)
+                    for one in tasks:
+                        await ended(one)
                     await store.close()
                     await console.close()
                     await asyncio.to_thread(metrics.close)
@@ -273,6 +278,19 @@ async def _look_after(qm: aio.QueueManager, troubles: list[InorderError]) -> Non
             log.info("unused queues could not be closed: %s", error)
         except Exception:  # this task must go on, because nothing would show its end
             log.exception("unused queues could not be closed")
+
+
+async def _keep_history(qm: aio.QueueManager) -> None:
+    """Adds the counts of all queues to the store's history once a minute; the first of the store's servers does it."""
+    after = random.uniform(0, HISTORY_SPREAD_SECONDS)
+    while True:
+        try:
+            await qm.run(lambda one: one.internals.sample())
+        except InorderError as error:  # such as a store that is full, or away for a while
+            log.warning("the history of the queues has a gap: %s", error)
+        except Exception:  # this task must go on, because nothing would show its end
+            log.exception("the history of the queues has a gap")
+        await asyncio.sleep(HISTORY_SECONDS - time.time() % HISTORY_SECONDS + after)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from .browse import (
     partitions_of,
     read_partition,
 )
-from .options import STORE, SourceOptions
+from .options import NO_LIMIT, STORE, SourceOptions
 from .planning import BatchLimits, limits
 from .source_queues import SourceQueue, SourceQueuePartition, Stores, packed, slices_of, with_store, without_store
 from .versions import ReadLimit, SupportsTriggerAvailableNow
@@ -106,16 +106,18 @@ class SeveralBrowseStreamReader(DataSourceStreamReader, SupportsTriggerAvailable
             if one.is_chosen and one.depth and (self._counters is None or self._counters.get(key))
         ]
         self._turn += 1
-        left, size = asked.messages, max(1, asked.size // max(1, len(wanted)))
+        left, size = asked
         found: dict[str, dict[str, Any]] = {}
         for index, key in enumerate(sorted(wanted, key=lambda key: (self._served.get(key, 0), seen[key].depth, key))):
-            if left < 1:
+            if min(left, size) < 1:
                 break
-            share = BatchLimits(max(1, left // (len(wanted) - index)), size)
+            others = len(wanted) - index
+            share = BatchLimits(max(1, left // others), size if size == NO_LIMIT else max(1, size // others))
             following = self._survey(key, seen[key].source, before.get(key), share)
             if following is not None:
                 found[key] = following.as_offset(seen[key].source.queue)
                 left -= following.shown - following.since
+                size -= share.size if size != NO_LIMIT else 0  # a survey does not tell its bytes
                 self._served[key] = self._turn
         if not found:
             return start

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
+from math import ceil
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +24,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from ..client.bulk import Claim, ClaimReader
 from ..client.queue import Queue
-from ..errors import CheckpointLost, OptionsError, QueueDeleted, UnknownQueue
+from ..errors import CheckpointLost, InorderError, OptionsError, QueueDeleted, UnknownQueue
 from . import points
 from .drain import DrainReader, Offset, SlicePartition, new_checkpoint
 from .options import NO_LIMIT, SourceOptions
@@ -72,7 +74,10 @@ class SeveralDrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._counters: dict[str, int] | None = None  # of each queue, when an AvailableNow run was prepared
         self._served: dict[str, int] = {}
         self._turn = 0
+        self._lengths: dict[str, float] = {}  # bytes of a message on average, in the last claim of each queue
         self._has_ended_empty = False
+        self._known: dict[str, SourceQueue] = {}  # since the last call for a micro-batch
+        self._confirmed: Entries = {}  # by that call
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's names, here and below
         """The last claims that are over. Changes nothing."""
@@ -97,6 +102,7 @@ class SeveralDrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if is_new:
             self._check_new({key: one for key, one in seen.items() if one.settled})
         found = self._take(seen, before, asked)
+        self._known, self._confirmed = {key: one.source for key, one in seen.items()}, before
         if not found and not is_new:
             return start
         self._turn += 1
@@ -136,7 +142,7 @@ class SeveralDrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return []
         if points.reached:
             points.reached("logged")
-        sources = self._source_queues(moved)
+        sources = self._source_queues(moved.keys())
         slices = slices_of({key: one["size"] for key, one in moved.items()}, self._options.partitions)
 
         def plan(key: str, source: SourceQueue) -> list[SlicePartition]:
@@ -148,7 +154,12 @@ class SeveralDrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             assert reader.epoch is not None
             return [SlicePartition(part, reader.epoch, source.made) for part in parts]
 
-        planned = self._stores.each(sources, plan)
+        try:
+            planned = self._stores.each(sources, plan)
+        except InorderError:
+            self._known = {}
+            self._source_queues(moved.keys())  # a queue that is gone has a clearer error
+            raise
         if points.reached:
             points.reached("planned")
         parts = [
@@ -170,6 +181,8 @@ class SeveralDrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Confirms claims up to this offset; harmless when repeated."""
         upto = self._entries(end)
         self._end_empty(end)
+        if upto == self._confirmed:  # Spark asks for the next micro-batch before it commits the last one
+            return
         done = {
             key: one.source
             for key, one in self._stores.look().items()
@@ -197,21 +210,33 @@ class SeveralDrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 wanted[key] = one
         self._check_new({key: one for key, one in wanted.items() if key not in before and one.settled})
         shares = fair_shares({key: max(1, one.free) for key, one in wanted.items()}, asked.messages, self._served)
-        size = asked.size if asked.size == NO_LIMIT else max(1, asked.size // max(1, len(shares)))
+        sizes = self._shares_of_bytes(shares, asked.size)
 
         def work(key: str, source: SourceQueue) -> Claim | None:
             start = before[key]["claim"] if key in before else seen[key].settled
-            if key not in shares:
+            if key not in sizes:
                 self._settle(key, source, start)
                 return None
             with suppress(QueueDeleted, UnknownQueue), self._stores.queue(source) as queue:  # since `look`
                 return self._reader(key, queue).claim(
-                    start, self._options.wanted, most=shares[key], most_bytes=size, horizon=self._horizon(key)
+                    start, self._options.wanted, most=shares[key], most_bytes=sizes[key], horizon=self._horizon(key)
                 )
             return None
 
-        there = {key: seen[key].source for key in [*shares, *(key for key in confirmed if key not in shares)]}
-        return {key: claim for key, claim in self._stores.each(there, work).items() if claim is not None}
+        there = {key: seen[key].source for key in [*sizes, *(key for key in confirmed if key not in sizes)]}
+        taken = {key: claim for key, claim in self._stores.each(there, work).items() if claim is not None}
+        self._lengths |= {key: claim.size / claim.messages for key, claim in taken.items()}
+        return taken
+
+    def _shares_of_bytes(self, messages: Mapping[str, int], most: int) -> Mapping[str, int]:
+        """Divides the limit of bytes among queues. Nobody knows the bytes on a queue: its last claim gives an estimate.
+        A queue that was not read yet counts as deep.
+        """
+        if most == NO_LIMIT:
+            return dict.fromkeys(messages, NO_LIMIT)
+        lengths = self._lengths
+        waiting = {key: ceil(count * lengths[key]) if key in lengths else most for key, count in messages.items()}
+        return fair_shares({key: max(1, size) for key, size in waiting.items()}, most, self._served)
 
     def _counter(self, key: str) -> int:
         """The highest number that may be claimed there; 0: none, the queue is newer than this run."""
@@ -241,11 +266,12 @@ class SeveralDrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._reader(key, queue).skip(empty[key])
         self._has_ended_empty = bool(empty)
 
-    def _source_queues(self, keys: Mapping[str, object]) -> dict[str, SourceQueue]:
+    def _source_queues(self, keys: AbstractSet[str]) -> dict[str, SourceQueue]:
         """Where the queues of an offset are. Raises CheckpointLost if one is gone whose claim Spark still needs."""
-        seen = self._stores.look() if keys else {}
+        if not keys <= self._known.keys():
+            self._known = {key: one.source for key, one in self._stores.look().items()}
         for key in keys:
-            if key not in seen:
+            if key not in self._known:
                 name = key.rpartition("@")[0]
                 raise CheckpointLost(
                     f"Spark has logged a batch with messages of queue {name!r}, which was deleted, or whose store the "
@@ -253,7 +279,7 @@ class SeveralDrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     f"the claims of {self._options.application!r} on the other queues, and begin with a new checkpoint",
                     queue=name,
                 )
-        return {key: seen[key].source for key in keys}
+        return {key: self._known[key] for key in keys}
 
     def _reader(self, key: str, queue: Queue) -> ClaimReader:
         """The claims of this start there: the first call takes the epoch."""

@@ -18,7 +18,7 @@ from ..errors import CheckpointLost, OptionsError
 from ..stores.seam.damage import utc
 from .drain import claim_of
 from .opening import check_queue, made_at, open_store
-from .options import DEFAULT_SINK_APPLICATION, SourceOptions, source_options, store_place
+from .options import DEFAULT_SINK_APPLICATION, SourceOptions, source_options, store_places
 from .source_queues import chosen_of
 
 
@@ -123,11 +123,19 @@ def transaction_time(
 ) -> datetime | None:
     """When a batch write with option transaction was committed on a queue, in UTC; None if it was not.
 
-    Another write under a committed name puts nothing.
+    Another write under a committed name puts nothing. Of several stores, all must have committed it.
+
+    Args:
+        url: as the option of the write.
     """
-    with open_store(store_place("url", url), application) as qm:
-        noted = qm.bulk.in_ledger(queue, LedgerKey(application, "", transaction))
-    return None if noted is None else utc(noted.at)
+    times = []
+    for where in store_places("url", url):
+        with open_store(where, application) as qm:
+            noted = qm.bulk.in_ledger(queue, LedgerKey(application, "", transaction))
+        if noted is None:
+            return None
+        times.append(noted.at)
+    return utc(max(times))
 
 
 def committed_offsets(checkpoint: Checkpoint) -> list[dict[str, Any]]:

@@ -14,9 +14,10 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ..client.manager import QueueManager, connect
 from ..errors import InorderError, QueueCondition, Reason, StoreError, WrongQueueType
@@ -32,6 +33,9 @@ IDLE_SECONDS = 3.0
 LIFE_SECONDS = 60.0  # then it is closed, which tidies the store, and the next task opens another
 RESTART_SECONDS = 30.0  # for a server to listen again, while work waits
 AGAIN_SECONDS = 0.25  # between two attempts
+THREADS_MAX = 8  # stores that are asked at the same time: each waits for its own disk or server
+
+T = TypeVar("T")
 
 
 def open_store(url: str, application: str = "") -> QueueManager:
@@ -62,6 +66,14 @@ def open_though_restarting(url: str, application: str) -> QueueManager:
             if not OverNetwork.is_named_by(url) or time.monotonic() >= until:
                 raise
         time.sleep(AGAIN_SECONDS)
+
+
+def side_by_side(urls: Sequence[str], work: Callable[[str], T]) -> dict[str, T]:
+    """Does the same at several stores, each in a thread of its own. Raises the first error when all have ended."""
+    if len(urls) < 2:
+        return {url: work(url) for url in urls}
+    with ThreadPoolExecutor(min(len(urls), THREADS_MAX), thread_name_prefix="inorder-stores") as pool:
+        return dict(zip(urls, pool.map(work, urls), strict=True))
 
 
 class Idle(NamedTuple):
@@ -167,4 +179,12 @@ def check_same(qm: QueueManager, queue: str, made: int) -> None:
         )
 
 
-__all__ = ["check_queue", "check_same", "made_at", "open_store", "open_though_restarting", "store_for_task"]
+__all__ = [
+    "check_queue",
+    "check_same",
+    "made_at",
+    "open_store",
+    "open_though_restarting",
+    "side_by_side",
+    "store_for_task",
+]

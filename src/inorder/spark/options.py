@@ -169,7 +169,7 @@ class Option:
         field: its name in `SourceOptions` or `SinkOptions`.
         uses: the uses for which it may be given; elsewhere it is refused, not ignored.
         why_not: the advice in the refusal.
-        several: for reads, the check of a value that may name several; it returns a tuple.
+        several: for reads, the check of a value that may name several queues; it returns a tuple.
     """
 
     name: str
@@ -186,10 +186,9 @@ OPTIONS = (
     Option(
         "url",
         "url",
-        store_place,
-        "Path of the store file, or URL of a database or server. `load(PATH)` and `save(PATH)` give it too. Reads: "
-        "also a JSON list of several.",
-        several=store_places,
+        store_places,
+        "Path of the store file, or URL of a database or server, or a JSON list of several. `load(PATH)` and "
+        "`save(PATH)` give it too.",
     ),
     Option(
         "queue",
@@ -269,6 +268,13 @@ OPTIONS = (
         WRITES,
     ),
     Option(
+        "storeColumn",
+        "store_column",
+        name_of(1000),
+        "The column with the store of each row, as url names it; null, or without it: by the group, else the body.",
+        WRITES,
+    ),
+    Option(
         "badRows",
         "bad_rows",
         bad_rows,
@@ -333,13 +339,14 @@ class SourceOptions:
 class SinkOptions:
     """The options of a writer; see `OPTIONS`."""
 
-    url: str
+    stores: tuple[str, ...]
     queue: str
     application: str = DEFAULT_SINK_APPLICATION
     transaction: str | None = None
     order_by: str | None = None
     group_by: str | None = None
     queue_column: str | None = None
+    store_column: str | None = None
     bad_rows: str | None = None
     staging_expiry: float = DAY_SECONDS
 
@@ -386,12 +393,16 @@ def check_source(given: Mapping[str, str]) -> SourceOptions:
 
 def sink_options(given: Mapping[str, str], use: Use) -> SinkOptions:
     """Checks the options of a writer. Raises as `source_options`."""
-    named = {key.lower(): value.strip() for key, value in given.items() if isinstance(value, str)}
-    if any(named.get(name, "").startswith("[") for name in ("url", "path", "paths")):
-        raise OptionsError("a write goes to one store: give its path or URL alone, and write to each store in turn")
-    if re.search(r"[,*]", named.get("queue", "")):
+    if any(re.search(r"[,*]", value) for key, value in given.items() if key.lower() == "queue"):
         raise OptionsError("a write names one queue; for several, option queueColumn names a column with their names")
-    return SinkOptions(**_checked(given, use))
+    values = _checked(given, use)
+    options = SinkOptions(stores=values.pop("url"), **values)
+    if len(options.stores) > 1 and use == "batch write" and options.transaction is None:
+        raise OptionsError(
+            "a write to several stores needs option transaction: each store commits for itself, and if the write fails "
+            "between two of them, a second one with that name finishes it"
+        )
+    return options
 
 
 def _checked(given: Mapping[str, str], use: Use) -> dict[str, Any]:

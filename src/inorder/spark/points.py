@@ -17,6 +17,7 @@ POINTS = {
     "confirming": "tasks read the next claim, and the messages of the one before are about to be removed",
     "confirmed": "they are removed, and nothing is taken ahead",
     "ahead": "the next claim is taken ahead, and Spark has not asked for it",
+    "settled first": "the sink has put a batch in the first of several stores",
     "settled": "the sink has put a batch, and Spark does not know it",
 }
 

@@ -65,7 +65,8 @@ def check_columns(schema: StructType, options: SinkOptions) -> None:
 
     Raises OptionsError with the column and the remedy: it is unknown, has a wrong type, or is missing.
     """
-    keys = {"groupBy": options.group_by, "orderBy": options.order_by, "queueColumn": options.queue_column}
+    targets = {"queueColumn": options.queue_column, "storeColumn": options.store_column}
+    keys = {"groupBy": options.group_by, "orderBy": options.order_by} | targets
     names = [field.name for field in schema]
     for option, name in keys.items():
         if name is not None and name not in names:
@@ -83,11 +84,12 @@ def check_columns(schema: StructType, options: SinkOptions) -> None:
                 f"the column {field.name!r} is {field.dataType.simpleString()}, which cannot order or group messages: "
                 "cast it to a number, string, binary, date or timestamp",
             )
-        if field.name == options.queue_column and not isinstance(field.dataType, TEXTS):
-            raise OptionsError(
-                f"option queueColumn names the column {field.name!r}, which is {field.dataType.simpleString()}: cast "
-                "it to string, the name of a queue"
-            )
+        for option, name in targets.items():
+            if field.name == name and not isinstance(field.dataType, TEXTS):
+                raise OptionsError(
+                    f"option {option} names the column {name!r}, which is {field.dataType.simpleString()}: cast it to "
+                    f"string, the name of a {option.removesuffix('Column')}"
+                )
         _check_column(field.name, field.dataType, is_key)
     if "body" not in names:
         raise OptionsError(

@@ -2,8 +2,8 @@
 
 `write` runs once for each attempt of a task, and Spark may make several: each stages under its own name, beside the
 queue, where no reader sees it. Only the winners' reports reach `commit`, which puts their staged messages in one
-transaction, and records the batch in the ledger: a repeated batch is dropped. The stagings of losers and dead drivers
-expire.
+transaction for each store, and records the batch in the ledger: a repeated batch is dropped (`sink_stores`). The
+stagings of losers and dead drivers expire.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from ..arrow.columns import Fault, Judged, chunks, judged_of, kept
-from ..client.bulk import LedgerKey, Settled, Staged, Stager
+from ..client.bulk import LedgerKey, Settled, Stager
 from ..client.manager import QueueManager
 from ..errors import (
     ArgumentError,
@@ -42,9 +42,10 @@ from ..errors import (
 )
 from . import points
 from .batches import batch_of
-from .opening import check_queue, check_same, made_at, store_for_task
-from .options import SinkOptions
+from .opening import check_queue, check_same, store_for_task
+from .options import SinkOptions, store_place
 from .rows import check_columns, judge
+from .sink_stores import BatchCommit, SinkPlace, SinkStore, StagedAt, divided_by_contents, sink_stores
 from .tally import Tally
 from .versions import DataSourceStreamArrowWriter, as_arrow
 
@@ -64,7 +65,7 @@ class TaskMessage(WriterCommitMessage):
     Args:
         partition: the partition of the data frame, from 0.
         staged: the staged messages, one staging for each queue.
-        diverted: the staged rows that cannot be messages; None: there were none.
+        diverted: the staged rows that cannot be messages, one staging for each store.
         query, batch: for a stream; empty in a batch write.
         high_priorities: how many messages have a priority above 9, which counts as 9.
     """
@@ -73,8 +74,8 @@ class TaskMessage(WriterCommitMessage):
         self,
         partition: int,
         *,
-        staged: Sequence[Staged],
-        diverted: Staged | None,
+        staged: Sequence[StagedAt],
+        diverted: Sequence[StagedAt],
         query: str,
         batch: str,
         high_priorities: int,
@@ -82,77 +83,118 @@ class TaskMessage(WriterCommitMessage):
         self.partition, self.staged, self.diverted = partition, staged, diverted
         self.query, self.batch, self.high_priorities = query, batch, high_priorities
 
-    @property
-    def stagings(self) -> list[Staged]:
-        """All its stagings."""
-        return [*self.staged, *([] if self.diverted is None else [self.diverted])]
-
 
 class Stagers:
-    """The stagings of one attempt: one for each queue that its rows go to, begun by the first row.
+    """The stagings of one attempt: one for each place that its rows go to. The first row opens its store and queue.
 
     Attributes:
-        by_queue: by the names of their queues, as the options or rows name them.
-        diverter: for rows that cannot be messages; None: they fail the batch.
+        messages: by place, as options or rows name it.
+        diverted: by store; rows that cannot be messages.
     """
 
-    def __init__(self, qm: QueueManager, handles: ExitStack, options: SinkOptions) -> None:
-        self._qm, self._handles, self._options = qm, handles, options
-        self.by_queue: dict[str, Stager] = {}
-        self.diverter = None if options.bad_rows is None else self._opened(options.bad_rows)
-        self.to(options.queue)
+    def __init__(self, stores: Sequence[SinkStore], handles: ExitStack, options: SinkOptions) -> None:
+        self._stores, self._handles, self._options = stores, handles, options
+        self._managers: dict[str, QueueManager] = {}
+        self.messages: dict[SinkPlace, Stager] = {}
+        self.diverted: dict[str, Stager] = {}
 
-    @property
-    def names(self) -> list[str]:
-        """The names of all stagings."""
-        return [one.name for one in (*self.by_queue.values(), self.diverter) if one is not None]
+    def to(self, place: SinkPlace) -> Stager:
+        """The staging for a place. Raises UnknownQueue, NotOpenFor and others, as `open`."""
+        if place not in self.messages:
+            check_queue(self._manager(place.url), place.queue)
+            self.messages[place] = self._opened(place)
+        return self.messages[place]
 
-    def to(self, queue: str) -> Stager:
-        """The staging for a queue. Raises UnknownQueue, NotOpenFor and others, as `open`."""
-        if queue not in self.by_queue:
-            self.by_queue[queue] = self._opened(queue)
-        return self.by_queue[queue]
+    def to_bad_rows(self, url: str) -> Stager:
+        """The staging for rows of a store that cannot be messages."""
+        if url not in self.diverted:
+            assert self._options.bad_rows is not None
+            self.diverted[url] = self._opened(SinkPlace(url, self._options.bad_rows))
+        return self.diverted[url]
 
-    def judged(self, chunk: pa.RecordBatch) -> tuple[Judged, list[str] | str]:
-        """Judges rows, and returns the queue of each good one, or of all."""
+    def judged(self, chunk: pa.RecordBatch) -> tuple[Judged, list[SinkPlace]]:
+        """Judges rows, and returns the place of each; of bad ones too, whose store is right."""
         options, found = self._options, judge(chunk, self._options)
-        if options.queue_column is None:
-            return found, options.queue
-        names = [name or options.queue for name in chunk.column(options.queue_column).to_pylist()]
+        if len(self._stores) == 1 and options.queue_column is None and options.store_column is None:
+            return found, [SinkPlace(self._stores[0].url, options.queue)] * found.rows
         why = {fault.row: fault.why for fault in found.faults}
-        for name in dict.fromkeys(names):
+        urls = self._urls(chunk, found, why)
+        if options.queue_column is None:
+            of_store = {one.url: SinkPlace(one.url, options.queue) for one in self._stores}
+            return judged_of(found.rows, found.columns, why), [of_store[url] for url in urls]
+        queues = chunk.column(options.queue_column).to_pylist()
+        places = [SinkPlace(url, queue or options.queue) for url, queue in zip(urls, queues, strict=True)]
+        for place in dict.fromkeys(places):
             try:
-                check_queue(self._qm, name)
-                self.to(name)
+                self.to(place)
             except (ArgumentError, UnknownQueue, WrongQueueType) as error:
-                for row in (row for row, one in enumerate(names) if one == name):
+                for row in (row for row, one in enumerate(places) if one == place):
                     why.setdefault(row, f"{options.queue_column} names no queue to put on: {error.args[0]}")
-        return judged_of(found.rows, found.columns, why), [name for row, name in enumerate(names) if row not in why]
+        return judged_of(found.rows, found.columns, why), places
 
-    def _opened(self, queue: str) -> Stager:
-        handle = self._handles.enter_context(self._qm.open(queue, output=True))
+    def _urls(self, chunk: pa.RecordBatch, found: Judged, why: dict[int, str]) -> list[str]:
+        """The store of each row. A row that names none of them is bad."""
+        known = [one.url for one in self._stores]
+        urls = [known[0]] * found.rows
+        if len(known) > 1:
+            urls = [known[number] for number in divided_by_contents(found, len(known))]
+        if self._options.store_column is not None:
+            named = chunk.column(self._options.store_column).to_pylist()
+            for name in dict.fromkeys(one for one in named if one):
+                url, wrong = _store_named(name, known)
+                for row in (row for row, one in enumerate(named) if one == name):
+                    if url is not None:
+                        urls[row] = url
+                    else:
+                        why.setdefault(row, f"{self._options.store_column} names no store of option url: {wrong}")
+        return urls
+
+    def undo(self) -> None:
+        """Removes all of them."""
+        for url, qm in self._managers.items():
+            stagers = [one for place, one in self.messages.items() if place.url == url]
+            qm.bulk.undo_staging([one.name for one in (*stagers, *filter(None, [self.diverted.get(url)]))])
+
+    def _opened(self, place: SinkPlace) -> Stager:
+        handle = self._handles.enter_context(self._manager(place.url).open(place.queue, output=True))
         return Stager(handle, f"spark-{uuid.uuid4()}", lasts=self._options.staging_expiry)
 
+    def _manager(self, url: str) -> QueueManager:
+        if url not in self._managers:
+            qm = self._handles.enter_context(store_for_task(url, self._options.application))
+            check_same(qm, self._options.queue, next(one.made for one in self._stores if one.url == url))
+            self._managers[url] = qm
+        return self._managers[url]
 
-def divided(good: Mapping[str, Sequence[Any]], queues: list[str] | str) -> dict[str, Mapping[str, Sequence[Any]]]:
-    """Good rows by their queues, in the same order."""
-    if not good:
-        return {}
-    if isinstance(queues, str):
-        return {queues: good}
-    rows: dict[str, list[int]] = {}
-    for row, queue in enumerate(queues):
-        rows.setdefault(queue, []).append(row)
+
+def _store_named(name: str, known: Sequence[str]) -> tuple[str | None, str]:
+    """The store that a row names, and if there is none the reason."""
+    try:
+        url = store_place("url", name)
+    except CallerError as error:
+        return None, str(error.args[0])
+    return (url, "") if url in known else (None, f"it has no {url}")
+
+
+def divided(
+    good: Mapping[str, Sequence[Any]], places: Sequence[SinkPlace]
+) -> dict[SinkPlace, Mapping[str, Sequence[Any]]]:
+    """Good rows by their places, in the same order."""
+    if not places or places.count(places[0]) == len(places):
+        return dict.fromkeys(places[:1], good)
+    rows: dict[SinkPlace, list[int]] = {}
+    for row, place in enumerate(places):
+        rows.setdefault(place, []).append(row)
     return {
-        queue: {name: [values[row] for row in some] for name, values in good.items()} for queue, some in rows.items()
+        place: {name: [values[row] for row in some] for name, values in good.items()} for place, some in rows.items()
     }
 
 
 class SinkTask:
     """One attempt of one task: stages its rows; if it fails, it removes its own stagings."""
 
-    def __init__(self, options: SinkOptions, made: int) -> None:
-        self._options, self._made = options, made
+    def __init__(self, options: SinkOptions, stores: Sequence[SinkStore]) -> None:
+        self._options, self._stores = options, stores
         context = TaskContext.get()
         self._partition = 0 if context is None else context.partitionId()
         self._query = (context and context.getLocalProperty(QUERY_ID)) or ""
@@ -160,39 +202,40 @@ class SinkTask:
         self._rows = self._size = self._high_priorities = 0
 
     def run(self, given: Iterable[pa.RecordBatch]) -> TaskMessage:
-        options = self._options
-        with store_for_task(options.url, options.application) as qm, ExitStack() as handles:
-            check_same(qm, options.queue, self._made)
+        with ExitStack() as handles:
             tally = Tally()
-            stagers = Stagers(qm, handles, options)
+            stagers = Stagers(self._stores, handles, self._options)
             try:
                 for batch in given:
                     for chunk in chunks(batch):
                         self._stage(chunk, stagers)
                         tally.note(self._rows, self._size)
             except BaseException:
-                qm.bulk.undo_staging(stagers.names)
+                stagers.undo()
                 raise
         if points.reached:
             points.reached("staged")
+        bad = self._options.bad_rows or ""
         return TaskMessage(
             self._partition,
-            staged=[one.staged for one in stagers.by_queue.values() if one.count],
-            diverted=None if stagers.diverter is None or not stagers.diverter.count else stagers.diverter.staged,
+            staged=[StagedAt(place, one.staged) for place, one in stagers.messages.items() if one.count],
+            diverted=[StagedAt(SinkPlace(url, bad), one.staged) for url, one in stagers.diverted.items()],
             query=self._query,
             batch=self._batch,
             high_priorities=self._high_priorities,
         )
 
     def _stage(self, chunk: pa.RecordBatch, stagers: Stagers) -> None:
-        judged, queues = stagers.judged(chunk)
-        if judged.faults and stagers.diverter is None:
+        judged, places = stagers.judged(chunk)
+        if judged.faults and self._options.bad_rows is None:
             raise self._bad_row(judged.faults, chunk)
-        if judged.faults and stagers.diverter is not None:
-            bodies = [self._complaint(fault, chunk) for fault in judged.faults]
-            stagers.diverter.stage(len(bodies), {"body": bodies, "format": ["MQSTR"] * len(bodies)})
-        for queue, good in divided(kept(judged), queues).items():
-            self._stage_good(good, judged, stagers.to(queue))
+        for url, faults in _by_store(judged.faults, places).items():
+            bodies = [self._complaint(fault, chunk) for fault in faults]
+            stagers.to_bad_rows(url).stage(len(bodies), {"body": bodies, "format": ["MQSTR"] * len(bodies)})
+        if bad := {fault.row for fault in judged.faults}:
+            places = [place for row, place in enumerate(places) if row not in bad]
+        for place, good in divided(kept(judged), places).items():
+            self._stage_good(good, judged, stagers.to(place))
         self._high_priorities += judged.high_priorities
         self._rows += judged.rows
         self._size += pc.sum(pc.binary_length(judged.columns["body"])).as_py() or 0
@@ -228,6 +271,13 @@ class SinkTask:
         return json.dumps(told, default=_as_json).encode()
 
 
+def _by_store(faults: Iterable[Fault], places: Sequence[SinkPlace]) -> dict[str, list[Fault]]:
+    found: dict[str, list[Fault]] = {}
+    for fault in faults:
+        found.setdefault(places[fault.row].url, []).append(fault)
+    return found
+
+
 def _as_json(value: object) -> object:
     if isinstance(value, bytes):
         return {"base64": base64.b64encode(value).decode("ascii")}
@@ -248,52 +298,33 @@ class Writer:
         self._options = options
         self._schema = schema
         check_columns(schema, options)
-        with store_for_task(options.url, options.application, is_check=True) as qm:
-            self._made = made_at(qm, check_queue(qm, options.queue).name)
-            if options.bad_rows is not None:
-                check_queue(qm, options.bad_rows)
+        self._stores = sink_stores(options)
 
     def _run(self, given: Iterable[pa.RecordBatch]) -> TaskMessage:
-        return SinkTask(self._options, self._made).run(given)
+        return SinkTask(self._options, self._stores).run(given)
 
     def _settle(self, messages: Sequence[WriterCommitMessage | None], query: str, batch: str) -> Settled:
         """Puts all messages that the tasks have staged."""
         options = self._options
         told = reported(messages)
         key = LedgerKey(options.application, query, batch)
-        with store_for_task(options.url, options.application) as qm:
-            stagings = in_order(told)
-            if options.queue_column is not None and batch and self._is_settled(qm, key):
-                qm.bulk.undo_staging([one.name for one in stagings])
-                return Settled(True, 0)
-            if batch and (not stagings or options.queue_column is not None):  # the ledger must record the batch
-                with qm.open(options.queue, output=True) as queue:
-                    empty = Stager(queue, f"spark-{uuid.uuid4()}", lasts=options.staging_expiry)
-                    empty.stage(0, {"body": []})
-                    stagings = [*stagings, empty.staged]
-            settled = qm.bulk.settle_staging(key, stagings) if stagings else Settled(False, 0)
+        settled = BatchCommit(options, self._stores, key).run(in_order(told))
         if points.reached:
             points.reached("settled")
         high = sum(one.high_priorities for one in told)
-        bad = sum(one.diverted.count for one in told if one.diverted is not None)
+        bad = sum(each.staged.count for one in told for each in one.diverted)
         if high and not settled.already:
             log.warning("%d messages on %s have a priority above 9, which counts as 9", high, options.queue)
         if bad and not settled.already:
             log.warning("%d rows were not messages, and went to %s", bad, options.bad_rows)
         return settled
 
-    def _is_settled(self, qm: QueueManager, key: LedgerKey) -> bool:
-        """Whether the ledger of the option's queue has a batch whose rows name their queues: it records all of them,
-        because a repeat could name others.
-        """
-        return qm.bulk.in_ledger(check_queue(qm, self._options.queue).name, key) is not None
-
     def _undo(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Removes the stagings; those of tasks that never reported expire."""
-        names = [one.name for each in messages if isinstance(each, TaskMessage) for one in each.stagings]
-        if names:
-            with store_for_task(self._options.url, self._options.application) as qm:
-                qm.bulk.undo_staging(names)
+        staged = in_order([one for one in messages if isinstance(one, TaskMessage)])
+        for url in dict.fromkeys(one.place.url for one in staged):
+            with store_for_task(url, self._options.application) as qm:
+                qm.bulk.undo_staging([one.staged.name for one in staged if one.place.url == url])
 
 
 def reported(messages: Sequence[WriterCommitMessage | None]) -> list[TaskMessage]:
@@ -307,10 +338,9 @@ def reported(messages: Sequence[WriterCommitMessage | None]) -> list[TaskMessage
     return sorted(told, key=lambda one: one.partition)
 
 
-def in_order(told: Sequence[TaskMessage]) -> list[Staged]:
+def in_order(told: Sequence[TaskMessage]) -> list[StagedAt]:
     """Stagings of messages in the order of their partitions, then those of rows that cannot be messages."""
-    messages = [staged for one in told for staged in one.staged]
-    return messages + [one.diverted for one in told if one.diverted is not None]
+    return [each for one in told for each in one.staged] + [each for one in told for each in one.diverted]
 
 
 class BatchWriter(Writer, DataSourceArrowWriter):

@@ -7,7 +7,6 @@ may move, and a queue that was deleted and created again is another one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
@@ -22,10 +21,9 @@ from ..model.attributes import QueueAttributes
 from ..rules.authorities import fits
 from ..stores.seam.records import Claims
 from ..stores.seam.views import QueueView
-from .opening import made_at, open_though_restarting, store_for_task
+from .opening import made_at, open_though_restarting, side_by_side, store_for_task
 from .options import STORE, SourceOptions
 
-THREADS_MAX = 8  # stores that are asked at the same time: each waits for its own disk or server
 SYSTEM = "SYSTEM."
 
 T = TypeVar("T")
@@ -121,7 +119,7 @@ class Stores:
         Raises OptionsError if two of the stores are copies of each other.
         """
         found: dict[str, Seen] = {}
-        for url, seen in zip(self._options.stores, self._each(self._options.stores, self._look_at), strict=True):
+        for url, seen in side_by_side(self._options.stores, self._look_at).items():
             for one in seen:
                 other = found.setdefault(one.source.key, one)
                 if other is not one:
@@ -163,13 +161,7 @@ class Stores:
         def at(url: str) -> list[tuple[str, T]]:
             return [(key, work(key, wanted[key])) for key in by_store[url]]
 
-        return {key: done for some in self._each(list(by_store), at) for key, done in some}
-
-    def _each(self, urls: Sequence[str], work: Callable[[str], T]) -> list[T]:
-        if len(urls) < 2:
-            return [work(url) for url in urls]
-        with ThreadPoolExecutor(min(len(urls), THREADS_MAX), thread_name_prefix="inorder-stores") as pool:
-            return list(pool.map(work, urls))
+        return {key: done for some in side_by_side(list(by_store), at).values() for key, done in some}
 
     @contextmanager
     def queue(self, source: SourceQueue, *, browse: bool = False) -> Iterator[Queue]:

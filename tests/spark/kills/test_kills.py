@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 import os
 import random
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.helpers.support import until
-from tests.spark.kills.checker import archived, on_queue, wrong_at_sink, wrong_in_store
+from tests.spark.kills.checker import archived, on_queue, wrong_at_sink, wrong_counts, wrong_in_store
 from tests.spark.kills.cluster import SPECULATION, cluster
 from tests.spark.kills.processes import Driver, DriverFailed, driver
 from tests.spark.kills.world import PER_BATCH, SOURCE, TARGET, Log, World, killed_at
@@ -143,23 +145,26 @@ def test_what_a_dead_driver_has_staged_is_never_seen_and_expires(world: World, s
 
 @gate
 @pytest.mark.parametrize("_", range(REPEATS))
-def test_a_dead_driver_of_several_stores_has_drained_and_put_each_message_once(
+def test_a_driver_of_several_stores_that_dies_between_two_commits_has_drained_and_put_each_message_once(
     world: World, successor: Driver, _: int
 ) -> None:
-    """From a queue in each of two stores to the queues of their names in a third, in one query."""
+    """From a queue in each of two stores to the queues of their names in two others, in one query."""
     (world.folder / "second").mkdir()
     worlds = [world, World(world.folder / "second", source="Q.TWO")]
-    target = str(world.folder / "target.db")
-    with inorder.connect(target) as qm:
-        for name in (TARGET, *(each.queue for each in worlds)):
-            qm.create_queue(name)
+    targets = [str(world.folder / name) for name in ("target.db", "another.db")]
+    for target in targets:
+        with inorder.connect(target) as qm:
+            for name in (TARGET, *(each.queue for each in worlds)):
+                qm.create_queue(name)
     order = world.to_queue(
         source=world.source(
             url=json.dumps([one.url for one in worlds]), queue="Q*", maxMessagesPerTrigger=3 * PER_BATCH
         ),
-        sink_options={"url": target, "queue": TARGET, "queueColumn": "queue", "orderBy": "delivery_number"},
-    )
-    with killed_at(world, "settled:2", "run", name="queue", **order):
+        sink_options={
+            "url": json.dumps(targets), "queue": TARGET, "queueColumn": "queue", "orderBy": "delivery_number"
+        },
+    )  # fmt: skip
+    with killed_at(world, "settled first:2", "run", name="queue", **order):
         log = world.log()
         assert (log.offsets, log.commits) == (1, 0)
         for one in worlds:
@@ -167,13 +172,24 @@ def test_a_dead_driver_of_several_stores_has_drained_and_put_each_message_once(
                 assert [(claim.number, claim.planned) for each in qm.bulk.claims() for claim in each.held] == [
                     (2, True)
                 ]
-    before = [on_queue(target, one.queue) for one in worlds]
-    assert sum(map(len, before)) > PER_BATCH
-    for one, rows in zip(worlds, before, strict=True):
-        assert wrong_at_sink(rows, one.plan, all_there=False) == []
+    assert [batches_of(target) for target in targets] == [["0", "1"], ["0"]]
+    for one in worlds:
+        for target in targets:
+            assert wrong_at_sink(on_queue(target, one.queue), one.plan, all_there=False) == []
     successor.ask("run", name="queue", **order)
     for one in worlds:
-        assert wrong_at_sink(on_queue(target, one.queue), one.plan) + wrong_in_store(one.store, one.queue) == []
+        rows = [on_queue(target, one.queue) for target in targets]
+        assert all(rows)
+        complaints = [each for some in rows for each in wrong_at_sink(some, one.plan, all_there=False)]
+        complaints += wrong_counts([row.body for some in rows for row in some], one.plan)
+        assert complaints + wrong_in_store(one.store, one.queue) == []
+
+
+def batches_of(target: str) -> list[str]:
+    """The batches that the ledger of a sink's store has."""
+    with closing(sqlite3.connect(target)) as store:
+        found = store.execute("SELECT DISTINCT batch FROM ledger WHERE query NOT LIKE 'stores of %' ORDER BY batch")
+        return [batch for (batch,) in found]
 
 
 @gate

@@ -1,4 +1,7 @@
-"""Stagings of several programs run beside each other and beside puts; one staging is one program's at a time."""
+"""Stagings of several programs run beside each other and beside puts, and end with their queue.
+
+That one staging is one program's at a time is seen by `test_pairs.py`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ import inorder
 from inorder import QueueManager
 from inorder.client.bulk import LedgerKey, Staged, Stager
 from inorder.client.inspection import Unit
-from inorder.errors import StagingGone, StoreDamaged
+from inorder.errors import StoreDamaged
 from inorder.stores.engine import points
 from inorder.stores.postgresql.statements import STATEMENTS
 from inorder.stores.sql import leftovers
@@ -90,43 +93,6 @@ def test_two_stagings_and_a_put_overlap(url: str, monkeypatch: pytest.MonkeyPatc
         settled = other.bulk.settle_staging(LedgerKey("test", "", "batch"), [Staged("second", 1), Staged("first", 2)])
         assert settled.messages == 3
         assert [message.body for message in other.browse("Q")] == [b"3", b"1", b"2"]
-
-
-@pytest.mark.parametrize("has_begun", [False, True])
-def test_a_staging_is_one_programs_at_a_time(url: str, monkeypatch: pytest.MonkeyPatch, *, has_begun: bool) -> None:
-    with (
-        inorder.connect(url) as one,
-        inorder.connect(url, program="second") as two,
-        inorder.connect(url) as other,
-        two.open("Q", output=True) as queue,
-    ):
-        stager = Stager(queue, "same", lasts=600)
-        if has_begun:
-            stager.stage(1, {"body": [b"0"]})
-        held = Held(monkeypatch)
-        first = held.stage(one, "same", b"1", b"2")
-        second = Call(lambda: stager.stage(1, {"body": [b"3"]}))
-        await_waiting(url, "second")
-        held.go_on()
-        first.result()
-        second.result()
-        due = [b"0", b"1", b"2", b"3"] if has_begun else [b"1", b"2", b"3"]
-        other.bulk.settle_staging(LedgerKey("test", "", "batch"), [Staged("same", len(due))])
-        assert [message.body for message in other.browse("Q")] == due
-
-
-def test_a_put_of_what_is_being_staged_waits_for_all_of_it(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with inorder.connect(url) as one, inorder.connect(url, program="settles") as two, one.open("Q", output=True) as q:
-        Stager(q, "same", lasts=600).stage(1, {"body": [b"0"]})
-        held = Held(monkeypatch)
-        late = held.stage(one, "same", b"1")
-        settles = Call(lambda: two.bulk.settle_staging(LedgerKey("test", "", "batch"), [Staged("same", 1)]))
-        await_waiting(url, "settles")
-        held.go_on()
-        late.result()
-        with pytest.raises(StagingGone, match="has 2 rows, not 1"):
-            settles.result()
-        assert two.depth("Q") == 0
 
 
 def close_beside_a_staging(url: str, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Unit], list[str]]:

@@ -48,21 +48,6 @@ def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Callable[[], object]],
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_program_that_dies_leaves_the_unit_whole_or_nowhere(
-    stores: list[str], at: Callable[[str, Callable[[], object]], None], point: str
-) -> None:
-    def dies() -> None:
-        raise KeyboardInterrupt
-
-    program = inorder.connect(stores[0])
-    at(point, dies)
-    with pytest.raises(KeyboardInterrupt):
-        spanning.put(program, b"1")
-    program.internals.abandon()
-    assert spanning.settled(stores[0]) == [[] if point in POINTS[:2] else [b"1"]] * 3
-
-
-@pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("place", ["LONDON", "PARIS"])
 def test_a_session_that_the_server_ends_leaves_the_unit_whole_or_nowhere(
     stores: list[str], at: Callable[[str, Callable[[], object]], None], point: str, place: str

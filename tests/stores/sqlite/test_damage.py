@@ -58,6 +58,7 @@ TIMES = {
     "message.due_at", "message.visible_at", "message.locked_at", "message.co_op_marked_at", "content.expiry",
     "content.put_at", "content.delay", "staging.expires_at", "staged.expiry", "staged.delay", "ledger.committed_at",
     "putkey.put_at", "putkey.expires_at", "lease.ends_at", "attempt.at", "attempt.empty_at", "act.at",
+    "sample.at",
     "object.altered_at", "channel.changed_at", "sent.sent_at", "received.received_at", "triggered.at",
     "dropped.last_at", "globalunit.started_at", "manager.created_at",
 }  # fmt: skip
@@ -74,6 +75,7 @@ ANY_NUMBER = {
     "handle.made_temporary", "channel.epoch", "channel.short_retries", "channel.long_retries", "channel.reason",
     "sent.number", "sent.messages", "sent.size", "received.number", "received.epoch", "received.messages",
     "dropped.messages", "dropped.reason", "lease.seconds", "lease.calls", "attempt.level", "act.id", "act.messages",
+    "sample.slot",
     # What it names may have gone before: a queue, a message.
     "handle.queue", "entered.queue", "wait.queue", "mark.message", "channel.carrier", "dropped.queue",
     "received.incarnation", "globalunit.connection",
@@ -168,6 +170,7 @@ HARMLESS = {
     "no row of triggered",
     "no row of attempt",
     "no row of act",
+    "no row of sample",
     "no row of dropped",
     "no row of globalunit",
 }

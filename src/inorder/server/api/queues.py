@@ -8,9 +8,12 @@ from typing import Any, Final
 from starlette.responses import JSONResponse, Response
 
 from ...client.manager import QueueManager
+from ...formats.json_lines import when
 from ...model.attributes import QueueAttributes, QueueStatus
+from ...model.parameters import Choice
+from ...rules.history import RINGS, Period, activities
 from ..calls import Call
-from .describing import ApiOperation, ApiResponse, Given, record, ref, value
+from .describing import ApiOperation, ApiParameter, ApiResponse, Given, record, ref, value
 
 
 async def listed(call: Call, given: Given) -> Response:
@@ -33,6 +36,15 @@ async def shown(call: Call, given: Given) -> Response:
     return JSONResponse(record)
 
 
+async def history(call: Call, given: Given) -> Response:
+    """Answers the history of a queue."""
+    period: Period = given["over"]
+    ring = RINGS[period]
+    points = await call.context.qm.run(lambda qm: qm.internals.history(call.queue, period))
+    values = [{**one._asdict(), "at": when(one.at)} for one in activities(points, ring)]
+    return JSONResponse({"slot_seconds": ring.seconds, "values": values})
+
+
 def _values(of: Any) -> dict[str, Any]:
     return {one.name: getattr(of, one.name) for one in dataclasses.fields(of)}
 
@@ -42,6 +54,24 @@ SCHEMAS: Final = {
         {
             "attributes": value("object", "all attributes, by name"),
             "status": value("object null", "current depth and counters; null if the queue is not local"),
+        },
+        is_open=True,
+    ),
+    "History": record(
+        {
+            "slot_seconds": value("integer", "the length of a slot; the store keeps one value for each"),
+            "values": value(
+                "array", "in order of time; a slot in which no server ran has none", items=ref("HistoryValue")
+            ),
+        },
+        is_open=True,
+    ),
+    "HistoryValue": record(
+        {
+            "at": value("string", "when the last sample of its slot was taken, in UTC", format="date-time"),
+            "depth": value("integer", "the highest depth that was seen in the slot"),
+            "put": value("number null", "messages put, a second, since the value before; null if that slot has none"),
+            "got": value("number null", "the same for messages that left the depth, less those that came back"),
         },
         is_open=True,
     ),
@@ -65,5 +95,15 @@ OPERATIONS: Final = (
         summary="A queue: its attributes and its status.",
         handler=shown,
         answers={200: ApiResponse("The queue.", ref("Queue"))},
+    ),
+    ApiOperation(
+        name="history",
+        method="GET",
+        path="queues/{queue}/history",
+        authority="inquire",
+        summary="Depth and rates of a queue in the last hour, day or week.",
+        handler=history,
+        parameters=(ApiParameter("over", "The period.", Choice(tuple(RINGS)), default="hour", example="day"),),
+        answers={200: ApiResponse("The history.", ref("History"))},
     ),
 )

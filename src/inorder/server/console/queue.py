@@ -21,6 +21,7 @@ from ...model.attributes import QUEUE_ATTRIBUTES, QueueAttributes
 from ...model.message import NO_ID, Place
 from ...model.parameters import Integer, one_of
 from ...rules.gaps import Gaps
+from ...rules.history import Activity
 from ...rules.ordering import Pending, pending_text
 from ...rules.selectors import Selector, compile_selector
 from ...stores.seam.views import (
@@ -37,7 +38,7 @@ from ...stores.seam.views import (
 )
 from ..calls import QUERY_FIELDS_MAX
 from ..problems import problem
-from . import listing
+from . import history, listing
 from .held_messages import Running, openings_of, running
 from .page import Page, Visit, address
 
@@ -48,7 +49,7 @@ BY_PRIORITY: Final[Mapping[str, str]] = {
     "physical": "by priority, then in order of arrival",
     "logical": "by priority, groups together",
 }
-KNOWN: Final = ("physical", "logical", "selector", "show", "order")
+KNOWN: Final = ("physical", "logical", "selector", "show", "order", "over")
 CURSOR_MAX: Final = 400
 STAGE: Final = Integer(0, UNPLACED)
 NUMBER: Final = Integer()
@@ -110,6 +111,7 @@ class QueuePageQuery(NamedTuple):
     selector: str
     columns: Sequence[str]
     orders: Sequence[ListingOrder]
+    over: str
 
 
 class Held(NamedTuple):
@@ -134,6 +136,7 @@ class QueuePageState(NamedTuple):
     sides: Mapping[str, ListedOrder]
     missing: Mapping[bytes, Gaps]
     wrong: str
+    history: Sequence[Sequence[Activity]]
 
 
 async def show(visit: Visit) -> Mapping[str, Any]:
@@ -145,13 +148,19 @@ async def show(visit: Visit) -> Mapping[str, Any]:
     queue = visit.queue
     may_display = visit.identity.may("display", queue)
     found = await visit.context.qm.run(lambda qm: _look(qm, queue, wanted, with_holders=may_display))
-    now = time.time()
+    now, recent = time.time(), visit.watching.recent(found.view)
+    runs = history.of_recent(recent, now) if wanted.over == "minutes" else found.history
     return {
         "queue": found.view.name,
         "view": found.view,
         "attributes": found.attributes,
         "definition": _definition(found.attributes) if may_display else None,
-        "recent": visit.watching.recent(found.view),
+        "recent": recent,
+        "pictures": history.pictures(found.view.name, wanted.over, runs, now),
+        "periods": {
+            over: (one.label, address("queue", queue, pairs=[*_without(pairs, "over"), ("over", over)]))
+            for over, one in history.PERIODS.items()
+        },
         "now": now,
         "sides": [_side(queue, order, found, wanted, pairs) for order in _orders(found, wanted)],
         "wanted": wanted,
@@ -178,16 +187,23 @@ def _pairs(visit: Visit) -> list[tuple[str, str]]:
     return pairs
 
 
+def _without(pairs: Sequence[tuple[str, str]], name: str) -> list[tuple[str, str]]:
+    return [one for one in pairs if one[0] != name]
+
+
 def _wanted(pairs: Sequence[tuple[str, str]]) -> QueuePageQuery:
     query = dict(pairs)
     if query.get("order", "") not in ("", *ORDERS):
         raise problem("INWB0003E", "order", f"must be {one_of(ORDERS)}, or left out")
+    if query.get("over", history.DEFAULT) not in history.PERIODS:
+        raise problem("INWB0003E", "over", f"must be {one_of(history.PERIODS)}, or left out")
     shown = [order for order in ORDERS if query.get("order") in (None, "", order)]
     return QueuePageQuery(
         after={name: position_in(name, query.get(name)) for name in ORDERS},
         selector=query.get("selector", "").strip(),
         columns=[value for name, value in pairs if name == "show"],
         orders=[order for order in ("physical", "logical") if order in shown],
+        over=query.get("over", history.DEFAULT),
     )
 
 
@@ -216,7 +232,8 @@ def _look(qm: QueueManager, queue: str, wanted: QueuePageQuery, *, with_holders:
     held = _held(qm, name) if with_holders else NOBODY
     if not with_holders:
         sides = {order: one._replace(sights=listing.without_holders(one.sights)) for order, one in sides.items()}
-    return QueuePageState(view, qm.attributes(name), qm.inspect.order_view(name), held, sides, missing, wrong)
+    seen = history.read(qm, name, wanted.over)
+    return QueuePageState(view, qm.attributes(name), qm.inspect.order_view(name), held, sides, missing, wrong, seen)
 
 
 def _listed(
@@ -264,7 +281,7 @@ def _side(
     if len({one.message.priority for one in shown}) > 1 and found.attributes.delivery == "priority":
         title = BY_PRIORITY[order]
     after = wanted.after[order]
-    kept = [(name, value) for name, value in pairs if name != order]
+    kept = _without(pairs, order)
     more = [*kept, (order, cursor_of(next_after))] if next_after is not None else None
     return {
         "order": order,

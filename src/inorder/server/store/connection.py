@@ -31,7 +31,7 @@ from ...model.options import OpenOptions
 from ...mq.channels.exits import passed
 from ...rules.puts import Program
 from ...stores.remote.frames import HEADER, PIECE_MAX, Flag, FrameKind, WireFrame, check_values, pieces
-from ...stores.remote.link import PROTOCOL, Hello
+from ...stores.remote.link import HELLO, PROTOCOL, Hello
 from ...stores.remote.wire import WireError, decode_call, encode_answer, encode_error
 from ...stores.seam.channel_records import ChannelBatch
 from ...stores.seam.protocol import LocalStore, Store
@@ -153,7 +153,7 @@ class StoreConnection:
         """Answers the hello. Raises: WireError; InorderError, the store cannot be used."""
         try:
             check_values(payload)
-            hello = msgspec.msgpack.decode(payload, type=Hello)
+            hello = HELLO.decode(payload)
         except msgspec.MsgspecError as error:
             raise WireError("a connection must begin with a hello") from error
         if hello.protocol != PROTOCOL:

@@ -67,6 +67,7 @@ from .clearing import ClearingVerbs
 from .expiring import ExpiringVerbs
 from .getting import GettingVerbs
 from .global_units import GlobalVerbs
+from .history import HistoryVerbs
 from .leasing import LeasingVerbs
 from .objects import ObjectVerbs
 from .operation import Operation, in_operation
@@ -113,6 +114,7 @@ class QueueStore(
     LeasingVerbs,
     GlobalVerbs,
     PeopleVerbs,
+    HistoryVerbs,
     ClearingVerbs,
     ExpiringVerbs,
     OpenStore,

@@ -303,6 +303,15 @@ CREATE TABLE act (
 
 CREATE INDEX act_at ON act (at, id);
 
+CREATE TABLE sample (
+    seconds bigint NOT NULL,
+    slot bigint NOT NULL
+        CHECK (slot BETWEEN 0 AND CASE seconds WHEN 60 THEN 59 WHEN 900 THEN 95 WHEN 7200 THEN 83 ELSE -1 END),
+    at double precision NOT NULL,
+    queues text COLLATE "C" NOT NULL CHECK (queues::json IS NOT NULL),
+    PRIMARY KEY (seconds, slot)
+);
+
 CREATE TABLE ledger (
     id bigint PRIMARY KEY,
     queue bigint NOT NULL,

@@ -33,6 +33,7 @@ from .wire import WireError, decode_error
 PATH: Final = "/inorder/v1/store"
 PROTOCOL: Final = 1
 SWITCHING_PROTOCOLS, UNAUTHORIZED, FORBIDDEN, TOO_MANY_REQUESTS, SERVICE_UNAVAILABLE = 101, 401, 403, 429, 503
+OF_PROXIES: Final = (502, 503, 504)  # whose server does not answer
 READ_BYTES: Final = 262_144
 CONNECT_SECONDS: Final = 20.0
 LOST: Final = (OSError, ssl.SSLError, EOFError)
@@ -78,6 +79,9 @@ class Hello(NamedTuple):
     page_messages: int = 1
     connection: int = 0
     resume: bytes = b""
+
+
+HELLO: Final = msgspec.msgpack.Decoder(Hello)  # made once: see `rows`
 
 
 class RemoteLink:
@@ -126,7 +130,7 @@ class RemoteLink:
         if kind != FrameKind.HELLO:
             raise WireError(f"{self.address} did not begin with a hello")
         try:
-            self.hello = msgspec.msgpack.decode(payload, type=Hello)
+            self.hello = HELLO.decode(payload)
         except msgspec.MsgspecError as error:
             raise WireError(f"{self.address} sent a hello that cannot be read") from error
         if self.hello.protocol != PROTOCOL:
@@ -315,11 +319,13 @@ def refusal(address: RemoteAddress, status: int, body: bytes) -> InorderError:
         return LogInRefused(f"{address} refused the log-in: {said or 'the token or certificate is not valid'}")
     if status == TOO_MANY_REQUESTS:
         return TooManyLogIns(f"{address} refuses log-ins for a while, after too many failed ones: {said}", seconds=0.0)
-    if status == SERVICE_UNAVAILABLE:
+    if status == SERVICE_UNAVAILABLE and said:
         return StoreError(f"{address} takes no more connections: {said}")
+    if status in OF_PROXIES:
+        return StoreError(f"{address} answered {status}: a proxy there does not reach the server")
     return StoreError(
         f"{address} answered {status or 'something else than HTTP'}, so it offers no store: a server of inorder of at "
-        "least release 0.2.0 must answer there"
+        "least release 0.1.1 must answer there"
     )
 
 

@@ -469,6 +469,8 @@ INSTEAD: Final[Mapping[str, str]] = MappingProxyType({
     "watch_apart": OF_A_SERVER,
     "users_of": OF_A_SERVER,
     "end_dead_processes": OF_A_SERVER,
+    "sample": OF_A_SERVER,
+    "history": "look at the queue in the console of its server, or ask it over HTTP",
 })  # fmt: skip
 """What a store elsewhere cannot do, and what to do instead."""
 

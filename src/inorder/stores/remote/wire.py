@@ -41,7 +41,7 @@ from ...rules.store_verbs import FILLED_IN, VERBS
 from ..seam.bulk_page import BulkPage
 from ..seam.protocol import Store
 from ..seam.records import BULK_COLUMNS, GetOutcome, PutRequest, StageRequest
-from .rows import PROPERTIES, ROW, message_of_call, messages_of_answer, named, row_of
+from .rows import PROPERTIES, ROW, converted, meeting, message_of_call, messages_of_answer, named, row_of
 
 T = TypeVar("T")
 
@@ -162,11 +162,11 @@ class GotRows(GetOutcome):
 
 
 def _match(plain: Any) -> Match:
-    fields, selector = msgspec.convert(plain, tuple[dict[str, Any], str | None])
+    fields, selector = converted(plain, tuple[dict[str, Any], str | None])
     given: dict[str, Any] = dict(fields)
     for name, kind in (("uid", UniqueId), ("transmission", Transmission)):
         if isinstance(given.get(name), list):
-            given[name] = msgspec.convert(given[name], kind)
+            given[name] = converted(given[name], kind)
     return Match(selector=selector, **given)
 
 
@@ -217,7 +217,8 @@ class WireReader:
         self, kind: Any, hook: Callable[[type[Any], Any], Any], refuse: Callable[[object], InorderError]
     ) -> None:
         self.kind, self._refuse = kind, refuse
-        self._decode = msgspec.msgpack.Decoder(kind, dec_hook=hook).decode
+        with meeting:
+            self._decode = msgspec.msgpack.Decoder(kind, dec_hook=hook).decode
 
     def read(self, payload: Any) -> Any:
         try:
@@ -460,9 +461,9 @@ def _page(page: BulkPage) -> BulkPage:
             shared[name] = NONE.get(name, GIVEN[name].default) if name in GIVEN else None
     try:
         if "transmission" in columns:
-            columns["transmission"] = msgspec.convert(columns["transmission"], list[Transmission | None])
+            columns["transmission"] = converted(columns["transmission"], list[Transmission | None])
         else:
-            shared["transmission"] = msgspec.convert(shared["transmission"], Transmission | None)
+            shared["transmission"] = converted(shared["transmission"], Transmission | None)
     except msgspec.ValidationError as error:
         raise _refused(error) from None
     return page
@@ -507,7 +508,7 @@ def _extended(code: int, content: memoryview) -> Any:
         return None
     kind = KNOWN[code]
     found = msgspec.msgpack.decode(content, ext_hook=_extended)
-    return msgspec.convert(found, kind)
+    return converted(found, kind)
 
 
 ERROR: Final = msgspec.msgpack.Decoder(ErrorOnWire, ext_hook=_extended)

@@ -61,7 +61,7 @@ SQLITE: Final[Sequence[MigrationStep]] = (
         version=11,
         why="messages say whose authority counts for their reports, keys of puts when they lay in the future, channels "
         "whether they are fast and reset; bodies arrive in pieces; there are two more types of queues; units span "
-        "queue managers",
+        "queue managers; queues have a history",
         statements="ALTER TABLE message ADD COLUMN put_by TEXT; ALTER TABLE putkey ADD COLUMN met_at REAL; "
         "ALTER TABLE manager ADD COLUMN created_at REAL NOT NULL DEFAULT 0; "
         "UPDATE manager SET created_at = coalesce((SELECT min(created_at) FROM definition), 0);"
@@ -97,6 +97,15 @@ SQLITE: Final[Sequence[MigrationStep]] = (
             branches TEXT NOT NULL,
             outcome TEXT NOT NULL CHECK (outcome IN ('', 'commit', 'back_out'))
         ) STRICT, WITHOUT ROWID;
+
+        CREATE TABLE sample (
+            seconds INTEGER NOT NULL,
+            slot INTEGER NOT NULL
+                CHECK (slot BETWEEN 0 AND CASE seconds WHEN 60 THEN 59 WHEN 900 THEN 95 WHEN 7200 THEN 83 ELSE -1 END),
+            at REAL NOT NULL,
+            queues TEXT NOT NULL CHECK (json_valid(queues)),
+            PRIMARY KEY (seconds, slot)
+        ) STRICT;
 
         CREATE TABLE former AS SELECT * FROM definition;
         DROP TABLE definition;
@@ -140,7 +149,7 @@ POSTGRESQL: Final[Sequence[MigrationStep]] = (
         version=4,
         why="messages say whose authority counts for their reports, keys of puts when they lay in the future, channels "
         "whether they are fast and reset; bodies arrive in pieces; there are two more types of queues; units span "
-        "queue managers",
+        "queue managers; queues have a history",
         statements='ALTER TABLE message ADD COLUMN put_by text COLLATE "C"; '
         "ALTER TABLE putkey ADD COLUMN met_at double precision; "
         "ALTER TABLE channel ADD COLUMN fast bigint NOT NULL DEFAULT 0 CHECK (fast IN (0, 1)); "
@@ -178,6 +187,15 @@ POSTGRESQL: Final[Sequence[MigrationStep]] = (
             started_at double precision NOT NULL,
             branches text COLLATE "C" NOT NULL,
             outcome text COLLATE "C" NOT NULL CHECK (outcome IN ('', 'commit', 'back_out'))
+        );
+
+        CREATE TABLE sample (
+            seconds bigint NOT NULL,
+            slot bigint NOT NULL
+                CHECK (slot BETWEEN 0 AND CASE seconds WHEN 60 THEN 59 WHEN 900 THEN 95 WHEN 7200 THEN 83 ELSE -1 END),
+            at double precision NOT NULL,
+            queues text COLLATE "C" NOT NULL CHECK (queues::json IS NOT NULL),
+            PRIMARY KEY (seconds, slot)
         );
 
         ALTER TABLE channel DROP CONSTRAINT channel_status_check;

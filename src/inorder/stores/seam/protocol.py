@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from ...errors import Reason
 from ...model.attributes import ManagerAttributes, QueueAttributes, QueueStatus
@@ -44,6 +44,9 @@ from .records import (
 from .tables import ObjectRow, UnitKind
 from .telemetry import Telemetry
 from .views import ConnectionView, Dropped, LockView, LookRequest, MessageView, OrderView, QueueView, Wait
+
+if TYPE_CHECKING:
+    from ...rules.history import HistoryPoint, Period
 
 T = TypeVar("T")
 May = Callable[[Callable[[str, str], str]], object]
@@ -514,6 +517,22 @@ class LocalStore(Store, Protocol):
 
     def acts(self, before: Act | None, most: int) -> list[Act]:
         """Returns up to `most` entries of the operator log, newest first; with `before` only older ones."""
+
+    # --- the history of queues
+
+    def sample(self) -> int:
+        """Adds the counts of all queues to the history (`rules.history`), unless this minute already has them.
+
+        It is not on disk when the call returns.
+
+        Returns: how many queues; 0: this minute has a sample, or there are no queues.
+        """
+
+    def history(self, queue: str, period: Period) -> list[HistoryPoint]:
+        """Returns the samples of a queue in the last hour, day or week, in order of time.
+
+        Raises: UnknownQueue 2085; WrongQueueType 2045, it has no messages of its own.
+        """
 
     # --- the medium
 

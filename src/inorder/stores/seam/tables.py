@@ -305,6 +305,21 @@ class ActRow(NamedTuple):
     error: str
 
 
+class SampleRow(NamedTuple):
+    """The counts of all queues at one moment, in a slot of a ring (`rules.history`).
+
+    Args:
+        seconds: the length of the ring's slots.
+        at: when it was taken.
+        queues: as `rules.history.text_of` writes them.
+    """
+
+    seconds: int
+    slot: int
+    at: float
+    queues: str
+
+
 class LedgerRow(NamedTuple):
     """A batch that was put on a queue. It prevents that a repeat is put again."""
 
@@ -476,6 +491,7 @@ KEY_LENGTHS: Final[Mapping[type[Any], int]] = {
     GlobalUnitRow: 1,
     AttemptRow: 1,
     ActRow: 1,
+    SampleRow: 2,
     LedgerRow: 1,
     PutKeyRow: 3,
     TriggeredRow: 1,

@@ -17,6 +17,7 @@ from ...model.message import Message
 from ..engine.claiming import state_of
 from ..engine.global_units import branches_in
 from ..engine.group_records import entry_of
+from ..engine.history import sample_in
 from ..engine.waits import levels_of
 from ..seam.damage import DECODING
 from ..seam.definitions import manager_of, queue_of
@@ -34,6 +35,7 @@ TEXTS: Final[dict[tuple[str, str], Callable[[str], object]]] = {
     ("wait", "pending"): pending_from_text,
     ("wait", "levels"): levels_of,
     ("globalunit", "branches"): branches_in,
+    ("sample", "queues"): sample_in,
 }
 # Columns stored in another form than callers give, and columns that may have any number.
 FREE: Final = frozenset({"persistent", "body", "uid_number", "group_key", "order_key", "holder"})

@@ -368,6 +368,16 @@ CREATE TABLE act (
 
 CREATE INDEX act_at ON act (at, id);
 
+-- The history of queues in three rings of slots, and in each slot the counts of all queues (rules.history).
+CREATE TABLE sample (
+    seconds INTEGER NOT NULL,            -- the length of a slot
+    slot INTEGER NOT NULL
+        CHECK (slot BETWEEN 0 AND CASE seconds WHEN 60 THEN 59 WHEN 900 THEN 95 WHEN 7200 THEN 83 ELSE -1 END),
+    at REAL NOT NULL,
+    queues TEXT NOT NULL CHECK (json_valid(queues)), -- depth, peak and arrived by the numbers of the queues
+    PRIMARY KEY (seconds, slot)
+) STRICT;
+
 -- The settled batches of each queue, so that a repeated batch is put only once.
 CREATE TABLE ledger (
     id INTEGER PRIMARY KEY,

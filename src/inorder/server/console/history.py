@@ -1,0 +1,248 @@
+"""Pictures of a queue over time: its depth, and messages put and got a second, in the last minutes, hour, day or week.
+
+The server draws them as SVG with axes, so they need no script. The last minutes are the worker's own samples
+(`watching`), the longer periods the history in the store (`rules.history`). Between samples that do not follow one
+another, for example while the server was off, a picture has a gap.
+
+    top  |-----------         the values have room between LEFT and RIGHT,
+         |      /\\            and between TOP and BOTTOM
+    half |-----/--\\-
+         |____/____\\_
+         10:00   10:15
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from typing import Final, NamedTuple
+
+from markupsafe import Markup
+
+from ... import QueueManager
+from ...rules.history import RINGS, Activity, activities
+from .labels import counted, number
+from .watching import KEPT_SECONDS, Recent
+
+WIDTH: Final = 300.0
+HEIGHT: Final = 120.0
+LEFT, RIGHT, TOP, BOTTOM = 38.0, WIDTH - 6, 8.0, HEIGHT - 20
+NICE: Final = (
+    1,
+    2,
+    4,
+    6,
+    8,
+    10,
+)  # the top of an axis is one of these times a power of ten, so that its half is short, too
+UNITS: Final = ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k"))  # from this value on, by this size
+DAY: Final = 86_400.0
+
+
+class ShownPeriod(NamedTuple):
+    """A period that a picture may show.
+
+    Args:
+        label: its link.
+        seconds: how long it is; `step`: between two times on its axis.
+        slot: what a value stands for.
+        time: the format of a time in the table.
+        first: how soon a new queue has its first value.
+    """
+
+    label: str
+    seconds: float
+    step: float
+    slot: str
+    time: str
+    first: str
+
+
+SOON: Final = "within two minutes"
+PERIODS: Final[Mapping[str, ShownPeriod]] = {
+    "minutes": ShownPeriod("5 minutes", KEPT_SECONDS, 60.0, "second", "%H:%M:%S", "in a few seconds"),
+    "hour": ShownPeriod("hour", 3_600.0, 900.0, "minute", "%H:%M", SOON),
+    "day": ShownPeriod("day", DAY, DAY / 4, "15 minutes", "%H:%M", SOON),
+    "week": ShownPeriod("week", 7 * DAY, DAY, "2 hours", "%a %H:%M", SOON),
+}
+DEFAULT: Final = "hour"
+
+
+class Pictures(NamedTuple):
+    """The pictures of a queue.
+
+    Args:
+        over: the period, a key of `PERIODS`.
+        depth, rates: the pictures; empty if there is no value yet.
+        table: of each value the time, as a number and in words, the depth, put and got; the newest first.
+    """
+
+    over: str
+    period: ShownPeriod
+    depth: Markup
+    rates: Markup
+    table: Sequence[tuple[float, str, str, str, str]]
+
+
+def read(qm: QueueManager, queue: str, over: str) -> list[list[Activity]]:
+    """Reads the history of a queue in runs without gaps; of the last minutes, which are not stored, nothing."""
+    for period, ring in RINGS.items():
+        if period == over:
+            return list(_runs(activities(qm.internals.history(queue, period), ring)))
+    return []
+
+
+def _runs(values: Sequence[Activity]) -> Iterator[list[Activity]]:
+    """Splits a history at its gaps: the value after one has no rates."""
+    run: list[Activity] = []
+    for one in values:
+        if one.put is None and run:
+            yield run
+            run = []
+        run.append(one)
+    if run:
+        yield run
+
+
+def of_recent(recent: Recent, now: float) -> list[list[Activity]]:
+    """The last minutes as a run."""
+    if len(recent.depths) < 2:
+        return []
+    step = recent.seconds / (len(recent.depths) - 1)
+    begin = now - recent.seconds
+    rates = [(None, None), *zip(recent.puts, recent.gets, strict=True)]
+    return [
+        [
+            Activity(begin + number * step, round(depth), put, got)
+            for number, (depth, (put, got)) in enumerate(zip(recent.depths, rates, strict=True))
+        ]
+    ]
+
+
+def pictures(queue: str, over: str, runs: Sequence[Sequence[Activity]], now: float) -> Pictures:
+    """Draws the pictures of a queue.
+
+    Args:
+        runs: values that follow one another, in order of time.
+        now: the end of the axis, seconds since 1970.
+    """
+    period, values = PERIODS[over], [one for run in runs for one in run]
+    table = [
+        (one.at, f"{_utc(one.at):{period.time}}", number(one.depth), short(one.put), short(one.got))
+        for one in reversed(values)
+    ]
+    if not values:
+        return Pictures(over, period, Markup(), Markup(), table)
+    axis = _Axes(period, now)
+    depth = axis.picture(
+        f"Depth of {queue}, the last {period.label}: {counted(values[-1].depth)} at the end, at most "
+        f"{number(max(one.depth for one in values))}.",
+        runs, [lambda one: one.depth], least=2.0,
+    )  # fmt: skip
+    rates = [one for one in values if one.put is not None]
+    most = (short(max(pick(one) or 0.0 for one in rates)) if rates else "-" for pick in (_put, _got))
+    return Pictures(
+        over, period, depth,
+        axis.picture(
+            "Messages a second on {}, the last {}: at most {} put, {} got.".format(queue, period.label, *most),
+            runs, [_put, _got],
+        ),
+        table,
+    )  # fmt: skip
+
+
+def _put(one: Activity) -> float | None:
+    return one.put
+
+
+def _got(one: Activity) -> float | None:
+    return one.got
+
+
+def short(value: float | None) -> str:
+    """A value on an axis or in the table: ``0.02``, ``1,250``, ``40k``, ``1.5M``; None: not known."""
+    if value is None:
+        return "-"
+    for least, size, unit in UNITS:
+        if value >= least:
+            return f"{value / size:.4g}{unit}"
+    return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"
+
+
+class _Axes:
+    """Draws values of a period that ends now."""
+
+    def __init__(self, period: ShownPeriod, now: float) -> None:
+        self._period, self._now, self._begin = period, now, now - period.seconds
+
+    def picture(
+        self,
+        label: str,
+        runs: Sequence[Sequence[Activity]],
+        picks: Sequence[Callable[[Activity], float | None]],
+        least: float = 0.0,
+    ) -> Markup:
+        """A picture with a line for each of `picks`, on one scale from 0. `least`: its smallest top."""
+        most = max((pick(one) or 0.0 for run in runs for one in run for pick in picks), default=0.0)
+        top = _nice(max(most, least))
+        parts = [*self._levels(top), *self._times()]
+        for which, pick in enumerate(picks, 1):
+            for run in runs:
+                points = [(self._x(one.at), _y(value, top)) for one in run if (value := pick(one)) is not None]
+                parts += _line(which, points)
+        return Markup('<svg class="over-time" viewBox="0 0 {:.0f} {:.0f}" role="img" aria-label="{}">{}</svg>').format(
+            WIDTH, HEIGHT, label, Markup("").join(parts)
+        )
+
+    def _x(self, at: float) -> float:
+        return LEFT + (RIGHT - LEFT) * min(1.0, max(0.0, (at - self._begin) / self._period.seconds))
+
+    def _levels(self, top: float) -> Iterator[Markup]:
+        """The values at the left, with a line at each."""
+        for value in (0.0, top / 2, top):
+            y = _y(value, top)
+            yield Markup('<line x1="{:.0f}" x2="{:.0f}" y1="{y:.1f}" y2="{y:.1f}"/>').format(LEFT, RIGHT, y=y)
+            yield Markup('<text class="value" x="{:.0f}" y="{:.1f}">{}</text>').format(LEFT - 5, y + 4, short(value))
+
+    def _times(self) -> Iterator[Markup]:
+        """Full hours, quarters of an hour or days below, in UTC."""
+        step = self._period.step
+        at = math.ceil(self._begin / step) * step
+        while at <= self._now:
+            x = self._x(at)
+            yield Markup('<line x1="{x:.1f}" x2="{x:.1f}" y1="{:.0f}" y2="{:.0f}"/>').format(BOTTOM, BOTTOM + 4, x=x)
+            if x - 8 >= LEFT and x + 14 <= WIDTH:
+                text = f"{_utc(at):%a}" if step >= DAY else f"{_utc(at):%H:%M}"
+                yield Markup('<text class="time" x="{:.1f}" y="{:.0f}">{}</text>').format(x, HEIGHT - 4, text)
+            at += step
+
+
+def _utc(at: float) -> datetime:
+    return datetime.fromtimestamp(at, timezone.utc)
+
+
+def _nice(most: float) -> float:
+    """The top of an axis with room for this value."""
+    if most <= 0:
+        return 1.0
+    unit = 10.0 ** math.floor(math.log10(most))
+    return next(one * unit for one in NICE if one * unit >= most * (1 - 1e-9))
+
+
+def _y(value: float, top: float) -> float:
+    return BOTTOM - (BOTTOM - TOP) * value / top
+
+
+def _line(which: int, points: Sequence[tuple[float, float]]) -> Iterator[Markup]:
+    """The line of one run, with the area below the first line; a dot, if it has one value."""
+    if len(points) == 1:
+        yield Markup('<circle class="line{}" cx="{:.1f}" cy="{:.1f}" r="2"/>').format(which, *points[0])
+    if len(points) < 2:
+        return
+    drawn = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    if which == 1:
+        yield Markup('<polygon points="{:.1f},{bottom:.0f} {} {:.1f},{bottom:.0f}"/>').format(
+            points[0][0], drawn, points[-1][0], bottom=BOTTOM
+        )
+    yield Markup('<polyline class="line{}" points="{}"/>').format(which, drawn)

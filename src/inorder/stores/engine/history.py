@@ -1,0 +1,82 @@
+"""The operations on the history of queues (`rules.history`).
+
+A sample reads the counters of all queues without a lock, makes its texts outside of operations, and then writes one
+row for each ring, without a sync. A power failure may therefore lose the last ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from ...rules.history import RINGS, HistoryPoint, HistoryRing, Period, counts_in, counts_of, text_of
+from ..seam.damage import decodes
+from ..seam.tables import SampleRow
+from ..seam.telemetry import count, event
+from .catalog import Catalog
+from .operation import Operation, in_operation
+from .process import OpenStore
+
+sample_in: Final = decodes("table sample")(counts_in)
+
+
+class _Counted(NamedTuple):
+    """The time, depth and arrived of each queue, and the samples of the slots in which this time is."""
+
+    at: float
+    queues: Mapping[int, tuple[int, int]]
+    earlier: Mapping[HistoryRing, str]
+
+
+class HistoryVerbs(OpenStore):
+    """The operations on the history of queues; `protocol.LocalStore` documents them."""
+
+    @event("sample", "queues", measured=count)
+    def sample(self) -> int:
+        at, queues, earlier = self._counted()
+        if RINGS["hour"] in earlier:  # this minute has one
+            return 0
+        found = {ring: sample_in(text) for ring, text in earlier.items()}
+        self._keep(
+            [SampleRow(one.seconds, one.slot(at), at, text_of(queues, found.get(one, {}))) for one in RINGS.values()]
+        )
+        return len(queues)
+
+    @in_operation(writes=False)
+    def _counted(self, operation: Operation) -> _Counted:
+        at = operation.backend.common_time(operation.now)
+        rows = {ring: _rows_at(operation, ring, at) for ring in RINGS.values()}
+        return _Counted(
+            at=at,
+            queues={
+                one.queue: (one.depth, one.arrived) for one in operation.backend.overview(operation.now, briefly=True)
+            },
+            earlier={ring: row.queues for ring, found in rows.items() for row in found},
+        )
+
+    @in_operation(feeds=True)
+    def _keep(self, operation: Operation, rows: Sequence[SampleRow]) -> None:
+        """Writes a sample, unless another server has written a later one."""
+        for ring, row in zip(RINGS.values(), rows, strict=True):
+            if not any(one.at >= row.at for one in _rows_at(operation, ring, row.at)):
+                operation.backend.save(row)
+
+    @event(
+        "history", "samples", keys="queue", measured=lambda found, *_: [len(found)], about=lambda _, queue, __: [queue]
+    )
+    @in_operation(writes=False)
+    def history(self, operation: Operation, queue: str, period: Period) -> list[HistoryPoint]:
+        ring, now, catalog = RINGS[period], operation.backend.common_time(operation.now), Catalog(operation)
+        if catalog.is_unused(queue):
+            return []
+        number = catalog.local(queue).id
+        read = decodes("table sample")(lambda text: counts_of(number, text))
+        rows = sorted(operation.backend.select(SampleRow, seconds=ring.seconds), key=lambda row: row.at)
+        found = [(row.at, read(row.queues)) for row in rows if 0 <= ring.distance(row.at, now) < ring.slots]
+        return [HistoryPoint(at, *one) for at, one in found if one is not None]
+
+
+def _rows_at(operation: Operation, ring: HistoryRing, at: float) -> list[SampleRow]:
+    """The sample in the slot in which this time is. A row that a former round has left there is none."""
+    rows = operation.backend.select(SampleRow, seconds=ring.seconds, slot=ring.slot(at))
+    return [row for row in rows if ring.distance(row.at, at) == 0]
