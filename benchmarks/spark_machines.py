@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from inorder.spark.source_queues import THREADS_MAX
+from inorder.spark.opening import THREADS_MAX
 
 CLAIM_US, READ_US, WRITE_US = 11.0, 9.5, 17.0  # of a message: claim and confirm; reading; Spark's JVM with Parquet
 CORES = 2
