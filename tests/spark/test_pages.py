@@ -42,6 +42,7 @@ for name in sys.argv[1:]:
 
 
 @pytest.mark.spark
+@pytest.mark.timeout(SECONDS_MAX)
 @pytest.mark.parametrize("pages", [PARTS, *WITH_PROGRAMS], ids=lambda pages: name_of(pages[0]))
 def test_the_examples_run_one_after_the_other(pages: list[Path], tmp_path: Path) -> None:
     """In a process of their own, for Spark's JVM works in the folder in which it began."""
