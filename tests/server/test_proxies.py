@@ -35,14 +35,14 @@ KEEPALIVE, TICKS_PER_SECOND = 2, 100  # of /proc/net/tcp
 pytestmark = nightly
 
 
-def lines_of(program: str) -> str:
-    """The configuration that the page has for a program."""
-    (found,) = [text for language, text in blocks(PAGE) if language == program]
+def lines_of(language: str) -> str:
+    """The only block of the page in a language: the configuration of a proxy. Pygments does not know HAProxy's."""
+    (found,) = [text for one, text in blocks(PAGE) if one == language]
     return found
 
 
 class Places(NamedTuple):
-    """What stands in the place of the page's names: files of TLS, the server's port, and two ports of the proxy.
+    """The files of TLS and the ports that replace those of the page: of the server, and two of the proxy.
 
     Attributes:
         bare: the port that lacks the page's time-outs.
@@ -98,7 +98,7 @@ def nginx(at: Places, answer: str, limit: bool) -> str:
 def haproxy(at: Places, answer: str, limit: bool) -> str:
     (at.folder / "both.pem").write_text(at.certificate.read_text() + at.key.read_text())
     page = put_in(
-        lines_of("haproxy"),
+        lines_of("text"),
         {
             "/etc/ssl/queues.both.pem": f"{at.folder}/both.pem",
             "127.0.0.1:9443": f"{LOOPBACK}:{at.server}",
