@@ -59,7 +59,7 @@ def test_every_call_of_0_1_0_answers_with_a_warning(qm: QueueManager) -> None:
     with qm.open("Q") as queue:
         for one in (qm, queue):
             for name in set(OF_0_1_0[type(one)].split()) - public(type(one)):
-                told = rf"^{name}\b.* is now .*; the old name ends with 0\.2$"
+                told = rf"^{name}\b.* is now .*; the old name ends with 0\.3$"
                 with pytest.warns(DeprecationWarning, match=told) as warned:
                     getattr(one, name)
                 assert [one.filename for one in warned] == [__file__]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from inorder.model.message import NO_ID, Place
 from inorder.rules.puts import Program
 from inorder.server.console import labels, listing
 from inorder.server.console.held_messages import running
-from inorder.server.console.labels import POINTS_MAX, sparkline
+from inorder.server.console.labels import POINTS_MAX, WIDTH, sparkline
 from inorder.server.console.queue import cursor_of, position_in
 from inorder.server.console.watching import KEPT_SECONDS, Watching
 from inorder.server.problems import Problem
@@ -130,6 +131,12 @@ def test_a_picture_has_few_points_and_keeps_the_peak() -> None:
     line = picture.partition('class="line1" points="')[2].partition('"')[0].split()
     assert len(line) <= POINTS_MAX
     assert min(float(point.partition(",")[2]) for point in line) == 2.0
+
+
+def test_a_level_stretch_of_a_picture_has_two_points() -> None:
+    picture = str(sparkline("depth", [0.0, 0.0, 0.0, 0.0, 2.0, 2.0, 2.0, 0.0]))
+    [points] = re.findall(r'polyline class="line1" points="([^"]*)"', picture)
+    assert [round(float(one.partition(",")[0]) / WIDTH * 7) for one in points.split()] == [0, 3, 4, 6, 7]
 
 
 def test_a_picture_of_nothing_is_empty() -> None:

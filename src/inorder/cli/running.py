@@ -39,7 +39,7 @@ TOLD_AFTER_SECONDS = 3.0  # of waiting for a store that another program has lock
 PATIENCE_SECONDS = 300.0
 COMPLETION_SECONDS = 1.0
 HELP = {"help_option_names": ["-h", "--help"]}
-BUSY = "another program has locked it, or is recovering it after a crash"
+BUSY = "another program may have locked it, or may be recovering it after a crash"
 
 # Advice in errors of calls, and its form for the command.
 WORDS = {

@@ -6,6 +6,7 @@ Programs do not use them: they may change in any release. Workers, the server, S
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING
 
 from ..model.message import Got
 from ..model.options import (
@@ -13,7 +14,6 @@ from ..model.options import (
     OpenOptions,
     check_instance,
 )
-from ..rules.history import HistoryPoint, Period
 from ..stores.seam.protocol import Promises
 from ..support.callers import anyone
 from ..support.clock import Clock
@@ -23,6 +23,9 @@ from .namespace import Namespace
 from .queue import Queue
 from .session import Session
 from .unit_of_work import later_of
+
+if TYPE_CHECKING:
+    from ..rules.history import HistoryPoint, Period
 
 
 class Internals(Namespace):

@@ -306,8 +306,8 @@ class MessageFields:
     reply_to_queue = Field("ReplyToQ", "", "The queue for replies and reports.", NAME, text=5,
         form=("Reply to queue", ""), option=PutOption("NAME", "The queue for replies."), code="RTQ", word="reply-to")
     reply_to_queue_manager = Field("ReplyToQMgr", "", "The queue manager of that queue.", NAME, text=7,
-        form=("Reply to queue manager", ""), option=PutOption("NAME", "The queue manager of that queue; default: this one."),
-        code="RTM")
+        form=("Reply to queue manager", ""),
+        option=PutOption("NAME", "The queue manager of that queue; default: this one."), code="RTM")
     user_identifier = Field("UserIdentifier", "", "Identity context: the user.", text(12), text=1, code="USR")
     accounting_token = Field("AccountingToken", NO_ACCOUNTING, "Identity context: 32 bytes.", Octets(32), text=14,
         code="ACC")

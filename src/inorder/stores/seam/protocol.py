@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from ...errors import Reason
 from ...model.attributes import ManagerAttributes, QueueAttributes, QueueStatus
@@ -25,7 +25,6 @@ from ...model.message import Got, Message, UniqueId
 from ...model.options import OpenOptions
 from ...rules.gaps import Gaps
 from ...rules.grouping import GroupState
-from ...rules.history import HistoryPoint, Period
 from ...rules.puts import Program
 from ...support.clock import Clock
 from .bulk_protocol import BulkStore, UnitStore
@@ -45,6 +44,9 @@ from .records import (
 from .tables import ObjectRow, UnitKind
 from .telemetry import Telemetry
 from .views import ConnectionView, Dropped, LockView, LookRequest, MessageView, OrderView, QueueView, Wait
+
+if TYPE_CHECKING:
+    from ...rules.history import HistoryPoint, Period
 
 T = TypeVar("T")
 May = Callable[[Callable[[str, str], str]], object]

@@ -438,13 +438,6 @@ WHERE unit = ?1 AND queue = ?2 AND state = ?3;
 -- Delays the gets of a unit that is about to be backed out.
 UPDATE message SET due_at = ?4 WHERE unit = ?1 AND queue = ?2 AND state = ?3;
 
--- name: end retry delays
--- Makes messages available that are hidden since a back out, not those in their delivery delay.
-UPDATE message SET due_at = NULL
-WHERE queue = ?1 AND due_at > ?2 AND state = 2
-    AND (backouts > 0 OR EXISTS (SELECT 1 FROM content WHERE content.id = message.id AND content.delay IS NULL))
-RETURNING id;
-
 -- name: update descriptor
 -- Records a failed attempt with its message.
 UPDATE content SET descriptor = ?2 WHERE id = ?1;

@@ -117,6 +117,15 @@ DELETE FROM content WHERE id IN (SELECT id FROM staged WHERE unit = ?);
 -- Leaves those of a large one for later steps.
 INSERT INTO leftover SELECT id FROM staged WHERE unit = ?;
 
+-- ===== retries by hand
+
+-- name: end retry delays
+-- Makes messages available that are hidden since a back out, not those in their delivery delay.
+UPDATE message SET due_at = NULL
+WHERE queue = ?1 AND due_at > ?2 AND state = 2
+    AND (backouts > 0 OR EXISTS (SELECT 1 FROM content WHERE content.id = message.id AND content.delay IS NULL))
+RETURNING id;
+
 -- ===== queues that are cleared
 
 -- name: first messages not in units
