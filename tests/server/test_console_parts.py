@@ -291,4 +291,4 @@ def test_a_time_is_in_utc_and_says_so_wherever_the_server_stands(zone: str, monk
 
 def test_templates_have_one_way_to_write_a_time() -> None:
     others = [one.name for one in TEMPLATES.iterdir() if one.name != "parts.html" and "| clock" in one.read_text()]
-    assert others == [], "use the macros `when` and `age` of parts.html"
+    assert others == [], "use the macros `when`, `moment` and `age` of parts.html"

@@ -129,6 +129,7 @@ class Admin(AwaitedNamespace):
     process = awaited(admin.Admin.process)
     processes = awaited(admin.Admin.processes)
     clear_queue = awaited(admin.Admin.clear_queue)
+    retry_now = awaited(admin.Admin.retry_now)
     release_lock = awaited(admin.Admin.release_lock)
     settle_in_doubt = awaited(admin.Admin.settle_in_doubt)
     forget_in_doubt = awaited(admin.Admin.forget_in_doubt)

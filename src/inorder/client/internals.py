@@ -14,6 +14,7 @@ from ..model.options import (
     OpenOptions,
     check_instance,
 )
+from ..model.parameters import Choice
 from ..stores.seam.protocol import Promises
 from ..support.callers import anyone
 from ..support.clock import Clock
@@ -114,7 +115,10 @@ class Internals(Namespace):
             return self._session.services.store.sample()
 
     def history(self, queue: str, period: Period) -> list[HistoryPoint]:
-        """The samples of a queue in the last hour, day or week; see `LocalStore.history`."""
+        """The samples of a queue in the last hour, day or week; see `LocalStore.history`. Raises: ArgumentError."""
+        from ..rules.history import RINGS  # noqa: PLC0415 - few programs need it
+
+        Choice(RINGS).check("period", period)
         with self._session:
             return self._session.services.store.history(queue, period)
 
