@@ -22,20 +22,14 @@ from markupsafe import Markup
 
 from ... import QueueManager
 from ...rules.history import RINGS, Activity, activities
-from .labels import counted, number
+from .labels import counted, drawn_line, number
 from .watching import KEPT_SECONDS, Recent
 
 WIDTH: Final = 300.0
 HEIGHT: Final = 120.0
 LEFT, RIGHT, TOP, BOTTOM = 38.0, WIDTH - 6, 8.0, HEIGHT - 20
-NICE: Final = (
-    1,
-    2,
-    4,
-    6,
-    8,
-    10,
-)  # the top of an axis is one of these times a power of ten, so that its half is short, too
+# The top of an axis is one of these times a power of ten, so that its half is short, too.
+NICE: Final = (1, 2, 4, 6, 8, 10)
 UNITS: Final = ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k"))  # from this value on, by this size
 DAY: Final = 86_400.0
 
@@ -238,11 +232,5 @@ def _line(which: int, points: Sequence[tuple[float, float]]) -> Iterator[Markup]
     """The line of one run, with the area below the first line; a dot, if it has one value."""
     if len(points) == 1:
         yield Markup('<circle class="line{}" cx="{:.1f}" cy="{:.1f}" r="2"/>').format(which, *points[0])
-    if len(points) < 2:
-        return
-    drawn = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    if which == 1:
-        yield Markup('<polygon points="{:.1f},{bottom:.0f} {} {:.1f},{bottom:.0f}"/>').format(
-            points[0][0], drawn, points[-1][0], bottom=BOTTOM
-        )
-    yield Markup('<polyline class="line{}" points="{}"/>').format(which, drawn)
+    elif points:
+        yield Markup(drawn_line(which, points, BOTTOM))  # it has numbers only

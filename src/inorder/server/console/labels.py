@@ -133,7 +133,7 @@ def sparkline(what: str, *series: Sequence[float]) -> Markup:
     """
     drawn = [_thinned(one) for one in series]
     top = max((max(one) for one in drawn if one), default=0.0) or 1.0
-    lines = [_line(one, top, number) for number, one in enumerate(drawn) if len(one) > 1]
+    lines = [_line(one, top, number) for number, one in enumerate(drawn, 1) if len(one) > 1]
     made = (
         f'<svg class="spark" viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" preserveAspectRatio="none" role="img" '
         f'aria-label="{escape(what)}">{"".join(lines)}</svg>'
@@ -144,13 +144,21 @@ def sparkline(what: str, *series: Sequence[float]) -> Markup:
 def _line(values: Sequence[float], top: float, number: int) -> str:
     step, last = WIDTH / (len(values) - 1), len(values) - 1
     room = HEIGHT - 2 * EDGE
-    points = " ".join(
-        f"{n * step:.1f},{HEIGHT - EDGE - room * value / top:.1f}"
+    points = [
+        (n * step, HEIGHT - EDGE - room * value / top)
         for n, value in enumerate(values)
         if not (0 < n < last and values[n - 1] == value == values[n + 1])  # a page of idle queues is drawn at once
-    )
-    area = f'<polygon points="0,{HEIGHT:.0f} {points} {WIDTH:.0f},{HEIGHT:.0f}"/>' if number == 0 else ""
-    return f'{area}<polyline class="line{number + 1}" points="{points}"/>'
+    ]
+    return drawn_line(number, points, HEIGHT)
+
+
+def drawn_line(number: int, points: Sequence[tuple[float, float]], bottom: float) -> str:
+    """The SVG of a line through points; below the first line of a picture also its area, down to `bottom`."""
+    drawn = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    line = f'<polyline class="line{number}" points="{drawn}"/>'
+    if number > 1:
+        return line
+    return f'<polygon points="{points[0][0]:.1f},{bottom:.0f} {drawn} {points[-1][0]:.1f},{bottom:.0f}"/>{line}'
 
 
 def _thinned(values: Sequence[float]) -> Sequence[float]:

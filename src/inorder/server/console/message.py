@@ -29,6 +29,7 @@ NOT_SHOWN: Final = frozenset({"body", "properties", "length", "token", "earlier_
 NAMED: Final[Mapping[str, type[enum.IntFlag]]] = {"flags": Flags, "report": Report}
 USUAL: Final = Message()
 ENCODINGS: Final = {273: "big-endian", 546: "little-endian"}
+# The first name of a number counts.
 PROGRAM_KINDS: Final = {number: name.removeprefix("MQAT_") for name, number in [*NUMBERS["APPLTYPE"].items()][::-1]}
 CODES: Final[Mapping[str, Callable[[int], str]]] = {
     "message_type": lambda value: MessageType(value).name if value in list(MessageType) else "",
