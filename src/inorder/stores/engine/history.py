@@ -33,9 +33,10 @@ class HistoryVerbs(OpenStore):
 
     @event("sample", "queues", measured=count)
     def sample(self) -> int:
-        at, queues, earlier = self._counted()
-        if RINGS["hour"] in earlier:  # this minute has one
+        counted = self._counted()
+        if counted is None:
             return 0
+        at, queues, earlier = counted
         found = {ring: sample_in(text) for ring, text in earlier.items()}
         self._keep(
             [SampleRow(one.seconds, one.slot(at), at, text_of(queues, found.get(one, {}))) for one in RINGS.values()]
@@ -43,8 +44,11 @@ class HistoryVerbs(OpenStore):
         return len(queues)
 
     @in_operation(writes=False)
-    def _counted(self, operation: Operation) -> _Counted:
+    def _counted(self, operation: Operation) -> _Counted | None:
+        """None: this minute has a sample. All but one of the processes of a server find that, each minute."""
         at = operation.backend.common_time(operation.now)
+        if _rows_at(operation, RINGS["hour"], at):
+            return None
         rows = {ring: _rows_at(operation, ring, at) for ring in RINGS.values()}
         return _Counted(
             at=at,
