@@ -22,9 +22,10 @@ from inorder.stores.sqlite import SqliteStore
 
 SEED = int(os.environ.get("INORDER_CRASH_SEED", random.SystemRandom().getrandbits(32)))
 LONG = "INORDER_LONG" in os.environ
-STEPS, CUTS = (100, 10**9) if LONG else (60, 20)
+STEPS, CUTS = (100, 10**9) if LONG else (60, 30)
 
 
+@pytest.mark.gate
 def test_a_cut_log_keeps_what_was_promised_before_the_cut(tmp_path: Path) -> None:
     recording = record(tmp_path, seed=SEED, steps=STEPS)
     cuts = recording.cuts(random.Random(SEED), CUTS)
