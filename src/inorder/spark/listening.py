@@ -41,7 +41,7 @@ FIGURES: Mapping[str, str] = {
 }
 """The figures of a query that drains, as `reportLatestOffset` names them. A query on several queues lacks the last."""
 
-ALWAYS = ("lag", "oldest", "pending", "claimed", "confirmed")
+ALWAYS = tuple(name for name in FIGURES if name != "redelivered")
 
 
 class ProgressListener(StreamingQueryListener):
