@@ -229,10 +229,10 @@ def clear(run: Run, name: str, yes: bool) -> None:
 @click.argument("name", shell_complete=queue_names)
 @takes_store
 def retry(run: Run, name: str) -> None:
-    """Make the messages available at once that wait for their next attempt.
+    """Make messages that wait for their next attempt available at once.
 
-    These are the messages whose work has failed and that a worker has put back with a delay. They keep their places
-    and count their attempts on. Messages that were put with a delivery delay stay delayed.
+    Their work has failed, and a worker has put them back with a delay. They keep their places and their number of
+    attempts. Messages that were put with a delivery delay stay delayed.
     """
     with run.opened() as qm:
         messages = qm.admin.retry_now(name)

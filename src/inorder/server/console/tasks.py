@@ -110,7 +110,7 @@ async def show(visit: Visit) -> Mapping[str, Any]:
 
 
 async def act(visit: Visit) -> Response:
-    """POST tasks: makes the messages of a queue available that wait for their next attempt."""
+    """POST tasks: makes messages of a queue that wait for their next attempt available."""
     queue = visit.text("queue")
     visit.demand("get", queue)
     try:

@@ -149,7 +149,7 @@ def audit(
 
 
 def _call(archive: Archive, path: str, order: Promised, first_delivery: int | None, delivered_at: str | None) -> str:
-    """This call, as a user writes it."""
+    """This call, with the arguments on which the result depends."""
     given: dict[str, object] = {"order": order}
     if first_delivery != 1:
         given["first_delivery"] = first_delivery
