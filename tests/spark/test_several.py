@@ -15,7 +15,15 @@ from pyspark.sql.streaming.datasource import ReadMaxBytes, ReadMaxRows
 from tests.spark.calls import ALL, as_logged
 
 import inorder
-from inorder.errors import CheckpointLost, CheckpointTooOld, Fenced, OptionsError, UnknownQueue, WrongQueueType
+from inorder.errors import (
+    CheckpointLost,
+    CheckpointTooOld,
+    Fenced,
+    ObjectInUse,
+    OptionsError,
+    UnknownQueue,
+    WrongQueueType,
+)
 from inorder.spark import finish, release
 from inorder.spark.options import source_options
 from inorder.spark.source import InorderSource
@@ -198,6 +206,9 @@ def test_a_queue_may_go_between_the_claim_and_the_plan(
     with inorder.connect(stores[0]) as qm:
         qm.bulk.release_claims("ORDERS.A", "archive")
         qm.get("ORDERS.A")
+        with pytest.raises(ObjectInUse):
+            qm.delete_queue("ORDERS.A")
+        one.stop()  # only then
         qm.delete_queue("ORDERS.A")
         if is_made_again:
             qm.create_queue("ORDERS.A")

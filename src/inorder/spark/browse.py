@@ -1,11 +1,12 @@
 """The source in browse mode: it removes nothing.
 
-A batch surveys the queue once, and cuts it into stretches; each partition reads one of them.
+A batch surveys each queue once, and cuts it into stretches, which are divided among the tasks. A query on one queue is
+a query on a list of one.
 
-A stream is a strict browse. Its offset is a browse token (B-41) together with the stretches of the batch that ends
-there, so that Spark reads the same ones again after a restart, and the number of messages shown. No message is missed
-or shown twice. A batch that Spark reads again is the same only if no messages were removed in between: a browse locks
-nothing.
+A stream is a strict browse of each queue. Its offset has for each a browse token (B-41), together with the stretches of
+the batch that ends there, so that Spark reads the same ones again after a restart, and the number of messages shown. No
+message is missed or shown twice. A batch that Spark reads again is the same only if no messages were removed in
+between: a browse locks nothing. The offset of a query on one queue is that queue's entry, as in 0.1.0.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -20,17 +22,16 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 
 from ..arrow.pages import Origin, batches
-from ..client.bulk import NO_LIMIT, BulkBrowser, Stretch
+from ..client.bulk import BulkBrowser, Stretch
 from ..client.manager import QueueManager
-from ..client.queue import Queue
-from ..errors import OptionsError, QueueCondition, Reason
+from ..errors import InorderError, OptionsError, QueueCondition, QueueDeleted, Reason, UnknownQueue
 from ..model.fields import GIVEN
 from ..model.options import MATCHABLE
 from ..model.parameters import Integer
 from ..rules.ordering import UNSET
-from .opening import check_queue, check_same, made_at, store_for_task
-from .options import STORE, SourceOptions
-from .planning import BatchLimits, Planner, limits
+from .options import NO_LIMIT, STORE, SourceOptions
+from .planning import BatchLimits, limits
+from .source_queues import SourceQueue, SourceQueuePartition, Stores, name_in, packed, rows_of, slices_of
 from .versions import Filter, ReadLimit, SupportsTriggerAvailableNow
 
 Offset = dict[str, Any]
@@ -55,40 +56,41 @@ class StretchPartition(InputPartition):
     """One stretch of a queue.
 
     Args:
-        made: when its queue was created, so that a task can tell that it reads the right one.
         before: how many messages the survey counted before it.
     """
 
-    def __init__(self, stretch: Stretch | None, made: int, before: int) -> None:
+    def __init__(self, stretch: Stretch, before: int) -> None:
         super().__init__(None)
-        self.stretch, self.made, self.before = stretch, made, before
-
-    @property
-    def messages(self) -> int:
-        """How many messages the survey counted in it."""
-        return 0 if self.stretch is None else self.stretch.messages
+        self.stretch, self.before = stretch, before
 
 
-def partitions_of(stretches: Iterable[Stretch], made: int, before: int) -> list[StretchPartition]:
+Part = tuple[SourceQueue, StretchPartition, int]  # with the messages that the survey counted in it
+
+
+def parts_of(source: SourceQueue, stretches: Iterable[Stretch], before: int) -> list[Part]:
     found = []
     for stretch in stretches:
-        found.append(StretchPartition(stretch, made, before))
+        found.append((source, StretchPartition(stretch, before), stretch.messages))
         before += stretch.messages
     return found
 
 
-def read_partition(options: SourceOptions, partition: InputPartition, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Reads a stretch, in the requested columns."""
-    assert isinstance(partition, StretchPartition)
-    if partition.stretch is None:
-        return
-    with store_for_task(options.url) as qm, qm.open(options.queue, browse=True) as queue:
-        browser = BulkBrowser(queue)
-        check_same(qm, options.queue, partition.made)
-        origin = Origin(options.queue, None, partition.before)
-        pages = browser.read(partition.stretch)
-        for batch in batches(pages, origin, body=options.body, join=options.join_segments):
-            yield batch.select(schema.names).cast(schema) if batch.schema != schema else batch
+def tasks_of(parts: Sequence[Part], options: SourceOptions) -> list[SourceQueuePartition]:
+    """Divides the stretches among tasks. Of one queue each gets its own: every priority has some."""
+    return packed(parts, options.partitions if options.is_several else len(parts))
+
+
+def read_stretches(partition: InputPartition, options: SourceOptions, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Reads the stretches of a task, in the requested columns."""
+
+    def read(qm: QueueManager, source: SourceQueue, part: StretchPartition) -> Iterator[pa.RecordBatch]:
+        with qm.open(source.queue, browse=True) as queue:
+            pages = BulkBrowser(queue).read(part.stretch)
+            yield from batches(
+                pages, Origin(source.queue, None, part.before), body=options.body, join=options.join_segments
+            )
+
+    return rows_of(partition, schema, read)
 
 
 def changed(queue: str) -> QueueCondition:
@@ -109,28 +111,39 @@ class BrowseReader(DataSourceReader):
         self._filters: list[Filter] = []
 
     def partitions(self) -> Sequence[InputPartition]:
-        options = self._options
-        with store_for_task(options.url) as qm:
-            made = made_at(qm, check_queue(qm, options.queue).name)
-            with qm.open(options.queue, browse=True) as queue:
-                survey = BulkBrowser(queue).survey(options.wanted, slices=options.partitions)
-                found = partitions_of(survey.stretches, made, 0)
-        return found or [StretchPartition(None, 0, 0)]  # Spark wants at least one
+        options, stores = self._options, Stores(self._options)
+        try:
+            there = {key: one for key, one in stores.look().items() if one.is_chosen and one.depth}
+            seen = {key: one for key, one in there.items() if self._may_pass(one.source)}
+            slices = slices_of({key: one.depth for key, one in seen.items()}, options.partitions)
+
+            def survey(key: str, source: SourceQueue) -> list[Part]:
+                with stores.manager(source.url).open(source.queue, browse=True) as queue:
+                    found = BulkBrowser(queue).survey(options.wanted, slices=slices[key])
+                return parts_of(source, found.stretches, 0)
+
+            surveyed = stores.each({key: one.source for key, one in seen.items()}, survey)
+        finally:
+            stores.close()
+        parts = [part for key in seen for part in surveyed[key]]
+        return tasks_of(parts, options) or [SourceQueuePartition([])]  # Spark wants at least one
+
+    def _may_pass(self, source: SourceQueue) -> bool:
+        """Whether rows of a queue can pass the filters on the columns `store` and `queue`; the others are not read."""
+        row = pa.record_batch({STORE: [source.url], "queue": [source.queue]})
+        filters = (one for one in self._filters if column_of(one) in row.schema.names)
+        return all(matches(one, row)[0].as_py() for one in filters)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         wanted = self._schema
         needed = {column_of(one) for one in self._filters}
         missing = [name for name in needed if name not in wanted.names]
         assert not missing, f"Spark pushed a filter on a column that it did not ask for: {missing}"
-        for batch in self.rows(partition):
+        for batch in read_stretches(partition, self._options, wanted):
             kept = batch
             for one in self._filters:
                 kept = kept.filter(matches(one, kept))
             yield kept
-
-    def rows(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a partition, before filters."""
-        return read_partition(self._options, partition, self._schema)
 
 
 class FilteringReader(BrowseReader):
@@ -234,7 +247,7 @@ class StreamPosition(NamedTuple):
 
 
 class BrowseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A stream that browses, strictly.
+    """A stream that browses each queue, strictly.
 
     Spark has one copy in the planner, which asks for offsets, and others in tasks, which read.
     """
@@ -242,72 +255,126 @@ class BrowseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: SourceOptions, schema: pa.Schema) -> None:
         self._options = options
         self._schema = schema
-        self._planner = Planner(options)
-        self._horizon: int | None = None
+        self._stores = Stores(options)
+        # A queue of several may be deleted since it was seen.
+        self._gone: tuple[type[InorderError], ...] = (QueueDeleted, UnknownQueue) if options.is_several else ()
+        self._counters: dict[str, int] | None = None  # of each queue, when an AvailableNow run was prepared
+        self._served: dict[str, int] = {}
+        self._turn = 0
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's names, here and below
-        """The beginning of the queue."""
-        browser = self._browser()
-        return StreamPosition(browser.token(UNSET), 0, 0, ()).as_offset(self._options.queue)
+        """The beginning of all queues."""
+        if self._options.is_several:
+            return {"queues": {}}
+        only = self._stores.only()
+        return StreamPosition(self._browser(only).token(UNSET), 0, 0, ()).as_offset(only.queue)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """The limit from the options."""
+        """The limit from the options, of all queues together."""
         return BatchLimits.default(self._options)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         """The offset after the present messages, within the limit; `start` if there are none."""
-        position, asked = StreamPosition.of(start), limits(limit, self._options)
-        browser = self._browser()
-        cursor = browser.cursor(position.token)
-        if cursor is None:
-            raise changed(self._options.queue)
-        survey = browser.survey(
-            self._wanted(),
-            cursor=cursor,
-            most=asked.messages,
-            most_bytes=asked.size,
-            slices=self._options.partitions,
-            horizon=self._horizon,
-        )
-        if not survey.stretches:
+        before, asked = self._positions(start), limits(limit, self._options)
+        wanted, there = self._wanted()
+        self._turn += 1
+        left, size = asked
+        found: dict[str, Offset] = {}
+        for index, source in enumerate(wanted):
+            if min(left, size) < 1:
+                break
+            key, others = source.key, len(wanted) - index
+            share = BatchLimits(max(1, left // others), size if size == NO_LIMIT else max(1, size // others))
+            following = self._survey(source, before.get(key), share)
+            if following is not None:
+                found[key] = following.as_offset(source.queue)
+                left -= following.shown - following.since
+                size -= share.size if size != NO_LIMIT else 0  # a survey does not tell its bytes
+                self._served[key] = self._turn
+        self._stores.close_unused(frozenset())
+        if not found:
             return start
-        shown = position.shown + survey.messages
-        following = StreamPosition(browser.token(survey.cursor), shown, position.shown, survey.stretches)
-        return following.as_offset(self._options.queue)
+        if not self._options.is_several:
+            return next(iter(found.values()))
+        kept = {key: one | {"stretches": "[]"} for key, one in start["queues"].items() if key in there}
+        return {"queues": kept | found}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Messages that arrive after this moment are not shown in this run."""
-        self._horizon = self._browser().survey(self._wanted(), most=1, most_bytes=NO_LIMIT).horizon
+        """Messages and queues that arrive after this moment are not shown in this run."""
+        self._counters = {key: one.counter for key, one in self._stores.look().items()}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """The stretches between two offsets, as they were surveyed."""
-        before, upto = StreamPosition.of(start), StreamPosition.of(end)
-        if before.token == upto.token:
-            return []
-        check_continues(before.shown, upto.since)
-        qm = self._planner.manager()
-        return partitions_of(upto.stretches, made_at(qm, check_queue(qm, self._options.queue).name), before.shown)
+        before, upto = self._positions(start), self._positions(end)
+        moved = {key: one for key, one in upto.items() if key not in before or before[key].token != one.token}
+        there = self._wanted()[1] if moved else {}
+        parts = []
+        for key, one in moved.items():
+            shown = before[key].shown if key in before else 0
+            check_continues(shown, one.since)
+            if key not in there:
+                raise changed(name_in(key))
+            parts += parts_of(there[key], one.stretches, shown)
+        return tasks_of(parts, self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Reads a stretch."""
-        return read_partition(self._options, partition, self._schema)
+        """Reads the stretches of a task."""
+        return read_stretches(partition, self._options, self._schema)
 
     def commit(self, end: Offset) -> None:
         """Does nothing: a browse holds no messages."""
 
     def stop(self) -> None:
-        """Ends the planner's connection; also called after the driver was killed, and does nothing else."""
-        self._planner.close()
+        """Ends the planner's connections; also called after the driver was killed, and does nothing else."""
+        self._stores.close()
 
-    def _wanted(self) -> Any:
-        return self._options.wanted_strictly
+    def _wanted(self) -> tuple[list[SourceQueue], dict[str, SourceQueue]]:
+        """The queues to look through, those first that were served longest ago; and all that exist, by key."""
+        if not self._options.is_several:
+            only = self._stores.only()
+            return [only], {only.key: only}
+        seen, served = self._stores.look(), self._served
+        wanted = [
+            (served.get(key, 0), one.depth, key)
+            for key, one in seen.items()
+            if one.is_chosen and one.depth and (self._counters is None or self._counters.get(key))
+        ]
+        return [seen[key].source for _, _, key in sorted(wanted)], {key: one.source for key, one in seen.items()}
 
-    def _browser(self) -> BulkBrowser:
-        return BulkBrowser(self._planner.queue(open_for_browse))
+    def _survey(self, source: SourceQueue, before: StreamPosition | None, share: BatchLimits) -> StreamPosition | None:
+        """The next position on a queue; None if there is nothing after the one before."""
+        with suppress(*self._gone):
+            browser = self._browser(source)
+            cursor = UNSET if before is None else browser.cursor(before.token)
+            if cursor is None:
+                raise changed(source.queue)
+            survey = browser.survey(
+                self._options.wanted_strictly,
+                cursor=cursor,
+                most=share.messages,
+                most_bytes=share.size,
+                slices=self._options.partitions,
+                horizon=None if self._counters is None else self._counters[source.key],
+            )
+            if survey.stretches:
+                since = 0 if before is None else before.shown
+                return StreamPosition(browser.token(survey.cursor), since + survey.messages, since, survey.stretches)
+        return None
 
+    def _browser(self, source: SourceQueue) -> BulkBrowser:
+        return BulkBrowser(self._stores.queue(source, browse=True))
 
-def open_for_browse(qm: QueueManager, name: str) -> Queue:
-    return qm.open(name, browse=True)
+    def _positions(self, offset: Offset) -> dict[str, StreamPosition]:
+        """The positions in an offset by key. Raises OptionsError if the checkpoint is that of another kind of query."""
+        if not self._options.is_several:
+            return {self._stores.only().key: StreamPosition.of(offset)}
+        entries = offset.get("queues")
+        if not isinstance(entries, dict):
+            raise OptionsError(
+                f"the checkpoint's offset {dict(offset)!r} is not from a stream that browses several queues: it was "
+                "written by a query on one queue, or by another source. Give this query its own checkpoint"
+            )
+        return {key: StreamPosition.of(one) for key, one in entries.items()}
 
 
 __all__ = ["BrowseReader", "BrowseStreamReader", "FilteringReader"]

@@ -1,16 +1,25 @@
-"""The source in drain mode: a stream that removes messages from a queue, each exactly once.
+"""The source in drain mode: a stream that removes messages from queues, each exactly once.
 
 Spark tells a source that a batch is done only when it plans the next one, and never for the last batch of a run. So the
-queue manager keeps numbered *claims*, each with a fixed list of messages, and the offset is the number of a claim.
+queue manager keeps numbered *claims*, each with a fixed list of messages, and the offset has the number of a claim for
+each queue.
 
-    latestOffset     confirms the claims that are done in the checkpoint, and takes the next one
-    partitions       Spark's log knows the claim now: it is planned, and cut into slices
+    latestOffset     confirms the claims that are done in the checkpoint, and takes the next ones
+    partitions       Spark's log knows the claims now: they are planned, and cut into slices
     read             reads a slice, as often as Spark likes
     commit           confirms
 
-While Spark's tasks read a claim, a thread of the planner takes the next one ahead, if the limits left messages on the
-queue. When Spark asks for it, it gets it without delay: the claim before is only marked as done, and its messages are
-removed while the tasks read again.
+A query on one queue is a query on a list of one. Only its offset has a form of its own, that of 0.1.0:
+
+    {"queue": "ORDERS", "application": "archive", "claim": 7, "made": 1795912406525603, "size": 93}
+    {"application": "archive", "size": 93, "queues": {"ORDERS.A@1795912406525603": {"claim": 7, "size": 93}}}
+
+A micro-batch takes at most one claim of each queue. A queue that the offset does not name was never drained under this
+checkpoint.
+
+While Spark's tasks read the claim of a query on one queue, a thread of the planner takes the next one ahead, if the
+limits left messages on the queue. When Spark asks for it, it gets it without delay: the claim before is only marked as
+done, and its messages are removed while the tasks read again.
 
 Spark asks for the initial offset only if the checkpoint has no batch yet, and then numbers its batches from 0. A sink
 that knows batches by their numbers skips them if an earlier checkpoint has written to it. So if claims are over, a new
@@ -23,46 +32,43 @@ ends the first, and the remaining tasks of a killed driver can do no harm. The r
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
+from math import ceil
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from ..arrow.pages import Origin, batches
-from ..client.bulk import Claim, ClaimReader, Claims, Slice
+from ..client.bulk import Claim, ClaimReader, Slice
 from ..client.manager import QueueManager
-from ..client.queue import Queue
-from ..errors import CheckpointLost, Fenced, OptionsError
+from ..errors import CheckpointLost, Fenced, InorderError, OptionsError, QueueDeleted, UnknownQueue
 from . import points
-from .opening import check_queue, check_same, made_at, store_for_task
-from .options import SourceOptions
-from .planning import (
-    BatchLimits,
-    Planner,
-    figures,
-    limits,
-    redelivered,
-    stop_though_terminated,
-    stop_when_terminated,
-)
+from .options import NO_LIMIT, SourceOptions
+from .planning import BatchLimits, figures, limits, redelivered, stop_though_terminated, stop_when_terminated
+from .source_queues import Seen, SourceQueue, Stores, fair_shares, name_in, packed, rows_of, slices_of
 from .versions import ReadLimit, SupportsTriggerAvailableNow
 
+log = logging.getLogger("inorder.spark.source")
+
 Offset = dict[str, Any]
+Entries = dict[str, dict[str, Any]]  # by key of the queue: `claim`, `size`, and `empty` for a claim without messages
 
 
 class SlicePartition(InputPartition):
-    """A slice of a claim, with its queue, and the epoch under which it was planned."""
+    """A slice of a claim, and the epoch under which it was planned."""
 
-    def __init__(self, part: Slice, epoch: int, made: int) -> None:
+    def __init__(self, part: Slice, epoch: int) -> None:
         super().__init__(None)
-        self.part, self.epoch, self.made = part, epoch, made
+        self.part, self.epoch = part, epoch
 
 
 def claim_of(offset: Mapping[str, Any], options: SourceOptions, made: int) -> int:
-    """The claim of an offset.
+    """The claim in an offset of one queue.
 
     Args:
         made: `made_at` of the queue.
@@ -92,17 +98,22 @@ def claim_of(offset: Mapping[str, Any], options: SourceOptions, made: int) -> in
     return number
 
 
-def new_checkpoint(options: SourceOptions, settled: int) -> CheckpointLost:
-    """The error of a new checkpoint for a queue that was drained under another one."""
-    return CheckpointLost(
-        f"application {options.application!r} has drained queue {options.queue!r} before (claims up to {settled} are "
-        "over), and this query's checkpoint is new. Spark numbers the batches of a new checkpoint from 0 again, and a "
-        "sink that an earlier checkpoint has written to passes over them without an error: their messages would be "
-        "lost. Continue with the earlier checkpoint. If it is gone, write to a new output, and set option "
-        "allowNewCheckpoint=true",
-        application=options.application,
-        settled=settled,
-    )
+def entries_of(offset: Mapping[str, Any], application: str) -> Entries:
+    """The entries of an offset of several queues by key. Raises OptionsError if the checkpoint is that of another kind
+    of query.
+    """
+    entries = offset.get("queues")
+    if not isinstance(entries, dict) or any("claim" not in one for one in entries.values()):
+        raise OptionsError(
+            f"the checkpoint's offset {dict(offset)!r} is not from a stream that drains several queues: it was written "
+            "by a query on one queue, with mode=browse, or by another source. Give this query its own checkpoint"
+        )
+    if offset.get("application") != application:
+        raise OptionsError(
+            f"the checkpoint belongs to application {offset.get('application')!r}, but this query drains as "
+            f"{application!r}: restore the option, or give the query its own checkpoint"
+        )
+    return entries
 
 
 class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -114,13 +125,20 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: SourceOptions, schema: pa.Schema) -> None:
         self._options = options
         self._schema = schema
-        self._planner = Planner(options)
-        self._planner_beside = Planner(options)  # for the thread: a connection runs one call at a time
-        self._claims: ClaimReader | None = None
-        self._made: int | None = None
-        self._horizon: int | None = None
-        self._given: Claim | None = None  # the claim that Spark got last, under these limits
-        self._within = BatchLimits()
+        self._stores = Stores(options)
+        self._stores_beside = Stores(options)  # for the thread: a connection runs one call at a time
+        # A queue of several may be deleted since it was seen.
+        self._gone: tuple[type[InorderError], ...] = (QueueDeleted, UnknownQueue) if options.is_several else ()
+        self._epochs: dict[str, int] = {}
+        self._has_started = False
+        self._counters: dict[str, int] | None = None  # of each queue, when an AvailableNow run was prepared
+        self._served: dict[str, int] = {}
+        self._turn = 0
+        self._lengths: dict[str, float] = {}  # bytes of a message on average, in the last claim of each queue
+        self._known: dict[str, SourceQueue] = {}  # since the last call for a micro-batch
+        self._confirmed: Entries = {}  # by that call
+        self._given: dict[str, Claim] = {}  # the claim that Spark got last from each queue
+        self._within = BatchLimits()  # the limits of the last micro-batch
         self._ahead_within: BatchLimits | None = None  # the limits of the claim that was taken ahead, if any
         self._going: int | None = None  # the claim that is done but may still hold its messages
         self._beside: Future[None] | None = None
@@ -128,130 +146,258 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._redelivered = 0  # messages that this run was given, though the run before it may have read them
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's names, here and below
-        """The last claim that is over. Changes nothing and takes no epoch, because Spark asks more than once."""
-        account = self._account()[1]
-        return self._offset(0 if account is None else account.settled, 0) | {"initial": True}
+        """The last claims that are over. Changes nothing and takes no epoch, because Spark asks more than once."""
+        seen, several = self._stores.look(), self._options.is_several
+        over = {key: _entry(one.settled, 0) for key, one in seen.items() if one.settled or not several}
+        return self._offset(over) | {"initial": True}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """The limit from the options."""
+        """The limit from the options, of all queues together."""
         return BatchLimits.default(self._options)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
-        """Confirms claims up to `start`, and takes the next one within the limit; returns `start` without messages.
+        """Confirms claims up to `start`, and takes the next ones within the limit; returns `start` without messages.
 
-        Raises CheckpointLost if claims are over and the checkpoint is new.
+        Raises CheckpointLost if another checkpoint has drained one of the queues.
         """
         if points.reached:
             points.reached("next")
-        done, is_new = self._claim_of(start), "initial" in start
-        if is_new and done and not self._options.allow_new_checkpoint:
-            raise new_checkpoint(self._options, done)
-        asked, reader = limits(limit, self._options), self._reader()
+        before, is_new = self._entries(start), "initial" in start
+        if is_new:
+            self._check_new({key: one["claim"] for key, one in before.items() if one["claim"]})
+        asked = limits(limit, self._options)
+        self._start()
         self._wait_for_thread()
         if self._ahead_within not in (None, asked):
-            reader.return_ahead()
+            only = self._stores.only()
+            self._reader(only.key, only).return_ahead()
             self._ahead_within = None
         self._end_empty(start)
-        claim = self._claim(reader, done, asked)
-        self._going = done if self._ahead_within else None
-        self._given, self._within, self._ahead_within = claim, asked, None
-        if claim is None:
-            return self._offset(done + 1, 0) | {"empty": True} if is_new else start
-        if points.reached:
+        there, found = self._take(before, asked)
+        self._stores.close_unused(found.keys())
+        self._known, self._confirmed = there, before
+        self._given, self._within = self._given | found, asked
+        if not found and not is_new:
+            return start
+        after = {key: one for key, one in before.items() if key in there}
+        for key in before.keys() - after.keys():
+            log.warning("%s is no longer read: it was deleted, or its store is no longer named", key)
+        after |= {key: _entry(claim.number, claim.size) for key, claim in found.items()}
+        if not found:  # Spark runs its first batch even without messages, and a sink remembers its number
+            key = self._stores.first().key
+            after[key] = _entry(before[key]["claim"] + 1 if key in before else 1, 0) | {"empty": True}
+        if points.reached and found:
             points.reached("claimed")
-        return self._offset(claim.number, claim.size)
+        return self._offset(after, sum(claim.size for claim in found.values()))
 
     def reportLatestOffset(self) -> Offset:  # noqa: N802
-        """For Spark's progress: the last claim that was taken, and the `figures`; `lag` is how many messages Spark has
-        not got yet.
+        """For Spark's progress: the `figures` of all queues together; `lag` is how many messages Spark has not got yet.
 
-        The lag counts all messages on the queue except those in claims that Spark has; it includes those in open units
-        of work.
+        The lag counts all messages on the queues except those in claims that Spark has; it includes those in open units
+        of work. The offset of one queue has the last claim that was taken; of several, `read` is how many there are.
         """
-        local, account = self._account()
-        held = () if account is None else account.held
-        given = self._given.number if self._given is not None else 0
-        at_work = sum(one.messages for one in held if one.number <= given)
-        views = self._planner.manager().inspect.overview(local)
-        told = figures(views, at_work, 0 if account is None else account.delivered)
+        seen = {key: one for key, one in self._stores.look().items() if one.is_chosen}
+        given = {key: self._given[key].number if key in self._given else 0 for key in seen}
+        accounts = {key: one.account for key, one in seen.items() if one.account is not None}
+        at_work = sum(
+            claim.messages for key, one in accounts.items() for claim in one.held if claim.number <= given[key]
+        )
+        views = (one.view for one in seen.values() if one.view is not None)
+        told = figures(views, at_work, sum(one.delivered for one in accounts.values()))
         told["redelivered"] = self._redelivered
-        return self._offset(max([given, *(one.number for one in held)]), 0) | told
+        if self._options.is_several:
+            return self._offset({}) | told | {"read": len(seen)}
+        return self._offset({key: _entry(max([given[key], *one.held]), 0) for key, one in seen.items()}) | told
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Messages that arrive after this moment are not claimed in this run."""
-        self._horizon = self._begin()
+        """Messages and queues that arrive after this moment are not read in this run."""
+        self._counters = {key: one.counter for key, one in self._stores.look().items()}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """The slices of the claim that ends there, which is planned from now on."""
-        reader = self._reader()
-        after, upto = self._claim_of(start), self._claim_of(end)
-        if self._end_empty(end) or after == upto:
+        """The slices of the claims that end there, which are planned from now on."""
+        before, upto = self._entries(start), self._entries(end)
+        self._start()
+        self._end_empty(end)
+        moved = {
+            key: one
+            for key, one in upto.items()
+            if "empty" not in one and (key not in before or before[key]["claim"] != one["claim"])
+        }
+        if not moved:
             return []
-        assert reader.epoch is not None
         if points.reached:
             points.reached("logged")
-        parts = reader.plan(after, upto, self._options.partitions)
+        sources = self._source_queues(moved.keys())
+        slices = slices_of({key: one["size"] for key, one in moved.items()}, self._options.partitions)
+
+        def plan(key: str, source: SourceQueue) -> list[SlicePartition]:
+            claim, reader = moved[key]["claim"], self._reader(key, source)
+            parts = reader.plan(before[key]["claim"] if key in before else claim - 1, claim, slices[key])
+            assert reader.epoch is not None
+            return [SlicePartition(part, reader.epoch) for part in parts]
+
+        try:
+            planned = self._stores.each(sources, plan)
+        except InorderError:
+            self._known = {}
+            self._source_queues(moved.keys())  # a queue that is gone has a clearer error
+            raise
         if points.reached:
             points.reached("planned")
-        self._work_beside(upto)
-        return [SlicePartition(part, reader.epoch, self._made_at()) for part in parts]
+        self._work_beside(moved)
+        parts = [
+            (sources[key], part, moved[key]["size"] // len(planned[key]))
+            for key in sorted(moved, key=lambda key: (sources[key].url, key))
+            for part in planned[key]
+        ]
+        return packed(parts, self._options.partitions)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Reads the rows of a slice."""
-        assert isinstance(partition, SlicePartition)
-        options, part = self._options, partition.part
-        with store_for_task(options.url, options.application) as qm, qm.open(options.queue, input="shared") as queue:
-            check_same(qm, options.queue, partition.made)
-            reader = ClaimReader(queue, options.application, epoch=partition.epoch)
-            origin = Origin(options.queue, part.claim, part.delivered)
+        """Reads the rows of a task's slices."""
+        return rows_of(partition, self._schema, self._read_slice, self._options.application)
+
+    def _read_slice(self, qm: QueueManager, source: SourceQueue, planned: SlicePartition) -> Iterator[pa.RecordBatch]:
+        options, part = self._options, planned.part
+        with qm.open(source.queue, input="shared") as queue:
+            reader = ClaimReader(queue, options.application, epoch=planned.epoch)
+            origin = Origin(source.queue, part.claim, part.delivered)
             for batch in batches(reader.read(part), origin, body=options.body, join=options.join_segments):
                 if points.reached:
                     points.reached("reading")
-                yield batch.select(self._schema.names).cast(self._schema) if batch.schema != self._schema else batch
+                yield batch
 
     def commit(self, end: Offset) -> None:
         """Confirms claims up to this offset; harmless when repeated."""
+        upto = self._entries(end)
+        if upto == self._confirmed:  # Spark asks for the next micro-batch before it commits the last one
+            return
+        self._start()
         self._wait_for_thread()  # it takes ahead a claim after an open one
         self._end_empty(end)
-        if (upto := self._claim_of(end)) != self._going:  # that one is removed while the next one's tasks read
-            self._reader().settle(upto)
+        done = {
+            key: one.source
+            for key, one in self._stores.look().items()
+            if key in upto and any(number <= upto[key]["claim"] for number in one.held)
+        }
+        self._stores.each(done, lambda key, source: self._settle(key, source, upto[key]["claim"]))
+        self._stores.close_unused(frozenset())
 
     def stop(self) -> None:
-        """Ends the planner's connection. Also called after the driver was killed. Harmless when repeated.
+        """Ends the planner's connections. Also called after the driver was killed. Harmless when repeated.
 
         Removes the messages of claims that are done, and returns those of a claim taken ahead, unless another reader
-        has started since, which has done so. The claim that Spark works on is not changed.
+        has started since, which has done so. Claims that Spark works on are not changed.
         """
         stop_though_terminated()
-        reader, self._claims = self._claims, None
+        epochs, self._epochs, self._has_started = self._epochs, {}, False
         try:
-            if reader is not None:
+            if epochs and not self._options.is_several:
                 with suppress(Fenced):
                     self._wait_for_thread()
+                    only = self._stores.only()
+                    reader = self._as_of(epochs[only.key], self._stores, only)
                     if self._going is not None:
                         reader.settle(self._going)
                     reader.return_ahead()
         finally:
-            self._planner_beside.close()
-            self._planner.close()
+            self._stores_beside.close()
+            self._stores.close()
+
+    # --- taking
+
+    def _take(self, before: Entries, asked: BatchLimits) -> tuple[dict[str, SourceQueue], dict[str, Claim]]:
+        """Confirms what is done on each queue, and takes the next claims within the limits. Returns the queues that
+        exist, and the claims.
+        """
+        starts = {key: one["claim"] for key, one in before.items()}
+        if self._options.is_several:
+            seen = self._stores.look()
+            there = {key: one.source for key, one in seen.items()}
+            shares, confirmed = self._shares(seen, starts, asked)
+            starts = {key: one.settled for key, one in seen.items()} | starts
+        else:
+            only = self._stores.only()
+            there, shares, confirmed = {only.key: only}, {only.key: asked}, []
+
+        def work(key: str, source: SourceQueue) -> Claim | None:
+            if key in shares:
+                with suppress(*self._gone):
+                    return self._claim(key, self._reader(key, source), starts[key], shares[key])
+            else:
+                self._settle(key, source, starts[key])
+            return None
+
+        claims = self._stores.each({key: there[key] for key in dict.fromkeys([*shares, *confirmed])}, work)
+        taken = {key: claim for key, claim in claims.items() if claim is not None}
+        self._turn += 1
+        self._served.update(dict.fromkeys(taken, self._turn))
+        self._lengths |= {key: claim.size / claim.messages for key, claim in taken.items()}
+        self._going = next(iter(starts.values())) if self._ahead_within else None
+        self._ahead_within = None
+        return there, taken
+
+    def _shares(
+        self, seen: Mapping[str, Seen], starts: Mapping[str, int], asked: BatchLimits
+    ) -> tuple[dict[str, BatchLimits], list[str]]:
+        """The limits of the queues to claim from, and the queues with a claim that is done."""
+        wanted: dict[str, Seen] = {}
+        confirmed: list[str] = []
+        for key, one in seen.items():
+            done = starts.get(key)
+            if one.held and one.held[0] == done:
+                confirmed.append(key)
+            has_open = any(done is None or number > done for number in one.held)
+            is_over = done is not None and done != one.settled and not one.held  # too old or lost: the claim refuses it
+            if has_open or is_over or (one.is_chosen and one.free and self._counter(key) > 0):
+                wanted[key] = one
+        self._check_new({key: one.settled for key, one in wanted.items() if key not in starts and one.settled})
+        messages = fair_shares({key: max(1, one.free) for key, one in wanted.items()}, asked.messages, self._served)
+        sizes = self._shares_of_bytes(messages, asked.size)
+        return {key: BatchLimits(messages[key], size) for key, size in sizes.items()}, confirmed
+
+    def _shares_of_bytes(self, messages: Mapping[str, int], most: int) -> Mapping[str, int]:
+        """Divides the limit of bytes among queues. Nobody knows the bytes on a queue: its last claim gives an estimate.
+        A queue that was not read yet counts as deep.
+        """
+        if most == NO_LIMIT:
+            return dict.fromkeys(messages, NO_LIMIT)
+        lengths = self._lengths
+        waiting = {key: ceil(count * lengths[key]) if key in lengths else most for key, count in messages.items()}
+        return fair_shares({key: max(1, size) for key, size in waiting.items()}, most, self._served)
+
+    def _claim(
+        self, key: str, reader: ClaimReader, start: int, within: BatchLimits, *, ahead: bool = False
+    ) -> Claim | None:
+        horizon = None if self._counters is None else self._counter(key)
+        most, most_bytes = within
+        return reader.claim(start, self._options.wanted, most=most, most_bytes=most_bytes, horizon=horizon, ahead=ahead)
+
+    def _counter(self, key: str) -> int:
+        """The highest number that may be claimed there; 0: none, the queue is newer than this run."""
+        return NO_LIMIT if self._counters is None else self._counters.get(key, 0)
+
+    def _settle(self, key: str, source: SourceQueue, upto: int) -> None:
+        with suppress(*self._gone):
+            self._reader(key, source).settle(upto)
 
     # --- work while the tasks read
 
-    def _work_beside(self, planned: int) -> None:
-        """Starts the work that is done while the tasks read. Spark plans a claim again for each place that reads the
-        stream.
+    def _work_beside(self, planned: Entries) -> None:
+        """Starts the work that is done while the tasks read a claim of one queue. Spark plans a claim again for each
+        place that reads the stream.
         """
-        if self._beside is not None:
+        if self._options.is_several or self._beside is not None:
             return
+        only = self._stores.only()
         pool = ThreadPoolExecutor(1, thread_name_prefix="inorder-claims")
-        self._beside = pool.submit(self._work, self._reader().epoch, planned)
+        self._beside = pool.submit(self._work, only, self._epochs[only.key], planned[only.key]["claim"])
         pool.shutdown(wait=False)
 
-    def _work(self, epoch: int | None, planned: int) -> None:
+    def _work(self, only: SourceQueue, epoch: int, planned: int) -> None:
         """Removes the messages of claims that are done, and takes the next claim if the limits left messages on the
         queue.
         """
-        reader = ClaimReader(self._planner_beside.queue(open_for_input), self._options.application, epoch=epoch)
+        reader = self._as_of(epoch, self._stores_beside, only)
         if points.reached:
             points.reached("confirming")
         if self._going is not None:
@@ -259,9 +405,9 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._going = None
         if points.reached:
             points.reached("confirmed")
-        given = self._given
+        given = self._given.get(only.key)
         if self._options.prefetch and given is not None and given.number == planned and given.more:
-            if self._claim(reader, planned, self._within, ahead=True) is not None:
+            if self._claim(only.key, reader, planned, self._within, ahead=True) is not None:
                 self._ahead_within = self._within
             if points.reached:
                 points.reached("ahead")
@@ -275,68 +421,90 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # --- the planner's start
 
-    def _claim(self, reader: ClaimReader, start: int, within: BatchLimits, *, ahead: bool = False) -> Claim | None:
-        most, most_bytes = within
-        return reader.claim(
-            start, self._options.wanted, most=most, most_bytes=most_bytes, horizon=self._horizon, ahead=ahead
-        )
+    def _start(self) -> None:
+        """Before the first call that changes something."""
+        if not self._has_started:
+            stop_when_terminated(self.stop)
+            self._redelivered = sum(redelivered(one.account) for one in self._stores.look().values())
+            self._has_started = True
 
-    def _end_empty(self, logged: Offset) -> bool:
-        """Whether an offset in Spark's log is that of a first batch without messages; then its claim is over.
+    def _reader(self, key: str, source: SourceQueue) -> ClaimReader:
+        """The claims of this start on a queue: the first call takes the epoch."""
+        reader = self._as_of(self._epochs.get(key), self._stores, source)
+        if reader.epoch is None:
+            self._epochs[key] = reader.begin().epoch
+        return reader
 
-        Not every sink reads a batch, so this is checked wherever Spark shows that it has logged the offset.
+    def _as_of(self, epoch: int | None, stores: Stores, source: SourceQueue) -> ClaimReader:
+        return ClaimReader(stores.queue(source), self._options.application, epoch=epoch)
+
+    def _check_new(self, drained: Mapping[str, int]) -> None:
+        """Raises CheckpointLost if another checkpoint has drained one of these queues, up to these claims."""
+        if drained and not self._options.allow_new_checkpoint:
+            key, settled = next(iter(drained.items()))
+            raise CheckpointLost(
+                f"application {self._options.application!r} has drained queue {name_in(key)!r} before (claims up to "
+                f"{settled} are over), and this query's checkpoint is new. Spark numbers the batches of a new "
+                "checkpoint from 0 again, and a sink that an earlier checkpoint has written to passes over them "
+                "without an error: their messages would be lost. Continue with the earlier checkpoint. If it is gone, "
+                "write to a new output, and set option allowNewCheckpoint=true",
+                application=self._options.application,
+                settled=settled,
+            )
+
+    def _end_empty(self, logged: Offset) -> None:
+        """Ends the claim of a first batch without messages.
+
+        Not every sink reads a batch, so this is called wherever Spark shows that it has logged the offset.
         """
-        if "empty" in logged and not self._has_ended_empty:
-            self._reader().skip(self._claim_of(logged))
-            self._has_ended_empty = True
-        return "empty" in logged
+        empty = {key: one["claim"] for key, one in self._entries(logged).items() if "empty" in one}
+        if not empty or self._has_ended_empty:
+            return
+        seen = self._stores.look()
+        for key in empty.keys() & seen.keys():  # a queue that is gone lacks no message
+            with suppress(*self._gone):
+                self._reader(key, seen[key].source).skip(empty[key])
+        self._has_ended_empty = True
 
-    def _reader(self) -> ClaimReader:
-        """The claims of this start: the planner's first call takes the epoch."""
-        if self._claims is None:
-            self._begin()
-        assert self._claims is not None
-        return self._claims
+    def _source_queues(self, keys: AbstractSet[str]) -> dict[str, SourceQueue]:
+        """Where the queues of an offset are. Raises CheckpointLost if one is gone whose claim Spark still needs."""
+        if not keys <= self._known.keys():
+            self._known = {key: one.source for key, one in self._stores.look().items()}
+        for key in keys:
+            if key not in self._known:
+                name = name_in(key)
+                raise CheckpointLost(
+                    f"Spark has logged a batch with messages of queue {name!r}, which was deleted, or whose store the "
+                    "option url no longer names: restore the option. If it was deleted, its messages are gone; release "
+                    f"the claims of {self._options.application!r} on the other queues, and begin with a new checkpoint",
+                    queue=name,
+                )
+        return {key: self._known[key] for key in keys}
 
-    def _begin(self) -> int:
-        """The highest number on the queue when this query started or last asked."""
-        stop_when_terminated(self.stop)
-        self._redelivered = redelivered(self._account()[1])
-        reader = ClaimReader(self._planner.queue(open_for_input), self._options.application)
-        start = reader.begin()
-        self._claims = reader
-        return start.horizon
+    # --- offsets: texts and integers only
 
-    def _account(self) -> tuple[str, Claims | None]:
-        """The local queue, and the application's claims on it."""
-        options, qm = self._options, self._planner.manager()
-        local = check_queue(qm, options.queue).name
-        known = (one for one in qm.bulk.claims() if (one.queue, one.application) == (local, options.application))
-        return local, next(known, None)
+    def _offset(self, entries: Entries, size: int = 0) -> Offset:
+        """The offset in the form that Spark stores. The bytes are for readers of Spark's progress."""
+        application = self._options.application
+        if self._options.is_several:
+            return {"application": application, "size": size, "queues": entries}
+        only = self._stores.only()
+        return {"queue": only.queue, "application": application, "claim": 0, "made": only.made} | entries[only.key]
 
-    def _offset(self, claim: int, size: int) -> Offset:
-        """The offset in the form that Spark stores: texts and integers only. The bytes are for readers of Spark's
-        progress.
-        """
-        options, made = self._options, self._made_at()
-        return {"queue": options.queue, "application": options.application, "claim": claim, "made": made, "size": size}
-
-    def _claim_of(self, offset: Offset) -> int:
-        return claim_of(offset, self._options, self._made_at())
-
-    def _made_at(self) -> int:
-        """When the queue of this query was created."""
-        if self._made is None:
-            qm = self._planner.manager()
-            self._made = made_at(qm, check_queue(qm, self._options.queue).name)
-        return self._made
+    def _entries(self, offset: Offset) -> Entries:
+        """Raises OptionsError, CheckpointLost: the offset is that of another query, or of an earlier queue."""
+        if self._options.is_several:
+            return entries_of(offset, self._options.application)
+        only = self._stores.only()
+        one = _entry(claim_of(offset, self._options, only.made), offset.get("size", 0))
+        return {only.key: one | ({"empty": True} if "empty" in offset else {})}
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_claims": None, "_beside": None}
+        return self.__dict__ | {"_epochs": {}, "_has_started": False, "_beside": None}
 
 
-def open_for_input(qm: QueueManager, name: str) -> Queue:
-    return qm.open(name, input="shared")
+def _entry(claim: int, size: int) -> dict[str, Any]:
+    return {"claim": claim, "size": size}
 
 
-__all__ = ["DrainReader", "SlicePartition", "claim_of", "new_checkpoint"]
+__all__ = ["DrainReader", "claim_of"]

@@ -296,8 +296,8 @@ BY_KEY: Mapping[str, Option] = {option.name.lower(): option for option in OPTION
 class SourceOptions:
     """The options of a reader; see `OPTIONS`."""
 
-    url: str
-    queue: str
+    stores: tuple[str, ...]
+    queues: tuple[str, ...]
     application: str = ""
     mode: Literal["browse", "drain"] = "browse"
     order: Literal["physical", "logical"] = "physical"
@@ -311,13 +311,21 @@ class SourceOptions:
     partitions: int = 1
     body: Body = "binary"
     pushdown: bool = False
-    stores: tuple[str, ...] = ()  # if several queues are read: all stores, names and patterns; else empty
-    queues: tuple[str, ...] = ()
 
     @property
     def is_several(self) -> bool:
         """Whether the options name several queues or stores, or a pattern."""
-        return bool(self.queues)
+        return len(self.stores) > 1 or len(self.queues) > 1 or "*" in self.queues[0]
+
+    @property
+    def url(self) -> str:
+        """The store; the first one of several."""
+        return self.stores[0]
+
+    @property
+    def queue(self) -> str:
+        """The queue, local or alias; of several, the first name or pattern."""
+        return self.queues[0]
 
     @property
     def wanted(self) -> GetOptions:
@@ -357,10 +365,7 @@ def source_options(given: Mapping[str, str], use: Use) -> SourceOptions:
     Raises OptionsError if an option does not exist, has no effect here, or is missing; ArgumentError for its value.
     """
     values = _checked(given, use)
-    stores, queues = values["url"], values["queue"]
-    if len(stores) > 1 or len(queues) > 1 or "*" in queues[0]:
-        values |= {"stores": stores, "queues": queues}
-    options = SourceOptions(**values | {"url": stores[0], "queue": queues[0]})
+    options = SourceOptions(stores=values.pop("url"), queues=values.pop("queue"), **values)
     if options.is_several and "prefetch" in {key.lower() for key in given}:
         raise OptionsError("option prefetch has no meaning for several queues, whose messages are never claimed ahead")
     if options.mode == "drain" and not options.application:

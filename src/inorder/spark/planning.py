@@ -1,4 +1,4 @@
-"""Shared by both streams in Spark's planner: read limits, and one connection that lasts as long as the query."""
+"""Shared by both streams in Spark's planner: read limits, figures, and the end of its process."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ..client.manager import QueueManager
-from ..client.queue import Queue
 from ..errors import OptionsError
 from ..stores.seam.records import Claims
 from ..stores.seam.views import QueueView
-from .opening import check_queue, open_though_restarting
 from .options import NO_LIMIT, SourceOptions
 from .versions import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows
 
@@ -104,38 +101,4 @@ def _is_planner() -> bool:
     return getattr(sys.modules["__main__"].__spec__, "name", None) == RUNNER
 
 
-class Planner:
-    """The connection and handle of the process that plans a query, opened by the first call, never before.
-
-    Its copies in other processes, which come with their reader, are empty.
-    """
-
-    def __init__(self, options: SourceOptions) -> None:
-        self._options = options
-        self._qm: QueueManager | None = None
-        self._queue: Queue | None = None
-
-    def manager(self) -> QueueManager:
-        """The connection."""
-        if self._qm is None:
-            self._qm = open_though_restarting(self._options.url, self._options.application)
-        return self._qm
-
-    def queue(self, opening: Callable[[QueueManager, str], Queue]) -> Queue:
-        """The handle, opened by the first call."""
-        if self._queue is None:
-            check_queue(self.manager(), self._options.queue)
-            self._queue = opening(self.manager(), self._options.queue)
-        return self._queue
-
-    def close(self) -> None:
-        """Ends the connection, if there is one. It does not affect claims and stagings."""
-        qm, self._qm, self._queue = self._qm, None, None
-        if qm is not None:
-            qm.internals.abandon()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_options": self._options, "_qm": None, "_queue": None}
-
-
-__all__ = ["BatchLimits", "Planner", "figures", "limits", "redelivered"]
+__all__ = ["BatchLimits", "figures", "limits", "redelivered", "stop_though_terminated", "stop_when_terminated"]

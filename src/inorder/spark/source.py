@@ -15,9 +15,7 @@ from pyspark.sql.types import StructType
 
 from ..errors import OptionsError
 from .browse import BrowseReader, BrowseStreamReader, FilteringReader
-from .browse_several import SeveralBrowseReader, SeveralBrowseStreamReader, SeveralFilteringReader
 from .drain import DrainReader
-from .drain_several import SeveralDrainReader
 from .opening import check_queue, store_for_task
 from .options import SourceOptions, check_source, sink_options, source_options
 from .schema import fitted_schema, spark_schema
@@ -26,25 +24,9 @@ from .source_queues import check_source_queues
 from .versions import FILTERS_SINCE, HAS_STREAM_ARROW_WRITER, STREAMS_SINCE, need
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    import pyarrow as pa
+    from collections.abc import Mapping
 
 FORMAT = "inorder"
-
-
-READERS: Mapping[tuple[bool, bool], type[BrowseReader]] = {  # several queues, pushdown
-    (False, False): BrowseReader,
-    (False, True): FilteringReader,
-    (True, False): SeveralBrowseReader,
-    (True, True): SeveralFilteringReader,
-}
-STREAM_READERS: Mapping[tuple[bool, str], Callable[[SourceOptions, pa.Schema], DataSourceStreamReader]] = {
-    (False, "browse"): BrowseStreamReader,
-    (False, "drain"): DrainReader,
-    (True, "browse"): SeveralBrowseStreamReader,
-    (True, "drain"): SeveralDrainReader,
-}
 
 
 class InorderSource(DataSource):
@@ -74,7 +56,7 @@ class InorderSource(DataSource):
         if options.pushdown:
             need(FILTERS_SINCE, "option pushdown", "or leave it out: Spark then filters the rows itself")
         columns = fitted_schema(schema, options.body, several=options.is_several)
-        return READERS[options.is_several, options.pushdown](options, columns)
+        return (FilteringReader if options.pushdown else BrowseReader)(options, columns)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Drains or browses. Spark calls this in two processes for each query, so nothing is started here."""
@@ -82,7 +64,7 @@ class InorderSource(DataSource):
         options = source_options(self._given, "stream read")
         check_store(options)
         columns = fitted_schema(schema, options.body, several=options.is_several)
-        return STREAM_READERS[options.is_several, options.mode](options, columns)
+        return (DrainReader if options.mode == "drain" else BrowseStreamReader)(options, columns)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Appends a data frame."""

@@ -1,4 +1,4 @@
-"""The queues that one query reads when its options name several: in all their stores, at this moment.
+"""The queues that one query reads, in all their stores, at this moment.
 
 A queue is recognised by its name and the time of its creation, so a checkpoint contains no address of a store, a store
 may move, and a queue that was deleted and created again is another one.
@@ -7,8 +7,9 @@ may move, and a queue that was deleted and created again is another one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from itertools import groupby
 from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -16,12 +17,12 @@ from pyspark.sql.datasource import InputPartition
 
 from ..client.manager import QueueManager
 from ..client.queue import Queue
-from ..errors import OptionsError, UnknownQueue, WrongQueueType, nearest_names
+from ..errors import OptionsError, QueueDeleted, UnknownQueue, WrongQueueType, nearest_names
 from ..model.attributes import QueueAttributes
 from ..rules.authorities import fits
 from ..stores.seam.records import Claims
 from ..stores.seam.views import QueueView
-from .opening import made_at, open_though_restarting, side_by_side, store_for_task
+from .opening import check_queue, check_same, made_at, open_though_restarting, side_by_side, store_for_task
 from .options import STORE, SourceOptions
 
 SYSTEM = "SYSTEM."
@@ -33,6 +34,7 @@ class SourceQueue(NamedTuple):
     """A queue in a store.
 
     Args:
+        queue: its name; a query on one queue may name an alias, by which the queue is opened.
         made: when the queue was created, as `made_at`.
     """
 
@@ -45,34 +47,35 @@ class SourceQueue(NamedTuple):
         """Its name in offsets."""
         return f"{self.queue}@{self.made}"
 
-    def options(self, options: SourceOptions) -> SourceOptions:
-        """The options of a read of this queue alone."""
-        return replace(options, url=self.url, queue=self.queue, stores=(), queues=())
+
+def name_in(key: str) -> str:
+    """The name of the queue with this key."""
+    return key.rpartition("@")[0]
 
 
 class Seen(NamedTuple):
     """A queue at one moment.
 
     Args:
-        view: the queue as an operator sees it.
+        view: the queue as an operator sees it; None: it was never used.
         is_chosen: whether the options name it; the others may still have claims of this application.
         account: the claims of this application there, if it has begun any.
     """
 
     source: SourceQueue
-    view: QueueView
+    view: QueueView | None
     is_chosen: bool
     account: Claims | None
 
     @property
     def depth(self) -> int:
         """Its messages, including those in units of work and claims."""
-        return self.view.depth
+        return 0 if self.view is None else self.view.depth
 
     @property
     def counter(self) -> int:
         """The highest number that the queue has drawn."""
-        return self.view.numbered
+        return 0 if self.view is None else self.view.numbered
 
     @property
     def settled(self) -> int:
@@ -104,7 +107,7 @@ class SourceQueuePartition(InputPartition):
 
 
 class Stores:
-    """The connections of the process that plans, one for each store, opened by the first call.
+    """The connections of the process that plans, one for each store, and its handles; opened by the first call.
 
     Copies in other processes are empty.
     """
@@ -112,12 +115,16 @@ class Stores:
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
         self._managers: dict[str, QueueManager] = {}
+        self._handles: dict[str, Queue] = {}
+        self._only: SourceQueue | None = None
 
     def look(self) -> dict[str, Seen]:
         """All queues that the application may read, by key, sorted by store and name. Writes nothing.
 
-        Raises OptionsError if two of the stores are copies of each other.
+        Raises OptionsError if two of the stores are copies of each other; as `only`.
         """
+        if not self._options.is_several:
+            return {self.only().key: self._look_at_only()}
         found: dict[str, Seen] = {}
         for url, seen in side_by_side(self._options.stores, self._look_at).items():
             for one in seen:
@@ -130,9 +137,8 @@ class Stores:
         return found
 
     def _look_at(self, url: str) -> list[Seen]:
-        qm, application = self.manager(url), self._options.application
-        views = qm.inspect.overview()
-        accounts = {one.queue: one for one in qm.bulk.claims() if one.application == application}
+        qm = self.manager(url)
+        views, accounts = qm.inspect.overview(), self._accounts(qm)
         chosen = set(chosen_of(qm, self._options.queues))
         return [
             Seen(
@@ -144,8 +150,30 @@ class Stores:
             for one in views
         ]
 
+    def _look_at_only(self) -> Seen:
+        source = self.only()
+        qm = self.manager(source.url)
+        local = check_queue(qm, source.queue).name
+        view = next(iter(qm.inspect.overview(local)), None)
+        return Seen(source, view, True, self._accounts(qm).get(local))
+
+    def _accounts(self, qm: QueueManager) -> dict[str, Claims]:
+        """The claims of the application by queue."""
+        application = self._options.application
+        return {one.queue: one for one in qm.bulk.claims() if one.application == application} if application else {}
+
+    def only(self) -> SourceQueue:
+        """The queue of a query on one queue. Raises UnknownQueue, WrongQueueType."""
+        if self._only is None:
+            url, name = self._options.url, self._options.queue
+            qm = self.manager(url)
+            self._only = SourceQueue(url, name, made_at(qm, check_queue(qm, name).name))
+        return self._only
+
     def first(self) -> SourceQueue:
         """The first of the queues that the options name, used or not. Raises UnknownQueue if there is none."""
+        if not self._options.is_several:
+            return self.only()
         for url in self._options.stores:
             qm = self.manager(url)
             for name in chosen_of(qm, self._options.queues):
@@ -153,23 +181,40 @@ class Stores:
         raise _nothing(self._options, [])
 
     def each(self, wanted: Mapping[str, SourceQueue], work: Callable[[str, SourceQueue], T]) -> dict[str, T]:
-        """Does the same for several queues, by key: for all of one store in turn, for several stores side by side."""
+        """Does the same for several queues, by key: for all of one store in turn, for several stores side by side.
+
+        What it changes in a store is written to disk once, after the last of its queues.
+        """
         by_store: dict[str, list[str]] = {}
         for key, source in wanted.items():
             by_store.setdefault(source.url, []).append(key)
 
         def at(url: str) -> list[tuple[str, T]]:
-            return [(key, work(key, wanted[key])) for key in by_store[url]]
+            if len(by_store[url]) == 1:
+                (key,) = by_store[url]
+                return [(key, work(key, wanted[key]))]
+            promises = self.manager(url).internals.promises()
+            try:
+                with promises:
+                    return [(key, work(key, wanted[key])) for key in by_store[url]]
+            finally:
+                promises.keep()
 
         return {key: done for some in side_by_side(list(by_store), at).values() for key, done in some}
 
-    @contextmanager
-    def queue(self, source: SourceQueue, *, browse: bool = False) -> Iterator[Queue]:
-        """A handle for one call: none stays open, so that the queue may be deleted between two micro-batches."""
-        with self.manager(source.url).open(
-            source.queue, **({"browse": True} if browse else {"input": "shared"})
-        ) as one:
-            yield one
+    def queue(self, source: SourceQueue, *, browse: bool = False) -> Queue:
+        """A handle, which stays open until `close` or `close_unused`."""
+        if source.key not in self._handles:
+            how: dict[str, Any] = {"browse": True} if browse else {"input": "shared"}
+            self._handles[source.key] = self.manager(source.url).open(source.queue, **how)
+        return self._handles[source.key]
+
+    def close_unused(self, used: AbstractSet[str]) -> None:
+        """Closes the handles of all other queues, so that these may be deleted; that of an only queue stays."""
+        if self._options.is_several:
+            for key in self._handles.keys() - used:
+                with suppress(QueueDeleted):
+                    self._handles.pop(key).close()
 
     def manager(self, url: str) -> QueueManager:
         """The connection to a store."""
@@ -179,12 +224,12 @@ class Stores:
 
     def close(self) -> None:
         """Ends the connections; claims stay as they are."""
-        managers, self._managers = self._managers, {}
+        managers, self._managers, self._handles = self._managers, {}, {}
         for qm in managers.values():
             qm.internals.abandon()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_options": self._options, "_managers": {}}
+        return {"_options": self._options, "_managers": {}, "_handles": {}, "_only": None}
 
 
 # --- the names in the options
@@ -267,8 +312,9 @@ def fair_shares(waiting: Mapping[str, int], most: int, served: Mapping[str, int]
 
 def slices_of(sizes: Mapping[str, int], partitions: int) -> dict[str, int]:
     """Into how many slices to cut each queue so that all together make about `partitions`; at least 1."""
-    total = max(1, sum(sizes.values()))
-    return {key: max(1, partitions * size // total) for key, size in sizes.items()}
+    counted = {key: max(1, size) for key, size in sizes.items()}
+    total = sum(counted.values())
+    return {key: max(1, partitions * size // total) for key, size in counted.items()}
 
 
 def packed(parts: Iterable[tuple[SourceQueue, InputPartition, int]], partitions: int) -> list[SourceQueuePartition]:
@@ -289,18 +335,32 @@ def packed(parts: Iterable[tuple[SourceQueue, InputPartition, int]], partitions:
 # --- rows
 
 
-def without_store(schema: pa.Schema) -> pa.Schema:
-    """The columns that the reader of one queue gives."""
-    return pa.schema([field for field in schema if field.name != STORE])
+def rows_of(
+    partition: InputPartition,
+    schema: pa.Schema,
+    read: Callable[[QueueManager, SourceQueue, Any], Iterator[pa.RecordBatch]],
+    application: str = "",
+) -> Iterator[pa.RecordBatch]:
+    """Reads the parts of a task, one queue after the other, in the requested columns.
+
+    Args:
+        read: reads one part, with the connection to its store.
+        application: of the connection.
+    """
+    assert isinstance(partition, SourceQueuePartition)
+    for url, parts in groupby(partition.parts, key=lambda one: one[0].url):
+        with store_for_task(url, application) as qm:
+            for source, part in parts:
+                check_same(qm, source.queue, source.made)
+                for batch in read(qm, source, part):
+                    yield _fitted(batch, schema, url)
 
 
-def with_store(batch: pa.RecordBatch, schema: pa.Schema, url: str) -> pa.RecordBatch:
-    """Adds the column `store` if it is asked for."""
-    if STORE not in schema.names:
-        return batch
-    store = pa.repeat(pa.scalar(url, pa.string()), batch.num_rows)
-    columns = [store if field.name == STORE else batch.column(field.name) for field in schema]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+def _fitted(batch: pa.RecordBatch, schema: pa.Schema, url: str) -> pa.RecordBatch:
+    """The columns that Spark asked for, `store` among them if the query reads several queues."""
+    if STORE in schema.names:
+        batch = batch.append_column(STORE, pa.repeat(pa.scalar(url, pa.string()), batch.num_rows))
+    return batch.select(schema.names).cast(schema) if batch.schema != schema else batch
 
 
 __all__ = [
@@ -311,8 +371,8 @@ __all__ = [
     "check_source_queues",
     "chosen_of",
     "fair_shares",
+    "name_in",
     "packed",
+    "rows_of",
     "slices_of",
-    "with_store",
-    "without_store",
 ]
