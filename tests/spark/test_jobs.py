@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
 from tests.tiers import gate
 
-from inorder import Flags, Message, QueueManager
+from inorder import Flags, Message, QueueManager, connect
 from inorder.cli import main
 from inorder.errors import ArgumentError, CheckpointLost, OptionsError, QueueCondition
 from inorder.formats import put_file
@@ -179,6 +179,44 @@ def test_a_load_refuses_what_it_cannot_do(
 ) -> None:
     with pytest.raises(error, match=text):
         jobs.load(spark, files, url, "Q", **options)
+
+
+# ---- load and replay: several stores
+
+
+def test_a_load_and_a_replay_put_each_message_once_in_one_of_several_stores(
+    spark: SparkSession, qm: QueueManager, url: str, folder: Path
+) -> None:
+    targets = [str(folder / name) for name in ("one.db", "two.db")]
+    for target in targets:
+        with connect(target) as there:
+            there.create_queue("Q")
+            there.create_queue("R")
+
+    def found(queue: str) -> list[list[bytes]]:
+        """Of each store: its messages; every group lies in one of them, in order."""
+        held = []
+        for target in targets:
+            with connect(target) as there:
+                assert there.inspect.units() == []
+                held.append([message.body for message in there.browse(queue, logical=True)])
+        return held
+
+    qm.put_many("Q", members())
+    jobs.drain(spark, url, "Q", folder / "archive")
+    rows = [(f"{group}/{number}", group, number) for number in (2, 1) for group in range(GROUPS)]
+    spark.createDataFrame(rows, "body string, g int, n int").write.parquet(str(folder / "table"))
+    for is_repeated in (False, True):
+        named = {"transaction": "monday", "group_by": "g", "order_by": "n"}
+        loaded = jobs.load(spark, folder / "table", json.dumps(targets), "Q", format="parquet", **named)  # type: ignore[arg-type]
+        replayed = jobs.replay(spark, folder / "archive", json.dumps(targets), "R", transaction="monday")
+        assert (loaded.already, replayed.already) == (is_repeated, is_repeated)
+        assert (loaded.messages, replayed.messages) == ((0, 0) if is_repeated else (2 * GROUPS, GROUPS * MEMBERS))
+    for queue, size in (("Q", 2), ("R", MEMBERS)):
+        held = found(queue)
+        assert all(held), "both stores have some"
+        groups = [some[at : at + size] for some in held for at in range(0, len(some), size)]
+        assert sorted(groups) == sorted([b"%d/%d" % (group, n + 1) for n in range(size)] for group in range(GROUPS))
 
 
 # ---- dmpmqmsg

@@ -111,6 +111,8 @@ def test_each_job_tells_how_far_it_is_up_to_all_of_it(
     qm.create_queue("R")
     told = told_by(lambda tell: jobs.replay(spark, archive, url, "R", transaction="again", progress=tell))
     assert (told[-1].messages, told[-1].total) == (load.messages, load.messages)
+    none = told_by(lambda tell: jobs.replay(spark, archive, url, "R", transaction="no", where="false", progress=tell))
+    assert (none[-1].messages, none[-1].total) == (0, None), "the archive is not read for a total"
     told = told_by(lambda tell: jobs.dump(spark, archive, texts, progress=tell))
     assert told[-1][:2] == (load.messages, sum(path.stat().st_size for path in texts.glob("part-*")))
 

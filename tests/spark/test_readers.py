@@ -11,10 +11,12 @@ from pyspark.sql.streaming.datasource import ReadMaxBytes, ReadMaxFiles, ReadMax
 from tests.spark.calls import ALL, Make, as_logged, depth, put, put_group, read, taken
 
 import inorder
-from inorder import QueueCondition
-from inorder.client.bulk import ClaimReader
+from inorder import GetOptions, QueueCondition
+from inorder.client.bulk import BulkBrowser, ClaimReader
 from inorder.errors import CheckpointLost, Fenced, InorderError, NotFound, OptionsError
+from inorder.rules.ordering import UNSET
 from inorder.spark import finish, release
+from inorder.spark.opening import made_at
 
 # --- drain
 
@@ -65,6 +67,24 @@ def test_each_kind_of_limit_is_obeyed(url: str, drain: Make) -> None:
     for other in (ReadMinRows(5), ReadMaxFiles(5)):
         with pytest.raises(OptionsError, match="maxMessagesPerTrigger and maxBytesPerTrigger"):
             reader.latestOffset(offset, other)
+
+
+def test_a_checkpoint_of_0_1_0_goes_on(url: str, drain: Make) -> None:
+    put(url, b"1", b"2", b"3")
+    with inorder.connect(url) as qm:
+        written = {"queue": "Q", "application": "archive", "claim": 0, "made": made_at(qm, "Q"), "size": 0}
+        earlier = ClaimReader(qm.open("Q", input="shared"), "archive")
+        earlier.begin()
+        earlier.claim(0, most=2)
+        earlier.plan(0, 1)
+    start, end = written | {"initial": True}, written | {"claim": 1, "size": 2}
+    reader = drain()
+    assert read(reader, start, end) == [[b"1", b"2"]]
+    following = reader.latestOffset(as_logged(end), ALL)
+    assert following == written | {"claim": 2, "size": 1}
+    assert read(reader, end, following) == [[b"3"]]
+    reader.commit(as_logged(following))
+    assert depth(url) == 0
 
 
 def test_a_claim_that_spark_never_logged_is_given_again(url: str, drain: Make) -> None:
@@ -283,6 +303,21 @@ def test_a_browsing_stream_misses_nothing_and_repeats_nothing(url: str, made: Ma
     assert after_restart.latestOffset(second, ALL) == second
     assert read(after_restart, second, second) == []
     assert depth(url) == 4
+
+
+def test_a_browsing_checkpoint_of_0_1_0_goes_on(url: str, made: Make) -> None:
+    put(url, b"1", b"2")
+    with inorder.connect(url) as qm, qm.open("Q", browse=True) as queue:
+        browser = BulkBrowser(queue)
+        found = browser.survey(GetOptions(read_order="strict"), most=1)
+        first = browser.token(found.cursor)
+        start = {"queue": "Q", "token": browser.token(UNSET), "shown": 0, "since": 0, "stretches": "[]"}
+    end = start | {"token": first, "shown": 1, "stretches": json.dumps(found.stretches)}
+    reader = made()
+    assert read(reader, start, end) == [[b"1"]]
+    following = reader.latestOffset(as_logged(end), ALL)
+    assert following.keys() == end.keys()
+    assert read(reader, end, following) == [[b"2"]]
 
 
 def test_a_browsing_stream_stops_before_what_is_pending(url: str, made: Make) -> None:

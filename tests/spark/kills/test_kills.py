@@ -9,6 +9,7 @@ import json
 import os
 import random
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -151,19 +152,7 @@ def test_a_driver_of_several_stores_that_dies_between_two_commits_has_drained_an
     """From a queue in each of two stores to the queues of their names in two others, in one query."""
     (world.folder / "second").mkdir()
     worlds = [world, World(world.folder / "second", source="Q.TWO")]
-    targets = [str(world.folder / name) for name in ("target.db", "another.db")]
-    for target in targets:
-        with inorder.connect(target) as qm:
-            for name in (TARGET, *(each.queue for each in worlds)):
-                qm.create_queue(name)
-    order = world.to_queue(
-        source=world.source(
-            url=json.dumps([one.url for one in worlds]), queue="Q*", maxMessagesPerTrigger=3 * PER_BATCH
-        ),
-        sink_options={
-            "url": json.dumps(targets), "queue": TARGET, "queueColumn": "queue", "orderBy": "delivery_number"
-        },
-    )  # fmt: skip
+    targets, order = to_two_stores(worlds)
     with killed_at(world, "settled first:2", "run", name="queue", **order):
         log = world.log()
         assert (log.offsets, log.commits) == (1, 0)
@@ -177,6 +166,29 @@ def test_a_driver_of_several_stores_that_dies_between_two_commits_has_drained_an
         for target in targets:
             assert wrong_at_sink(on_queue(target, one.queue), one.plan, all_there=False) == []
     successor.ask("run", name="queue", **order)
+    check_two_stores(worlds, targets)
+
+
+def to_two_stores(worlds: list[World]) -> tuple[list[str], dict[str, Any]]:
+    """Two stores with the queues of several worlds, and the order of a query from all their stores to both."""
+    first = worlds[0]
+    targets = [str(first.folder / name) for name in ("target.db", "another.db")]
+    for target in targets:
+        with inorder.connect(target) as qm:
+            for name in (TARGET, *(each.queue for each in worlds)):
+                qm.create_queue(name)
+    stores = [*dict.fromkeys(one.url for one in worlds)]
+    order = first.to_queue(
+        source=first.source(url=json.dumps(stores), queue="Q*", maxMessagesPerTrigger=3 * PER_BATCH),
+        sink_options={
+            "url": json.dumps(targets), "queue": TARGET, "queueColumn": "queue", "orderBy": "delivery_number"
+        },
+    )  # fmt: skip
+    return targets, order
+
+
+def check_two_stores(worlds: list[World], targets: list[str]) -> None:
+    """Each message of each world came once, to the queue of its name in one of the stores, in its order there."""
     for one in worlds:
         rows = [on_queue(target, one.queue) for target in targets]
         assert all(rows)
@@ -282,18 +294,13 @@ def test_a_query_that_is_stopped_goes_on_whichever_trigger_it_has(world: World, 
 # --- at random moments, while a writer goes on putting
 
 LIVES, SECONDS_MAX = 10, 8.0
+FEW_LIVES = 3  # each night
 MESSAGES_EACH = 120
 
 
-@pytest.mark.skipif(not LONG, reason="takes minutes; INORDER_LONG=1 runs it")
-@pytest.mark.parametrize("sink", ["files", "queue"])
-def test_ten_drivers_are_killed_at_random_moments(folder: Path, successor: Driver, sink: str) -> None:
-    seed = os.environ.get("INORDER_SEED") or str(random.randrange(10**9))
-    print(f"INORDER_SEED={seed}")  # the moments are the same again, what happens then is not
-    chance = random.Random(seed)
-    world = World(folder)
-    order = {"name": sink, **to(sink, world)}
-    for _ in range(LIVES):
+def killed_at_random(folder: Path, lives: int, chance: random.Random, order: dict[str, Any]) -> Iterator[None]:
+    """Drivers that are killed some time after they have their order; the block goes on after each."""
+    for _ in range(lives):
         one = Driver(folder)
         try:
             one.ready()
@@ -302,6 +309,22 @@ def test_ten_drivers_are_killed_at_random_moments(folder: Path, successor: Drive
         finally:
             one.kill()
             one.end()
+        yield
+
+
+def seeded() -> random.Random:
+    """The moments are the same again with the same seed, what happens then is not."""
+    seed = os.environ.get("INORDER_SEED") or str(random.randrange(10**9))
+    print(f"INORDER_SEED={seed}")
+    return random.Random(seed)
+
+
+@pytest.mark.skipif(not LONG, reason="takes minutes; INORDER_LONG=1 runs it")
+@pytest.mark.parametrize("sink", ["files", "queue"])
+def test_ten_drivers_are_killed_at_random_moments(folder: Path, successor: Driver, sink: str) -> None:
+    chance, world = seeded(), World(folder)
+    order = {"name": sink, **to(sink, world)}
+    for _ in killed_at_random(folder, LIVES, chance, order):
         if sink == "files":
             world.check_so_far()
         with inorder.connect(world.url) as qm:
@@ -309,3 +332,21 @@ def test_ten_drivers_are_killed_at_random_moments(folder: Path, successor: Drive
     successor.ask("run", **order)
     world.let_time_pass(2 * DAY_SECONDS)  # what the dead have staged
     check(sink, world)
+
+
+def test_drivers_of_several_queues_and_stores_are_killed_at_random_moments(folder: Path, successor: Driver) -> None:
+    """Two queues in each of two stores, to the queues of their names in two others."""
+    chance, worlds = seeded(), list[World]()
+    for number in range(4):
+        (folder / f"{number}").mkdir()
+        url = None if number < 2 else worlds[number - 2].url
+        worlds.append(World(folder / f"{number}", url=url, source=f"Q.{number}"))
+    targets, order = to_two_stores(worlds)
+    for _ in killed_at_random(folder, LIVES if LONG else FEW_LIVES, chance, {"name": "queue", **order}):
+        for one in worlds:
+            for target in targets:
+                assert wrong_at_sink(on_queue(target, one.queue), one.plan, all_there=False) == []
+            with inorder.connect(one.url) as qm:
+                one.put(qm, MESSAGES_EACH, seed=chance.randrange(10**6))
+    successor.ask("run", name="queue", **order)
+    check_two_stores(worlds, targets)

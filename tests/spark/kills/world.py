@@ -59,7 +59,7 @@ class World:
         self.plan: list[list[bytes]] = []
         with inorder.connect(self.store) as qm:
             qm.create_queue(source, **attributes)
-            qm.create_queue(TARGET)
+            qm.create_queue(TARGET, exist_ok=True)
             self.put(qm, messages)
 
     def put(self, qm: QueueManager, messages: int, seed: int = 1) -> None:

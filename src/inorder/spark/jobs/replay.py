@@ -55,7 +55,8 @@ def replay(
         transaction: the name of this replay: a second one with the same name and application puts nothing.
         where: a condition on the messages, in SQL or as a column; None: all.
         order: "logical": groups at the place of their first message; "physical": by place.
-        progress: called once a second, in another thread, with the staged amount, and finally with the total.
+        progress: called once a second, in another thread, with the staged amount, and finally with the total. With
+            `where` the total is not known before.
 
     Raises ArgumentError; QueueFull 2053, PutInhibited 2051, InconsistentCall and other errors of the sink: then nothing
     is put.
@@ -70,7 +71,7 @@ def replay(
         if where is not None:
             rows = rows.where(where)
         counted = Observation("replayed")
-        with told(spark, progress, rows):
+        with told(spark, progress, rows if where is None else None):  # a condition would have to read the archive
             (
                 in_order(rows, order)
                 .observe(counted, F.count(F.lit(1)).alias("messages"))
