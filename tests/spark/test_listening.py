@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from tests.helpers.support import until
 from tests.spark.calls import ALL, Make, put, taken
 
-from inorder.spark.listening import ALWAYS, FIGURES, ProgressListener, report_progress
+from inorder.spark.listening import FIGURES, ProgressListener, report_progress
 
 RUN = "a run"
 
@@ -77,17 +77,6 @@ def test_messages_of_a_planned_claim_are_redelivered_to_the_next_run(url: str, d
     assert again.reportLatestOffset()["redelivered"] == 2
     again.commit(first)
     assert drain().latestOffset(first, ALL) != first
-
-
-def test_a_query_on_several_queues_has_no_figure_of_redelivered_messages(caplog: pytest.LogCaptureFixture) -> None:
-    registry = CollectorRegistry()
-    listener = ProgressListener(registry)
-    caplog.set_level("INFO", "inorder.spark.progress")
-    listener.onQueryProgress(progress_of(json.dumps(dict.fromkeys(ALWAYS, 1) | {"application": "a"})))
-    assert caplog.text.rstrip().endswith("1 confirmed")
-    assert len(samples(registry)) == len(ALWAYS)
-    listener.onQueryTerminated(SimpleNamespace(runId=RUN, exception=None))  # type: ignore[arg-type]
-    assert not samples(registry)
 
 
 def _after(offset: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

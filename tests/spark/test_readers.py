@@ -87,15 +87,6 @@ def test_a_checkpoint_of_0_1_0_goes_on(url: str, drain: Make) -> None:
     assert depth(url) == 0
 
 
-def test_a_claim_that_spark_never_logged_is_given_again(url: str, drain: Make) -> None:
-    put(url, b"1", b"2")
-    first = drain()
-    start, claimed = taken(first, ReadMaxRows(1))
-    after_death = drain()
-    assert after_death.latestOffset(start, ALL) == claimed
-    assert read(after_death, start, claimed) == [[b"1"]]
-
-
 def test_a_batch_that_spark_logged_is_read_again_after_a_restart(url: str, drain: Make) -> None:
     put(url, *[b"%d" % n for n in range(7)])
     first = drain(partitions=3)

@@ -165,6 +165,7 @@ def test_claims_that_spark_never_logged_are_given_again_and_logged_ones_read_aga
     before = read(second, start, again)
     third = reader(partitions=3)
     assert read(third, start, again) == before
+    assert (second.reportLatestOffset()["redelivered"], third.reportLatestOffset()["redelivered"]) == (0, 4)
     third.commit(again)
     assert depths(*stores) == 0
     with pytest.raises(Fenced, match="was started again after this reader"):

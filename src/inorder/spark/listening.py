@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -39,9 +38,7 @@ FIGURES: Mapping[str, str] = {
     "confirmed": "Messages that were confirmed in all runs under its application",
     "redelivered": "Messages that this run was given, though an earlier run may have read them",
 }
-"""The figures of a query that drains, as `reportLatestOffset` names them. A query on several queues lacks the last."""
-
-ALWAYS = tuple(name for name in FIGURES if name != "redelivered")
+"""The figures of a query that drains, as `reportLatestOffset` names them."""
 
 
 class ProgressListener(StreamingQueryListener):
@@ -71,19 +68,17 @@ class ProgressListener(StreamingQueryListener):
         for application, figures in _figures(progress):
             log.info(
                 "query %s as %s, batch %d: %s messages in %.1f s; %s wait, the oldest message was put %s s ago, %s are "
-                "pending, %s claimed, %s confirmed%s",
+                "pending, %s claimed, %s confirmed, %s redelivered",
                 query,
                 application,
                 progress.batchId,
                 f"{max(0, progress.numInputRows):,}",
                 progress.batchDuration / 1000,
-                *(f"{figures[name]:,}" for name in ALWAYS),
-                f", {figures['redelivered']:,} redelivered" if "redelivered" in figures else "",
+                *(f"{figures[name]:,}" for name in FIGURES),
             )
             self._labels.setdefault(str(progress.runId), set()).add((query, application))
             for name, gauge in self._gauges.items():
-                if name in figures:
-                    gauge.labels(query, application).set(figures[name])
+                gauge.labels(query, application).set(figures[name])
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         """Removes the metrics of the query, which otherwise would keep their last values."""
@@ -96,8 +91,7 @@ class ProgressListener(StreamingQueryListener):
                 )
             )
             for gauge in self._gauges.values():
-                with suppress(KeyError):  # a figure that the query lacks
-                    gauge.remove(*labels)
+                gauge.remove(*labels)
 
 
 def _figures(progress: StreamingQueryProgress) -> Iterator[tuple[str, dict[str, int]]]:
@@ -107,7 +101,7 @@ def _figures(progress: StreamingQueryProgress) -> Iterator[tuple[str, dict[str, 
             latest = json.loads(source.latestOffset or "null")
         except ValueError:  # the offset of another source
             continue
-        if isinstance(latest, dict) and "application" in latest and latest.keys() >= {*ALWAYS}:
+        if isinstance(latest, dict) and "application" in latest and latest.keys() >= {*FIGURES}:
             yield latest["application"], latest
 
 
