@@ -21,6 +21,7 @@ from inorder.errors import (
     Fenced,
     ObjectInUse,
     OptionsError,
+    StoreError,
     UnknownQueue,
     WrongQueueType,
 )
@@ -28,6 +29,7 @@ from inorder.spark import finish, release
 from inorder.spark.options import source_options
 from inorder.spark.source import InorderSource
 from inorder.spark.source_queues import SourceQueue, fair_shares, packed
+from inorder.stores.engine.process import EnginePromises
 
 Row = tuple[str, str, bytes]  # store, queue, body
 Reader = Callable[..., Any]
@@ -170,6 +172,26 @@ def test_claims_that_spark_never_logged_are_given_again_and_logged_ones_read_aga
     assert depths(*stores) == 0
     with pytest.raises(Fenced, match="was started again after this reader"):
         second.partitions(start, again)
+
+
+def test_claims_of_one_store_that_may_not_be_on_disk_are_an_error_and_given_again(
+    stores: list[str], reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(stores[0], "ORDERS.A", b"1")
+    put(stores[0], "ORDERS.B", b"2")
+    one = reader()
+    start = one.initialOffset()
+
+    def fail(self: EnginePromises) -> None:
+        raise StoreError("the disk is gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(EnginePromises, "keep", fail)
+        with pytest.raises(StoreError, match="the disk is gone"):
+            one.latestOffset(start, ALL)
+    end = one.latestOffset(start, ALL)
+    assert {entry["claim"] for entry in end["queues"].values()} == {1}
+    assert sorted(body for part in read(one, start, end) for _, _, body in part) == [b"1", b"2"]
 
 
 def test_queues_come_and_go_between_micro_batches(stores: list[str], reader: Reader) -> None:

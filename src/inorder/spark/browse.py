@@ -24,7 +24,7 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Inp
 from ..arrow.pages import Origin, batches
 from ..client.bulk import BulkBrowser, Stretch
 from ..client.manager import QueueManager
-from ..errors import InorderError, OptionsError, QueueCondition, QueueDeleted, Reason, UnknownQueue
+from ..errors import OptionsError, QueueCondition, Reason
 from ..model.fields import GIVEN
 from ..model.options import MATCHABLE
 from ..model.parameters import Integer
@@ -256,8 +256,6 @@ class BrowseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._schema = schema
         self._stores = Stores(options)
-        # A queue of several may be deleted since it was seen.
-        self._gone: tuple[type[InorderError], ...] = (QueueDeleted, UnknownQueue) if options.is_several else ()
         self._counters: dict[str, int] | None = None  # of each queue, when an AvailableNow run was prepared
         self._served: dict[str, int] = {}
         self._turn = 0
@@ -343,7 +341,7 @@ class BrowseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _survey(self, source: SourceQueue, before: StreamPosition | None, share: BatchLimits) -> StreamPosition | None:
         """The next position on a queue; None if there is nothing after the one before."""
-        with suppress(*self._gone):
+        with suppress(*self._stores.gone):
             browser = self._browser(source)
             cursor = UNSET if before is None else browser.cursor(before.token)
             if cursor is None:

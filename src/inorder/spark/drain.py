@@ -46,7 +46,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from ..arrow.pages import Origin, batches
 from ..client.bulk import Claim, ClaimReader, Slice
 from ..client.manager import QueueManager
-from ..errors import CheckpointLost, Fenced, InorderError, OptionsError, QueueDeleted, UnknownQueue
+from ..errors import CheckpointLost, Fenced, InorderError, OptionsError
 from . import points
 from .options import NO_LIMIT, SourceOptions
 from .planning import BatchLimits, figures, limits, redelivered, stop_though_terminated, stop_when_terminated
@@ -127,8 +127,6 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._schema = schema
         self._stores = Stores(options)
         self._stores_beside = Stores(options)  # for the thread: a connection runs one call at a time
-        # A queue of several may be deleted since it was seen.
-        self._gone: tuple[type[InorderError], ...] = (QueueDeleted, UnknownQueue) if options.is_several else ()
         self._epochs: dict[str, int] = {}
         self._has_started = False
         self._counters: dict[str, int] | None = None  # of each queue, when an AvailableNow run was prepared
@@ -321,7 +319,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         def work(key: str, source: SourceQueue) -> Claim | None:
             if key in shares:
-                with suppress(*self._gone):
+                with suppress(*self._stores.gone):
                     return self._claim(key, self._reader(key, source), starts[key], shares[key])
             else:
                 self._settle(key, source, starts[key])
@@ -377,7 +375,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return NO_LIMIT if self._counters is None else self._counters.get(key, 0)
 
     def _settle(self, key: str, source: SourceQueue, upto: int) -> None:
-        with suppress(*self._gone):
+        with suppress(*self._stores.gone):
             self._reader(key, source).settle(upto)
 
     # --- work while the tasks read
@@ -462,7 +460,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return
         seen = self._stores.look()
         for key in empty.keys() & seen.keys():  # a queue that is gone lacks no message
-            with suppress(*self._gone):
+            with suppress(*self._stores.gone):
                 self._reader(key, seen[key].source).skip(empty[key])
         self._has_ended_empty = True
 

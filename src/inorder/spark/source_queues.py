@@ -17,7 +17,7 @@ from pyspark.sql.datasource import InputPartition
 
 from ..client.manager import QueueManager
 from ..client.queue import Queue
-from ..errors import OptionsError, QueueDeleted, UnknownQueue, WrongQueueType, nearest_names
+from ..errors import InorderError, OptionsError, QueueDeleted, UnknownQueue, WrongQueueType, nearest_names
 from ..model.attributes import QueueAttributes
 from ..rules.authorities import fits
 from ..stores.seam.records import Claims
@@ -110,10 +110,14 @@ class Stores:
     """The connections of the process that plans, one for each store, and its handles; opened by the first call.
 
     Copies in other processes are empty.
+
+    Attributes:
+        gone: the errors of a queue that was deleted since it was seen, where the query goes on with others.
     """
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
+        self.gone: tuple[type[InorderError], ...] = (QueueDeleted, UnknownQueue) if options.is_several else ()
         self._managers: dict[str, QueueManager] = {}
         self._handles: dict[str, Queue] = {}
         self._only: SourceQueue | None = None
@@ -229,7 +233,7 @@ class Stores:
             qm.internals.abandon()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_options": self._options, "_managers": {}, "_handles": {}, "_only": None}
+        return self.__dict__ | {"_managers": {}, "_handles": {}, "_only": None}
 
 
 # --- the names in the options
