@@ -104,6 +104,16 @@ def micro_batches(source: Source, most: int, count: int) -> list[Batch]:
     return found
 
 
+def browsed(source: Source, messages: int) -> float:
+    """Browses all messages with the calls that Spark makes. Returns the seconds of processor."""
+    batch = InorderSource(dict(source))
+    began = time.process_time()
+    reader = batch.reader(batch.schema())
+    rows = sum(one.num_rows for part in reader.partitions() for one in reader.read(part))  # type: ignore[union-attr]
+    assert rows == messages, rows
+    return time.process_time() - began
+
+
 def one_round(spark: SparkSession, number: int, messages: int) -> dict[str, Figures]:
     """All ways over all numbers of stores: microseconds for each message, and seconds for each query."""
     costs: Figures = {}
@@ -118,7 +128,10 @@ def one_round(spark: SparkSession, number: int, messages: int) -> dict[str, Figu
                 fixed[f"{way}, {stores}"] = empty = in_spark(spark, source, way, folder / f"{way}-empty")
                 costs[f"{way}, {stores}"] = (seconds - empty) / messages * 1e6
             source = fill(folder / "again", stores, QUEUES // stores, messages // QUEUES)
+            seconds = browsed(source, messages)
             found = micro_batches(source, PER_BATCH, messages // PER_BATCH + 1)
+            fixed[f"browse in parts, {stores}"] = empty = browsed(source, 0)
+            costs[f"browse in parts, {stores}"] = (seconds - empty) / messages * 1e6
             assert sum(one.rows for one in found) == messages, [one.rows for one in found]
             costs[f"claim and confirm in parts, {stores}"] = sum(one.planned for one in found) / messages * 1e6
             costs[f"read in parts, {stores}"] = sum(one.read for one in found) / messages * 1e6

@@ -334,6 +334,7 @@ def test_ten_drivers_are_killed_at_random_moments(folder: Path, successor: Drive
     check(sink, world)
 
 
+@pytest.mark.timeout(1800)
 def test_drivers_of_several_queues_and_stores_are_killed_at_random_moments(folder: Path, successor: Driver) -> None:
     """Two queues in each of two stores, to the queues of their names in two others."""
     chance, worlds = seeded(), list[World]()
