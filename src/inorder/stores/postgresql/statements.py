@@ -12,6 +12,7 @@ from typing import Final
 
 from ..seam.migrations import POSTGRESQL, Ladder
 from ..sql.shapes import BLOB, INTEGER, REAL, TEXT, Types
+from ..sql.statements import checks as shared_checks
 from ..sql.statements import fragments, made, named, read, statements, tables, together
 
 BOOLEAN: Types = frozenset({bool})
@@ -40,6 +41,7 @@ RULES: Final = (
     (r"\bCROSS JOIN (\w+ \w+|\w+) ON\b", r"JOIN \1 ON"),
     (r"\bLIMIT :most\b", "LIMIT nullif(:most, -1)"),  # -1: all
     (r"\bjson_each\(", "numbers_in("),
+    (r"\bhex\((\w+)\)", r"encode(\1, 'hex')"),
     (r"\bis_end\b", "is_end(flags)"),
     # A function of the row, and an index of the rows for which it is not NULL: schema.sql.
     (r"\b(m\.)?holder (?==|>|IS NOT NULL)", r"NOT \1available AND \1number IS NOT NULL AND \g<0>"),
@@ -78,4 +80,4 @@ STATEMENTS = _made()
 
 def checks() -> dict[str, str]:
     """Returns the conditions of a store: each statement returns a sentence for each violation."""
-    return named(read("postgresql", "checks.sql"))
+    return own("checks.sql") | {name: translated(text) for name, text in shared_checks().items()}

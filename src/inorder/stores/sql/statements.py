@@ -62,6 +62,11 @@ def statements() -> dict[str, str]:
     return together(named(read("sql", file)) for file in _FILES)
 
 
+def checks() -> dict[str, str]:
+    """Returns the conditions of a store in any database: each statement returns a sentence for each violation."""
+    return named(read("sql", "checks.sql"))
+
+
 def fragments() -> dict[str, str]:
     """Returns the parts of the statements about claims."""
     return named(read("sql", "fragments_claims.sql"))
