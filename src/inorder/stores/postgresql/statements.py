@@ -41,6 +41,9 @@ RULES: Final = (
     (r"\bCROSS JOIN (\w+ \w+|\w+) ON\b", r"JOIN \1 ON"),
     (r"\bLIMIT :most\b", "LIMIT nullif(:most, -1)"),  # -1: all
     (r"\bjson_each\(", "numbers_in("),
+    (r"-max\(", "-greatest("),
+    (r"\bmin\(:most", "least(:most"),
+    (r"CAST\((:\w+ \|\| )unhex\(printf\('%016X', (\w+)\)\) AS BLOB\)", r"\1int8send(\2)"),
     (r"\bhex\((\w+)\)", r"encode(\1, 'hex')"),
     (r"\bis_end\b", "is_end(flags)"),
     # A function of the row, and an index of the rows for which it is not NULL: schema.sql.
