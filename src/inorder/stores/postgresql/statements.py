@@ -55,6 +55,16 @@ RULES: Final = (
 OWN: Final = ("queries.sql", "queries_sessions.sql", "queries_gets.sql", "queries_fronts.sql")
 PARTS: Final = ("removed", "removed one", "left", "left together", "one left", "one left together", "first available")
 
+FIRST: Final = re.compile(
+    r"SELECT (\*|\*, ctid AS message_at) FROM message WHERE queue = \?1 AND head = (\d) AND available"
+    r"((?: AND here\.known = 1)?) ORDER BY rank, number, ordinal(?: LIMIT \S+)?((?: FOR UPDATE SKIP LOCKED)?)"
+)
+GETS: Final = (
+    *("get available", "get available singles", "get and remove", "get and remove one"),
+    *("get available singles together", "get and remove together"),
+    *("get and remove together as known", "get and remove one together as known"),
+)
+
 
 def translated(text: str) -> str:
     """Translates a shared text to PostgreSQL."""
@@ -78,7 +88,19 @@ def _made() -> dict[str, str]:
     return made(texts, parts, many="= ANY(?1)")
 
 
+def after_fronts(text: str) -> str:
+    """Changes the statement of a get so that it takes from each level, in order, what is after the level's front."""
+    limit = "?2" if "LIMIT ?2" in text else "1"
+    first = (
+        r"SELECT next.* FROM levels_of(?1, \2) AS level CROSS JOIN LATERAL ( SELECT \1 FROM message WHERE queue = ?1 "
+        r"AND head = \2 AND available AND rank = level.rank AND number >= level.front\3 ORDER BY number, ordinal "
+        rf"LIMIT {limit}\4 ) AS next LIMIT {limit}"
+    )
+    return FIRST.sub(first, text).replace(f" ORDER BY m.rank, m.number, m.ordinal LIMIT {limit} )", " )")
+
+
 STATEMENTS = _made()
+STATEMENTS |= {f"{name} after fronts": after_fronts(STATEMENTS[name]) for name in GETS}
 
 
 def checks() -> dict[str, str]:
