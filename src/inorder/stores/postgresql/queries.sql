@@ -128,44 +128,6 @@ WHERE queue BETWEEN coalesce(?1, 1) AND coalesce(?1, 9223372036854775807) ORDER 
 
 -- ===== claims and surveys
 
--- name: doubtful groups
--- Heads of groups that look complete but are not plain, and whether a member breaks the sequence.
-WITH {chosen},
-reached AS MATERIALIZED (
-    SELECT id, group_id, number, ordinal, messages FROM (
-        SELECT h.*, g.available AS messages, sum(coalesce(g.available, 1)) OVER (
-            ORDER BY h.number, h.ordinal ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING
-        ) AS messages_earlier
-        FROM head h LEFT JOIN gathering g ON g.queue = :queue AND g.group_id = h.group_id
-    ) AS counted
-    WHERE messages_earlier IS NULL OR messages_earlier + 1 < :most
-),
-doubtful AS MATERIALIZED (
-    SELECT * FROM reached h WHERE group_id IS NOT NULL AND (
-        SELECT count(*) = h.messages AND max(m.number) <= :horizon AND NOT bool_or(m.flags & 6 <> 0 OR m."offset" <> 0)
-            AND count(*) <= 32
-            AND sum(CAST(1 AS bigint) << least(m.sequence_number, 32)) =
-                (CAST(2 AS bigint) << CAST(least(count(*), 32) AS integer)) - 2
-            AND min(CASE WHEN m.flags & 16 <> 0 THEN m.sequence_number END) = count(*)
-        FROM message m WHERE m.queue = :queue AND m.group_id = h.group_id AND m.available
-    ) IS NOT TRUE
-),
-member AS (
-    SELECT
-        h.id, h.group_id, h.number, h.ordinal, m.number AS its_number, m.sequence_number AS sequence, m."offset" AS start,
-        m.flags, CASE WHEN m.original_length = -1 THEN m.length ELSE m.original_length END AS length,
-        lead(m.sequence_number) OVER w AS next_sequence, lead(m."offset") OVER w AS next_start
-    FROM doubtful h JOIN message m ON m.queue = :queue AND m.group_id = h.group_id AND m.available
-    WINDOW w AS (PARTITION BY h.id ORDER BY m.sequence_number, m."offset")
-)
-SELECT id, group_id, number, ordinal, bool_or(its_number > :horizon OR NOT CASE
-    WHEN flags & 6 <> 0 AND flags & 4 = 0 THEN
-        next_sequence IS NOT DISTINCT FROM sequence AND next_start IS NOT DISTINCT FROM start + length AND length > 0
-    WHEN flags & 16 <> 0 OR flags & 24 = 0 THEN next_sequence IS NULL
-    ELSE next_sequence IS NOT DISTINCT FROM sequence + 1 AND next_start IS NOT DISTINCT FROM 0
-END) FROM member
-GROUP BY id, group_id, number, ordinal ORDER BY number, ordinal;
-
 -- name: place of nth message
 -- The place of the message that has a given number of messages before it on its level.
 WITH {places}
@@ -198,14 +160,6 @@ FROM (
     ORDER BY number, ordinal LIMIT :limit
 ) AS next JOIN message m ON m.id = next.id JOIN content c ON c.id = m.id
 ORDER BY next.number, next.ordinal;
-
--- name: heads of stretch
--- The groups of a stretch in logical order, some at a time, with the apparent number of messages of each.
-SELECT h.id, h.group_id, h.number, h.ordinal, greatest(1, coalesce(g.available, 1))
-FROM message h LEFT JOIN gathering g ON g.queue = :queue AND g.group_id = h.group_id
-WHERE h.queue = :queue AND h.head = 2 AND h.available AND h.rank = :rank
-    AND (h.number, h.ordinal) >= (:number, :ordinal) AND (h.number, h.ordinal) <= (:last_number, :last_ordinal)
-ORDER BY h.number, h.ordinal;
 
 -- name: messages of groups
 -- Some groups, or messages in none, by their heads, one after the other; each row with its head.

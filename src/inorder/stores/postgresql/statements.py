@@ -42,7 +42,8 @@ RULES: Final = (
     (r"\bLIMIT :most\b", "LIMIT nullif(:most, -1)"),  # -1: all
     (r"\bjson_each\(", "numbers_in("),
     (r"-max\(", "-greatest("),
-    (r"\bmin\(:most", "least(:most"),
+    (r"\bmax\(1, ", "greatest(1, "),
+    (r"\bmin\((:most|[^(),]+, 32|count\(\*\), 32)", r"least(\1"),
     (r"CAST\((:\w+ \|\| )unhex\(printf\('%016X', (\w+)\)\) AS BLOB\)", r"\1int8send(\2)"),
     (r"\bhex\((\w+)\)", r"encode(\1, 'hex')"),
     (r"\bis_end\b", "is_end(flags)"),

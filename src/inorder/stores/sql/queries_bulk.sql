@@ -47,7 +47,7 @@ SELECT
 FROM (
     SELECT staged.*, row_number() OVER (ORDER BY order_key NULLS FIRST, chosen.key, "row") - 1 AS turn
     FROM json_each(:units) AS chosen CROSS JOIN staged ON staged.unit = chosen.value
-) AS placed;
+) AS place;
 
 -- name: put staged in groups
 -- The same, where messages with one key become a group: numbered in that order, its last one closed, and with the id
@@ -83,7 +83,7 @@ FROM (
             ) AS from_end
         FROM json_each(:units) AS chosen CROSS JOIN staged ON staged.unit = chosen.value
         WINDOW members AS (PARTITION BY group_key ORDER BY order_key NULLS FIRST, chosen.key, whole)
-    ) AS placed
+    ) AS place
 ) AS made;
 
 -- name: needs of staged rows
