@@ -137,26 +137,14 @@ SELECT number, ordinal FROM head ORDER BY number, ordinal LIMIT 1 OFFSET :before
 -- A stretch in physical order, from the end of the previous page.
 SELECT {columns}
 FROM (
+    {heads}
     SELECT * FROM (
         SELECT id, number, ordinal FROM message
-        WHERE queue = :queue AND head = 2 AND available AND rank = :rank
+        WHERE queue = :queue AND head = {head} AND available AND rank = :rank
             AND (number, ordinal) >= (:number, :ordinal) AND (number, ordinal) <= (:last_number, :last_ordinal)
         ORDER BY number, ordinal LIMIT :limit
-    ) AS whole
-    UNION ALL
-    SELECT * FROM (
-        SELECT id, number, ordinal FROM message
-        WHERE queue = :queue AND head = 1 AND available AND rank = :rank
-            AND (number, ordinal) >= (:number, :ordinal) AND (number, ordinal) <= (:last_number, :last_ordinal)
-        ORDER BY number, ordinal LIMIT :limit
-    ) AS unfinished
-    UNION ALL
-    SELECT * FROM (
-        SELECT id, number, ordinal FROM message
-        WHERE queue = :queue AND head = 0 AND available AND rank = :rank
-            AND (number, ordinal) >= (:number, :ordinal) AND (number, ordinal) <= (:last_number, :last_ordinal)
-        ORDER BY number, ordinal LIMIT :limit
-    ) AS inner_ones
+    ) AS arm
+    {/heads}
     ORDER BY number, ordinal LIMIT :limit
 ) AS next JOIN message m ON m.id = next.id JOIN content c ON c.id = m.id
 ORDER BY next.number, next.ordinal;

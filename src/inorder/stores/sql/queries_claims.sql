@@ -139,17 +139,11 @@ WHERE m.unit = :unit AND m.queue = :queue AND m.state = 4 AND m.claimed BETWEEN 
 -- A stretch in physical order, from where the page before ended. Without the limit its inner order would be dropped.
 SELECT {columns}
 FROM (
+    {heads}
     SELECT id, number, ordinal FROM message INDEXED BY message_place
-    WHERE queue = :queue AND head = 2 AND available AND rank = :rank
+    WHERE queue = :queue AND head = {head} AND available AND rank = :rank
         AND (number, ordinal) BETWEEN (:number, :ordinal) AND (:last_number, :last_ordinal)
-    UNION ALL
-    SELECT id, number, ordinal FROM message INDEXED BY message_place
-    WHERE queue = :queue AND head = 1 AND available AND rank = :rank
-        AND (number, ordinal) BETWEEN (:number, :ordinal) AND (:last_number, :last_ordinal)
-    UNION ALL
-    SELECT id, number, ordinal FROM message INDEXED BY message_place
-    WHERE queue = :queue AND head = 0 AND available AND rank = :rank
-        AND (number, ordinal) BETWEEN (:number, :ordinal) AND (:last_number, :last_ordinal)
+    {/heads}
     ORDER BY number, ordinal LIMIT :limit
 ) AS next CROSS JOIN message m ON m.id = next.id CROSS JOIN content c ON c.id = m.id;
 

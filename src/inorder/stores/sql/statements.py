@@ -135,8 +135,13 @@ def _parts(fragments: Texts, name: str) -> dict[str, str]:
 
 
 def _plain(text: str) -> str:
-    """Removes the comments from a text."""
-    return " ".join(re.sub(r"--[^\n]*", "", text).strip().rstrip(";").split())
+    """Removes the comments from a text, and writes a search for each kind of head, in order: {heads} ... {/heads}."""
+    plain = " ".join(re.sub(r"--[^\n]*", "", text).strip().rstrip(";").split())
+    return re.sub(r"\{heads\} (.*?) \{/heads\}", _of_each_head, plain)
+
+
+def _of_each_head(found: re.Match[str]) -> str:
+    return " UNION ALL ".join(found[1].replace("{head}", head) for head in "210")
 
 
 def _filled(text: str, parts: Texts) -> str:
