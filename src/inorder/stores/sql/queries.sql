@@ -506,8 +506,6 @@ WHERE queue = ?1 AND group_id = ?2 AND claimed IS NOT NULL
 -- For a last member that expired before it was visible. (In all other cases the trigger end_goes does it.)
 UPDATE entered SET reader = NULL WHERE queue = ? AND group_id = ?;
 
--- ===== queues that go
-
 -- ===== views for operators
 
 -- name: newest acts
