@@ -97,7 +97,9 @@ def after_fronts(text: str) -> str:
         r"AND head = \2 AND available AND rank = level.rank AND number >= level.front\3 ORDER BY number, ordinal "
         rf"LIMIT {limit}\4 ) AS next LIMIT {limit}"
     )
-    return FIRST.sub(first, text).replace(f" ORDER BY m.rank, m.number, m.ordinal LIMIT {limit} )", " )")
+    made_after, searches = FIRST.subn(first, text)
+    assert searches, text
+    return made_after.replace(f" ORDER BY m.rank, m.number, m.ordinal LIMIT {limit} )", " )")
 
 
 STATEMENTS = _made()
