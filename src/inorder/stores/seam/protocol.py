@@ -528,10 +528,10 @@ class LocalStore(Store, Protocol):
         Returns: how many queues; 0: this minute has a sample, or there are no queues.
         """
 
-    def history(self, queue: str, period: Period) -> list[HistoryPoint]:
-        """Returns the samples of a queue in the last hour, day or week, in order of time.
+    def history(self, queues: Sequence[str], period: Period) -> list[list[HistoryPoint]]:
+        """Returns the samples of each of these queues in the last hour, day or week, in order of time.
 
-        Raises: UnknownQueue 2085; WrongQueueType 2045, it has no messages of its own.
+        Raises: UnknownQueue 2085; WrongQueueType 2045, one of them has no messages of its own.
         """
 
     # --- the medium
