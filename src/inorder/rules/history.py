@@ -102,7 +102,7 @@ def text_of(now: Mapping[int, QueueCounts], earlier: Mapping[int, QueueCounts]) 
         earlier: the sample that its slot already has; empty: there is none.
     """
     found = {
-        queue: one._replace(peak=max(one.peak, before.peak), age=max(one.age, before.age))
+        queue: (one.depth, max(one.peak, before.peak), one.arrived, max(one.age, before.age))
         for queue, one in now.items()
         for before in (earlier.get(queue, one),)
     }
