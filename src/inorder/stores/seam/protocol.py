@@ -135,8 +135,9 @@ class Store(BulkStore, UnitStore, Protocol):
         meanwhile.
         """
 
-    def retry_now(self, name: str) -> int:
-        """Ends the delay of all messages of a local queue, or of an alias's, that were backed out with a delay.
+    def retry_now(self, name: str, uid: UniqueId | None = None) -> int:
+        """Ends the delay of all messages of a local queue, or of an alias's, that were backed out with a delay; with
+        `uid` of that message only, if it was.
 
         They are available at once, in their places, with their backout counts. Calls that wait for them are woken.
         Messages in their delivery delay stay hidden. Returns how many messages. Raises: UnknownQueue 2085;
