@@ -107,6 +107,11 @@ def is_enough(runs: Runs) -> bool:
     return sum(map(len, runs)) > 1
 
 
+def spanned(runs: Runs) -> float:
+    """The seconds from the first value to the last."""
+    return runs[-1][-1].at - runs[0][0].at if runs else 0.0
+
+
 def _runs(values: Sequence[Activity]) -> Iterator[list[Activity]]:
     """Splits a history at its gaps: the value after one has no rates."""
     run: list[Activity] = []

@@ -40,6 +40,7 @@ from ..problems import problem
 from . import history, listing
 from .held_messages import Running, openings_of, running
 from .page import Page, Visit, address
+from .watching import KEPT_SECONDS
 
 PAGE: Final = 50
 LOOKED_MAX: Final = 2_000  # messages that one page checks against a selector
@@ -150,7 +151,7 @@ async def show(visit: Visit) -> Mapping[str, Any]:
     found = await visit.context.qm.run(lambda qm: _look(qm, queue, wanted, with_holders=may_display))
     now, recent = time.time(), visit.watching.recent(found.view)
     over, runs = found.over, found.history
-    if over == "minutes" or (not wanted.over and not history.is_enough(runs) and recent.depths):
+    if over == "minutes" or (not wanted.over and recent.depths and history.spanned(runs) < KEPT_SECONDS):
         over, runs = "minutes", history.of_recent(recent, now)
     return {
         "queue": found.view.name,
