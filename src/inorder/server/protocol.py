@@ -51,7 +51,7 @@ class Protocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         joining = Joining(transport)
-        super().connection_made(joining)
+        super().connection_made(cast("asyncio.Transport", joining))
         self.app_state = {**self.app_state, IN_ONE_WRITE: joining}
         connected = cast("socket.socket", transport.get_extra_info("socket"))
         watch_peer(connected)
@@ -171,14 +171,13 @@ class Protocol(H11Protocol):
             self._timer = None
 
 
-class Joining(asyncio.Transport):
+class Joining:
     """A transport that joins the writes inside a `with` block.
 
     Otherwise the head and the body of an answer are two writes, and each wakes the client.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
-        super().__init__()
         self._transport = transport
         self._held: list[bytes] | None = None
 
@@ -195,8 +194,8 @@ class Joining(asyncio.Transport):
         if held:
             self._transport.write(b"".join(held))
 
-    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        self._transport.set_protocol(protocol)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if self._held is not None and len(data) <= JOINED_MAX:
@@ -208,27 +207,6 @@ class Joining(asyncio.Transport):
     def close(self) -> None:
         self._let_go()
         self._transport.close()
-
-    def abort(self) -> None:
-        self._transport.abort()
-
-    def is_closing(self) -> bool:
-        return self._transport.is_closing()
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return self._transport.get_extra_info(name, default)
-
-    def is_reading(self) -> bool:
-        return self._transport.is_reading()
-
-    def get_write_buffer_size(self) -> int:
-        return self._transport.get_write_buffer_size()
-
-    def pause_reading(self) -> None:
-        self._transport.pause_reading()
-
-    def resume_reading(self) -> None:
-        self._transport.resume_reading()
 
 
 def _is_gone(transport: asyncio.Transport, descriptor: int) -> bool:

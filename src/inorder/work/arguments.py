@@ -26,6 +26,7 @@ from ..client.manager import QueueManager
 from ..errors import ArgumentError, bad_argument
 from ..model.message import Got, Message
 from ..support.advice import not_installed
+from ..support.decoders import building
 
 PUT_KEYWORDS: Final = ("delay", "expiry", "priority", "deduplicate", "keep")  # of a put, so no parameters of a task
 MESSAGE_WORD: Final = re.compile(r"\b(Message|Got)\b")
@@ -69,7 +70,8 @@ class TaskArguments:
         self._defaults = {one.name: one.default for one in kept if one.default is not inspect.Parameter.empty}
         try:
             struct = library.defstruct("arguments", fields, kw_only=True, forbid_unknown_fields=True)
-            self._decoder = library.json.Decoder(struct, dec_hook=_from_json)
+            with building:
+                self._decoder = library.json.Decoder(struct, dec_hook=_from_json)
         except (TypeError, ValueError) as error:
             raise bad_argument("function", function, f"annotated with types that JSON can express ({error})") from None
         self._encoder = library.json.Encoder(enc_hook=_to_json)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from inorder import QueueManager
 from inorder.mqi.constants import constants
-from inorder.mqi.pcf.answering import May, answer, everything
+from inorder.mqi.pcf.answering import May, PcfCommand, everything
 from inorder.mqi.pcf.coding import (
     COMMAND_XR,
     INTEGER_FILTER,
@@ -82,7 +82,7 @@ def ask(
 ) -> list[Reply]:
     """The replies to a request. Parameters are given without MQ: CA_Q_NAME="A" for MQCA_Q_NAME."""
     data = request(command, {f"MQ{name}": value for name, value in given.items()}, coding)
-    return replies_in(answer(data, qm, coding=coding, may=may), coding)
+    return replies_in(PcfCommand(data, coding).answer(qm, may), coding)
 
 
 def reason(qm: QueueManager, command: str | int, **given: Any) -> int:

@@ -13,7 +13,7 @@ from tests.mqi.pcf.asking import Filter, ask, number, reason, replies_in, reques
 
 import inorder
 from inorder import QueueManager
-from inorder.mqi.pcf.answering import answer
+from inorder.mqi.pcf.answering import PcfCommand
 from inorder.mqi.pcf.coding import COMMAND, NATIVE, Coding, Header, parameter, write
 from inorder.mqi.pcf.requests import ESCAPE, known_commands
 
@@ -371,7 +371,7 @@ def test_attributes_of_mq_that_have_no_effect_here_are_accepted(qm: QueueManager
 )
 def test_a_message_that_is_not_one_request_is_refused(qm: QueueManager, header: Header, wanted: str) -> None:
     coding = Coding("<")
-    (reply,) = replies_in(answer(write(header, [], coding), qm, coding=coding), coding)
+    (reply,) = replies_in(PcfCommand(write(header, [], coding), coding).answer(qm), coding)
     assert reply.reason == number(f"MQRCCF_{wanted}")
 
 
@@ -379,7 +379,7 @@ def test_a_parameter_occurs_once(qm: QueueManager) -> None:
     coding = Coding("<")
     for value, wanted in (("A", "CFST_DUPLICATE_PARM"), (1, "CFIN_DUPLICATE_PARM"), ([1], "CFIL_DUPLICATE_VALUE")):
         twice = [parameter(2016, value, coding)] * 2
-        (reply,) = replies_in(answer(write(Header(COMMAND, 1, 13), twice, coding), qm, coding=coding), coding)
+        (reply,) = replies_in(PcfCommand(write(Header(COMMAND, 1, 13), twice, coding), coding).answer(qm), coding)
         assert reply.reason == number(f"MQRCCF_{wanted}")
 
 
@@ -387,7 +387,7 @@ def test_replies_have_the_byte_order_and_the_version_of_the_request(queues: Queu
     for order, version in (("<", 3), (">", 1)):
         coding = Coding(order)
         data = write(Header(COMMAND, version, 13), [parameter(2016, "A.*", coding)], coding)
-        replies = answer(data, queues, coding=coding)
+        replies = PcfCommand(data, coding).answer(queues)
         assert [coding.integers(2, 36, version, 13, place) for place in (1, 2, 3)] == [each[:20] for each in replies]
 
 
@@ -415,7 +415,7 @@ def qm_description(qm: QueueManager) -> str:
 
 def test_a_request_that_is_not_utf8_is_refused(qm: QueueManager) -> None:
     data = request("INQUIRE_Q", {"MQCA_Q_NAME": "AAAA"}).replace(b"AAAA", b"\xff\xff\xff\xff")
-    (reply,) = replies_in(answer(data, qm))
+    (reply,) = replies_in(PcfCommand(data, NATIVE).answer(qm))
     assert reply.reason == number("MQRCCF_CCSID_ERROR")
 
 
@@ -444,4 +444,4 @@ def test_a_request_with_any_words_is_answered(data: bytes, changed: list[tuple[i
         at = place * 4 % len(wrong)
         wrong[at : at + 4] = NATIVE.integers(word)
     with inorder.connect(":memory:") as qm:
-        assert replies_in(answer(bytes(wrong[: max(end, 36)]), qm))
+        assert replies_in(PcfCommand(bytes(wrong[: max(end, 36)]), NATIVE).answer(qm))

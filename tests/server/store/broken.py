@@ -26,9 +26,8 @@ from inorder.stores.memory import MemoryStore
 from inorder.stores.remote.address import parse
 from inorder.stores.remote.store import RemoteStore
 from inorder.stores.seam.channel_records import ChannelBatch
-from inorder.stores.seam.records import Claimer, ClaimRequest, GetRequest, PutRequest
+from inorder.stores.seam.records import Act, Claimer, ClaimRequest, GetRequest, PutRequest
 from inorder.stores.seam.tables import (
-    ActRow,
     ConnectionRow,
     EnteredRow,
     GlobalUnitRow,
@@ -41,7 +40,7 @@ from inorder.stores.seam.tables import (
 from inorder.testing import ManualClock
 from inorder.testing.remote import the_server
 
-OF_ONE_CONNECTION = {ActRow, ConnectionRow, EnteredRow, MarkRow, ProcessRow, WaitRow}
+OF_ONE_CONNECTION = {Act, ConnectionRow, EnteredRow, MarkRow, ProcessRow, WaitRow}
 NUMBERS = {
     "id",
     "unit",

@@ -177,9 +177,9 @@ def _reason_of(kind: str) -> str:
 
 
 @cache
-def here(kind: str, use: Use = "show") -> tuple[str, ...]:
+def here(kind: str) -> tuple[str, ...]:
     """The keywords whose values come from here."""
-    return tuple(word for word, each in words_of(kind).items() if each.use == use and not each.why)
+    return tuple(word for word, each in words_of(kind).items() if each.use == "show" and not each.why)
 
 
 @cache

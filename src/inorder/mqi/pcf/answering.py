@@ -16,7 +16,7 @@ from ...mq.mqsc.commands import Display
 from ...mq.mqsc.lines import Source
 from ...mq.words import words_of
 from ...rules.authorities import Authority
-from .coding import NATIVE, Coding, Header, PcfFault, PcfParameter, TextCoding, no_texts, parameter, read
+from .coding import Coding, Header, PcfFault, PcfParameter, TextCoding, no_texts, parameter, read
 from .replies import failure, fault_of, length_of, messages, reason_of, rows_in
 from .requests import ESCAPE, NAME_LISTS, Request, check_header, number, numbers_of, read_request
 
@@ -163,15 +163,3 @@ def run_as(source: Source, qm: QueueManager, may: May) -> Answer:
     if not need.is_each or not isinstance(command, Display):
         return answer
     return seen(command, answer, lambda queue: may("inquire", queue))
-
-
-def answer(
-    data: bytes,
-    qm: QueueManager,
-    *,
-    coding: Coding = NATIVE,
-    texts_of: Callable[[int], TextCoding | None] = no_texts,
-    may: May = everything,
-) -> list[bytes]:
-    """The replies to a request, at least one. Raises: StoreError, the store is in trouble."""
-    return PcfCommand(data, coding, texts_of).answer(qm, may)

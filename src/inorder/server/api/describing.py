@@ -170,8 +170,3 @@ class ApiOperation:
     def authorities(self) -> tuple[Authority, ...]:
         """All authorities that the user needs."""
         return () if self.authority is None else (self.authority, *self.also)
-
-    @property
-    def is_json(self) -> bool:
-        """Whether request and answers are JSON, and not streams."""
-        return {one.media_type for one in (self.body, *self.answers.values()) if one is not None} == {JSON}

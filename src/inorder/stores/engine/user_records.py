@@ -18,7 +18,7 @@ from ...model.parameters import Integer
 from ...rules.log_ins import BUCKETS_MAX, Bucket, counted, empty_at, forgiven, limit_of, shared_key, wait
 from ..seam.queued import number_of
 from ..seam.records import Act
-from ..seam.tables import ActRow, AttemptRow, UpTo
+from ..seam.tables import AttemptRow, UpTo
 from ..seam.telemetry import event
 from . import authority
 from .catalog import Catalog
@@ -63,16 +63,16 @@ class PeopleVerbs(OpenStore):
     @in_operation(feeds=True)
     def begin_act(self, operation: Operation, user: str, address: str, act: str, queue: str) -> int:
         number, now = operation.number(), operation.backend.common_time(operation.now)
-        operation.backend.save(ActRow(number, now, user, address, act, queue, "begun", None, ""))
+        operation.backend.save(Act(number, now, user, address, act, queue, "begun", None, ""))
         for old in operation.backend.newest_acts(None, ACTS_REMOVED_MAX, skip=Catalog(operation).manager.acts_kept):
-            operation.backend.remove_records(ActRow, id=old.id)
+            operation.backend.remove_records(Act, id=old.id)
         operation.durable = True
         return number
 
     @event("end_act", keys="outcome", about=lambda _, __, outcome, *___: [outcome])
     @in_operation()
     def end_act(self, operation: Operation, number: int, outcome: ActOutcome, messages: int | None, error: str) -> None:
-        for row in operation.backend.select(ActRow, id=number):  # newer ones may have replaced it
+        for row in operation.backend.select(Act, id=number):  # newer ones may have replaced it
             operation.backend.save(row._replace(outcome=outcome, messages=messages, error=error))
             operation.durable = True
 
@@ -80,7 +80,7 @@ class PeopleVerbs(OpenStore):
     @in_operation(writes=False)
     def acts(self, operation: Operation, before: Act | None, most: int) -> list[Act]:
         behind = None if before is None else (before.at, before.id)
-        return [Act(*row) for row in operation.backend.newest_acts(behind, most)]
+        return list(operation.backend.newest_acts(behind, most))
 
     # --- marks
 

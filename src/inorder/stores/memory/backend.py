@@ -37,7 +37,8 @@ from ..seam.queued import (
     number_of,
     numbers,
 )
-from ..seam.tables import KEY_LENGTHS, ActRow, DefinitionRow, EnteredRow, ManagerRow, MarkRow, UnitRow, UpTo, WaitRow
+from ..seam.records import Act
+from ..seam.tables import KEY_LENGTHS, DefinitionRow, EnteredRow, ManagerRow, MarkRow, UnitRow, UpTo, WaitRow
 from .bulk import MemoryBulk
 
 T = TypeVar("T")
@@ -217,10 +218,9 @@ class MemoryBackend(MemoryBulk):
         for queue in list(self._counters) if queues is None else queues:
             self._put(self._counters, queue, self._counters[queue]._replace(revision=manager.revision))
 
-    def newest_acts(self, before: tuple[float, int] | None, most: int, skip: int = 0) -> Sequence[ActRow]:
-        rows = sorted(self._records[ActRow].values(), key=lambda row: (row.at, row.id), reverse=True)
-        found = [row for row in rows if before is None or (row.at, row.id) < before]
-        return found[skip : skip + most]
+    def newest_acts(self, before: tuple[float, int] | None, most: int, skip: int = 0) -> Sequence[Act]:
+        rows = [row for row in self._records[Act].values() if before is None or (row.at, row.id) < before]
+        return sorted(rows, key=lambda row: (row.at, row.id), reverse=True)[skip : skip + most]
 
     def forget_edges(self, queue: int, but: int) -> None:
         for one in self.select(WaitRow, queue=queue):

@@ -1,4 +1,4 @@
-"""Checks a store in memory: the conditions of its rows, in the words of `stores/sqlite/checks.sql`."""
+"""Checks a store in memory: the conditions of its rows, in the words of `stores/sql/checks.sql`."""
 
 from __future__ import annotations
 

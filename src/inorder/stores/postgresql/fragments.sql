@@ -5,29 +5,15 @@
 -- they can be merged.
 head AS (
     SELECT * FROM (
+        {heads}
         SELECT * FROM (
             SELECT id, number, ordinal{length} FROM message
-            WHERE queue = :queue AND head = 2 AND available AND rank = :rank
+            WHERE queue = :queue AND head = {head} AND available AND rank = :rank
                 AND (number, ordinal) > (:number, :ordinal) AND (number, ordinal) < (:stop_number, :stop_ordinal)
                 AND number <= :horizon
             ORDER BY number, ordinal LIMIT :most
-        ) AS whole
-        UNION ALL
-        SELECT * FROM (
-            SELECT id, number, ordinal{length} FROM message
-            WHERE queue = :queue AND head = 1 AND available AND rank = :rank
-                AND (number, ordinal) > (:number, :ordinal) AND (number, ordinal) < (:stop_number, :stop_ordinal)
-                AND number <= :horizon
-            ORDER BY number, ordinal LIMIT :most
-        ) AS unfinished
-        UNION ALL
-        SELECT * FROM (
-            SELECT id, number, ordinal{length} FROM message
-            WHERE queue = :queue AND head = 0 AND available AND rank = :rank
-                AND (number, ordinal) > (:number, :ordinal) AND (number, ordinal) < (:stop_number, :stop_ordinal)
-                AND number <= :horizon
-            ORDER BY number, ordinal LIMIT :most
-        ) AS inner_ones
+        ) AS arm
+        {/heads}
         ORDER BY number, ordinal LIMIT :most
     ) AS next
 );
@@ -77,15 +63,9 @@ counted AS (
 
 -- name: first available
 -- The first messages of all that are available.
+{heads}
 SELECT * FROM (
-    SELECT * FROM message WHERE queue = ?1 AND head = 2 AND available ORDER BY rank, number, ordinal LIMIT ?2
-) AS whole
-UNION ALL
-SELECT * FROM (
-    SELECT * FROM message WHERE queue = ?1 AND head = 1 AND available ORDER BY rank, number, ordinal LIMIT ?2
-) AS unfinished
-UNION ALL
-SELECT * FROM (
-    SELECT * FROM message WHERE queue = ?1 AND head = 0 AND available ORDER BY rank, number, ordinal LIMIT ?2
-) AS inner_ones
+    SELECT * FROM message WHERE queue = ?1 AND head = {head} AND available ORDER BY rank, number, ordinal LIMIT ?2
+) AS arm
+{/heads}
 ORDER BY rank, number, ordinal LIMIT ?2

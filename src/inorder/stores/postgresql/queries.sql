@@ -121,55 +121,12 @@ FROM (
 WHERE m.earlier < ?3
 ORDER BY m.rank, m.number, m.ordinal;
 
--- name: first leftovers
--- PostgreSQL knows the length of a body without reading it.
-SELECT leftover.id, coalesce(octet_length(c.body), 0) FROM leftover LEFT JOIN content c ON c.id = leftover.id
-ORDER BY leftover.id LIMIT ?;
-
 -- name: queue counters
 -- As `queue state`.
 SELECT queue, depth, arrived, counter FROM counted
 WHERE queue BETWEEN coalesce(?1, 1) AND coalesce(?1, 9223372036854775807) ORDER BY queue;
 
 -- ===== claims and surveys
-
--- name: doubtful groups
--- Heads of groups that look complete but are not plain, and whether a member breaks the sequence.
-WITH {chosen},
-reached AS MATERIALIZED (
-    SELECT id, group_id, number, ordinal, messages FROM (
-        SELECT h.*, g.available AS messages, sum(coalesce(g.available, 1)) OVER (
-            ORDER BY h.number, h.ordinal ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING
-        ) AS messages_earlier
-        FROM head h LEFT JOIN gathering g ON g.queue = :queue AND g.group_id = h.group_id
-    ) AS counted
-    WHERE messages_earlier IS NULL OR messages_earlier + 1 < :most
-),
-doubtful AS MATERIALIZED (
-    SELECT * FROM reached h WHERE group_id IS NOT NULL AND (
-        SELECT count(*) = h.messages AND max(m.number) <= :horizon AND NOT bool_or(m.flags & 6 <> 0 OR m."offset" <> 0)
-            AND count(*) <= 32
-            AND sum(CAST(1 AS bigint) << least(m.sequence_number, 32)) =
-                (CAST(2 AS bigint) << CAST(least(count(*), 32) AS integer)) - 2
-            AND min(CASE WHEN m.flags & 16 <> 0 THEN m.sequence_number END) = count(*)
-        FROM message m WHERE m.queue = :queue AND m.group_id = h.group_id AND m.available
-    ) IS NOT TRUE
-),
-member AS (
-    SELECT
-        h.id, h.group_id, h.number, h.ordinal, m.number AS its_number, m.sequence_number AS sequence, m."offset" AS start,
-        m.flags, CASE WHEN m.original_length = -1 THEN m.length ELSE m.original_length END AS length,
-        lead(m.sequence_number) OVER w AS next_sequence, lead(m."offset") OVER w AS next_start
-    FROM doubtful h JOIN message m ON m.queue = :queue AND m.group_id = h.group_id AND m.available
-    WINDOW w AS (PARTITION BY h.id ORDER BY m.sequence_number, m."offset")
-)
-SELECT id, group_id, number, ordinal, bool_or(its_number > :horizon OR NOT CASE
-    WHEN flags & 6 <> 0 AND flags & 4 = 0 THEN
-        next_sequence IS NOT DISTINCT FROM sequence AND next_start IS NOT DISTINCT FROM start + length AND length > 0
-    WHEN flags & 16 <> 0 OR flags & 24 = 0 THEN next_sequence IS NULL
-    ELSE next_sequence IS NOT DISTINCT FROM sequence + 1 AND next_start IS NOT DISTINCT FROM 0
-END) FROM member
-GROUP BY id, group_id, number, ordinal ORDER BY number, ordinal;
 
 -- name: place of nth message
 -- The place of the message that has a given number of messages before it on its level.
@@ -180,37 +137,17 @@ SELECT number, ordinal FROM head ORDER BY number, ordinal LIMIT 1 OFFSET :before
 -- A stretch in physical order, from the end of the previous page.
 SELECT {columns}
 FROM (
+    {heads}
     SELECT * FROM (
         SELECT id, number, ordinal FROM message
-        WHERE queue = :queue AND head = 2 AND available AND rank = :rank
+        WHERE queue = :queue AND head = {head} AND available AND rank = :rank
             AND (number, ordinal) >= (:number, :ordinal) AND (number, ordinal) <= (:last_number, :last_ordinal)
         ORDER BY number, ordinal LIMIT :limit
-    ) AS whole
-    UNION ALL
-    SELECT * FROM (
-        SELECT id, number, ordinal FROM message
-        WHERE queue = :queue AND head = 1 AND available AND rank = :rank
-            AND (number, ordinal) >= (:number, :ordinal) AND (number, ordinal) <= (:last_number, :last_ordinal)
-        ORDER BY number, ordinal LIMIT :limit
-    ) AS unfinished
-    UNION ALL
-    SELECT * FROM (
-        SELECT id, number, ordinal FROM message
-        WHERE queue = :queue AND head = 0 AND available AND rank = :rank
-            AND (number, ordinal) >= (:number, :ordinal) AND (number, ordinal) <= (:last_number, :last_ordinal)
-        ORDER BY number, ordinal LIMIT :limit
-    ) AS inner_ones
+    ) AS arm
+    {/heads}
     ORDER BY number, ordinal LIMIT :limit
 ) AS next JOIN message m ON m.id = next.id JOIN content c ON c.id = m.id
 ORDER BY next.number, next.ordinal;
-
--- name: heads of stretch
--- The groups of a stretch in logical order, some at a time, with the apparent number of messages of each.
-SELECT h.id, h.group_id, h.number, h.ordinal, greatest(1, coalesce(g.available, 1))
-FROM message h LEFT JOIN gathering g ON g.queue = :queue AND g.group_id = h.group_id
-WHERE h.queue = :queue AND h.head = 2 AND h.available AND h.rank = :rank
-    AND (h.number, h.ordinal) >= (:number, :ordinal) AND (h.number, h.ordinal) <= (:last_number, :last_ordinal)
-ORDER BY h.number, h.ordinal;
 
 -- name: messages of groups
 -- Some groups, or messages in none, by their heads, one after the other; each row with its head.
@@ -236,85 +173,3 @@ FROM unnest(CAST(:groups AS bytea[])) AS wanted(value) LEFT JOIN LATERAL (
         AND (CAST(:claim AS bigint) IS NULL OR unit + 0 = :claim)
     ORDER BY rank, number, ordinal LIMIT 1
 ) AS h ON true;
-
--- ===== stagings
-
--- name: put staged
--- Puts one staging without group keys and order keys, in the order of its rows.
-INSERT INTO message (
-    id, queue, state, rank, number, ordinal, head, group_id, sequence_number, "offset", length, flags, original_length,
-    persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at,
-    reports, put_by
-)
-SELECT
-    id, :queue, :state,
-    -greatest(
-        CASE WHEN flags & 24 <> 0 AND sequence_number = 1 AND "offset" = 0 THEN CAST(:least_of_head AS integer) ELSE :least END,
-        least(:most, priority)
-    ),
-    :number + "row" * :own, :ordinal + "row" * (1 - :own),
-    CASE WHEN sequence_number <> 1 OR "offset" <> 0 THEN 0 WHEN flags & 24 <> 0 THEN 1 ELSE 2 END,
-    group_id, sequence_number, "offset", length, flags, original_length,
-    persistent, priority, message_id, correlation_id, :now + expiry, CASE WHEN delay > 0 THEN :now + delay END, :now,
-    reports, :put_by
-FROM staged WHERE unit = :unit ORDER BY "row";
-
--- name: put staged in order
--- Puts several stagings at once, in the order of their keys.
-INSERT INTO message (
-    id, queue, state, rank, number, ordinal, head, group_id, sequence_number, "offset", length, flags, original_length,
-    persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at,
-    reports, put_by
-)
-SELECT
-    id, :queue, :state,
-    -greatest(
-        CASE WHEN flags & 24 <> 0 AND sequence_number = 1 AND "offset" = 0 THEN CAST(:least_of_head AS integer) ELSE :least END,
-        least(:most, priority)
-    ),
-    :number + turn * :own, :ordinal + turn * (1 - :own),
-    CASE WHEN sequence_number <> 1 OR "offset" <> 0 THEN 0 WHEN flags & 24 <> 0 THEN 1 ELSE 2 END,
-    group_id, sequence_number, "offset", length, flags, original_length,
-    persistent, priority, message_id, correlation_id, :now + expiry, CASE WHEN delay > 0 THEN :now + delay END, :now,
-    reports, :put_by
-FROM (
-    SELECT staged.*, row_number() OVER (ORDER BY order_key NULLS FIRST, chosen.key, "row") - 1 AS turn
-    FROM numbers_in(:units) AS chosen JOIN staged ON staged.unit = chosen.value
-) AS placed;
-
--- name: put staged in groups
--- The same, where messages with one key become a group: numbered in that order, its last one closed, and with the id
--- of its first message. Pieces of one body share the number.
-INSERT INTO message (
-    id, queue, state, rank, number, ordinal, head, group_id, sequence_number, "offset", length, flags, original_length,
-    persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at,
-    reports, put_by
-)
-SELECT
-    id, :queue, :state,
-    -greatest(
-        CASE WHEN closed & 24 <> 0 AND member = 1 AND "offset" = 0 THEN CAST(:least_of_head AS integer) ELSE :least END,
-        least(:most, priority)
-    ),
-    :number + turn * :own, :ordinal + turn * (1 - :own),
-    CASE WHEN member <> 1 OR "offset" <> 0 THEN 0 WHEN closed & 24 <> 0 THEN 1 ELSE 2 END,
-    made_group, member, "offset", length, closed, original_length,
-    persistent, priority, message_id, correlation_id, :now + expiry, CASE WHEN delay > 0 THEN :now + delay END, :now,
-    reports, :put_by
-FROM (
-    SELECT *,
-        CASE WHEN group_key IS NULL THEN group_id ELSE :prefix || int8send(first) END AS made_group,
-        CASE WHEN group_key IS NULL THEN sequence_number ELSE place END AS member,
-        CASE WHEN group_key IS NULL THEN flags WHEN from_end = 1 THEN flags | 24 ELSE flags | 8 END AS closed
-    FROM (
-        SELECT staged.*,
-            row_number() OVER (ORDER BY order_key NULLS FIRST, chosen.key, "row") - 1 AS turn,
-            dense_rank() OVER members AS place,
-            first_value(staged.id - "row" + whole) OVER members AS first,
-            dense_rank() OVER (
-                PARTITION BY group_key ORDER BY order_key DESC NULLS LAST, chosen.key DESC, whole DESC
-            ) AS from_end
-        FROM numbers_in(:units) AS chosen JOIN staged ON staged.unit = chosen.value
-        WINDOW members AS (PARTITION BY group_key ORDER BY order_key NULLS FIRST, chosen.key, whole)
-    ) AS placed
-) AS made;

@@ -12,6 +12,7 @@ from typing import Final
 
 from ..seam.migrations import POSTGRESQL, Ladder
 from ..sql.shapes import BLOB, INTEGER, REAL, TEXT, Types
+from ..sql.statements import checks as shared_checks
 from ..sql.statements import fragments, made, named, read, statements, tables, together
 
 BOOLEAN: Types = frozenset({bool})
@@ -40,6 +41,11 @@ RULES: Final = (
     (r"\bCROSS JOIN (\w+ \w+|\w+) ON\b", r"JOIN \1 ON"),
     (r"\bLIMIT :most\b", "LIMIT nullif(:most, -1)"),  # -1: all
     (r"\bjson_each\(", "numbers_in("),
+    (r"-max\(", "-greatest("),
+    (r"\bmax\(1, ", "greatest(1, "),
+    (r"\bmin\((:most|[^(),]+, 32|count\(\*\), 32)", r"least(\1"),
+    (r"CAST\((:\w+ \|\| )unhex\(printf\('%016X', (\w+)\)\) AS BLOB\)", r"\1int8send(\2)"),
+    (r"\bhex\((\w+)\)", r"encode(\1, 'hex')"),
     (r"\bis_end\b", "is_end(flags)"),
     # A function of the row, and an index of the rows for which it is not NULL: schema.sql.
     (r"\b(m\.)?holder (?==|>|IS NOT NULL)", r"NOT \1available AND \1number IS NOT NULL AND \g<0>"),
@@ -49,6 +55,16 @@ RULES: Final = (
 
 OWN: Final = ("queries.sql", "queries_sessions.sql", "queries_gets.sql", "queries_fronts.sql")
 PARTS: Final = ("removed", "removed one", "left", "left together", "one left", "one left together", "first available")
+
+FIRST: Final = re.compile(
+    r"SELECT (\*|\*, ctid AS message_at) FROM message WHERE queue = \?1 AND head = (\d) AND available"
+    r"((?: AND here\.known = 1)?) ORDER BY rank, number, ordinal(?: LIMIT \S+)?((?: FOR UPDATE SKIP LOCKED)?)"
+)
+GETS: Final = (
+    *("get available", "get available singles", "get and remove", "get and remove one"),
+    *("get available singles together", "get and remove together"),
+    *("get and remove together as known", "get and remove one together as known"),
+)
 
 
 def translated(text: str) -> str:
@@ -73,9 +89,23 @@ def _made() -> dict[str, str]:
     return made(texts, parts, many="= ANY(?1)")
 
 
+def after_fronts(text: str) -> str:
+    """Changes the statement of a get so that it takes from each level, in order, what is after the level's front."""
+    limit = "?2" if "LIMIT ?2" in text else "1"
+    first = (
+        r"SELECT next.* FROM levels_of(?1, \2) AS level CROSS JOIN LATERAL ( SELECT \1 FROM message WHERE queue = ?1 "
+        r"AND head = \2 AND available AND rank = level.rank AND number >= level.front\3 ORDER BY number, ordinal "
+        rf"LIMIT {limit}\4 ) AS next LIMIT {limit}"
+    )
+    made_after, searches = FIRST.subn(first, text)
+    assert searches, text
+    return made_after.replace(f" ORDER BY m.rank, m.number, m.ordinal LIMIT {limit} )", " )")
+
+
 STATEMENTS = _made()
+STATEMENTS |= {f"{name} after fronts": after_fronts(STATEMENTS[name]) for name in GETS}
 
 
 def checks() -> dict[str, str]:
     """Returns the conditions of a store: each statement returns a sentence for each violation."""
-    return named(read("postgresql", "checks.sql"))
+    return own("checks.sql") | {name: translated(text) for name, text in shared_checks().items()}

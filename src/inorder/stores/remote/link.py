@@ -81,7 +81,7 @@ class Hello(NamedTuple):
     resume: bytes = b""
 
 
-HELLO: Final = msgspec.msgpack.Decoder(Hello)  # made once: see `rows`
+HELLO: Final = msgspec.msgpack.Decoder(Hello)  # made once: see `support.decoders`
 
 
 class RemoteLink:

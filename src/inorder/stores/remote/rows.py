@@ -2,15 +2,10 @@
 
 `msgspec` reads a row as a struct. It passes over fields that a newer release has appended, and fills in those that an
 older release lacks.
-
-`msgspec` keeps what it finds out about a type with its class, and does so before that is complete. A second thread that
-meets the type at that moment would read with the incomplete part, which ends the process with a segmentation fault. So
-types are met under a lock, which a fork waits for, too.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import typing
 from collections.abc import Iterable, Sequence
@@ -24,7 +19,7 @@ from ...model.message import Message, Row, check_together
 from ...model.options import UniqueIds
 from ...model.parameters import WHOLE_MAX
 from ...model.properties import NO_PROPERTIES, Properties, decoded
-from ...support.locks import Lock
+from ...support.decoders import building
 
 BLANK: Final[Row] = (*Message().row[: Message.properties.index], None, *Message().row[Message.properties.index + 1 :])
 LEAST: Final = Message.warning.index  # every release has these
@@ -54,15 +49,11 @@ CHECKS: Final = tuple(
 EXPIRY: Final = Message.expiry.index
 check_uid = UniqueIds().check
 astuple = msgspec.structs.astuple
-meeting: Final = Lock()  # held while `msgspec` may meet a type for the first time
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=meeting.acquire, after_in_parent=meeting.release, after_in_child=meeting.release)
 
 
 def converted(plain: Any, kind: Any, **given: Any) -> Any:
-    """As `msgspec.convert`, for threads that may meet the type at the same time."""
-    with meeting:
+    """As `msgspec.convert`, for threads that may read the type at the same time."""
+    with building:
         return msgspec.convert(plain, kind, **given)
 
 

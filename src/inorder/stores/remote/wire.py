@@ -38,10 +38,11 @@ from ...rules.grouping import GroupState
 from ...rules.leases import LOCK_SECONDS_MAX, SECONDS_MAX
 from ...rules.puts import Program
 from ...rules.store_verbs import FILLED_IN, VERBS
+from ...support.decoders import building
 from ..seam.bulk_page import BulkPage
 from ..seam.protocol import Store
 from ..seam.records import BULK_COLUMNS, GetOutcome, PutRequest, StageRequest
-from .rows import PROPERTIES, ROW, converted, meeting, message_of_call, messages_of_answer, named, row_of
+from .rows import PROPERTIES, ROW, converted, message_of_call, messages_of_answer, named, row_of
 
 T = TypeVar("T")
 
@@ -217,7 +218,7 @@ class WireReader:
         self, kind: Any, hook: Callable[[type[Any], Any], Any], refuse: Callable[[object], InorderError]
     ) -> None:
         self.kind, self._refuse = kind, refuse
-        with meeting:
+        with building:
             self._decode = msgspec.msgpack.Decoder(kind, dec_hook=hook).decode
 
     def read(self, payload: Any) -> Any:

@@ -24,9 +24,9 @@ from ...rules.staged_columns import Batch
 from ...support.locks import Bell
 from .bulk_page import BulkPage
 from .queued import QueuedMessage, Reader, SeenRow
-from .records import Stretch
+from .records import Act, Stretch
 from .surveying import Cut
-from .tables import ActRow, StagingRow, UnitRow
+from .tables import StagingRow, UnitRow
 from .views import LookRequest, OrderView, Position
 
 T = TypeVar("T")
@@ -248,7 +248,7 @@ class Backend(Protocol):
     def remove_records(self, kind: type[Any], /, **where: Any) -> int:
         """Removes the records with these values. Returns how many."""
 
-    def newest_acts(self, before: tuple[float, int] | None, most: int, skip: int = 0) -> Sequence[ActRow]:
+    def newest_acts(self, before: tuple[float, int] | None, most: int, skip: int = 0) -> Sequence[Act]:
         """Up to `most` entries of the operator log older than this time and number, newest first, without the first
         `skip`.
         """

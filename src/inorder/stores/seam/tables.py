@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 from ...rules.puts import Program
+from .records import Act
 
 UnitKind = Literal["session", "prepared", "confirm", "lock", "claim", "staging", "lease"]
 Decision = Literal["", "commit", "back_out"]
@@ -285,26 +286,6 @@ class AttemptRow(NamedTuple):
     empty_at: float
 
 
-class ActRow(NamedTuple):
-    """An action that cannot be undone, done by a user through a server.
-
-    Args:
-        outcome: "begun" until it is known; then "done" or "failed".
-        messages: how many it concerned; None: unknown.
-        error: why it failed.
-    """
-
-    id: int
-    at: float
-    user: str
-    address: str
-    act: str
-    queue: str
-    outcome: str
-    messages: int | None
-    error: str
-
-
 class SampleRow(NamedTuple):
     """The counts of all queues at one moment, in a slot of a ring (`rules.history`).
 
@@ -490,7 +471,7 @@ KEY_LENGTHS: Final[Mapping[type[Any], int]] = {
     LeaseRow: 1,
     GlobalUnitRow: 1,
     AttemptRow: 1,
-    ActRow: 1,
+    Act: 1,
     SampleRow: 2,
     LedgerRow: 1,
     PutKeyRow: 3,

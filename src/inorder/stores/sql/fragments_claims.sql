@@ -4,20 +4,12 @@
 -- Messages that can be claimed or shown in physical order on one level.
 head AS (
     SELECT * FROM (
+        {heads}
         SELECT id, number, ordinal{length} FROM message INDEXED BY message_place
-        WHERE queue = :queue AND head = 2 AND available AND rank = :rank
+        WHERE queue = :queue AND head = {head} AND available AND rank = :rank
             AND (number, ordinal) > (:number, :ordinal) AND (number, ordinal) < (:stop_number, :stop_ordinal)
             AND number <= :horizon
-        UNION ALL
-        SELECT id, number, ordinal{length} FROM message INDEXED BY message_place
-        WHERE queue = :queue AND head = 1 AND available AND rank = :rank
-            AND (number, ordinal) > (:number, :ordinal) AND (number, ordinal) < (:stop_number, :stop_ordinal)
-            AND number <= :horizon
-        UNION ALL
-        SELECT id, number, ordinal{length} FROM message INDEXED BY message_place
-        WHERE queue = :queue AND head = 0 AND available AND rank = :rank
-            AND (number, ordinal) > (:number, :ordinal) AND (number, ordinal) < (:stop_number, :stop_ordinal)
-            AND number <= :horizon
+        {/heads}
         ORDER BY number, ordinal LIMIT :most
     ) AS next
 );

@@ -1,7 +1,7 @@
 -- The statements of the store by name, each with its reason. Placeholders in {braces} are filled in: {narrow}, {whole},
 -- {got}, {preview} and {bare} with the columns of a row (sql/codec.py), {text_kind} with the type of a text, {joins},
--- {chosen} and {head} with the selection of a call (sql/selection.py), {which} with one number or many. Small records
--- (tables.py) need no statements here.
+-- {chosen} and {head} with the selection of a call (sql/selection.py), {which} with one number or many; a text between
+-- {heads} and {/heads} is written once for each kind of head. Small records (tables.py) need no statements here.
 
 -- ===== the beginning of every transaction about a queue
 
@@ -303,11 +303,9 @@ FROM message m JOIN content c ON c.id = m.id WHERE m.id = ?1;
 -- The first messages of all that are available, with their contents; the columns as `Codec.got` takes them.
 SELECT {got}
 FROM (
-    SELECT * FROM message INDEXED BY message_place WHERE queue = ?1 AND head = 2 AND available
-    UNION ALL
-    SELECT * FROM message INDEXED BY message_place WHERE queue = ?1 AND head = 1 AND available
-    UNION ALL
-    SELECT * FROM message INDEXED BY message_place WHERE queue = ?1 AND head = 0 AND available
+    {heads}
+    SELECT * FROM message INDEXED BY message_place WHERE queue = ?1 AND head = {head} AND available
+    {/heads}
     ORDER BY rank, number, ordinal LIMIT ?2
 ) AS m CROSS JOIN content c ON c.id = m.id;
 
@@ -507,8 +505,6 @@ WHERE queue = ?1 AND group_id = ?2 AND claimed IS NOT NULL
 -- name: end reader's group
 -- For a last member that expired before it was visible. (In all other cases the trigger end_goes does it.)
 UPDATE entered SET reader = NULL WHERE queue = ? AND group_id = ?;
-
--- ===== queues that go
 
 -- ===== views for operators
 

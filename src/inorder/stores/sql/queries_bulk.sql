@@ -15,13 +15,16 @@ INSERT INTO message (
 )
 SELECT
     id, :queue, :state,
-    -max(iif(flags & 24 AND sequence_number = 1 AND "offset" = 0, :least_of_head, :least), min(:most, priority)),
-    :number + row * :own, :ordinal + row * (1 - :own),
-    iif(sequence_number = 1 AND "offset" = 0, iif(flags & 24, 1, 2), 0),
+    -max(
+        CASE WHEN flags & 24 <> 0 AND sequence_number = 1 AND "offset" = 0 THEN CAST(:least_of_head AS INTEGER) ELSE :least END,
+        min(:most, priority)
+    ),
+    :number + "row" * :own, :ordinal + "row" * (1 - :own),
+    CASE WHEN sequence_number <> 1 OR "offset" <> 0 THEN 0 WHEN flags & 24 <> 0 THEN 1 ELSE 2 END,
     group_id, sequence_number, "offset", length, flags, original_length,
-    persistent, priority, message_id, correlation_id, :now + expiry, iif(delay > 0, :now + delay, NULL), :now, reports,
-    :put_by
-FROM staged WHERE unit = :unit ORDER BY row;
+    persistent, priority, message_id, correlation_id, :now + expiry, CASE WHEN delay > 0 THEN :now + delay END, :now,
+    reports, :put_by
+FROM staged WHERE unit = :unit ORDER BY "row";
 
 -- name: put staged in order
 -- Puts several stagings at once, in the order of their keys.
@@ -32,16 +35,19 @@ INSERT INTO message (
 )
 SELECT
     id, :queue, :state,
-    -max(iif(flags & 24 AND sequence_number = 1 AND "offset" = 0, :least_of_head, :least), min(:most, priority)),
+    -max(
+        CASE WHEN flags & 24 <> 0 AND sequence_number = 1 AND "offset" = 0 THEN CAST(:least_of_head AS INTEGER) ELSE :least END,
+        min(:most, priority)
+    ),
     :number + turn * :own, :ordinal + turn * (1 - :own),
-    iif(sequence_number = 1 AND "offset" = 0, iif(flags & 24, 1, 2), 0),
+    CASE WHEN sequence_number <> 1 OR "offset" <> 0 THEN 0 WHEN flags & 24 <> 0 THEN 1 ELSE 2 END,
     group_id, sequence_number, "offset", length, flags, original_length,
-    persistent, priority, message_id, correlation_id, :now + expiry, iif(delay > 0, :now + delay, NULL), :now, reports,
-    :put_by
+    persistent, priority, message_id, correlation_id, :now + expiry, CASE WHEN delay > 0 THEN :now + delay END, :now,
+    reports, :put_by
 FROM (
-    SELECT staged.*, row_number() OVER (ORDER BY order_key, chosen.key, row) - 1 AS turn
+    SELECT staged.*, row_number() OVER (ORDER BY order_key NULLS FIRST, chosen.key, "row") - 1 AS turn
     FROM json_each(:units) AS chosen CROSS JOIN staged ON staged.unit = chosen.value
-);
+) AS place;
 
 -- name: put staged in groups
 -- The same, where messages with one key become a group: numbered in that order, its last one closed, and with the id
@@ -53,27 +59,32 @@ INSERT INTO message (
 )
 SELECT
     id, :queue, :state,
-    -max(iif(closed & 24 AND member = 1 AND "offset" = 0, :least_of_head, :least), min(:most, priority)),
+    -max(
+        CASE WHEN closed & 24 <> 0 AND member = 1 AND "offset" = 0 THEN CAST(:least_of_head AS INTEGER) ELSE :least END,
+        min(:most, priority)
+    ),
     :number + turn * :own, :ordinal + turn * (1 - :own),
-    iif(member = 1 AND "offset" = 0, iif(closed & 24, 1, 2), 0),
+    CASE WHEN member <> 1 OR "offset" <> 0 THEN 0 WHEN closed & 24 <> 0 THEN 1 ELSE 2 END,
     made_group, member, "offset", length, closed, original_length,
-    persistent, priority, message_id, correlation_id, :now + expiry, iif(delay > 0, :now + delay, NULL), :now, reports,
-    :put_by
+    persistent, priority, message_id, correlation_id, :now + expiry, CASE WHEN delay > 0 THEN :now + delay END, :now,
+    reports, :put_by
 FROM (
     SELECT *,
-        iif(group_key IS NULL, group_id, CAST(:prefix || unhex(printf('%016X', first)) AS BLOB)) AS made_group,
-        iif(group_key IS NULL, sequence_number, place) AS member,
-        iif(group_key IS NULL, flags, flags | iif(from_end = 1, 24, 8)) AS closed
+        CASE WHEN group_key IS NULL THEN group_id ELSE CAST(:prefix || unhex(printf('%016X', first)) AS BLOB) END AS made_group,
+        CASE WHEN group_key IS NULL THEN sequence_number ELSE place END AS member,
+        CASE WHEN group_key IS NULL THEN flags WHEN from_end = 1 THEN flags | 24 ELSE flags | 8 END AS closed
     FROM (
         SELECT staged.*,
-            row_number() OVER (ORDER BY order_key, chosen.key, row) - 1 AS turn,
+            row_number() OVER (ORDER BY order_key NULLS FIRST, chosen.key, "row") - 1 AS turn,
             dense_rank() OVER members AS place,
-            first_value(staged.id - row + whole) OVER members AS first,
-            dense_rank() OVER (PARTITION BY group_key ORDER BY order_key DESC, chosen.key DESC, whole DESC) AS from_end
+            first_value(staged.id - "row" + whole) OVER members AS first,
+            dense_rank() OVER (
+                PARTITION BY group_key ORDER BY order_key DESC NULLS LAST, chosen.key DESC, whole DESC
+            ) AS from_end
         FROM json_each(:units) AS chosen CROSS JOIN staged ON staged.unit = chosen.value
-        WINDOW members AS (PARTITION BY group_key ORDER BY order_key, chosen.key, whole)
-    )
-);
+        WINDOW members AS (PARTITION BY group_key ORDER BY order_key NULLS FIRST, chosen.key, whole)
+    ) AS place
+) AS made;
 
 -- name: needs of staged rows
 -- Whether any of them expires, is delayed, asks for reports, or is in a group.

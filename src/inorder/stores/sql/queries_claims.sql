@@ -14,32 +14,35 @@ reached AS MATERIALIZED (
             ORDER BY h.number, h.ordinal ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING
         ) AS messages_earlier
         FROM head h LEFT JOIN gathering g ON g.queue = :queue AND g.group_id = h.group_id
-    )
+    ) AS running
     WHERE messages_earlier IS NULL OR messages_earlier + 1 < :most
 ),
 doubtful AS MATERIALIZED (
     SELECT * FROM reached h WHERE group_id IS NOT NULL AND (
-        SELECT count(*) = h.messages AND max(m.number) <= :horizon AND NOT max(m.flags & 6 OR m."offset")
-            AND count(*) <= 32 AND sum(1 << min(m.sequence_number, 32)) = (2 << count(*)) - 2
-            AND min(CASE WHEN m.flags & 16 THEN m.sequence_number END) = count(*)
+        SELECT count(*) = h.messages AND max(m.number) <= :horizon
+            AND max(CASE WHEN m.flags & 6 <> 0 OR m."offset" <> 0 THEN 1 ELSE 0 END) = 0 AND count(*) <= 32
+            AND sum(CAST(1 AS BIGINT) << min(m.sequence_number, 32))
+                = (CAST(2 AS BIGINT) << CAST(min(count(*), 32) AS INTEGER)) - 2
+            AND min(CASE WHEN m.flags & 16 <> 0 THEN m.sequence_number END) = count(*)
         FROM message m INDEXED BY message_member WHERE m.queue = :queue AND m.group_id = h.group_id AND m.available
-    ) IS NOT 1
+    ) IS NOT TRUE
 ),
 member AS (
     SELECT
         h.id, h.group_id, h.number, h.ordinal, m.number AS its_number, m.sequence_number AS sequence, m."offset" AS start,
         m.flags, CASE WHEN m.original_length = -1 THEN m.length ELSE m.original_length END AS length,
         lead(m.sequence_number) OVER w AS next_sequence, lead(m."offset") OVER w AS next_start
-    FROM doubtful h CROSS JOIN message m INDEXED BY message_member
-    WHERE m.queue = :queue AND m.group_id = h.group_id AND m.available
+    FROM doubtful h CROSS JOIN message m INDEXED BY message_member ON m.queue = :queue
+        AND m.group_id = h.group_id AND m.available
     WINDOW w AS (PARTITION BY h.id ORDER BY m.sequence_number, m."offset")
 )
-SELECT id, group_id, number, ordinal, max(its_number > :horizon OR NOT CASE
-    WHEN flags & 6 AND NOT flags & 4 THEN next_sequence IS sequence AND next_start IS start + length AND length > 0
-    WHEN flags & 16 OR NOT flags & 24 THEN next_sequence IS NULL
-    ELSE next_sequence IS sequence + 1 AND next_start IS 0
-END) FROM member
-GROUP BY id ORDER BY number, ordinal;
+SELECT id, group_id, number, ordinal, max(CASE WHEN its_number > :horizon OR NOT CASE
+    WHEN flags & 6 <> 0 AND flags & 4 = 0 THEN
+        next_sequence IS NOT DISTINCT FROM sequence AND next_start IS NOT DISTINCT FROM start + length AND length > 0
+    WHEN flags & 16 <> 0 OR flags & 24 = 0 THEN next_sequence IS NULL
+    ELSE next_sequence IS NOT DISTINCT FROM sequence + 1 AND next_start IS NOT DISTINCT FROM 0
+END THEN 1 ELSE 0 END) FROM member
+GROUP BY id, group_id, number, ordinal ORDER BY number, ordinal;
 
 -- name: claim messages
 -- A claim takes the next messages of one level in physical order, in one statement, and records their order.
@@ -136,23 +139,17 @@ WHERE m.unit = :unit AND m.queue = :queue AND m.state = 4 AND m.claimed BETWEEN 
 -- A stretch in physical order, from where the page before ended. Without the limit its inner order would be dropped.
 SELECT {columns}
 FROM (
+    {heads}
     SELECT id, number, ordinal FROM message INDEXED BY message_place
-    WHERE queue = :queue AND head = 2 AND available AND rank = :rank
+    WHERE queue = :queue AND head = {head} AND available AND rank = :rank
         AND (number, ordinal) BETWEEN (:number, :ordinal) AND (:last_number, :last_ordinal)
-    UNION ALL
-    SELECT id, number, ordinal FROM message INDEXED BY message_place
-    WHERE queue = :queue AND head = 1 AND available AND rank = :rank
-        AND (number, ordinal) BETWEEN (:number, :ordinal) AND (:last_number, :last_ordinal)
-    UNION ALL
-    SELECT id, number, ordinal FROM message INDEXED BY message_place
-    WHERE queue = :queue AND head = 0 AND available AND rank = :rank
-        AND (number, ordinal) BETWEEN (:number, :ordinal) AND (:last_number, :last_ordinal)
+    {/heads}
     ORDER BY number, ordinal LIMIT :limit
 ) AS next CROSS JOIN message m ON m.id = next.id CROSS JOIN content c ON c.id = m.id;
 
 -- name: heads of stretch
 -- The groups of a stretch in logical order, some at a time, with the apparent number of messages of each.
-SELECT h.id, h.group_id, h.number, h.ordinal, max(1, CAST(coalesce(g.available, 1) AS INTEGER))
+SELECT h.id, h.group_id, h.number, h.ordinal, max(1, CAST(coalesce(g.available, 1) AS BIGINT))
 FROM message h INDEXED BY message_place LEFT JOIN gathering g ON g.queue = :queue AND g.group_id = h.group_id
 WHERE h.queue = :queue AND h.head = 2 AND h.available AND h.rank = :rank
     AND (h.number, h.ordinal) BETWEEN (:number, :ordinal) AND (:last_number, :last_ordinal)

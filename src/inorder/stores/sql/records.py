@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 from ...errors import StoreDamaged
 from ..seam.damage import damaged
-from ..seam.tables import KEY_LENGTHS, ActRow, UpTo
+from ..seam.records import Act
+from ..seam.tables import KEY_LENGTHS, UpTo
 from .engine import Engine
 from .shapes import Shapes, Table
 
@@ -116,9 +117,9 @@ class SqlRecords:
         self.engine.run(f"DELETE FROM {table_of(kind)} WHERE {condition}", values)
         return self.engine.changes()
 
-    def newest_acts(self, before: tuple[float, int] | None, most: int, skip: int = 0) -> Sequence[ActRow]:
+    def newest_acts(self, before: tuple[float, int] | None, most: int, skip: int = 0) -> Sequence[Act]:
         at, number = before or (NO_TIME, 0)
-        found: list[ActRow] = self._made(ActRow, self.engine.execute(self.sql["newest acts"], (at, number, most, skip)))
+        found: list[Act] = self._made(Act, self.engine.execute(self.sql["newest acts"], (at, number, most, skip)))
         return found
 
     def insert(self, name: str, values: Sequence[Any]) -> None:

@@ -62,6 +62,11 @@ def statements() -> dict[str, str]:
     return together(named(read("sql", file)) for file in _FILES)
 
 
+def checks() -> dict[str, str]:
+    """Returns the conditions of a store in any database: each statement returns a sentence for each violation."""
+    return named(read("sql", "checks.sql"))
+
+
 def fragments() -> dict[str, str]:
     """Returns the parts of the statements about claims."""
     return named(read("sql", "fragments_claims.sql"))
@@ -130,8 +135,13 @@ def _parts(fragments: Texts, name: str) -> dict[str, str]:
 
 
 def _plain(text: str) -> str:
-    """Removes the comments from a text."""
-    return " ".join(re.sub(r"--[^\n]*", "", text).strip().rstrip(";").split())
+    """Removes the comments from a text, and writes a search for each kind of head, in order: {heads} ... {/heads}."""
+    plain = " ".join(re.sub(r"--[^\n]*", "", text).strip().rstrip(";").split())
+    return re.sub(r"\{heads\} (.*?) \{/heads\}", _of_each_head, plain)
+
+
+def _of_each_head(found: re.Match[str]) -> str:
+    return " UNION ALL ".join(found[1].replace("{head}", head) for head in "210")
 
 
 def _filled(text: str, parts: Texts) -> str:

@@ -33,7 +33,9 @@ class SqliteHost:
         self.database, self._backend, self._keeps_log = database, backend, keeps_log
         self.watch: SqliteWatch | None = None
         self._sweeping = TryLock()
-        self.sync = database.sync
+        self.sync, self.refuse_lost = database.sync, database.refuse_lost
+        self.disown, self.is_alive, self.process_of = database.release_owner, database.is_alive, database.process_of
+        self.hold, self.let_go = database.keep_turn, database.give_turn
 
     @property
     def stopped(self) -> bool:
@@ -51,21 +53,9 @@ class SqliteHost:
         self._backend.look_for_leftovers()  # earlier processes may have left some
         return self.database.hold_owner(process)
 
-    def disown(self, process: int) -> None:
-        self.database.release_owner(process)
-
-    def is_alive(self, process: int) -> bool:
-        return self.database.is_alive(process)
-
-    def process_of(self, process: int) -> int | None:
-        return self.database.process_of(process)
-
     def peer(self, process: int) -> Peer:
         number = self.process_of(process)
         return Peer(number, "", None if number is None else began_at(number))
-
-    def refuse_lost(self) -> None:
-        self.database.refuse_lost()
 
     def run(self) -> tuple[bool, str, bool]:
         return not self.database.any_owner_alive(), _boot(), self.database.may_have_lost
@@ -95,12 +85,6 @@ class SqliteHost:
     def make_room(self, *, feeds: bool) -> None:
         if not self._keeps_log:
             self.database.make_room(feeds=feeds)
-
-    def hold(self) -> bool:
-        return self.database.keep_turn()
-
-    def let_go(self) -> None:
-        self.database.give_turn()
 
     @property
     def has_more_to_do(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..seam.migrations import SQLITE, Ladder
 from ..sql.shapes import BLOB, INTEGER, REAL, TEXT
+from ..sql.statements import checks as shared_checks
 from ..sql.statements import fragments, made, named, read, statements, tables
 
 SCHEMA = read("sqlite", "schema.sql")
@@ -19,4 +20,4 @@ STATEMENTS = made(statements(), fragments(), many="IN carray(?1)")
 
 def checks() -> dict[str, str]:
     """Returns the conditions of a store: each statement returns a sentence for each violation."""
-    return named(read("sqlite", "checks.sql"))
+    return named(read("sqlite", "checks.sql")) | shared_checks()
