@@ -39,11 +39,12 @@ def test_the_history_of_a_queue_has_its_depth_and_arrivals(qm: QueueManager, clo
         qm.internals.sample()
         clock.advance(MINUTE)
     assert qm.internals.history("Q", "hour") == [
-        HistoryPoint(began, 3, 3, 3),
-        HistoryPoint(began + 60, 5, 5, 6),
-        HistoryPoint(began + 120, 7, 7, 9),
+        HistoryPoint(began, 3, 3, 3, 0),
+        HistoryPoint(began + 60, 5, 5, 6, 60),
+        HistoryPoint(began + 120, 7, 7, 9, 120),
     ]
-    assert activities(qm.internals.history("Q", "hour"), RINGS["hour"])[2] == Activity(began + 120, 7, 3 / 60, 1 / 60)
+    activity = activities(qm.internals.history("Q", "hour"), RINGS["hour"])[2]
+    assert activity == Activity(began + 120, 7, 3 / 60, 1 / 60, age=120)
 
 
 @pytest.mark.every_store
@@ -59,14 +60,14 @@ def test_a_minute_has_one_sample(qm: QueueManager, clock: ManualClock) -> None:
     assert depths(qm) == [0, 1]
 
 
-def test_a_day_keeps_the_highest_depth_of_each_quarter_of_an_hour(qm: QueueManager, clock: ManualClock) -> None:
+def test_a_day_keeps_the_highest_depth_and_age_of_each_quarter_of_an_hour(qm: QueueManager, clock: ManualClock) -> None:
     clock.advance(-clock.now() % QUARTER)
     began = clock.now()
     for count in (4, 0, 1):
         qm.put_many("Q", [b"x"] * count) if count else qm.admin.clear_queue("Q")
         qm.internals.sample()
         clock.advance(MINUTE)
-    assert qm.internals.history("Q", "day") == [HistoryPoint(began + 120, 1, 4, 5)]
+    assert qm.internals.history("Q", "day") == [HistoryPoint(began + 120, 1, 4, 5, 0)]
     clock.advance(QUARTER)
     qm.internals.sample()
     assert [one.peak for one in qm.internals.history("Q", "day")] == [4, 1]
@@ -140,6 +141,18 @@ def test_the_history_is_there_after_a_restart(stores: Stores) -> None:
     store.restart()
     with connect(store) as qm:
         assert depths(qm) == [1]
+
+
+@pytest.mark.every_store
+def test_several_queues_are_read_at_once(qm: QueueManager) -> None:
+    qm.create_queue("R")
+    qm.put("R", b"x")
+    qm.internals.sample()
+    found = qm.internals.histories(["R", "SYSTEM.DEFAULT.LOCAL.QUEUE", "Q"], "hour")
+    assert [[one.depth for one in points] for points in found] == [[1], [], [0]]
+    assert qm.internals.histories([], "hour") == []
+    with pytest.raises(UnknownQueue):
+        qm.internals.histories(["Q", "NONE"], "hour")
 
 
 def test_nothing_is_written_for_a_store_that_nobody_serves(qm: QueueManager, clock: ManualClock) -> None:

@@ -147,6 +147,23 @@ def test_retry_now_reaches_a_message_that_was_put_with_a_delivery_delay_and_fail
 
 
 @pytest.mark.every_store
+def test_retry_now_reaches_one_message_alone(qm: QueueManager) -> None:
+    qm.put_many("Q", [b"1", b"2", b"3"])
+    one, other = fail(qm), fail(qm)
+    assert one.uid is not None
+    [free] = [view.message.uid for view in qm.inspect.look("Q") if view.state == "available"]
+    assert free is not None
+    assert qm.admin.retry_now("Q", free) == 0
+    assert qm.admin.retry_now("Q", one.uid) == 1
+    assert qm.admin.retry_now("Q", one.uid) == 0
+    assert qm.admin.retry_now("Q", free._replace(number=free.number + 1000)) == 0
+    assert [view.message.uid for view in qm.inspect.look("Q") if view.state == "delayed"] == [other.uid]
+    with pytest.raises(ArgumentError, match="uid"):
+        qm.admin.retry_now("Q", one.uid._replace(number=-1))
+    assert qm.admin.check() == []
+
+
+@pytest.mark.every_store
 def test_retry_now_makes_a_group_whole_again(qm: QueueManager) -> None:
     with qm.group("Q") as group:
         for body in (b"1", b"2", b"3"):

@@ -23,41 +23,58 @@ def test_a_store_keeps_240_samples() -> None:
 
 
 def test_a_sample_is_read_as_it_was_written() -> None:
-    text = text_of({1: (5, 9), 12: (0, 0)}, {})
-    assert text == '{"1":[5,5,9],"12":[0,0,0]}'
-    assert counts_in(text) == {1: QueueCounts(5, 5, 9), 12: QueueCounts(0, 0, 0)}
-    assert [counts_of(queue, text) for queue in (1, 12, 2)] == [QueueCounts(5, 5, 9), QueueCounts(0, 0, 0), None]
+    counts = {1: QueueCounts(5, 5, 9, 60), 12: QueueCounts(0, 0, 0, 0)}
+    text = text_of(counts, {})
+    assert text == '{"1":[5,5,9,60],"12":[0,0,0,0]}'
+    assert counts_in(text) == counts
+    assert counts_of([1, 12, 2, None], text) == counts
+    assert counts_of([2], text) == {}
 
 
-def test_a_later_sample_of_a_slot_keeps_the_peak() -> None:
-    earlier = {1: QueueCounts(7, 8, 9), 2: QueueCounts(1, 1, 1)}
-    assert text_of({1: (5, 12), 3: (2, 2)}, earlier) == '{"1":[5,8,12],"3":[2,2,2]}'
+def test_a_later_sample_of_a_slot_keeps_the_peak_and_the_highest_age() -> None:
+    earlier = {1: QueueCounts(7, 8, 9, 60), 2: QueueCounts(1, 1, 1, 1), 4: QueueCounts(1, 1, 1, 1)}
+    now = {1: QueueCounts(5, 5, 12, 0), 3: QueueCounts(2, 2, 2, 7), 4: QueueCounts(1, 1, 1, 2)}
+    assert text_of(now, earlier) == '{"1":[5,8,12,60],"3":[2,2,2,7],"4":[1,1,1,2]}'
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "7", '{"x":[1,1,1]}', '{"1":[1,1]}', '{"1":[2,1,3]}', '{"1":[-1,1,1]}', '{"1":[1.5,2,3]}']
+    "text",
+    [
+        "",
+        "[]",
+        "7",
+        '{"x":[1,1,1,1]}',
+        '{"1":[1,1,1]}',
+        '{"1":[2,1,3,1]}',
+        '{"1":[-1,1,1,1]}',
+        '{"1":[1.5,2,3,1]}',
+        '{"1":[1,1,1,-1]}',
+    ],
 )
 def test_any_other_text_is_refused(text: str) -> None:
     with pytest.raises((ValueError, TypeError, AttributeError)):
         counts_in(text)
+    if '"1"' in text:
+        with pytest.raises((ValueError, TypeError)):
+            counts_of([1], text)
 
 
 def test_rates_are_taken_from_one_slot_to_the_next() -> None:
-    points = [HistoryPoint(30.0, 2, 2, 100), HistoryPoint(90.0, 5, 6, 160), HistoryPoint(150.0, 0, 5, 160)]
+    points = [HistoryPoint(30.0, 2, 2, 100, 7), HistoryPoint(90.0, 5, 6, 160, 67), HistoryPoint(150.0, 0, 5, 160, 90)]
     assert activities(points, MINUTE) == [
-        Activity(30.0, 2),
-        Activity(90.0, 6, put=1.0, got=0.95),
-        Activity(150.0, 5, put=0.0, got=5 / 60),
+        Activity(30.0, 2, age=7),
+        Activity(90.0, 6, put=1.0, got=0.95, age=67),
+        Activity(150.0, 5, put=0.0, got=5 / 60, age=90),
     ]
 
 
 def test_a_gap_has_no_rate() -> None:
-    points = [HistoryPoint(30.0, 0, 0, 0), HistoryPoint(200.0, 0, 0, 900)]
-    assert activities(points, MINUTE) == [Activity(30.0, 0), Activity(200.0, 0)]
+    points = [HistoryPoint(30.0, 0, 0, 0, 0), HistoryPoint(200.0, 0, 0, 900, 5)]
+    assert activities(points, MINUTE) == [Activity(30.0, 0), Activity(200.0, 0, age=5)]
 
 
 def test_messages_that_came_back_are_no_negative_rate() -> None:
-    points = [HistoryPoint(0.0, 0, 0, 50), HistoryPoint(60.0, 30, 30, 50)]
+    points = [HistoryPoint(0.0, 0, 0, 50, 0), HistoryPoint(60.0, 30, 30, 50, 0)]
     assert activities(points, MINUTE)[1] == Activity(60.0, 30, put=0.0, got=0.0)
 
 

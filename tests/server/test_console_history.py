@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from collections.abc import Sequence
 from html import unescape
 
 import httpx
@@ -14,8 +15,9 @@ from tests.server.described import Described, refusal
 from tests.server.test_console_pages import seen, words
 
 from inorder import QueueManager, connect
-from inorder.rules.history import RINGS, Activity
+from inorder.rules.history import RINGS, Activity, HistoryPoint, Period
 from inorder.server import app
+from inorder.server.console import watching
 from inorder.server.console.history import of_recent, pictures, short
 from inorder.server.console.watching import Recent
 from inorder.stores.sqlite import SqliteStore
@@ -45,15 +47,20 @@ def lived(served: Served, *counts: int, every: float, ago: float) -> None:
 
 
 def test_a_picture_has_axes_with_values_and_times() -> None:
-    run = [Activity(NOON - 900, 120), Activity(NOON - 840, 300, 3.0, 0.5)]
+    run = [Activity(NOON - 900, 120, age=0.5), Activity(NOON - 840, 300, 3.0, 0.5, age=125)]
     found = pictures("Q1", "hour", [run], NOON)
     assert texts(found.depth) == ["0", "200", "400", "11:15", "11:30", "11:45"]  # at 12:00 there is no room
     assert texts(found.rates) == ["0", "2", "4", "11:15", "11:30", "11:45"]
     assert 'aria-label="Depth of Q1, the last hour: 300 messages at the end, at most 300."' in found.depth
     assert 'aria-label="Messages a second on Q1, the last hour: at most 3 put, 0.5 got."' in found.rates
+    assert texts(found.ages) == ["0", "2 min", "4 min", "11:15", "11:30", "11:45"]
+    assert (
+        'aria-label="Age of the oldest message on Q1, the last hour: 2 min 5 s at the end, at most 2 min 5 s."'
+        in found.ages
+    )
     assert found.table == [
-        (NOON - 840, "11:46", "300", "3", "0.5"),
-        (NOON - 900, "11:45", "120", "-", "-"),
+        (NOON - 840, "11:46", "300", "3", "0.5", "2 min 5 s"),
+        (NOON - 900, "11:45", "120", "-", "-", "-"),
     ]
 
 
@@ -82,12 +89,30 @@ def test_a_gap_is_no_line_and_a_single_value_is_a_dot() -> None:
     ],
 )
 def test_times_fit_the_period(over: str, times: list[str]) -> None:
-    assert texts(pictures("Q1", over, [[Activity(NOON, 1)]], NOON).depth)[3:] == times
+    assert texts(pictures("Q1", over, [[Activity(NOON - 1, 1), Activity(NOON, 1)]], NOON).depth)[3:] == times
 
 
 def test_a_queue_without_a_history_has_no_picture() -> None:
     found = pictures("Q1", "day", [], NOON)
-    assert (found.depth, found.rates, found.table) == ("", "", [])
+    assert (found.depth, found.rates, found.ages, found.table) == ("", "", "", [])
+
+
+def test_one_value_has_no_picture() -> None:
+    found = pictures("Q1", "hour", [[Activity(NOON, 7, age=60)]], NOON)
+    assert (found.depth, found.rates, found.ages) == ("", "", "")
+    assert found.table == [(NOON, "12:00", "7", "-", "-", "1 min")]
+
+
+@pytest.mark.parametrize(
+    ("age", "labels"),
+    [
+        (0, ["0", "30 s", "1 min"]), (300, ["0", "3 min", "6 min"]), (3_599, ["0", "30 min", "1 h"]),
+        (3_600, ["0", "30 min", "1 h"]), (50_000, ["0", "10 h", "20 h"]), (900_000, ["0", "10 d", "20 d"]),
+    ],
+)  # fmt: skip
+def test_an_age_has_times_on_its_axis(age: float, labels: list[str]) -> None:
+    run = [Activity(NOON - 60, 1, age=age), Activity(NOON, 1, 0.0, 0.0)]
+    assert texts(pictures("Q1", "hour", [run], NOON).ages)[:3] == labels
 
 
 def test_an_axis_of_an_idle_queue_is_not_without_height() -> None:
@@ -109,9 +134,11 @@ def test_values_are_short(value: float | None, text: str) -> None:
 
 
 def test_the_last_minutes_are_drawn_like_the_others() -> None:
-    recent = Recent(put=1.0, got=0.0, puts=[1.0, 2.0], gets=[0.0, 0.5], depths=[3.0, 4.0, 6.0], seconds=2.0)
+    recent = Recent(
+        put=1.0, got=0.0, puts=[1.0, 2.0], gets=[0.0, 0.5], depths=[3.0, 4.0, 6.0], ages=[0, 1, 2], seconds=2.0
+    )
     assert of_recent(recent, NOON) == [
-        [Activity(NOON - 2, 3), Activity(NOON - 1, 4, 1.0, 0.0), Activity(NOON, 6, 2.0, 0.5)]
+        [Activity(NOON - 2, 3), Activity(NOON - 1, 4, 1.0, 0.0, 1), Activity(NOON, 6, 2.0, 0.5, 2)]
     ]
     assert of_recent(Recent(), NOON) == []
 
@@ -125,14 +152,64 @@ def test_the_page_shows_the_hour_and_links_to_the_others(served: Served) -> None
     text = words(page)
     assert "Over time UTC 5 minutes hour day week Depth, the highest of each minute" in text
     assert 'aria-label="Depth of Q1, the last hour: 9 messages at the end, at most 9."' in page
-    assert "Values time depth put/s got/s" in text
-    assert re.search(r"\d\d:\d\d 9 0\.0167 0\.0167 \d\d:\d\d 9 0\.117 0\.0167 \d\d:\d\d 3 - -", text)
+    assert "Values time depth put/s got/s oldest" in text
+    assert re.search(r"\d\d:\d\d 9 0\.0167 0\.0167 2 min \d\d:\d\d 9 0\.117 0\.0167 1 min \d\d:\d\d 3 - - - ", text)
     links = [unescape(one) for one in re.findall(r'href="([^"]*)#history"', page)]
     assert links == [
         f"/console/queue/Q1?selector=x+%3D+1&order=physical&over={over}" for over in ("minutes", "hour", "day", "week")
     ]
     assert '&amp;over=hour#history" aria-current="true">hour</a>' in page
     assert "<script" not in page.partition("<main")[2]
+
+
+@pytest.mark.parametrize(("every", "shown"), [(900, "hour"), (7_200, "day"), (90_000, "week")])
+def test_the_page_opens_on_the_first_period_that_has_two_values(served: Served, every: float, shown: str) -> None:
+    lived(served, 4, 7, every=every, ago=2 * every)  # the server adds a value of now
+    (page,) = seen(served, "queue/Q1?order=physical")
+    assert f'&amp;over={shown}#history" aria-current="true">{shown}</a>' in page
+    assert f'aria-label="Depth of Q1, the last {shown}' in page
+    assert '<input type="hidden" name="over"' not in page
+
+
+def test_the_page_opens_on_the_last_minutes_as_long_as_the_history_is_not_longer(
+    served: Served, qm: QueueManager
+) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        await until_sampled(qm)
+        page = words((await client.get("/console/queue/Q1?over=hour")).text)
+        assert re.search(r"There is one value, a depth of 0 at \d\d:\d\d \. The pictures begin with the second; ", page)
+        assert "there is one for each minute." in page
+        while 'aria-current="true">5 minutes</a>' not in (page := (await client.get("/console/queue/Q1")).text):
+            await asyncio.sleep(0.05)
+        assert 'aria-label="Depth of Q1, the last 5 minutes: 0 messages at the end, at most 0."' in page
+
+    served.run(work)
+
+
+def test_the_overview_draws_the_depth_of_the_last_hour(served: Served, qm: QueueManager) -> None:
+    qm.create_queue("NEW")
+    lived(served, 4, 7, 1, every=60, ago=1_800)
+    with connect(served.store) as one:
+        one.delete_queue("NEW")
+        one.create_queue("NEW")
+    (page,) = seen(served, "")
+    assert 'aria-label="depth of Q1 in the last hour, at most 9"' in page
+    assert page.count('<polyline class="line1"') == len(re.findall('aria-label="depth of', page))
+    assert "depth of NEW" not in page
+
+
+def test_a_visit_reads_the_last_hour_once(served: Served, qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "HOUR_READ_SECONDS", 1e6)
+    monkeypatch.setattr(app, "_keep_history", asyncio.sleep)
+    read, found = SqliteStore.history, list[int]()
+
+    def counted(store: SqliteStore, queues: Sequence[str], period: Period) -> list[list[HistoryPoint]]:
+        found.append(len(queues))
+        return read(store, queues, period)
+
+    monkeypatch.setattr(SqliteStore, "history", counted)
+    seen(served, "", "", "")
+    assert found == [len(qm.inspect.overview())]
 
 
 @pytest.mark.parametrize("over", ["day", "week"])
@@ -179,6 +256,7 @@ async def test_the_interface_answers_the_same_values(served: Served, ours: Descr
         (3, None, None),
         (9, 7 / 900, 1 / 900),
     ]
+    assert [one["age"] for one in answer["values"][:2]] == [0, 900]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z", answer["values"][0]["at"])
     assert refusal(await ours("history", over="year"))[:2] == (400, "INWB0003E")
     assert refusal(await ours("history", queue="A/B")) == (404, "INWB0014E", 2085)

@@ -62,6 +62,7 @@ async def test_rates_are_taken_over_the_last_seconds() -> None:
     assert recent.puts == [5.0, 5.0]
     assert recent.gets == [0.0, 7.5]
     assert recent.depths == [0.0, 10.0, 5.0]
+    assert recent.ages == [0.0, 0.0, 0.0]
 
 
 async def test_a_queue_that_was_made_again_is_another_one_and_what_is_old_is_forgotten() -> None:
@@ -137,6 +138,15 @@ def test_a_level_stretch_of_a_picture_has_two_points() -> None:
     picture = str(sparkline("depth", [0.0, 0.0, 0.0, 0.0, 2.0, 2.0, 2.0, 0.0]))
     [points] = re.findall(r'polyline class="line1" points="([^"]*)"', picture)
     assert [round(float(one.partition(",")[0]) / WIDTH * 7) for one in points.split()] == [0, 3, 4, 6, 7]
+
+
+def test_a_gap_of_a_picture_is_no_line() -> None:
+    picture = str(sparkline("depth", [None, 1.0, 3.0, None, 4.0, None, 2.0, 2.0]))
+    lines = re.findall(r'polyline class="line1" points="([^"]*)"', picture)
+    assert [[round(float(one.partition(",")[0]) / WIDTH * 7) for one in line.split()] for line in lines] == [
+        [1, 2],
+        [6, 7],
+    ]
 
 
 def test_a_picture_of_nothing_is_empty() -> None:

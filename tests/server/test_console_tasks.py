@@ -11,6 +11,7 @@ from tests.server.test_console_acting import acts, send
 from tests.server.test_console_pages import one as words_of
 
 import inorder
+from inorder.server.console.listing import uid_text
 from inorder.work.records import KIND, ScheduleRecord, TaskMinute, TaskRecord, WorkerRecord, text_of
 
 HOSTILE = "<b>hostile</b>"
@@ -94,12 +95,44 @@ async def test_failed_work_is_tried_again_by_hand(
     assert HOSTILE not in refused.text
 
 
+def page_of(qm: inorder.QueueManager) -> str:
+    [one] = qm.inspect.look("Q1")
+    assert one.message.uid is not None
+    return f"queue/Q1/message/{uid_text(one.message.uid)}"
+
+
+async def test_one_message_is_tried_again_by_hand(
+    client: httpx.AsyncClient, served: Served, worker: inorder.QueueManager
+) -> None:
+    fail(worker)
+    page = page_of(worker)
+    assert "Retry now" in (await client.get(f"/console/{page}")).text
+    done = await send(client, page)
+    assert (done.status_code, done.headers["location"]) == (303, "/console/queue/Q1")
+    assert not waits(worker)
+    assert "The message was made available for its next attempt." in (await client.get("/console/queue/Q1")).text
+    assert acts(served)[0][1:] == ("retry", "Q1", "done", 1)
+    assert "Retry now" not in (await client.get(f"/console/{page}")).text
+    await send(client, page)
+    assert "The message was not waiting for its next attempt." in (await client.get("/console/queue/Q1")).text
+    assert (await send(client, "queue/Q1/message/nonsense")).status_code == 404
+
+
+@serving(with_role("reader"))
+async def test_a_reader_cannot_retry_one_message(client: httpx.AsyncClient, worker: inorder.QueueManager) -> None:
+    fail(worker)
+    assert "Retry now" not in (await client.get(f"/console/{page_of(worker)}")).text
+    assert (await send(client, page_of(worker))).status_code == 403
+    assert waits(worker)
+
+
 async def test_a_retry_without_the_token_of_its_form_does_nothing(
     client: httpx.AsyncClient, worker: inorder.QueueManager
 ) -> None:
     fail(worker)
     for token in ({}, {"csrf": "0" * 64}):
-        assert (await client.post("/console/tasks", data={"queue": "Q1"} | token)).status_code == 403
+        for page in ("tasks", page_of(worker)):
+            assert (await client.post(f"/console/{page}", data={"queue": "Q1"} | token)).status_code == 403
     assert waits(worker)
 
 

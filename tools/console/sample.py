@@ -21,25 +21,29 @@ def make(path: Path) -> None:
     """Makes a store with the sample."""
     with inorder.connect(path, name="SHOP", program="sample") as qm:
         qm.create_queue("ORDERS", description="one group an order: a header, then its lines")
+        qm.create_queue("PICKING", description="worked on by the warehouse")
     _live_a_week(path)
     with inorder.connect(path, program="sample") as qm:
         fill(qm)
 
 
 def _live_a_week(path: Path) -> None:
-    """Puts and gets orders as on the days of a week, and takes the samples of a server that was off for some hours."""
-    now, depth = time.time(), 0
+    """Puts and gets orders as on the days of a week, in the last hour also for the warehouse, and takes the samples of
+    a server that was off for some hours.
+    """
+    now, depths = time.time(), {"ORDERS": 0, "PICKING": 0}
     clock = ManualClock(now - 7 * DAY)
     parts = [(7 * DAY, DAY, 7_200), (DAY, 3_600, 900), (3_600, 0, 60)]
     steps = [(ago, length) for begin, end, length in parts for ago in range(begin, end, -length)]
     with inorder.connect(SqliteStore(path, clock=clock), program="sample") as qm:
         for ago, length in steps:
             clock.advance(max(0.0, now - ago - clock.now()))
-            busy = max(0.1, 1.1 + math.sin(2 * math.pi * (clock.now() / DAY - 0.3)) + 0.2 * math.sin(ago / 300))
-            depth += len(qm.put_many("ORDERS", [b"an order"] * round(length * busy / 30)))
-            left = round(30 * busy * min(1.0, ago / 600 - 0.1))  # none in the end: they are only for the history
-            if depth > left:
-                depth -= len(qm.get_many("ORDERS", depth - left))
+            for queue, wave in (("ORDERS", 300), ("PICKING", 700))[: 2 if ago <= 3_600 else 1]:
+                busy = max(0.1, 1.1 + math.sin(2 * math.pi * (clock.now() / DAY - 0.3)) + 0.2 * math.sin(ago / wave))
+                depths[queue] += len(qm.put_many(queue, [b"an order"] * round(length * busy / 30)))
+                left = round(30 * busy * min(1.0, ago / 600 - 0.1))  # none in the end: they are only for the history
+                if depths[queue] > left:
+                    depths[queue] -= len(qm.get_many(queue, depths[queue] - left))
             if not 4 * DAY < ago < 4.5 * DAY and not 30_000 < ago < 37_000:
                 qm.internals.sample()
 
@@ -47,7 +51,6 @@ def _live_a_week(path: Path) -> None:
 def fill(qm: QueueManager) -> None:
     """Makes the queues, and puts their messages."""
     qm.create_queue("PAYMENTS", read_order="required", description="read in strict order")
-    qm.create_queue("PICKING", description="worked on by the warehouse")
     qm.create_queue("SCANS", description="pictures of delivery notes, in segments")
     qm.create_queue("ARCHIVE", max_depth=12, description="nearly full")
     qm.create_queue("INBOX", put_allowed=False, description="closed over the weekend")

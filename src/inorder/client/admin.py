@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from ..errors import InorderError, LeaseOver, ObjectExists, UnitNotFound, UnknownObject, bad_argument, written
 from ..model.attributes import ManagerAttributes, ManagerKeywords
-from ..model.options import check_switch, check_whole, is_path
+from ..model.message import UniqueId
+from ..model.options import Match, check_switch, check_whole, is_path
 from ..model.parameters import is_storable
 from ..model.process_attributes import (
     SYSTEM_PROCESS,
@@ -117,7 +118,7 @@ class Admin(Namespace):
         """
         return self._manager._unhindered(name, lambda: self._store.clear_queue(name))
 
-    def retry_now(self, name: str) -> int:
+    def retry_now(self, name: str, uid: UniqueId | None = None) -> int:
         """Ends the delay of the messages of a queue that wait for their next attempt; returns how many.
 
         These are the messages that were backed out with a delay, as workers do with failed work. They are available at
@@ -126,11 +127,14 @@ class Admin(Namespace):
 
         Args:
             name: a local queue or an alias of one.
+            uid: only the message with this unique id; 0 is returned if it does not wait for its next attempt.
 
-        Raises: UnknownQueue 2085; WrongQueueType 2043.
+        Raises: UnknownQueue 2085; WrongQueueType 2043; ArgumentError 2046, `uid` is not a unique id.
         """
+        if uid is not None:
+            Match(uid=uid)  # which checks it
         with self._session:
-            return self._store.retry_now(name)
+            return self._store.retry_now(name, uid)
 
     @by_name
     def release_lock(self, queue: str, lock_id: int) -> int:

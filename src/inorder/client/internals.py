@@ -5,7 +5,7 @@ Programs do not use them: they may change in any release. Workers, the server, S
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..model.message import Got
@@ -116,11 +116,16 @@ class Internals(Namespace):
 
     def history(self, queue: str, period: Period) -> list[HistoryPoint]:
         """The samples of a queue in the last hour, day or week; see `LocalStore.history`. Raises: ArgumentError."""
+        (found,) = self.histories([queue], period)
+        return found
+
+    def histories(self, queues: Sequence[str], period: Period) -> list[list[HistoryPoint]]:
+        """The same of several queues at once."""
         from ..rules.history import RINGS  # noqa: PLC0415 - few programs need it
 
         Choice(RINGS).check("period", period)
         with self._session:
-            return self._session.services.store.history(queue, period)
+            return self._session.services.store.history(queues, period)
 
     # --- calls
 

@@ -9,21 +9,23 @@ never more than 240 samples.
     day     15 minutes   96
     week    2 hours      84
 
-Within a slot a later sample replaces an earlier one, and keeps the highest depth of both. A slot in which nobody took
-a sample is a gap.
+Within a slot a later sample replaces an earlier one, and keeps the highest depth and the highest age of both. A slot
+in which nobody took a sample is a gap.
 
-A sample is stored as JSON, by the numbers of the queues: ``{"7":[5,12,3400]}`` for depth, peak and arrived. A queue
-that is created again under its name has another number, so it does not continue the history of the former one.
+A sample is stored as JSON, by the numbers of the queues: ``{"7":[5,12,3400,60]}`` for depth, peak, arrived and age. A
+queue that is created again under its name has another number, so it does not continue the history of the former one.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
+_ENTRY: Final = re.compile(r'"(\d+)":\[([^\]]*)\]')
 Period = Literal["hour", "day", "week"]
 
 
@@ -53,11 +55,14 @@ class QueueCounts(NamedTuple):
     Args:
         depth: as in `QueueView`, as `arrived`.
         peak: the highest depth of all samples in its slot.
+        age: how long ago the oldest message was put, as `QueueView.oldest_put_at` says; the highest of all samples in
+            its slot, in seconds. 0: there was none.
     """
 
     depth: int
     peak: int
     arrived: int
+    age: int
 
 
 class HistoryPoint(NamedTuple):
@@ -67,6 +72,7 @@ class HistoryPoint(NamedTuple):
     depth: int
     peak: int
     arrived: int
+    age: int
 
 
 class Activity(NamedTuple):
@@ -77,24 +83,28 @@ class Activity(NamedTuple):
         depth: the highest depth that a sample has seen.
         put, got: messages a second since the slot before; None if that one is missing. `got` counts messages that
             left the depth (got, expired, backed out), less those that came back.
+        age: the highest age of its oldest message that a sample has seen, in seconds; 0: there was
+            none.
     """
 
     at: float
     depth: int
     put: float | None = None
     got: float | None = None
+    age: float = 0.0
 
 
-def text_of(now: Mapping[int, tuple[int, int]], earlier: Mapping[int, QueueCounts]) -> str:
+def text_of(now: Mapping[int, QueueCounts], earlier: Mapping[int, QueueCounts]) -> str:
     """The text of a sample.
 
     Args:
-        now: depth and arrived of each queue, by number.
+        now: the counts of each queue, by number.
         earlier: the sample that its slot already has; empty: there is none.
     """
     found = {
-        queue: (depth, max(depth, earlier[queue].peak if queue in earlier else 0), arrived)
-        for queue, (depth, arrived) in now.items()
+        queue: (one.depth, max(one.peak, before.peak), one.arrived, max(one.age, before.age))
+        for queue, one in now.items()
+        for before in (earlier.get(queue, one),)
     }
     return json.dumps(found, separators=(",", ":"))
 
@@ -104,20 +114,13 @@ def counts_in(text: str) -> dict[int, QueueCounts]:
     return {int(queue): _counts(values) for queue, values in json.loads(text).items()}
 
 
-def counts_of(queue: int, text: str) -> QueueCounts | None:
-    """Reads one queue from the text of a sample, without the others; None: it is not in it.
-
-    Raises: ValueError, TypeError, the text cannot be read there.
-    """
-    key = f'"{queue}":['
-    begin = text.find(key)
-    if begin < 0:
-        return None
-    begin += len(key) - 1
-    return _counts(json.loads(text[begin : text.index("]", begin) + 1]))
+def counts_of(queues: Iterable[int | None], text: str) -> dict[int | None, QueueCounts]:
+    """Reads some queues from the text of a sample. Raises: ValueError, TypeError, one of them cannot be read."""
+    texts = dict(_ENTRY.findall(text))  # several times as fast as to parse the numbers of all queues
+    return {queue: _counts(map(int, texts[str(queue)].split(","))) for queue in queues if str(queue) in texts}
 
 
-def _counts(values: Any) -> QueueCounts:
+def _counts(values: Iterable[Any]) -> QueueCounts:
     found = QueueCounts(*values)
     if not all(type(one) is int and one >= 0 for one in found) or found.peak < found.depth:
         raise ValueError(values)
@@ -126,13 +129,13 @@ def _counts(values: Any) -> QueueCounts:
 
 def activities(points: Sequence[HistoryPoint], ring: HistoryRing) -> list[Activity]:
     """The slots of a queue's history, in the order of the points."""
-    found = [Activity(one.at, one.peak) for one in points[:1]]
+    found = [Activity(one.at, one.peak, age=one.age) for one in points[:1]]
     for before, one in pairwise(points):
         seconds = one.at - before.at
         if ring.distance(before.at, one.at) != 1 or seconds <= 0:
-            found.append(Activity(one.at, one.peak))
+            found.append(Activity(one.at, one.peak, age=one.age))
             continue
         put = max(0, one.arrived - before.arrived)
         got = max(0, put - (one.depth - before.depth))
-        found.append(Activity(one.at, one.peak, put / seconds, got / seconds))
+        found.append(Activity(one.at, one.peak, put / seconds, got / seconds, one.age))
     return found

@@ -26,6 +26,7 @@ from inorder.client.listening import Arrival
 from inorder.client.unit_of_work import UnitOfWork
 from inorder.client.users import Accounts
 from inorder.errors import CallerError, WaitEnded
+from inorder.model.message import UniqueId
 from inorder.stores.remote.store import INSTEAD, USERS, RemoteStore
 from inorder.stores.seam.protocol import LocalStore
 from inorder.stores.seam.records import LedgerKey
@@ -202,7 +203,7 @@ def administered(qm: QueueManager) -> None:
     assert qm.attributes("Q") in qm.queues()
     assert qm.inquire("Q", "description") == {"description": "ours"}
     qm.close_queue("Q")
-    assert (admin.retry_now("Q"), admin.clear_queue("Q")) == (0, 1)
+    assert (admin.retry_now("Q"), admin.retry_now("Q", UniqueId("Q", 7)), admin.clear_queue("Q")) == (0, 0, 1)
     assert (admin.discard_expired(), admin.check()) == (0, [])
     admin.check_store()
 

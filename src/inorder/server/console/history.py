@@ -1,4 +1,5 @@
-"""Pictures of a queue over time: its depth, and messages put and got a second, in the last minutes, hour, day or week.
+"""Pictures of a queue over time, in the last minutes, hour, day or week: its depth, messages put and got a second, and
+the age of its oldest message.
 
 The server draws them as SVG with axes, so they need no script. The last minutes are the worker's own samples
 (`watching`), the longer periods the history in the store (`rules.history`). Between samples that do not follow one
@@ -22,7 +23,8 @@ from markupsafe import Markup
 
 from ... import QueueManager
 from ...rules.history import RINGS, Activity, activities
-from .labels import counted, drawn_line, number
+from .labels import UNITS as SPANS
+from .labels import counted, drawn_line, number, span
 from .watching import KEPT_SECONDS, Recent
 
 WIDTH: Final = 300.0
@@ -60,7 +62,6 @@ PERIODS: Final[Mapping[str, ShownPeriod]] = {
     "day": ShownPeriod("day", DAY, DAY / 4, "15 minutes", "%H:%M", SOON),
     "week": ShownPeriod("week", 7 * DAY, DAY, "2 hours", "%a %H:%M", SOON),
 }
-DEFAULT: Final = "hour"
 
 
 class Pictures(NamedTuple):
@@ -68,23 +69,47 @@ class Pictures(NamedTuple):
 
     Args:
         over: the period, a key of `PERIODS`.
-        depth, rates: the pictures; empty if there is no value yet.
-        table: of each value the time, as a number and in words, the depth, put and got; the newest first.
+        depth, rates, ages: the pictures; empty with less than two values.
+        table: of each value the time, as a number and in words, the depth, put, got and age; the newest first.
     """
 
     over: str
     period: ShownPeriod
     depth: Markup
     rates: Markup
-    table: Sequence[tuple[float, str, str, str, str]]
+    ages: Markup
+    table: Sequence[tuple[float, str, str, str, str, str]]
 
 
-def read(qm: QueueManager, queue: str, over: str) -> list[list[Activity]]:
-    """Reads the history of a queue in runs without gaps; of the last minutes, which are not stored, nothing."""
+Runs = Sequence[Sequence[Activity]]
+
+
+def read(qm: QueueManager, queue: str, over: str) -> tuple[str, Runs]:
+    """Reads a period of the history of a queue, in runs without gaps; of the last minutes, which are not stored,
+    nothing.
+
+    Args:
+        over: the period; "": the first that has two values, or the hour if none has.
+
+    Returns: the period, and its runs.
+    """
+    found: list[tuple[str, Runs]] = []
     for period, ring in RINGS.items():
-        if period == over:
-            return list(_runs(activities(qm.internals.history(queue, period), ring)))
-    return []
+        if over in ("", period):
+            found.append((period, list(_runs(activities(qm.internals.history(queue, period), ring)))))
+            if is_enough(found[-1][1]):
+                return found[-1]
+    return found[0] if found else (over, [])
+
+
+def is_enough(runs: Runs) -> bool:
+    """Whether there are two values, which a picture needs."""
+    return sum(map(len, runs)) > 1
+
+
+def spanned(runs: Runs) -> float:
+    """The seconds from the first value to the last."""
+    return runs[-1][-1].at - runs[0][0].at if runs else 0.0
 
 
 def _runs(values: Sequence[Activity]) -> Iterator[list[Activity]]:
@@ -108,13 +133,13 @@ def of_recent(recent: Recent, now: float) -> list[list[Activity]]:
     rates = [(None, None), *zip(recent.puts, recent.gets, strict=True)]
     return [
         [
-            Activity(begin + number * step, round(depth), put, got)
-            for number, (depth, (put, got)) in enumerate(zip(recent.depths, rates, strict=True))
+            Activity(begin + number * step, round(depth), put, got, age)
+            for number, (depth, (put, got), age) in enumerate(zip(recent.depths, rates, recent.ages, strict=True))
         ]
     ]
 
 
-def pictures(queue: str, over: str, runs: Sequence[Sequence[Activity]], now: float) -> Pictures:
+def pictures(queue: str, over: str, runs: Runs, now: float) -> Pictures:
     """Draws the pictures of a queue.
 
     Args:
@@ -123,11 +148,11 @@ def pictures(queue: str, over: str, runs: Sequence[Sequence[Activity]], now: flo
     """
     period, values = PERIODS[over], [one for run in runs for one in run]
     table = [
-        (one.at, f"{_utc(one.at):{period.time}}", number(one.depth), short(one.put), short(one.got))
+        (one.at, f"{_utc(one.at):{period.time}}", number(one.depth), short(one.put), short(one.got), _age(one.age, "-"))
         for one in reversed(values)
     ]
-    if not values:
-        return Pictures(over, period, Markup(), Markup(), table)
+    if not is_enough(runs):
+        return Pictures(over, period, Markup(), Markup(), Markup(), table)
     axis = _Axes(period, now)
     depth = axis.picture(
         f"Depth of {queue}, the last {period.label}: {counted(values[-1].depth)} at the end, at most "
@@ -142,8 +167,17 @@ def pictures(queue: str, over: str, runs: Sequence[Sequence[Activity]], now: flo
             "Messages a second on {}, the last {}: at most {} put, {} got.".format(queue, period.label, *most),
             runs, [_put, _got],
         ),
+        axis.picture(
+            f"Age of the oldest message on {queue}, the last {period.label}: {_age(values[-1].age)} at the end, "
+            f"at most {_age(max(one.age for one in values))}.",
+            runs, [lambda one: one.age], least=60.0, is_time=True,
+        ),
         table,
     )  # fmt: skip
+
+
+def _age(seconds: float, none: str = "none") -> str:
+    return span(seconds) if seconds >= 1 else none
 
 
 def _put(one: Activity) -> float | None:
@@ -176,11 +210,17 @@ class _Axes:
         runs: Sequence[Sequence[Activity]],
         picks: Sequence[Callable[[Activity], float | None]],
         least: float = 0.0,
+        is_time: bool = False,
     ) -> Markup:
-        """A picture with a line for each of `picks`, on one scale from 0. `least`: its smallest top."""
+        """A picture with a line for each of `picks`, on one scale from 0.
+
+        Args:
+            least: its smallest top.
+            is_time: the values are seconds, and the scale has minutes, hours or days.
+        """
         most = max((pick(one) or 0.0 for run in runs for one in run for pick in picks), default=0.0)
-        top = _nice(max(most, least))
-        parts = [*self._levels(top), *self._times()]
+        top = _nice(max(most, least), is_time=is_time)
+        parts = [*self._levels(top, _spoken if is_time else short), *self._times()]
         for which, pick in enumerate(picks, 1):
             for run in runs:
                 points = [(self._x(one.at), _y(value, top)) for one in run if (value := pick(one)) is not None]
@@ -192,12 +232,12 @@ class _Axes:
     def _x(self, at: float) -> float:
         return LEFT + (RIGHT - LEFT) * min(1.0, max(0.0, (at - self._begin) / self._period.seconds))
 
-    def _levels(self, top: float) -> Iterator[Markup]:
+    def _levels(self, top: float, label: Callable[[float], str]) -> Iterator[Markup]:
         """The values at the left, with a line at each."""
         for value in (0.0, top / 2, top):
             y = _y(value, top)
             yield Markup('<line x1="{:.0f}" x2="{:.0f}" y1="{y:.1f}" y2="{y:.1f}"/>').format(LEFT, RIGHT, y=y)
-            yield Markup('<text class="value" x="{:.0f}" y="{:.1f}">{}</text>').format(LEFT - 5, y + 4, short(value))
+            yield Markup('<text class="value" x="{:.0f}" y="{:.1f}">{}</text>').format(LEFT - 5, y + 4, label(value))
 
     def _times(self) -> Iterator[Markup]:
         """Full hours, quarters of an hour or days below, in UTC."""
@@ -216,12 +256,24 @@ def _utc(at: float) -> datetime:
     return datetime.fromtimestamp(at, timezone.utc)
 
 
-def _nice(most: float) -> float:
+def _nice(most: float, *, is_time: bool) -> float:
     """The top of an axis with room for this value."""
     if most <= 0:
         return 1.0
-    unit = 10.0 ** math.floor(math.log10(most))
+    size = _size(most)[1] if is_time else 1.0
+    unit = size * 10.0 ** math.floor(math.log10(most / size))
     return next(one * unit for one in NICE if one * unit >= most * (1 - 1e-9))
+
+
+def _size(seconds: float) -> tuple[str, int]:
+    """The largest unit that is not longer than this time."""
+    return next((one for one in SPANS if seconds >= one[1]), SPANS[-1])
+
+
+def _spoken(seconds: float) -> str:
+    """A time on an axis, in one unit: ``30 min``."""
+    unit, size = _size(seconds)
+    return f"{short(seconds / size)} {unit}" if seconds else "0"
 
 
 def _y(value: float, top: float) -> float:

@@ -124,16 +124,16 @@ def one_line(text: str) -> str:
     return "".join(one if one.isprintable() else "↵" if one == "\n" else "·" for one in text)
 
 
-def sparkline(what: str, *series: Sequence[float]) -> Markup:
+def sparkline(what: str, *series: Sequence[float | None]) -> Markup:
     """One or two lines on one scale, from 0 to the highest value; the area under the first is filled.
 
     Args:
         what: the label for visitors who cannot see the picture.
-        series: the values of each line, the newest last.
+        series: the values of each line, the newest last; None: a gap.
     """
     drawn = [_thinned(one) for one in series]
-    top = max((max(one) for one in drawn if one), default=0.0) or 1.0
-    lines = [_line(one, top, number) for number, one in enumerate(drawn, 1) if len(one) > 1]
+    top = max((value for one in drawn for value in one if value is not None), default=0.0) or 1.0
+    lines = [_lines(one, top, number) for number, one in enumerate(drawn, 1) if len(one) > 1]
     made = (
         f'<svg class="spark" viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" preserveAspectRatio="none" role="img" '
         f'aria-label="{escape(what)}">{"".join(lines)}</svg>'
@@ -141,15 +141,17 @@ def sparkline(what: str, *series: Sequence[float]) -> Markup:
     return Markup(made)  # at once: `Markup.format` took most of the time of a page with many queues
 
 
-def _line(values: Sequence[float], top: float, number: int) -> str:
+def _lines(values: Sequence[float | None], top: float, number: int) -> str:
+    """A line through values, with a piece for each stretch between gaps."""
     step, last = WIDTH / (len(values) - 1), len(values) - 1
     room = HEIGHT - 2 * EDGE
-    points = [
-        (n * step, HEIGHT - EDGE - room * value / top)
-        for n, value in enumerate(values)
-        if not (0 < n < last and values[n - 1] == value == values[n + 1])  # a page of idle queues is drawn at once
-    ]
-    return drawn_line(number, points, HEIGHT)
+    pieces: list[list[tuple[float, float]]] = [[]]
+    for n, value in enumerate(values):
+        if value is None:
+            pieces.append([])
+        elif not (0 < n < last and values[n - 1] == value == values[n + 1]):  # a page of idle queues is drawn at once
+            pieces[-1].append((n * step, HEIGHT - EDGE - room * value / top))
+    return "".join(drawn_line(number, one, HEIGHT) for one in pieces if len(one) > 1)
 
 
 def drawn_line(number: int, points: Sequence[tuple[float, float]], bottom: float) -> str:
@@ -161,12 +163,13 @@ def drawn_line(number: int, points: Sequence[tuple[float, float]], bottom: float
     return f'<polygon points="{points[0][0]:.1f},{bottom:.0f} {drawn} {points[-1][0]:.1f},{bottom:.0f}"/>{line}'
 
 
-def _thinned(values: Sequence[float]) -> Sequence[float]:
+def _thinned(values: Sequence[float | None]) -> Sequence[float | None]:
     """At most `POINTS_MAX` values: the highest of each stretch, because visitors look for peaks."""
     if len(values) <= POINTS_MAX:
         return values
     size = -(-len(values) // POINTS_MAX)
-    return [max(values[at : at + size]) for at in range(0, len(values), size)]
+    stretches = (values[at : at + size] for at in range(0, len(values), size))
+    return [max((value for value in one if value is not None), default=None) for one in stretches]
 
 
 View = Literal["json", "text", "hex"]

@@ -22,7 +22,8 @@ from ...rules.gaps import Gaps
 from ...rules.retries import failure_of
 from ...stores.seam.views import Holder, MessageView
 from ..problems import problem
-from . import labels, listing
+from . import forms, labels, listing
+from .acting import noted
 from .page import Page, Visit, address
 
 NOT_SHOWN: Final = frozenset({"body", "properties", "length", "token", "earlier_pending", "warning"})
@@ -76,6 +77,18 @@ async def body(visit: Visit) -> Response:
     number = sight.message.uid.number if sight.message.uid is not None else 0
     headers = {"Content-Disposition": f'attachment; filename="message-{number}.bin"'}
     return Response(sight.message.body, headers=headers, media_type="application/octet-stream")
+
+
+async def retry(visit: Visit) -> Response:
+    """POST queue/NAME/message/UID: makes the message available, if it waits for its next attempt."""
+    queue, text = visit.queue, visit.names["uid"]
+    visit.demand("get", queue)
+    uid = listing.uid_of(text)
+    if uid is None:
+        raise problem("INWB0015E", text, queue)
+    found = await noted(visit, "retry", queue, lambda qm: qm.admin.retry_now(queue, uid))
+    said = "made available for its next attempt" if found else "not waiting for its next attempt"
+    return forms.done(visit, f"The message was {said}.", "queue", queue)
 
 
 def _look(qm: QueueManager, queue: str, text: str, preview: int) -> tuple[MessageView, Gaps | None]:
@@ -178,6 +191,6 @@ def _holder_page(queue: str, holder: Holder | None) -> str:
 
 PAGES: Final = (
     Page(path="queue/{queue}/message/{uid}", title="A message on {queue}", authority="browse", template="message.html",
-         show=show),
+         show=show, act=retry),
     Page(path="queue/{queue}/message/{uid}/body", title="", authority="browse", show=body),
 )  # fmt: skip

@@ -190,9 +190,11 @@ async def show(visit: Visit) -> Response:
     if sort != "name":
         rows.sort(key=SORTS[sort], reverse=True)
     others = [one for one in seen.attributes.values() if one.type != "local" and may("inquire", one.name)]
+    shown_rows = rows[:SHOWN_MAX]
+    hour = await visit.context.qm.run(lambda qm: visit.watching.last_hour(qm, [row.view for row in shown_rows]))
     values = {
-        "rows": rows[:SHOWN_MAX], "more": len(rows) - SHOWN_MAX, "others": others, "now": seen.now, "wrong": wrong,
-        "wanted": wanted, "sort": sort,
+        "rows": shown_rows, "hour": hour, "more": len(rows) - SHOWN_MAX, "others": others, "now": seen.now,
+        "wrong": wrong, "wanted": wanted, "sort": sort,
     }  # fmt: skip
     return await asyncio.to_thread(shown, visit, values)  # many queues take some time
 

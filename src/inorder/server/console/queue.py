@@ -21,7 +21,6 @@ from ...model.attributes import QUEUE_ATTRIBUTES, QueueAttributes
 from ...model.message import NO_ID, Place
 from ...model.parameters import Integer, one_of
 from ...rules.gaps import Gaps
-from ...rules.history import Activity
 from ...rules.ordering import Pending, pending_text
 from ...rules.selectors import Selector, compile_selector
 from ...stores.seam.views import (
@@ -41,6 +40,7 @@ from ..problems import problem
 from . import history, listing
 from .held_messages import Running, openings_of, running
 from .page import Page, Visit, address
+from .watching import KEPT_SECONDS
 
 PAGE: Final = 50
 LOOKED_MAX: Final = 2_000  # messages that one page checks against a selector
@@ -136,7 +136,8 @@ class QueuePageState(NamedTuple):
     sides: Mapping[str, ListedOrder]
     missing: Mapping[bytes, Gaps]
     wrong: str
-    history: Sequence[Sequence[Activity]]
+    over: str
+    history: history.Runs
 
 
 async def show(visit: Visit) -> Mapping[str, Any]:
@@ -149,14 +150,16 @@ async def show(visit: Visit) -> Mapping[str, Any]:
     may_display = visit.identity.may("display", queue)
     found = await visit.context.qm.run(lambda qm: _look(qm, queue, wanted, with_holders=may_display))
     now, recent = time.time(), visit.watching.recent(found.view)
-    runs = history.of_recent(recent, now) if wanted.over == "minutes" else found.history
+    over, runs = found.over, found.history
+    if over == "minutes" or (not wanted.over and recent.depths and history.spanned(runs) < KEPT_SECONDS):
+        over, runs = "minutes", history.of_recent(recent, now)
     return {
         "queue": found.view.name,
         "view": found.view,
         "attributes": found.attributes,
         "definition": _definition(found.attributes) if may_display else None,
         "recent": recent,
-        "pictures": history.pictures(found.view.name, wanted.over, runs, now),
+        "pictures": history.pictures(found.view.name, over, runs, now),
         "periods": {
             over: (one.label, address("queue", queue, pairs=[*_without(pairs, "over"), ("over", over)]))
             for over, one in history.PERIODS.items()
@@ -195,7 +198,7 @@ def _wanted(pairs: Sequence[tuple[str, str]]) -> QueuePageQuery:
     query = dict(pairs)
     if query.get("order", "") not in ("", *ORDERS):
         raise problem("INWB0003E", "order", f"must be {one_of(ORDERS)}, or left out")
-    if query.get("over", history.DEFAULT) not in history.PERIODS:
+    if query.get("over", "") not in ("", *history.PERIODS):
         raise problem("INWB0003E", "over", f"must be {one_of(history.PERIODS)}, or left out")
     shown = [order for order in ORDERS if query.get("order") in (None, "", order)]
     return QueuePageQuery(
@@ -203,7 +206,7 @@ def _wanted(pairs: Sequence[tuple[str, str]]) -> QueuePageQuery:
         selector=query.get("selector", "").strip(),
         columns=[value for name, value in pairs if name == "show"],
         orders=[order for order in ("physical", "logical") if order in shown],
-        over=query.get("over", history.DEFAULT),
+        over=query.get("over", ""),
     )
 
 
@@ -232,8 +235,10 @@ def _look(qm: QueueManager, queue: str, wanted: QueuePageQuery, *, with_holders:
     held = _held(qm, name) if with_holders else NOBODY
     if not with_holders:
         sides = {order: one._replace(sights=listing.without_holders(one.sights)) for order, one in sides.items()}
-    seen = history.read(qm, name, wanted.over)
-    return QueuePageState(view, qm.attributes(name), qm.inspect.order_view(name), held, sides, missing, wrong, seen)
+    return QueuePageState(
+        view, qm.attributes(name), qm.inspect.order_view(name), held, sides, missing, wrong,
+        *history.read(qm, name, wanted.over),
+    )  # fmt: skip
 
 
 def _listed(

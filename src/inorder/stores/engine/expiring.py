@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...model.message import UniqueId
 from ..seam.tables import UnitRow
 from ..seam.telemetry import count, event
 from . import putkeys, settling, staging
@@ -28,15 +29,20 @@ class ExpiringVerbs(OpenStore):
             end_lease(self, unit)
         return discarded
 
-    @event("retry_now", "messages", "queue", measured=count, about=lambda _, name: [name])
+    @event("retry_now", "messages", "queue", measured=count, about=lambda _, name, *__: [name])
     @in_operation()
-    def retry_now(self, operation: Operation, name: str) -> int:
+    def retry_now(self, operation: Operation, name: str, uid: UniqueId | None = None) -> int:
         catalog = Catalog(operation)
         if catalog.is_unused(name):
             return 0
         queue = catalog.local(name)
         settling.discard(operation, queue)
-        numbers = operation.backend.end_retry_delays(queue.id, operation.now)
+        wanted = None
+        if uid is not None:
+            wanted = next((row.number for row in operation.backend.rows(queue=queue.id, uid=uid)), None)
+            if wanted is None:
+                return 0
+        numbers = operation.backend.end_retry_delays(queue.id, operation.now, wanted)
         if numbers:
             operation.touch(queue)
             operation.durable = True

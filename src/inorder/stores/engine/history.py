@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ...rules.history import RINGS, HistoryPoint, HistoryRing, Period, counts_in, counts_of, text_of
+from ...rules.history import RINGS, HistoryPoint, HistoryRing, Period, QueueCounts, counts_in, counts_of, text_of
+from ..seam.backend import Counts
 from ..seam.damage import decodes
 from ..seam.tables import SampleRow
 from ..seam.telemetry import count, event
@@ -21,10 +22,10 @@ sample_in: Final = decodes("table sample")(counts_in)
 
 
 class _Counted(NamedTuple):
-    """The time, depth and arrived of each queue, and the samples of the slots in which this time is."""
+    """The time, the counts of each queue, and the samples of the slots in which this time is."""
 
     at: float
-    queues: Mapping[int, tuple[int, int]]
+    queues: Mapping[int, QueueCounts]
     earlier: Mapping[HistoryRing, str]
 
 
@@ -52,9 +53,7 @@ class HistoryVerbs(OpenStore):
         rows = {ring: _rows_at(operation, ring, at) for ring in RINGS.values()}
         return _Counted(
             at=at,
-            queues={
-                one.queue: (one.depth, one.arrived) for one in operation.backend.overview(operation.now, briefly=True)
-            },
+            queues={one.queue: _counts(one, at) for one in operation.backend.overview(operation.now)},
             earlier={ring: row.queues for ring, found in rows.items() for row in found},
         )
 
@@ -65,19 +64,20 @@ class HistoryVerbs(OpenStore):
             if not any(one.at >= row.at for one in _rows_at(operation, ring, row.at)):
                 operation.backend.save(row)
 
-    @event(
-        "history", "samples", keys="queue", measured=lambda found, *_: [len(found)], about=lambda _, queue, __: [queue]
-    )
+    @event("history", "samples", measured=lambda found, *_: [sum(map(len, found))])
     @in_operation(writes=False)
-    def history(self, operation: Operation, queue: str, period: Period) -> list[HistoryPoint]:
+    def history(self, operation: Operation, queues: Sequence[str], period: Period) -> list[list[HistoryPoint]]:
         ring, now, catalog = RINGS[period], operation.backend.common_time(operation.now), Catalog(operation)
-        if catalog.is_unused(queue):
-            return []
-        number = catalog.local(queue).id
-        read = decodes("table sample")(lambda text: counts_of(number, text))
+        numbers = [None if catalog.is_unused(queue) else catalog.local(queue).id for queue in queues]
+        read = decodes("table sample")(lambda text: counts_of(numbers, text))
         rows = sorted(operation.backend.select(SampleRow, seconds=ring.seconds), key=lambda row: row.at)
-        found = [(row.at, read(row.queues)) for row in rows if 0 <= ring.distance(row.at, now) < ring.slots]
-        return [HistoryPoint(at, *one) for at, one in found if one is not None]
+        samples = [(row.at, read(row.queues)) for row in rows if 0 <= ring.distance(row.at, now) < ring.slots]
+        return [[HistoryPoint(at, *counts[number]) for at, counts in samples if number in counts] for number in numbers]
+
+
+def _counts(one: Counts, at: float) -> QueueCounts:
+    age = 0 if one.oldest_put_at is None else max(0, int(at - one.oldest_put_at))
+    return QueueCounts(one.depth, one.depth, one.arrived, age)
 
 
 def _rows_at(operation: Operation, ring: HistoryRing, at: float) -> list[SampleRow]:

@@ -135,8 +135,9 @@ class Store(BulkStore, UnitStore, Protocol):
         meanwhile.
         """
 
-    def retry_now(self, name: str) -> int:
-        """Ends the delay of all messages of a local queue, or of an alias's, that were backed out with a delay.
+    def retry_now(self, name: str, uid: UniqueId | None = None) -> int:
+        """Ends the delay of all messages of a local queue, or of an alias's, that were backed out with a delay; with
+        `uid` of that message only, if it was.
 
         They are available at once, in their places, with their backout counts. Calls that wait for them are woken.
         Messages in their delivery delay stay hidden. Returns how many messages. Raises: UnknownQueue 2085;
@@ -528,10 +529,10 @@ class LocalStore(Store, Protocol):
         Returns: how many queues; 0: this minute has a sample, or there are no queues.
         """
 
-    def history(self, queue: str, period: Period) -> list[HistoryPoint]:
-        """Returns the samples of a queue in the last hour, day or week, in order of time.
+    def history(self, queues: Sequence[str], period: Period) -> list[list[HistoryPoint]]:
+        """Returns the samples of each of these queues in the last hour, day or week, in order of time.
 
-        Raises: UnknownQueue 2085; WrongQueueType 2045, it has no messages of its own.
+        Raises: UnknownQueue 2085; WrongQueueType 2045, one of them has no messages of its own.
         """
 
     # --- the medium

@@ -320,9 +320,10 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         self.attend(share.queue, DUE)
         self.change(self.sql["delay gets"], (unit, share.queue, share.state, due_at), share.messages)
 
-    def end_retry_delays(self, queue: int, now: float) -> Sequence[int]:
+    def end_retry_delays(self, queue: int, now: float, number: int | None) -> Sequence[int]:
         assert queue in self.noted, queue
-        return [number for (number,) in self.engine.execute(self.sql["end retry delays"], (queue, now)).fetchall()]
+        ended = self.engine.execute(self.sql["end retry delays"], (queue, now, number))
+        return [one for (one,) in ended.fetchall()]
 
     def describe(self, row: QueuedMessage, message: Message) -> None:
         self.change(self.sql["update descriptor"], (row.number, descriptor_of(message)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
 from itertools import islice, takewhile
@@ -12,7 +12,7 @@ from typing import Any
 from ...model.message import NO_ID, Place
 from ...rules.grouping import wanted_by
 from ...rules.lifecycle import State
-from ...rules.ordering import PRIORITY_MAX, Moment, draws_number
+from ...rules.ordering import Moment, draws_number
 from ..seam.backend import Counts, Listed, SearchedQueue
 from ..seam.looking import NUMBERED, group_of, unplaced_position
 from ..seam.queued import STEP, QueuedMessage, SeenRow, as_got, cost_of, onlooker, place_of
@@ -81,36 +81,49 @@ class SqlListings(SqlSearch):
             for number, count, oldest in self.engine.execute(self.sql[name]):
                 held.setdefault(number, _Held()).add("locked", count, oldest)
         found = self.engine.execute(self.sql["queue counters"], (queue,)).fetchall()
-        return [self._counts(columns, held.get(columns[0]), now, briefly=briefly) for columns in found]
+        delayed: dict[int, int] = {}
+        put_at: dict[int, float] = {}
+        filled = [] if briefly else [number for number, depth, *_ in found if depth or number in held]
+        if filled:
+            delayed = dict(self.engine.execute(self.sql["count delayed messages"], (queue, now)))
+            put_at = self._put_at(filled, held)
+        return [
+            Counts(
+                queue,
+                depth,
+                arrived,
+                numbered,
+                *held.get(queue, NOBODY).counts(),
+                delayed=delayed.get(queue, 0),
+                oldest_put_at=put_at.get(queue),
+            )
+            for queue, depth, arrived, numbered in found
+        ]
 
-    def _counts(self, columns: tuple[int, ...], held: _Held | None, now: float, *, briefly: bool) -> Counts:
-        queue, depth, arrived, numbered = columns
-        if briefly or (not depth and held is None):
-            counts = _Held().counts() if held is None else held.counts()
-            return Counts(queue, depth, arrived, numbered, *counts, delayed=0, oldest_put_at=None)
-        held = held or _Held()
-        delayed = self.value(self.sql["count delayed messages"], queue, now)
-        oldest = self._oldest_put_at(queue, held)
-        return Counts(queue, depth, arrived, numbered, *held.counts(), delayed, oldest)
-
-    def _oldest_put_at(self, queue: int, held: _Held) -> float | None:
-        """Looks at the lowest number of each holder, and at the first place of each level among messages that nobody
-        holds.
+    def _put_at(self, queues: Sequence[int], held: Mapping[int, _Held]) -> dict[int, float]:
+        """When the oldest message of each queue was put: looks at the lowest number of each holder, and at the first
+        place of each level among messages that nobody holds.
         """
-        firsts: dict[int, tuple[Place, int]] = {}
-        for name in ("first of next rank", "first delayed of next rank"):
-            for head in ALL_HEADS:
-                for place, number in self._firsts(self.sql[name], queue, head):
-                    firsts[place.rank] = min(firsts.get(place.rank, (place, number)), (place, number))
-        oldest = [*held.oldest, *(number for _, number in firsts.values())]
-        put_at: float | None = self.value(self.sql["oldest put time"], json.dumps(oldest)) if oldest else None
-        return put_at
-
-    def _firsts(self, sql: str, queue: int, head: int) -> Iterator[tuple[Place, int]]:
-        rank = -PRIORITY_MAX - 1
-        while (row := next(self.engine.execute(sql, (queue, head, rank)), None)) is not None:
-            rank = row[0]
-            yield Place(*row[:3]), row[3]
+        named = json.dumps(queues)
+        firsts = [
+            one
+            for name in ("firsts of levels", "delayed firsts of levels")
+            for one in self.engine.execute(self.sql[name], (named,))
+        ]
+        holding = [(queue, number) for queue, one in held.items() for number in one.oldest]
+        numbers = json.dumps([number for _, number in (*firsts, *holding)])
+        known = {
+            number: (place, put_at)
+            for number, *place, put_at in self.engine.execute(self.sql["places and put times"], (numbers,))
+        }
+        levels: dict[tuple[int, int], tuple[list[int], float]] = {}
+        for queue, number in firsts:
+            if one := known.get(number):  # in a damaged store it may have no content
+                level = queue, one[0][0]
+                levels[level] = min(levels.get(level, one), one)
+        found = [(queue, known[number][1]) for queue, number in holding if number in known]
+        found += [(queue, put_at) for (queue, _), (_, put_at) in levels.items()]
+        return dict(sorted(found, reverse=True))
 
     def order_view(self, queue: SearchedQueue, now: float) -> OrderView:
         rows = [self.codec.row(columns) for columns in self.engine.execute(self.sql["pending messages"], (queue.id,))]
@@ -150,6 +163,9 @@ class _Held:
 
     def counts(self) -> tuple[int, int, int]:
         return self.puts, self.gets, self.locked
+
+
+NOBODY = _Held()
 
 
 class Listing:

@@ -527,9 +527,10 @@ UNION ALL SELECT id FROM unit INDEXED BY unit_prepared WHERE kind = 'prepared' A
 UNION ALL SELECT id FROM unit INDEXED BY unit_leased WHERE kind = 'lease'
 UNION ALL SELECT id FROM unit INDEXED BY unit_named WHERE queue = ?1 AND kind = 'confirm';
 
--- name: oldest put time
--- The put time of the oldest of some messages.
-SELECT min(c.put_at) FROM json_each(?1) AS j CROSS JOIN content c ON c.id = j.value;
+-- name: places and put times
+-- What a damaged store has there is compared as a number, too.
+SELECT m.id, m.rank, m.number, m.ordinal, CAST(c.put_at AS double precision)
+FROM json_each(?1) AS j CROSS JOIN message m ON m.id = j.value CROSS JOIN content c ON c.id = m.id;
 
 -- name: group members by logical place
 -- A page of a group in logical order, after one of its members.
@@ -569,18 +570,38 @@ SELECT min(queue), count(*), min(id) FROM message AS held INDEXED BY message_loc
 WHERE lock IS NOT NULL AND state = 3 GROUP BY lock;
 
 -- name: count delayed messages
--- Messages that cannot be read yet.
-SELECT count(*) FROM message INDEXED BY message_due WHERE queue = ? AND due_at > ? AND state = 2;
+-- Messages that cannot be read yet, of each queue, or of one.
+SELECT queue, count(*) FROM message INDEXED BY message_due
+WHERE queue BETWEEN coalesce(?1, 1) AND coalesce(?1, 9223372036854775807) AND due_at > ?2 AND state = 2 GROUP BY queue;
 
--- name: first of next rank
--- Steps from level to level among available messages, to the first of each.
-SELECT rank, number, ordinal, id FROM message INDEXED BY message_place
-WHERE queue = ?1 AND head = ?2 AND rank > ?3 AND available ORDER BY rank, number, ordinal LIMIT 1;
+-- name: firsts of levels
+-- Steps from level to level of each of some queues among its available messages, to the first of each. Two lookups a
+-- step, so that no database reads all messages to join them.
+WITH RECURSIVE level(queue, head, id) AS (
+    SELECT q.value, h.value, CAST(0 AS bigint) FROM json_each(?1) AS q CROSS JOIN json_each('[0, 1, 2]') AS h
+    UNION ALL
+    SELECT level.queue, level.head, (
+        SELECT m.id FROM message m INDEXED BY message_place
+        WHERE m.queue = level.queue AND m.head = level.head AND m.available
+            AND m.rank > coalesce((SELECT former.rank FROM message AS former WHERE former.id = level.id), -10)
+        ORDER BY m.rank, m.number, m.ordinal LIMIT 1
+    ) FROM level WHERE level.id IS NOT NULL
+)
+SELECT queue, id FROM level WHERE id > 0;
 
--- name: first delayed of next rank
+-- name: delayed firsts of levels
 -- The same among messages that are delayed, or were until now.
-SELECT rank, number, ordinal, id FROM message INDEXED BY message_held
-WHERE queue = ?1 AND holder = 0 AND head = ?2 AND rank > ?3 ORDER BY rank, number, ordinal LIMIT 1;
+WITH RECURSIVE level(queue, head, id) AS (
+    SELECT q.value, h.value, CAST(0 AS bigint) FROM json_each(?1) AS q CROSS JOIN json_each('[0, 1, 2]') AS h
+    UNION ALL
+    SELECT level.queue, level.head, (
+        SELECT m.id FROM message m INDEXED BY message_held
+        WHERE m.queue = level.queue AND m.holder = 0 AND m.head = level.head
+            AND m.rank > coalesce((SELECT former.rank FROM message AS former WHERE former.id = level.id), -10)
+        ORDER BY m.rank, m.number, m.ordinal LIMIT 1
+    ) FROM level WHERE level.id IS NOT NULL
+)
+SELECT queue, id FROM level WHERE id > 0;
 
 -- name: pending messages
 -- Pending messages of a queue, for its operator.

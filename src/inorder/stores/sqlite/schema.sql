@@ -374,7 +374,7 @@ CREATE TABLE sample (
     slot INTEGER NOT NULL
         CHECK (slot BETWEEN 0 AND CASE seconds WHEN 60 THEN 59 WHEN 900 THEN 95 WHEN 7200 THEN 83 ELSE -1 END),
     at REAL NOT NULL,
-    queues TEXT NOT NULL CHECK (json_valid(queues)), -- depth, peak and arrived by the numbers of the queues
+    queues TEXT NOT NULL CHECK (json_valid(queues)), -- depth, peak, arrived and age by the numbers of the queues
     PRIMARY KEY (seconds, slot)
 ) STRICT;
 
