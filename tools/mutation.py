@@ -122,6 +122,8 @@ JUDGES = {
     "stores/sql/queries_claims": f"{CLAIMS} tests/stores/sqlite/test_claims_file.py",
     "stores/sql/fragments_claims": f"{CLAIMS} tests/stores/sqlite/test_claims_file.py",
     "stores/sql/queries_bulk": f"{STAGING} tests/stores/sqlite/test_staging_file.py",
+    "stores/sql/queries_views": LOOKING,
+    "stores/sql/checks": "tests/stores/sqlite/test_checking.py",
     "stores/sql/queries.sql": f"{STORE} {GROUPS} {LOOKING}",
     "stores/sqlite/check": "tests/stores/sqlite/test_checking.py",
     "stores/postgresql/": f"{SERVER} tests/histories/test_scenarios.py",

@@ -54,6 +54,7 @@ WHOLE = {
     "h": "rows of the statement itself",
     "c": "rows of the statement itself",
     "head": "rows of the statement itself",
+    "level": "rows of the statement itself",
     "running": "rows of the statement itself",
     "member": "rows of the statement itself",
     "next": "rows of the statement itself",

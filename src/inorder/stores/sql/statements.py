@@ -17,7 +17,7 @@ from .descriptors import column
 from .shapes import NULL, Table, Types
 
 Texts = Mapping[str, str]
-_FILES = ("queries.sql", "queries_claims.sql", "queries_bulk.sql")
+_FILES = ("queries.sql", "queries_claims.sql", "queries_bulk.sql", "queries_views.sql")
 
 COLUMNS = {
     "narrow": NARROW_COLUMNS,
