@@ -67,7 +67,7 @@ WAITING = "tests/client/test_waiting.py tests/client/test_waiting_turns.py"
 SERVER = "tests/stores/postgresql"  # with these first, only tests on PostgreSQL judge, otherwise only others
 JUDGES = {
     "arrow/framing": "tests/arrow/test_framing.py",
-    "mq/mqsc/": "tests/mq/mqsc/test_reading.py tests/mq/mqsc/test_running.py",
+    "mq/mqsc/": "tests/mq/mqsc/test_reading.py tests/mq/mqsc/test_running.py tests/mq/mqsc/test_displaying.py",
     "client/session": (
         "tests/client/test_session.py tests/client/test_units.py tests/client/test_connections.py "
         "tests/client/test_failing_calls.py"
@@ -91,6 +91,10 @@ JUDGES = {
         "tests/client/test_puts.py tests/client/test_failing_calls.py tests/stores/sqlite/test_cost.py"
     ),
     "stores/engine/sending": "tests/mq/test_channels.py",
+    "stores/engine/receiving": "tests/stores/test_receiving.py tests/mq/test_channels_resumed.py",
+    "stores/engine/dead_letters": "tests/client/test_dead_letters.py tests/client/test_moving_to_dead_letters.py",
+    "stores/engine/user_records": "tests/client/test_users.py tests/client/test_operator_log.py",
+    "stores/engine/incremental_search": "tests/client/test_incremental_search.py tests/client/test_selecting.py",
     "stores/engine/triggering": "tests/mq/test_triggers.py",
     "stores/engine/settling": f"{STORE} {RETURNING}",
     "stores/seam/looking": LOOKING,

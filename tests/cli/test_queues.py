@@ -105,9 +105,13 @@ def test_clear_and_delete(run: Command, queue: str) -> None:
 def test_retry(run: Command, queue: str, store: Path) -> None:
     with inorder.connect(store) as qm, qm.unit_of_work() as unit:
         qm.put(queue, b"1", syncpoint=False)
-        qm.get(queue)
+        origin, number = qm.put(queue, b"2", syncpoint=False).uid
+        qm.get_many(queue, 2)
         unit.back_out(delay=600, error="no room")
     assert run("get", queue).status == 1
+    retried = run("queue", "retry", queue, "--uid", f"{origin}:{number}")
+    assert retried.out == "made 1 message of ORDERS available for the next attempt\n"
+    assert run("get", queue, "--all").out == "2\n"
     assert run("queue", "retry", queue).out == "made 1 message of ORDERS available for the next attempt\n"
     assert run("queue", "retry", queue, "--json").records == [{"queue": queue, "done": "retried", "messages": 0}]
     assert run("get", queue).out == "1\n"

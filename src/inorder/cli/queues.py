@@ -16,7 +16,9 @@ from ..errors import UnknownQueue, WrongQueueType
 from ..formats.json_lines import when
 from ..model.attribute import Attribute
 from ..model.attributes import QUEUE_ATTRIBUTES, READABLE, QueueAttributes, QueueStatus, QueueType
-from .choosing import Of
+from ..model.message import UniqueId
+from ..model.options import UniqueIds
+from .choosing import METAVARS, Of
 from .output import count, shown, table
 from .running import CommandGroup, Run, as_json_value, queue_names, says_yes, takes_store
 
@@ -227,15 +229,16 @@ def clear(run: Run, name: str, yes: bool) -> None:
 
 @queue.command("retry", example="inorder queue retry JOBS --store orders.db")
 @click.argument("name", shell_complete=queue_names)
+@click.option("--uid", type=Of(UniqueIds()), metavar=METAVARS[UniqueIds], help="Only the message with this unique id.")
 @takes_store
-def retry(run: Run, name: str) -> None:
+def retry(run: Run, name: str, uid: UniqueId | None) -> None:
     """Make messages that wait for their next attempt available at once.
 
     Their work has failed, and a worker has put them back with a delay. They keep their places and their number of
     attempts. Messages that were put with a delivery delay stay delayed.
     """
     with run.opened() as qm:
-        messages = qm.admin.retry_now(name)
+        messages = qm.admin.retry_now(name, uid)
     run.output.tell(
         {"queue": name, "done": "retried", "messages": messages},
         f"made {count(messages, 'message')} of {name} available for the next attempt",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..errors import InorderError, LeaseOver, ObjectExists, UnitNotFound, UnknownObject, bad_argument, written
 from ..model.attributes import ManagerAttributes, ManagerKeywords
 from ..model.message import UniqueId
-from ..model.options import Match, check_switch, check_whole, is_path
+from ..model.options import UniqueIds, check_switch, check_whole, is_path
 from ..model.parameters import is_storable
 from ..model.process_attributes import (
     SYSTEM_PROCESS,
@@ -132,7 +132,7 @@ class Admin(Namespace):
         Raises: UnknownQueue 2085; WrongQueueType 2043; ArgumentError 2046, `uid` is not a unique id.
         """
         if uid is not None:
-            Match(uid=uid)  # which checks it
+            UniqueIds().check("uid", uid)
         with self._session:
             return self._store.retry_now(name, uid)
 
