@@ -243,3 +243,12 @@ def test_only_one_tidies(database: Database, monkeypatch: pytest.MonkeyPatch, pe
     write(database)
     database.tidy_log()
     assert database.log._pages, "it passed by"
+
+
+def test_a_sync_during_which_the_store_is_closed_raises_an_error_of_ours(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As daemon threads may be in one when the interpreter ends."""
+    monkeypatch.setattr(log_module, "sync_data", lambda _: database.close())
+    with pytest.raises(ConnectionClosed):
+        database.sync(write(database))

@@ -422,7 +422,12 @@ class Database:
             self._refuse_unusable()
         if points.reached:
             points.reached("before-sync")
-        self._coordination.sync(ticket, self.log.sync_file)
+        try:
+            self._coordination.sync(ticket, self.log.sync_file)
+        except ValueError:  # its memory was released: another thread has closed the store meanwhile
+            if self._refusal is None:
+                raise
+            self._refuse_unusable()
         if points.reached:
             points.reached("synced")
 

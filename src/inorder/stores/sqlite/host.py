@@ -95,12 +95,17 @@ class SqliteHost:
             if self._backend.has_leftovers:
                 self._sweep(step)
         except InorderError:  # the operation has happened and must return: after an error the caller would repeat it
-            log.exception("contents of deleted messages could not be removed; a later call will remove them")
+            self._tell("contents of deleted messages could not be removed; a later call will remove them")
         try:
             if self.database.log.is_long and not self._keeps_log:
                 self.database.tidy_log()
         except InorderError:  # as above
-            log.exception("the log could not be copied into the database; it grows until that succeeds")
+            self._tell("the log could not be copied into the database; it grows until that succeeds")
+
+    def _tell(self, trouble: str) -> None:
+        """Logs an error, unless another thread has closed the store meanwhile."""
+        if not self.database.is_closed:
+            log.exception(trouble)
 
     def _sweep(self, step: Callable[[Callable[[], object]], None]) -> None:
         """Deletes the contents of a large settled unit in steps, so that others can work in between."""
