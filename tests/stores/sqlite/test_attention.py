@@ -97,6 +97,17 @@ def test_what_comes_is_noted(case: str, store: SqliteStore, qm: QueueManager) ->
     qm.back_out()
 
 
+def test_the_entry_of_a_reader_goes_with_its_group(store: SqliteStore, qm: QueueManager) -> None:
+    def entries() -> int:
+        with store.database.reading():
+            return int(store.database.connection.execute("SELECT count(*) FROM entered").get)
+
+    entered(qm)
+    assert entries() == 1
+    qm.get("Q", logical=True)
+    assert entries() == 0
+
+
 def got_in_a_unit(_: SqliteStore, qm: QueueManager) -> Callable[[], object]:
     qm.get("Q", syncpoint=True)
     return qm.back_out
