@@ -94,7 +94,7 @@ JUDGES = {
     "stores/engine/receiving": "tests/stores/test_receiving.py tests/mq/test_channels_resumed.py",
     "stores/engine/dead_letters": "tests/client/test_dead_letters.py tests/client/test_moving_to_dead_letters.py",
     "stores/engine/user_records": "tests/client/test_users.py tests/client/test_operator_log.py",
-    "stores/engine/incremental_search": "tests/client/test_incremental_search.py tests/client/test_selecting.py",
+    "stores/engine/incremental_search": "tests/model/test_selectors.py tests/client/test_selecting.py",
     "stores/engine/triggering": "tests/mq/test_triggers.py",
     "stores/engine/settling": f"{STORE} {RETURNING}",
     "stores/seam/looking": LOOKING,
