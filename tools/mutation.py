@@ -112,7 +112,7 @@ JUDGES = {
     "stores/engine/queue": f"{STRICT} {GROUPS}",
     "stores/engine/process": f"{CONNECTIONS} tests/client/test_at_once.py",
     "stores/engine/operation": "tests/stores/sqlite/test_trouble_in_calls.py tests/stores/sqlite/test_attention.py",
-    "stores/engine/getting": "tests/client/test_gets.py tests/client/test_at_once.py tests/server/store/test_attacks.py",
+    "stores/engine/getting": "tests/client/test_gets.py tests/server/store/test_attacks.py",
     "stores/engine/store": f"{STORE} {GROUPS} tests/client/test_failing_calls.py",
     "stores/memory/bulk": f"{CLAIMS} {STAGING} tests/stores/test_agreement.py",
     "stores/memory/checking": "tests/stores/test_checking_memory.py",
