@@ -10,6 +10,7 @@ import dis
 import functools
 import gc
 import sys
+import weakref
 from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
@@ -18,6 +19,8 @@ CALLS = frozenset(dis.opmap[name] for name in ("CALL", "CALL_FUNCTION_EX") if na
 BEGINNINGS = frozenset({dis.opmap.get("RESUME", -1)})
 BACKWARD = frozenset(code for name, code in dis.opmap.items() if "JUMP_BACKWARD" in name and "NO_INTERRUPT" not in name)
 CHECKS = CALLS | BEGINNINGS | BACKWARD
+# Callbacks of weak references: Python prints what they raise, and goes on.
+CALLBACKS = frozenset({(sys.modules[weakref.WeakSet.__module__].__file__, "_remove"), (weakref.__file__, "remove")})
 IS_KNOWN = sys.implementation.name == "cpython" and sys.version_info[:2] == (3, 11)
 
 
@@ -72,7 +75,8 @@ class Interruption:
             gc.enable()
 
     def _begun(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if frame.f_code.co_filename == __file__ or event != "call":
+        code = frame.f_code
+        if event != "call" or code.co_filename == __file__ or (code.co_filename, code.co_name) in CALLBACKS:
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         last = frame.f_lasti  # where it begins, or goes on
