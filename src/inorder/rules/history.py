@@ -83,8 +83,7 @@ class Activity(NamedTuple):
         depth: the highest depth that a sample has seen.
         put, got: messages a second since the slot before; None if that one is missing. `got` counts messages that
             left the depth (got, expired, backed out), less those that came back.
-        age: the highest age of its oldest message that a sample has seen, in seconds; 0: there was
-            none.
+        age: the highest age of its oldest message that a sample has seen, in seconds; 0: there was none.
     """
 
     at: float

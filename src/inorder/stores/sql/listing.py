@@ -123,7 +123,7 @@ class SqlListings(SqlSearch):
                 levels[level] = min(levels.get(level, one), one)
         found = [(queue, known[number][1]) for queue, number in holding if number in known]
         found += [(queue, put_at) for (queue, _), (_, put_at) in levels.items()]
-        return dict(sorted(found, reverse=True))
+        return dict(sorted(found, reverse=True))  # the oldest of a queue comes last, and counts
 
     def order_view(self, queue: SearchedQueue, now: float) -> OrderView:
         rows = [self.codec.row(columns) for columns in self.engine.execute(self.sql["pending messages"], (queue.id,))]
