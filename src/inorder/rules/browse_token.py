@@ -12,9 +12,10 @@ import json
 from typing import Any, NamedTuple
 
 from ..errors import Reason, bad_argument
-from ..model.message import Place
+from ..model.fields import FLAGS_MAX, NUMBER_MAX, Place
+from ..model.parameters import ID_LENGTH, WHOLE_MAX
 from .grouping import GroupState
-from .ordering import Cursor
+from .ordering import PRIORITY_MAX, Cursor
 
 VERSION = 1
 
@@ -41,29 +42,49 @@ def encode(incarnation: int, cursor: Cursor, state: GroupState) -> str:
 def decode(token: Any) -> Resumed:
     """Reads a token. Raises ArgumentError if it is not one."""
     try:
-        held = json.loads(base64.urlsafe_b64decode(token.encode("ascii")))
+        held = json.loads(base64.b64decode(token.encode("ascii"), b"-_", validate=True))
         if held["version"] != VERSION:
             raise ValueError(held["version"])
         place, number, anchor, logical, strict, levels = held["cursor"]
-        group_id, *rest = held["state"]
-        shown = tuple((_number(rank), _place(where) or Place(0, 0, 0)) for rank, where in levels)
-        last = None if number is None else _number(number)
-        cursor = Cursor(_place(place), last, _place(anchor), logical, bool(strict), shown)
-        sequence_number, offset, length, flags = map(_number, rest[:4])
-        persistent, in_unit, in_logical_order = map(bool, rest[4:])
+        group_id, sequence_number, offset, length, flags, *switches = held["state"]
+        shown = tuple((_rank(rank), _place(where) or Place(0, 0, 0)) for rank, where in levels)
+        last = None if number is None else _whole(number)
+        in_order = None if logical is None else _switch(logical)
+        cursor = Cursor(_place(place), last, _place(anchor), in_order, _switch(strict), shown)
+        group = bytes.fromhex(group_id)
+        if len(group) != ID_LENGTH:
+            raise ValueError(group)
+        sequence_number, offset, length = (_whole(one, NUMBER_MAX) for one in (sequence_number, offset, length))
+        persistent, in_unit, in_logical_order = map(_switch, switches)
         state = GroupState(
-            bytes.fromhex(group_id), sequence_number, offset, length, flags, persistent, in_unit, in_logical_order
+            group, sequence_number, offset, length, _whole(flags, FLAGS_MAX), persistent, in_unit, in_logical_order
         )
-        return Resumed(_number(held["incarnation"]), cursor, state)
+        return Resumed(_whole(held["incarnation"]), cursor, state)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, binascii.Error):
         raise bad_argument("token", token, "a token from browse_token", Reason.ARGUMENT_ERROR) from None
 
 
-def _number(value: Any) -> int:
-    if not isinstance(value, int):
+# A program can change a token. The stores must never see a value that they could not have stored.
+
+
+def _whole(value: Any, most: int = WHOLE_MAX) -> int:
+    if type(value) is not int or not 0 <= value <= most:
+        raise ValueError(value)
+    return value
+
+
+def _rank(value: Any) -> int:
+    return -_whole(-value, PRIORITY_MAX)
+
+
+def _switch(value: Any) -> bool:
+    if not isinstance(value, bool):
         raise TypeError(value)
     return value
 
 
 def _place(value: Any) -> Place | None:
-    return None if value is None else Place(*map(_number, value))
+    if value is None:
+        return None
+    rank, number, ordinal = value
+    return Place(_rank(rank), _whole(number), _whole(ordinal))
