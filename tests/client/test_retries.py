@@ -176,6 +176,38 @@ def test_retry_now_makes_a_group_whole_again(qm: QueueManager) -> None:
     assert qm.admin.check() == []
 
 
+@pytest.mark.every_store
+def test_retry_now_of_one_message_reaches_those_of_its_group_that_failed_with_it(qm: QueueManager) -> None:
+    for _ in range(2):
+        with qm.group("Q") as group:
+            for body in (b"1", b"2", b"3"):
+                group.put(body)
+    with qm.unit_of_work() as unit:  # both groups wait for their next attempt
+        assert len(list(qm.get_group("Q"))) == 3
+        unit.back_out(delay=20, error="first")
+    with qm.unit_of_work() as unit:
+        assert len(list(qm.get_group("Q"))) == 3
+        unit.back_out(delay=20, error="second")
+    second = list(qm.inspect.look("Q"))[4].message.uid
+    assert second is not None
+    assert qm.admin.retry_now("Q", second) == 3
+    assert [view.state for view in qm.inspect.look("Q")] == ["delayed"] * 3 + ["available"] * 3
+    assert [one.body for one in qm.get_group("Q")] == [b"1", b"2", b"3"]
+    assert qm.admin.check() == []
+
+
+def test_retry_now_of_one_message_leaves_those_of_its_group_that_failed_at_another_time(qm: QueueManager) -> None:
+    with qm.group("Q") as group:
+        group.put(b"1")
+        group.put(b"2")
+    one = fail(qm)
+    clock_of(qm).advance(1)
+    fail(qm)
+    assert one.uid is not None
+    assert qm.admin.retry_now("Q", one.uid) == 1
+    assert [view.state for view in qm.inspect.look("Q")] == ["available", "delayed"]
+
+
 def test_retry_now_frees_the_strict_readers_behind_it_in_order(qm: QueueManager) -> None:
     qm.put_many("Q", [b"1", b"2"])
     fail(qm, read_order="strict")

@@ -229,7 +229,12 @@ def clear(run: Run, name: str, yes: bool) -> None:
 
 @queue.command("retry", example="inorder queue retry JOBS --store orders.db")
 @click.argument("name", shell_complete=queue_names)
-@click.option("--uid", type=Of(UniqueIds()), metavar=METAVARS[UniqueIds], help="Only the message with this unique id.")
+@click.option(
+    "--uid",
+    type=Of(UniqueIds()),
+    metavar=METAVARS[UniqueIds],
+    help="Only the message with this unique id, and those of its group that failed with it.",
+)
 @takes_store
 def retry(run: Run, name: str, uid: UniqueId | None) -> None:
     """Make messages that wait for their next attempt available at once.

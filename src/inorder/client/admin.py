@@ -127,9 +127,10 @@ class Admin(Namespace):
 
         Args:
             name: a local queue or an alias of one.
-            uid: only the message with this unique id; 0 is returned if it does not wait for its next attempt.
+            uid: only the message with this unique id, and the messages of its group that the same back out delayed; 0
+                is returned if it does not wait for its next attempt.
 
-        Raises: UnknownQueue 2085; WrongQueueType 2043; ArgumentError 2046, `uid` is not a unique id.
+        Raises: UnknownQueue 2085; WrongQueueType 2043; ArgumentError, `uid` is not a unique id.
         """
         if uid is not None:
             UniqueIds().check("uid", uid)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...model.message import UniqueId
+from ...model.message import NO_ID, UniqueId
 from ..seam.tables import UnitRow
 from ..seam.telemetry import count, event
 from . import putkeys, settling, staging
@@ -37,12 +37,10 @@ class ExpiringVerbs(OpenStore):
             return 0
         queue = catalog.local(name)
         settling.discard(operation, queue)
-        wanted = None
-        if uid is not None:
-            wanted = next((row.number for row in operation.backend.rows(queue=queue.id, uid=uid)), None)
-            if wanted is None:
-                return 0
-        numbers = operation.backend.end_retry_delays(queue.id, operation.now, wanted)
+        wanted = [None] if uid is None else _delayed_together(operation, queue.id, uid)
+        numbers = [
+            number for one in wanted for number in operation.backend.end_retry_delays(queue.id, operation.now, one)
+        ]
         if numbers:
             operation.touch(queue)
             operation.durable = True
@@ -82,3 +80,13 @@ class ExpiringVerbs(OpenStore):
                 room -= settling.discard(operation, queue, room)
                 settling.end_leases(operation, queue)
         return limit - room
+
+
+def _delayed_together(operation: Operation, queue: int, uid: UniqueId) -> Sequence[int]:
+    """The numbers of a message and of those of its group that the same back out delayed: one attempt got them."""
+    for row in operation.backend.rows(queue=queue, uid=uid):
+        if row.message.group_id == NO_ID:
+            return [row.number]
+        members = operation.backend.rows(queue=queue, group_id=row.message.group_id)
+        return [one.number for one in members if one.due_at == row.due_at]
+    return []

@@ -137,7 +137,7 @@ class Store(BulkStore, UnitStore, Protocol):
 
     def retry_now(self, name: str, uid: UniqueId | None = None) -> int:
         """Ends the delay of all messages of a local queue, or of an alias's, that were backed out with a delay; with
-        `uid` of that message only, if it was.
+        `uid` of that message only, if it was, and of those of its group that the same back out delayed.
 
         They are available at once, in their places, with their backout counts. Calls that wait for them are woken.
         Messages in their delivery delay stay hidden. Returns how many messages. Raises: UnknownQueue 2085;
