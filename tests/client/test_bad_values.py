@@ -52,7 +52,7 @@ PUT_OPTIONS: list[Bad] = [
     (lambda: put_options(context="pass_all"), ArgumentError, Reason.OPTIONS_ERROR, "context"),
     (lambda: put_options(confirm_id=-1), ArgumentError, Reason.OPTIONS_ERROR, "confirm_id"),
     (lambda: put_options(confirm_id=7, syncpoint=True), OptionsError, Reason.OPTIONS_ERROR, "confirm_id"),
-    (lambda: put_options(uid="TEST"), ArgumentError, Reason.ARGUMENT_ERROR, "uid"),
+    (lambda: put_options(uid="TEST"), ArgumentError, Reason.OPTIONS_ERROR, "uid"),
 ]
 FLAGS = """syncpoint_if_persistent logical complete all_segments all_messages under_cursor lock mark_handle mark_co_op
     unmarked unmark_handle unmark_co_op accept_truncated""".split()

@@ -334,7 +334,7 @@ _CHECKED_IN_PUT = _checks(
     "logical new_message_id new_correlation_id resend",
     syncpoint=MAYBE,
     confirm_id=ID_OR_NONE,
-    uid=UniqueIds(),
+    uid=UniqueIds(Reason.OPTIONS_ERROR),
     deduplicate=Text(KEY_LENGTH_MAX, Reason.OPTIONS_ERROR, least=1, also=NONE),
     deduplicate_for=Seconds(0, DEDUPLICATE_FOR_MAX, Reason.OPTIONS_ERROR, above=True),
     context=Choice(CONTEXTS, Reason.OPTIONS_ERROR),
