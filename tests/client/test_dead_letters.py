@@ -142,6 +142,14 @@ def test_what_others_put_among_the_dead_needs_a_target(qm: QueueManager) -> None
     assert qm.dead.replay(to="ORDERS").messages == 1
 
 
+def test_a_replay_to_the_dead_letter_queue_itself_ends(qm: QueueManager) -> None:
+    qm.create_queue("ALIAS", type="alias", base_queue="DEAD")
+    set_aside(qm, b"1", b"2")
+    for to in ("DEAD", "ALIAS"):
+        assert qm.dead.replay(to=to, most=9).messages == 2
+        assert bodies(qm, "DEAD") == [b"1", b"2"]
+
+
 def test_a_replay_is_no_part_of_an_open_unit(qm: QueueManager) -> None:
     set_aside(qm, b"m1")
     with qm.unit_of_work(), pytest.raises(inorder.CallerError) as raised:

@@ -8,6 +8,7 @@ readers of that queue remove it. The queue manager's own dead letters, from chan
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import (
@@ -132,7 +133,8 @@ class DeadLetters(Namespace):
         there = self.place(dead_letter_queue)
         done, stayed = 0, list[Stayed]()
         letters = self.letters(reason=reason, queue=queue, match=match, dead_letter_queue=there)
-        for looked_at, letter in enumerate(letters, 1):
+        depth = self._manager.depth(there)  # a letter that comes back to this queue is not replayed again
+        for looked_at, letter in enumerate(islice(letters, depth), 1):
             if most is not None and done >= most:
                 break
             try:
