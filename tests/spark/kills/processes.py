@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import random
 import select
 import signal
 import subprocess
@@ -137,6 +138,11 @@ class Driver:
         found = [pid for pid in self.members() if Path(f"/proc/{pid}/comm").read_text() == "java\n"]
         assert len(found) == 1, found
         return found[0]
+
+    def kill_worker(self, chance: random.Random) -> None:
+        """SIGKILL for one of its Python processes, if it has any: a task, a planner, or their parent."""
+        if others := sorted(set(self.members()) - {self.pid, self.java()}):
+            kill_and_wait(chance.choice(others))
 
     def has_ended(self, seconds: float) -> bool:
         """Whether it ends within that time."""
