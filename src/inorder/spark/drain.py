@@ -179,7 +179,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return start
         after = {key: one for key, one in before.items() if key in there}
         for key in before.keys() - after.keys():
-            log.warning("%s is no longer read: it was deleted, or its store is no longer named", key)
+            log.warning("%s is no longer read: it was deleted, or its store was replaced or is no longer named", key)
         after |= {key: _entry(claim.number, claim.size) for key, claim in found.items()}
         if not found:  # Spark runs its first batch even without messages, and a sink remembers its number
             key = self._stores.first().key
