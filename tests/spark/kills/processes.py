@@ -135,7 +135,7 @@ class Driver:
 
     def java(self) -> int:
         """The JVM."""
-        found = [pid for pid in self.members() if Path(f"/proc/{pid}/comm").read_text() == "java\n"]
+        found = [pid for pid in self.members() if is_java(pid)]
         assert len(found) == 1, found
         return found[0]
 
@@ -163,6 +163,14 @@ class Driver:
         self.kill()
         os.close(self._events)
         os.close(self._end)
+
+
+def is_java(pid: int) -> bool:
+    """Whether a process is a JVM."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text() == "java\n"
+    except OSError:  # it has just ended
+        return False
 
 
 def kill_session(leader: int) -> None:

@@ -297,7 +297,6 @@ def test_a_query_that_is_stopped_goes_on_whichever_trigger_it_has(world: World, 
 KILLS = int(os.environ.get("INORDER_KILLS", "10" if LONG else "3"))
 KILL_TIMEOUT_SECONDS = 180  # for a driver, from its start to the checks after its end
 SECONDS_MAX = 8.0
-MESSAGES_EACH = 120
 
 
 def killed_at_random(
@@ -341,13 +340,13 @@ def test_drivers_are_killed_at_random_moments(folder: Path, successor: Driver, s
     for _ in killed_at_random(folder, chance, order):
         if sink == "files":
             world.check_so_far()
-        with inorder.connect(world.url) as qm:
-            world.put(qm, MESSAGES_EACH, seed=chance.randrange(10**6))
+        world.put_more(chance)
     successor.ask("run", **order)
     world.let_time_pass(2 * DAY_SECONDS)  # what the dead have staged
     check(sink, world)
 
 
+@pytest.mark.spark
 @pytest.mark.timeout(600 + KILLS * KILL_TIMEOUT_SECONDS)
 def test_drivers_tasks_and_a_server_are_killed_at_random_moments(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two queues in a file and two at a server, to the queues of their names in two other stores."""
@@ -370,8 +369,7 @@ def test_drivers_tasks_and_a_server_are_killed_at_random_moments(folder: Path, m
             for one in worlds:
                 for target in targets:
                     assert wrong_at_sink(on_queue(target, one.queue), one.plan, all_there=False) == []
-                with inorder.connect(one.store) as qm:
-                    one.put(qm, MESSAGES_EACH, seed=chance.randrange(10**6))
+                one.put_more(chance)
         with driver(folder) as last:
             last.ask("run", name="queue", **order)
         check_two_stores(worlds, targets)
