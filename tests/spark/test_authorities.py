@@ -22,7 +22,7 @@ from tests.spark.calls import put, read, taken
 from tests.spark.serving import BROWSES, READS, WRITES, ServedFile
 
 import inorder
-from inorder.errors import ArgumentError, LogInRefused, NotAuthorized, OptionsError, StoreError
+from inorder.errors import ArgumentError, LogInRefused, NotAuthorized, OptionsError, StoreError, UnknownQueue
 from inorder.spark import opening, release, transaction_time
 from inorder.spark.options import sink_options
 from inorder.spark.sink import BatchWriter
@@ -81,6 +81,15 @@ def drains(served: ServedFile) -> None:
     assert release(served.url, "Q", "archive") == 3
 
 
+def drains_several(served: ServedFile) -> None:
+    """The same in one query on both queues."""
+    stream = source(served, queue="Q,BAD", mode="drain", application="several", allowNewCheckpoint="true")
+    with stopped(stream.streamReader(stream.schema())) as reader:
+        start, end = taken(reader)
+        assert [body for part in read(reader, start, end) for body in part] == [b"1", b"2", b"3"]
+    assert release(served.url, "Q,BAD", "several") == 3
+
+
 def writes(served: ServedFile) -> None:
     """Two attempts to write under one name, and one that fails."""
     for _ in range(2):
@@ -125,6 +134,15 @@ def test_a_user_needs_these_authorities_on_the_queue_and_no_fewer(
             work(three)
     three.grant({"Q": needed})
     work(three)
+
+
+def test_a_user_who_drains_several_queues_needs_them_on_each(three: ServedFile) -> None:
+    for missing, error in (("get", NotAuthorized), ("inquire", UnknownQueue)):  # which queues exist is not shown either
+        three.grant({"Q": tuple(one for one in READS if one != missing), "BAD": READS})
+        with pytest.raises(error):
+            drains_several(three)
+    three.grant({"Q": READS, "BAD": READS})
+    drains_several(three)
 
 
 def test_rows_that_are_not_messages_need_put_on_their_queue(three: ServedFile) -> None:

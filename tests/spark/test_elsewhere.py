@@ -21,6 +21,8 @@ from inorder.errors import OptionsError, StoreError
 from inorder.spark import finish, jobs, opening, transaction_time
 from inorder.spark.opening import store_for_task
 
+QUERY_SECONDS = 240
+
 
 @pytest.fixture(params=["in_postgresql", "at_server"])
 def url(request: pytest.FixtureRequest) -> str:
@@ -65,6 +67,46 @@ def test_the_commands_of_jobs_take_a_url(
         assert len(list(jobs.unload_queue(qm, "Q", back))) == 2
         assert qm.depth("Q") == 0
     assert {path.name: path.read_text() for path in back.iterdir()} == {"a": "a 1\na 2\n", "b": "b 1\nb 2\n"}
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["a server", "a server and a file"])
+def test_a_query_drains_queues_of_a_server_alone_or_beside_a_file(
+    queues: SparkSession, at_server: str, folder: Path, *, beside: bool
+) -> None:
+    """Each message comes once, and in its order within each queue, although the query stops and starts again."""
+    stores, target = [at_server], str(folder / "target.db")
+    names = ("ORDERS.A", "ORDERS.B", "Q")
+    if beside:
+        stores.append(str(folder / "source.db"))
+
+    def fill(first: int) -> None:
+        for number, store in enumerate(stores):
+            with inorder.connect(store) as qm:
+                for name in names:
+                    qm.create_queue(name, exist_ok=True)
+                    qm.put_many(name, [b"%d %s %02d" % (number, name.encode(), at) for at in range(first, first + 20)])
+
+    with inorder.connect(target) as qm:
+        for name in names:
+            qm.create_queue(name)
+    source = {"queue": "ORDERS.*,Q", "mode": "drain", "application": "hand over", "maxMessagesPerTrigger": "100"}
+    sink = {"url": target, "queue": "Q", "queueColumn": "queue", "orderBy": "delivery_number"}
+    for first in (0, 20):
+        fill(first)
+        rows = queues.readStream.format("inorder").options(url=json.dumps(stores), partitions="2", **source).load()
+        written = rows.writeStream.format("inorder").options(checkpointLocation=str(folder / "checkpoint"), **sink)
+        query = written.trigger(availableNow=True).start()
+        assert query.awaitTermination(QUERY_SECONDS)
+    finish(json.dumps(stores), "ORDERS.*,Q", "hand over", str(folder / "checkpoint"))
+    for name in names:
+        with inorder.connect(target) as qm:
+            found = [message.body for message in qm.browse(name)]
+        for number, store in enumerate(stores):
+            begins = b"%d %s " % (number, name.encode())
+            assert [body for body in found if body.startswith(begins)] == [begins + b"%02d" % at for at in range(40)]
+            with inorder.connect(store) as qm:
+                assert qm.depth(name) == 0
+        assert len(found) == 40 * len(stores)
 
 
 def connections(url: str) -> int:

@@ -49,7 +49,7 @@ def test_a_path_stands_for_the_url_and_becomes_absolute() -> None:
         ({"groupIdPrefix": "a"}, "it must be application, a name under which the queue manager keeps the position"),
         (
             {"nonsense": "5"},
-            "there is no option 'nonsense' for a stream read; there are allowNewCheckpoint, application, body",
+            "there is no option 'nonsense' for a read; there are allowNewCheckpoint, application, body",
         ),
         (
             {"transaction": "t"},
@@ -73,6 +73,8 @@ def test_a_path_stands_for_the_url_and_becomes_absolute() -> None:
         ({"subscribe": "x"}, "must be queue, "),
         ({"startingOffsets": "x"}, "must be left out: mode=drain continues"),
         ({"kafka.bootstrap.servers": "x"}, "must be url, "),
+        ({"kafka.sasl.jaas.config": "x"}, "must be left out: it is for Kafka's client"),
+        ({"fetchOffset.numRetries": "x"}, "must be left out: a query waits 30 seconds"),
         ({"maxOffsetsPerTrigger": "x"}, "must be maxMessagesPerTrigger"),
     ],
 )

@@ -25,7 +25,8 @@ from inorder.errors import (
     UnknownQueue,
     WrongQueueType,
 )
-from inorder.spark import finish, release
+from inorder.spark import finish, opening, release
+from inorder.spark.opening import open_store
 from inorder.spark.options import source_options
 from inorder.spark.source import InorderSource
 from inorder.spark.source_queues import SourceQueue, fair_shares, packed
@@ -369,6 +370,27 @@ def test_a_batch_reads_all_queues_in_as_many_tasks_as_asked(stores: list[str]) -
     assert len(parts) == 3
     assert sum(map(len, rows)) == 14
     assert depths(*stores) == 14
+
+
+def test_a_plan_of_a_batch_opens_each_store_once_and_checks_the_names_again(
+    stores: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = InorderSource({"url": json.dumps(stores), "queue": "ORDERS.A,ORDERS.B"})
+    schema = source.schema()
+    opened: list[str] = []
+
+    def open_and_note(url: str, application: str) -> inorder.QueueManager:
+        opened.append(url)
+        return open_store(url, application)
+
+    monkeypatch.setattr(opening, "open_store", open_and_note)
+    source.reader(schema).partitions()
+    assert sorted(opened) == stores
+    for url in stores:
+        with inorder.connect(url) as qm:
+            qm.delete_queue("ORDERS.A")
+    with pytest.raises(UnknownQueue, match=r"no local queue of any of 2 stores is named ORDERS\.A; did you mean"):
+        source.reader(schema).partitions()
 
 
 def test_a_filter_on_store_or_queue_leaves_the_others_unread(

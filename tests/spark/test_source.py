@@ -131,7 +131,8 @@ def test_a_pushed_filter_is_applied_where_it_means_what_spark_means(url: str) ->
     [
         ({"queue": "QQ"}, "there is no queue 'QQ'; did you mean Q?"),
         ({"url": "nowhere.db"}, "there is no store at .*create the queue manager first with"),
-        ({"partition": 3}, "no option 'partition' for a batch read; did you mean part"),
+        ({"partition": 3}, "no option 'partition' for a read; did you mean part"),
+        ({"maxOffsetsPerTrigger": 3}, "no option 'maxoffsetspertrigger' for a read; it must be maxMessagesPerTrigger"),
         ({"mode": "drain", "application": "a"}, "spark.read cannot drain a queue"),
     ],
 )

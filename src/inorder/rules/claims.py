@@ -167,7 +167,7 @@ def _unknown(application: str, claim: int, record: ClaimRecord) -> CheckpointLos
     return CheckpointLost(
         f"the checkpoint of application {application!r} knows claim {claim}, but the queue gave no more than {last}: "
         "it is the checkpoint of another queue or application, or the store was restored to an older state. "
-        "Begin with a new checkpoint",
+        "Begin with a new checkpoint and a new output",
         application=application,
         claim=claim,
         last=last,

@@ -80,8 +80,8 @@ def claim_of(offset: Mapping[str, Any], options: SourceOptions, made: int) -> in
     number = offset.get("claim")
     if not isinstance(number, int):
         raise OptionsError(
-            f"the checkpoint's offset {dict(offset)!r} is not from a stream that drains a queue: it was written with "
-            "mode=browse, or by another source. Give this query its own checkpoint",
+            f"the checkpoint's offset {dict(offset)!r} is not from a stream that drains one queue: it was written by a "
+            "query on several queues, with mode=browse, or by another source. Give this query its own checkpoint",
         )
     written = offset.get("queue"), offset.get("application")
     if written != (options.queue, options.application):
@@ -91,8 +91,8 @@ def claim_of(offset: Mapping[str, Any], options: SourceOptions, made: int) -> in
         )
     if offset.get("made") != made:
         raise CheckpointLost(
-            f"the checkpoint belongs to an earlier queue {options.queue!r}, which was deleted, or in another store: "
-            "begin with a new checkpoint",
+            f"the checkpoint belongs to an earlier queue {options.queue!r}, which was deleted, or to one in another "
+            "store: restore option url, or begin with a new checkpoint and a new output",
             queue=options.queue,
         )
     return number
@@ -179,7 +179,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return start
         after = {key: one for key, one in before.items() if key in there}
         for key in before.keys() - after.keys():
-            log.warning("%s is no longer read: it was deleted, or its store is no longer named", key)
+            log.warning("%s is no longer read: it was deleted, or its store was replaced or is no longer named", key)
         after |= {key: _entry(claim.number, claim.size) for key, claim in found.items()}
         if not found:  # Spark runs its first batch even without messages, and a sink remembers its number
             key = self._stores.first().key

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -411,7 +411,6 @@ def sink_options(given: Mapping[str, str], use: Use) -> SinkOptions:
 
 
 def _checked(given: Mapping[str, str], use: Use) -> dict[str, Any]:
-    known = {option.name: option for option in OPTIONS if use in option.uses}
     values: dict[str, Any] = {}
     named = _with_path(given)
     if "provider" in named:  # from CREATE TABLE without columns, which asks for them
@@ -419,7 +418,7 @@ def _checked(given: Mapping[str, str], use: Use) -> dict[str, Any]:
     for key, value in named.items():
         option = BY_KEY.get(key)
         if option is None:
-            raise _unknown(key, use, known)
+            raise _unknown(key, use)
         if use not in option.uses:
             why = f": {option.why_not}" if option.why_not else f"; it is for a {' and a '.join(option.uses)}"
             raise OptionsError(f"option {option.name} has no meaning for a {use}{why}")
@@ -442,7 +441,10 @@ def _with_path(given: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in values.items() if key not in SPARKS_OWN}
 
 
-def _unknown(key: str, use: Use, known: Collection[str]) -> OptionsError:
+def _unknown(key: str, use: Use) -> OptionsError:
+    # Whether a read is a batch or a stream is not known yet when Spark asks for the columns.
+    word, uses = ("read", READS) if use in READS else (use, (use,))
+    known = [option.name for option in OPTIONS if not set(uses).isdisjoint(option.uses)]
     if key in CREDENTIALS:
         return OptionsError(
             f"{key} must not be an option: Spark shows options in query plans and writes them to its event log, and "
@@ -451,10 +453,10 @@ def _unknown(key: str, use: Use, known: Collection[str]) -> OptionsError:
             "spark.executorEnv.INORDER_CREDENTIALS)"
         )
     if told := translated(key, known):
-        return OptionsError(f"there is no option {key!r} for a {use}; it must be {told}", option=key, nearest=[])
+        return OptionsError(f"there is no option {key!r} for a {word}; it must be {told}", option=key, nearest=[])
     near = nearest_names(key, known)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(known))}"
-    return OptionsError(f"there is no option {key!r} for a {use}; {hint}", option=key, nearest=near)
+    return OptionsError(f"there is no option {key!r} for a {word}; {hint}", option=key, nearest=near)
 
 
 __all__ = ["OPTIONS", "SinkOptions", "SourceOptions", "sink_options", "source_options"]

@@ -30,7 +30,11 @@ FORMAT = "inorder"
 
 
 class InorderSource(DataSource):
-    """Queues as source and sink; `inorder.spark.register` registers it with a session. Options: `options.OPTIONS`."""
+    """Queues as source and sink; `inorder.spark.register` registers it with a session. Options: `options.OPTIONS`.
+
+    `schema` opens the stores to check the options, when a frame or view is made. A reader checks them again with the
+    connections that its plan needs, so it opens no store for that.
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -44,7 +48,7 @@ class InorderSource(DataSource):
         return spark_schema(options.body, several=options.is_several)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Browses. Raises OptionsError and others for options, store, queue, schema; drain is for streams."""
+        """Browses. Raises OptionsError for options, and for a column that it does not have; drain is for streams."""
         options = source_options(self._given, "batch read")
         if options.mode == "drain":
             raise OptionsError(
@@ -52,7 +56,6 @@ class InorderSource(DataSource):
                 "failed job would lose them. Drain with spark.readStream and .trigger(availableNow=True), which ends "
                 "when the queue has been read, or browse with mode=browse, which removes nothing"
             )
-        check_store(options)
         if options.pushdown:
             need(FILTERS_SINCE, "option pushdown", "or leave it out: Spark then filters the rows itself")
         columns = fitted_schema(schema, options.body, several=options.is_several)
@@ -62,7 +65,6 @@ class InorderSource(DataSource):
         """Drains or browses. Spark calls this in two processes for each query, so nothing is started here."""
         need(STREAMS_SINCE, "a stream from a queue", "a batch read in mode=browse works with older ones")
         options = source_options(self._given, "stream read")
-        check_store(options)
         columns = fitted_schema(schema, options.body, several=options.is_several)
         return (DrainReader if options.mode == "drain" else BrowseStreamReader)(options, columns)
 

@@ -121,11 +121,13 @@ class Stores:
         self._managers: dict[str, QueueManager] = {}
         self._handles: dict[str, Queue] = {}
         self._only: SourceQueue | None = None
+        self._has_looked = False
 
     def look(self) -> dict[str, Seen]:
         """All queues that the application may read, by key, sorted by store and name. Writes nothing.
 
-        Raises OptionsError if two of the stores are copies of each other; as `only`.
+        Raises OptionsError if two of the stores are copies of each other; as `only`. The first look also raises
+        UnknownQueue if a name or pattern names no queue; later, queues come and go.
         """
         if not self._options.is_several:
             return {self.only().key: self._look_at_only()}
@@ -138,6 +140,10 @@ class Stores:
                         f"the queue {one.source.queue} of {other.source.url} and that of {url} were created at the "
                         "same moment: option url names one store twice, or a store and its copy. Name each store once"
                     )
+        if not self._has_looked:
+            existing = {one.source.queue for one in found.values()}
+            _check_names(self._options, existing, {one.source.queue for one in found.values() if one.is_chosen})
+            self._has_looked = True
         return found
 
     def _look_at(self, url: str) -> list[Seen]:
@@ -280,6 +286,10 @@ def check_source_queues(options: SourceOptions) -> None:
         with store_for_task(url, options.application, is_check=True) as qm:
             existing |= {one.name for one in qm.queues() if one.type == "local"}
             chosen.update(chosen_of(qm, options.queues))
+    _check_names(options, existing, chosen)
+
+
+def _check_names(options: SourceOptions, existing: Iterable[str], chosen: AbstractSet[str]) -> None:
     for name in options.queues:
         if not chosen or ("*" not in name and name not in chosen):
             raise _nothing(options, existing, name)

@@ -50,13 +50,14 @@ A_DEPTH: Final[Translations] = (("max_depth", "max_depth, the most messages that
 OFFSETS: Final[Translations] = (
     ("mode", "left out: mode=drain continues where the application ended, mode=browse begins with the first message"),
 )
+THE_END: Final[Translations] = (("mode", "left out: a batch reads the messages that are there when it is planned"),)
 KEY: Final[Translations] = (
     ("groupBy", "groupBy, with the name of the column that has the key"),
     ("group_id", "group_id, 24 bytes; equal keys become groups with option groupBy, or qm.group(QUEUE)"),
 )
 
 # Words of other libraries, in lower case, with our words for them and the advice; an error uses the first of our words
-# that exists in its place.
+# that exists in its place. "kafka.*" is for each other word that begins with "kafka.".
 FOREIGN_WORDS: Final[Mapping[str, Translations]] = {
     # queue.Queue, redis and RQ
     "timeout": A_WAIT,
@@ -101,18 +102,24 @@ FOREIGN_WORDS: Final[Mapping[str, Translations]] = {
         ("queue", "queue, with names and patterns, separated by commas: ORDERS.*,RETURNS"),
         ("body", "left out, .drop('topic'): option queue names the queue, or option queueColumn this column"),
     ),
-    "kafka.bootstrap.servers": (("url", "url, the path of a store or a postgresql:// URL, as load(...) takes it"),),
+    "kafka.bootstrap.servers": (
+        ("url", "url, the path of a store, or a postgresql:// or https:// URL, as load(...) takes it"),
+    ),
     "kafka.group.id": (("application", "application, a name under which the queue manager keeps the position"),),
     "startingoffsets": OFFSETS,
     "startingtimestamp": OFFSETS,
     "startingoffsetsbytimestamp": OFFSETS,
-    "endingoffsetsbytimestamp": (("mode", "left out: a batch reads what is on the queue when it is planned"),),
+    "startingoffsetsbytimestampstrategy": OFFSETS,
     "groupidprefix": (("application", "application, a name under which the queue manager keeps the position"),),
     "minoffsetspertrigger": (("mode", "left out: a micro-batch begins with the first message that waits"),),
     "maxtriggerdelay": (("mode", "left out: the query's trigger says how long it waits"),),
     "maxrecordsperpartition": (("partitions", "partitions, the number of tasks that read in parallel"),),
-    "fetchoffset.numretries": (("mode", "left out: a query waits 30 seconds for a server that restarts"),),
-    "endingoffsets": (("mode", "left out: a batch reads what is on the queue when it is planned"),),
+    "fetchoffset.*": (("mode", "left out: a query waits 30 seconds for a server that restarts"),),
+    "kafkaconsumer.*": (("mode", "left out: it is for Kafka's client"),),
+    "kafka.*": (("url", "left out: it is for Kafka's client"),),
+    "endingoffsets": THE_END,
+    "endingoffsetsbytimestamp": THE_END,
+    "endingtimestamp": THE_END,
     "failondataloss": (("mode", "left out: a query whose messages are gone always fails"),),
     "includeheaders": (("mode", "left out: the column properties always exists"),),
     "maxoffsetspertrigger": (("maxMessagesPerTrigger", "maxMessagesPerTrigger"),),
@@ -137,7 +144,10 @@ def translated(word: object, known: Collection[str]) -> str:
     Args:
         known: our words that have a meaning in this place.
     """
-    entries = FOREIGN_WORDS.get(word.lower(), ()) if isinstance(word, str) else ()
+    if not isinstance(word, str):
+        return ""
+    lower = word.lower()
+    entries = FOREIGN_WORDS.get(lower) or FOREIGN_WORDS.get(f"{lower.partition('.')[0]}.*", ())
     return next((told for ours, told in entries if ours in known), "")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import random
 import select
 import signal
 import subprocess
@@ -134,9 +135,14 @@ class Driver:
 
     def java(self) -> int:
         """The JVM."""
-        found = [pid for pid in self.members() if Path(f"/proc/{pid}/comm").read_text() == "java\n"]
+        found = [pid for pid in self.members() if is_java(pid)]
         assert len(found) == 1, found
         return found[0]
+
+    def kill_worker(self, chance: random.Random) -> None:
+        """SIGKILL for one of its Python processes, if it has any: a task, a planner, or their parent."""
+        if others := sorted(set(self.members()) - {self.pid, self.java()}):
+            kill_and_wait(chance.choice(others))
 
     def has_ended(self, seconds: float) -> bool:
         """Whether it ends within that time."""
@@ -157,6 +163,14 @@ class Driver:
         self.kill()
         os.close(self._events)
         os.close(self._end)
+
+
+def is_java(pid: int) -> bool:
+    """Whether a process is a JVM."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text() == "java\n"
+    except OSError:  # it has just ended
+        return False
 
 
 def kill_session(leader: int) -> None:

@@ -9,7 +9,7 @@ import json
 import os
 import random
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from tests.spark.kills.checker import archived, on_queue, wrong_at_sink, wrong_c
 from tests.spark.kills.cluster import SPECULATION, cluster
 from tests.spark.kills.processes import Driver, DriverFailed, driver
 from tests.spark.kills.world import PER_BATCH, SOURCE, TARGET, Log, World, killed_at
+from tests.spark.serving import ServedFile
 from tests.tiers import gate
 
 import inorder
@@ -293,19 +294,30 @@ def test_a_query_that_is_stopped_goes_on_whichever_trigger_it_has(world: World, 
 
 # --- at random moments, while a writer goes on putting
 
-LIVES, SECONDS_MAX = 10, 8.0
-FEW_LIVES = 3  # each night
-MESSAGES_EACH = 120
+KILLS = int(os.environ.get("INORDER_KILLS", "10" if LONG else "3"))
+KILL_TIMEOUT_SECONDS = 180  # for a driver, from its start to the checks after its end
+SECONDS_MAX = 8.0
 
 
-def killed_at_random(folder: Path, lives: int, chance: random.Random, order: dict[str, Any]) -> Iterator[None]:
-    """Drivers that are killed some time after they have their order; the block goes on after each."""
-    for _ in range(lives):
+def killed_at_random(
+    folder: Path,
+    chance: random.Random,
+    order: dict[str, Any],
+    kill_others: Callable[[Driver], object] = lambda _: None,
+) -> Iterator[None]:
+    """Drivers that are killed some time after they have their order; the block goes on after each.
+
+    Args:
+        kill_others: kills other processes, some time before.
+    """
+    for _ in range(KILLS):
         one = Driver(folder)
         try:
             one.ready()
             one.order("run", **order)
-            one.has_ended(chance.uniform(0.0, SECONDS_MAX))
+            if not one.has_ended(chance.uniform(0.0, SECONDS_MAX)):
+                kill_others(one)
+                one.has_ended(chance.uniform(0.0, SECONDS_MAX))
         finally:
             one.kill()
             one.end()
@@ -320,34 +332,44 @@ def seeded() -> random.Random:
 
 
 @pytest.mark.skipif(not LONG, reason="takes minutes; INORDER_LONG=1 runs it")
+@pytest.mark.timeout(600 + KILLS * KILL_TIMEOUT_SECONDS)
 @pytest.mark.parametrize("sink", ["files", "queue"])
-def test_ten_drivers_are_killed_at_random_moments(folder: Path, successor: Driver, sink: str) -> None:
+def test_drivers_are_killed_at_random_moments(folder: Path, successor: Driver, sink: str) -> None:
     chance, world = seeded(), World(folder)
     order = {"name": sink, **to(sink, world)}
-    for _ in killed_at_random(folder, LIVES, chance, order):
+    for _ in killed_at_random(folder, chance, order):
         if sink == "files":
             world.check_so_far()
-        with inorder.connect(world.url) as qm:
-            world.put(qm, MESSAGES_EACH, seed=chance.randrange(10**6))
+        world.put_more(chance)
     successor.ask("run", **order)
     world.let_time_pass(2 * DAY_SECONDS)  # what the dead have staged
     check(sink, world)
 
 
-@pytest.mark.timeout(1800)
-def test_drivers_of_several_queues_and_stores_are_killed_at_random_moments(folder: Path, successor: Driver) -> None:
-    """Two queues in each of two stores, to the queues of their names in two others."""
-    chance, worlds = seeded(), list[World]()
-    for number in range(4):
-        (folder / f"{number}").mkdir()
-        url = None if number < 2 else worlds[number - 2].url
-        worlds.append(World(folder / f"{number}", url=url, source=f"Q.{number}"))
-    targets, order = to_two_stores(worlds)
-    for _ in killed_at_random(folder, LIVES if LONG else FEW_LIVES, chance, {"name": "queue", **order}):
-        for one in worlds:
-            for target in targets:
-                assert wrong_at_sink(on_queue(target, one.queue), one.plan, all_there=False) == []
-            with inorder.connect(one.url) as qm:
-                one.put(qm, MESSAGES_EACH, seed=chance.randrange(10**6))
-    successor.ask("run", name="queue", **order)
-    check_two_stores(worlds, targets)
+@pytest.mark.spark
+@pytest.mark.timeout(600 + KILLS * KILL_TIMEOUT_SECONDS)
+def test_drivers_tasks_and_a_server_are_killed_at_random_moments(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two queues in a file and two at a server, to the queues of their names in two other stores."""
+    chance = seeded()
+    with ServedFile(folder / "server", role="admin") as served:
+        monkeypatch.delenv("INORDER_TOKEN", raising=False)
+        monkeypatch.setenv("INORDER_CREDENTIALS", str(served.keep_credentials(folder / "credentials")))
+        places: list[dict[str, Any]] = [{"url": str(folder / "file.db")}, {"url": served.url, "store": served.path}]
+        worlds = [World(folder, source=f"Q.{number}", **places[number % 2]) for number in range(4)]
+        targets, order = to_two_stores(worlds)
+
+        def kill_others(one: Driver) -> None:
+            if chance.random() < 0.5:
+                one.kill_worker(chance)
+            if chance.random() < 0.5:
+                served.kill()
+                served.start()
+
+        for _ in killed_at_random(folder, chance, {"name": "queue", **order}, kill_others):
+            for one in worlds:
+                for target in targets:
+                    assert wrong_at_sink(on_queue(target, one.queue), one.plan, all_there=False) == []
+                one.put_more(chance)
+        with driver(folder) as last:
+            last.ask("run", name="queue", **order)
+        check_two_stores(worlds, targets)

@@ -20,7 +20,7 @@ from inorder.testing import ManualClock
 
 APPLICATION = "killed"
 SOURCE, TARGET = "Q", "TARGET"
-MESSAGES, PER_BATCH, PARTITIONS = 300, 60, 2
+MESSAGES, MESSAGES_EACH, PER_BATCH, PARTITIONS = 300, 120, 60, 2
 LINES_OPEN, GROUP_MAX = 4, 9
 
 
@@ -72,6 +72,12 @@ class World:
         for handle in handles:
             handle.close()
         self.plan += mixed.plan
+
+    def put_more(self, chance: random.Random) -> None:
+        """Puts a few more, unless many wait: the last driver must come to their end in time."""
+        with inorder.connect(self.store) as qm:
+            if qm.depth(self.queue) < MESSAGES:
+                self.put(qm, MESSAGES_EACH, seed=chance.randrange(10**6))
 
     # --- orders
 
