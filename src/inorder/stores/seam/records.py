@@ -178,6 +178,7 @@ transmission.
 """
 
 BulkRow = tuple[Any, ...]
+"""A row of a page: values in the order of `BULK_COLUMNS`."""
 PAGE_ROWS, PAGE_BYTES = 8192, 8 * 2**20  # rows and bytes of bodies that are read at once
 
 
@@ -325,7 +326,7 @@ class Stretch(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """The answer to a `SurveyRequest`.
+    """The result of a survey.
 
     Args:
         cursor: the position of a strict browse after it has shown all of it.
