@@ -295,7 +295,8 @@ class QueueView:
 
 
 class Dropped(NamedTuple):
-    """Messages that the queue manager had to drop: reports, trigger messages, and messages that a channel received outside batches (C-4).
+    """Messages that the queue manager had to drop: reports, trigger messages, and those of a channel that
+    came outside batches (C-4).
 
     Args:
         queue: the queue whose messages they concerned; empty: none that is here.
