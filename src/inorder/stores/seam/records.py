@@ -178,7 +178,6 @@ transmission.
 """
 
 BulkRow = tuple[Any, ...]
-"""A row of a page: values in the order of `BULK_COLUMNS`."""
 PAGE_ROWS, PAGE_BYTES = 8192, 8 * 2**20  # rows and bytes of bodies that are read at once
 
 
