@@ -37,6 +37,9 @@ def test_help_cites_no_rule_and_no_python_and_ends_with_an_example(run: Command,
     assert not RULE.search(ended.out)
     assert not re.search(r"\bNone\b|\bTrue\b|\w=\w+\)", ended.out)
     if isinstance(context.command, click.Group):
+        lists = ended.out.partition("Show this message and exit.")[2]
+        assert re.findall(r"(?m)^  ([a-z][a-z-]*)  ", lists) == context.command.list_commands(context)
+        assert "..." not in lists, "a sentence is cut"
         return
     assert isinstance(context.command, WithExample)
     assert " ".join(ended.out.rsplit("Example:", 1)[1].split()) == context.command.example
@@ -78,7 +81,7 @@ def test_the_store_may_stand_before_the_command(run: Command, tmp_path: Path, mo
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        ("", "Commands:"),
+        ("", "Queues and messages:"),
         ("quue list", "Did you mean 'queue'?"),
         ("queue alter ORDERS", "at least one attribute"),
         ("queue alter ORDERS --max-depth -3", "--max-depth must be an integer from 0 to 999,999,999, not '-3'"),

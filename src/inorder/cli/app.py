@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import click
 
@@ -23,11 +23,8 @@ ends with an example.
 """
 
 
-class CommandModules(Mapping[str, click.Command]):
-    """The commands by their names. A module is imported when its command is looked up: a call needs one of them."""
-
-    places: ClassVar[dict[str, str]] = {
-        "create": "upkeep.create",
+SECTIONS: Final = {
+    "Queues and messages": {
         "queue": "queues.queue",
         "put": "putting.put",
         "get": "getting.get",
@@ -35,32 +32,50 @@ class CommandModules(Mapping[str, click.Command]):
         "watch": "watching.watch",
         "move": "moving.move",
         "copy": "moving.copy",
+        "dead": "dead.dead",
+    },
+    "Work in progress": {
         "unit": "units.unit",
         "lock": "units.lock",
-        "connection": "connections.connection",
         "claim": "claims.claim",
-        "channel": "channelling.channel",
+        "connection": "connections.connection",
+    },
+    "Long-running programs": {
         "work": "work.work",
         "outbox": "outbox.outbox",
-        "dead": "dead.dead",
         "trigger-monitor": "triggering.trigger_monitor",
-        "user": "users.user",
-        "token": "users.token",
-        "acts": "users.acts",
+        "channel": "channelling.channel",
+        "serve": "serve.serve",
+    },
+    "The store": {
+        "create": "upkeep.create",
         "check": "upkeep.check",
         "backup": "upkeep.backup",
         "rename": "upkeep.rename",
         "upgrade": "upkeep.upgrade",
-        "login": "login.login",
-        "mqsc": "scripts.mqsc",
         "export": "definitions.export",
         "import": "definitions.import_definitions",
+    },
+    "Users of a server": {
+        "user": "users.user",
+        "token": "users.token",
+        "login": "login.login",
+        "acts": "users.acts",
+    },
+    "IBM MQ and Spark": {
+        "mqsc": "scripts.mqsc",
         "mqi": "mqi.mqi",
         "pipeline": "pipeline.pipeline",
-        "serve": "serve.serve",
         "demo": "moved.demo",
         "scenarios": "moved.scenarios",
-    }
+    },
+}
+
+
+class CommandModules(Mapping[str, click.Command]):
+    """The commands by their names. A module is imported when its command is looked up: a call needs one of them."""
+
+    places: ClassVar[dict[str, str]] = {name: place for section in SECTIONS.values() for name, place in section.items()}
 
     def __getitem__(self, name: str) -> click.Command:
         module, variable = self.places[name].split(".")
@@ -77,6 +92,7 @@ class CommandModules(Mapping[str, click.Command]):
 @click.group(
     cls=CommandGroup,
     commands=CommandModules(),
+    sections=SECTIONS,
     help=HELP,
     epilog="Example: inorder queue create ORDERS --store orders.db",
 )

@@ -16,7 +16,7 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -39,6 +39,7 @@ TOLD_AFTER_SECONDS = 3.0  # of waiting for a store that another program has lock
 PATIENCE_SECONDS = 300.0
 COMPLETION_SECONDS = 1.0
 HELP = {"help_option_names": ["-h", "--help"]}
+SENTENCE_MAX = 1000  # characters: a list of commands shows the first sentence of each whole
 BUSY = "another program may have locked it, or may be recovering it after a crash"
 
 # Advice in errors of calls, and its form for the command.
@@ -198,12 +199,30 @@ class Command(click.Command):
 
 
 class CommandGroup(click.Group):
-    """A group of commands, listed in the order of declaration."""
+    """A group of commands, listed in the order of declaration, with their first sentences.
+
+    Args:
+        sections: the names of the commands under each heading of the help; None: all under one.
+    """
 
     command_class = Command
 
-    def __init__(self, *given: Any, **named: Any) -> None:
+    def __init__(self, *given: Any, sections: Mapping[str, Iterable[str]] | None = None, **named: Any) -> None:
         super().__init__(*given, context_settings=HELP, **named)
+        self._sections = sections
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        shown = self.list_commands(ctx)
+        width = max(map(len, shown))
+        for heading, names in (self._sections or {"Commands": shown}).items():
+            with formatter.section(heading):
+                formatter.write_dl(
+                    [
+                        (f"{name:{width}}", self.commands[name].get_short_help_str(SENTENCE_MAX))
+                        for name in names
+                        if name in shown
+                    ]
+                )
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [name for name, command in self.commands.items() if not command.hidden]
