@@ -27,6 +27,7 @@ UNITS, CONTAINER = sorted((CONTRIB / "systemd").glob("*.service")), CONTRIB / "C
 SERVER, SHARED = CONTRIB / "systemd/inorder-serve.service", CONTRIB / "systemd/inorder-.service.d/sandbox.conf"
 PROGRAM = "/opt/inorder/bin/inorder"
 STATE = "/var/lib/inorder"
+EXTRA_OF = {"serve": "server", "work": "work"}
 EXPOSURE_MAX = 25  # tenths, as `systemd-analyze security` counts: below 30 is "OK", a service as it comes is 96
 
 ANALYZE = shutil.which("systemd-analyze")
@@ -192,6 +193,9 @@ def test_the_services_of_compose_and_the_containers_of_kubernetes_run_commands_t
         *(one["args"] for one in (*pod["initContainers"], *pod["containers"])),
     ):
         parse([one.replace("/run/certificate", str(tmp_path)) for one in arguments])
+    [extras] = re.findall(r"\[([\w,]+)\]\"", CONTAINER.read_text(encoding="ascii"))
+    run = {shlex.split(one["command"])[0] for one in services} | {one["args"][0] for one in pod["containers"]}
+    assert {EXTRA_OF[one] for one in run} <= set(extras.split(","))
     claimed = {one["metadata"]["name"] for one in claims["spec"]["volumeClaimTemplates"]}
     volumes = claimed | {one["name"] for one in pod["volumes"]}
     for one in (*pod["initContainers"], *pod["containers"]):

@@ -176,7 +176,9 @@ def test_channels_dead_letters_and_the_disk_are_shown(path: Path, file_manager: 
     registry = CollectorRegistry()
     exposition = expose(file_manager, registry)
     value = registry.get_sample_value
-    assert value("inorder_dead_letters") is None
+    assert value("inorder_dead_letters") == 0
+    file_manager.put_many("SYSTEM.DEAD.LETTER.QUEUE", [b"", b""])
+    assert value("inorder_dead_letters") == 2, "no other queue is named"
     file_manager.create_queue("DEAD")
     file_manager.admin.alter_manager(dead_letter_queue="DEAD")
     file_manager.create_queue("TO.B.XMITQ", usage="transmission", max_depth=7)

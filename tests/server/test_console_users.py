@@ -96,7 +96,8 @@ async def test_each_form_needs_the_password_again(
     for confirm in ({}, {"confirm": ""}, {"confirm": "wrong"}):
         refused = await send(client, place, **fields, **confirm)
         assert refused.status_code == 400
-        assert "Your password is not correct. Nothing was changed." in words(refused.text)
+        assert "The launch token is not correct. Nothing was changed." in words(refused.text)
+        assert "The launch token, which is in the link to the console, to confirm" in words(refused.text)
     assert (qm.accounts.users(), qm.accounts.tokens(), log_of(qm)) == ([before], [], [])
 
 

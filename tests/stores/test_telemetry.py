@@ -41,25 +41,25 @@ SOURCES = Path(__file__).parents[2] / "src/inorder/stores"
 
 # Verbs of which no event has the name, each with the reason.
 SILENT = {
-    "keep_handles": "it tidies up after a call that was interrupted",
+    "keep_handles": "it cleans up after an interrupted call",
     "leave_lease": "it changes this process's memory only",
     "set_user": "it changes this process's memory only",
     "has_unit": "it looks at this process's memory only",
     "identifier": "it never changes",
-    "reserve_numbers": "it draws numbers, and changes no queue",
-    "end_dead_processes": "it backs out what the dead have left, of which it tells with `inorder.dead_connection`",
-    "get_if": "it is a get, and has an `inorder.get`",
-    "wait": "it has events of its own when it begins and ends, and an `inorder.get` for each look",
-    "end_waits": "it looks at this process's memory only; the wait that it ends says that it ended",
-    "users_of": "a server asks it about a call of a client, which has an event of its own",
+    "reserve_numbers": "it reserves numbers, and changes no queue",
+    "end_dead_processes": "it backs out the work of dead processes, and reports `inorder.dead_connection`",
+    "get_if": "it is a get, and reports `inorder.get`",
+    "wait": "it reports its beginning and end, and an `inorder.get` for each look",
+    "end_waits": "it looks at this process's memory only; the wait that it ends reports its end",
+    "users_of": "it is a part of a call of a client, which has an event of its own",
     "with_bodies": "it is the first part of a receive, which has an event of its own",
     "wait_apart": "as `wait`, for a server",
     "watch_apart": "as `watch`, for a server",
-    "watch": "it is not a call that waits, but serves those that do",
-    "promises": "it makes nothing happen; the calls inside of it have events of their own",
-    "refuse_lost": "it asks whether the store is lost, and touches nothing of it",
+    "watch": "it serves waiting calls, and is none itself",
+    "promises": "it changes nothing; the calls inside it have events of their own",
+    "refuse_lost": "it only checks whether the store is lost",
     "commits": "it reads a number that processes share",
-    "close_store": "the last connection has ended, and with it all observations",
+    "close_store": "all observations have ended with the last connection",
 }
 CALLS = {name: fields for name, fields in EVENTS.items() if fields.is_call}
 OTHERS = {name: fields for name, fields in EVENTS.items() if not fields.is_call}

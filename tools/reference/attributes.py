@@ -14,7 +14,8 @@ from .markdown import Parts, code, codes, table
 
 HEADINGS = ("attribute", "in MQ", "number", "meaning", "values", "default", "changed by")
 CHANGED_BY = {"create": "nobody", "alter": "alter", "set": "alter, set"}
-OTHER_TYPES: tuple[QueueType, ...] = ("model", "alias")
+TYPES: tuple[QueueType, ...] = ("local", "model", "alias", "remote", "store_and_forward", "home_server")
+OF_ALL = ("name", "type", "description")
 
 CHANNEL_HEADINGS = ("attribute", "in MQSC", "of", "meaning", "values", "default")
 
@@ -23,7 +24,7 @@ def parts() -> Parts:
     """Of docs/reference/attributes.md."""
     return {
         "queues": attributes_table(QUEUE_ATTRIBUTES),
-        "types": "\n".join(map(_of_type, OTHER_TYPES)),
+        "types": "\n".join(map(_of_type, TYPES)),
         "status": table(("name", "in MQ", "number"), map(_status_row, fields(QueueStatus))),
         "manager": attributes_table(MANAGER_ATTRIBUTES),
         "channels": table(CHANNEL_HEADINGS, map(_channel_row, CHANNEL_ATTRIBUTES.values())),
@@ -77,16 +78,13 @@ def _default(attribute: Attribute) -> str:
 
 
 def _of_type(kind: QueueType) -> str:
-    """How a queue of another type differs from a local one."""
-    lacks = [name for name, each in QUEUE_ATTRIBUTES.items() if kind not in each.applies_to]
-    local, other = define_queue("Q"), define_queue("Q", kind)
-    differs = [
-        f"`{name}` is `{getattr(other, name)}`"
-        for name in QUEUE_ATTRIBUTES
-        if name not in ("type", *lacks) and getattr(other, name) != getattr(local, name)
-    ]
-    return (
-        "* "
-        + f"**{kind}**: "
-        + "; ".join([f"defaults: {', '.join(differs)}" if differs else "the same defaults", f"has no {codes(lacks)}"])
-    )
+    """The attributes of a type of queue; for a model, the defaults that differ from those of a local queue."""
+    has = [name for name, each in QUEUE_ATTRIBUTES.items() if kind in each.applies_to and name not in OF_ALL]
+    if kind == "model":
+        local, model = define_queue("Q"), define_queue("Q", kind)
+        differs = [
+            f"`{name}` is `{getattr(model, name)}`" for name in has if getattr(model, name) != getattr(local, name)
+        ]
+        return f"* **model**: those of a local queue, for the queues that it creates; by default {', '.join(differs)}"
+    lacks = [name for name in QUEUE_ATTRIBUTES if name not in (*OF_ALL, *has)]
+    return f"* **{kind}**: " + (codes(has) if len(has) < len(lacks) else f"all but {codes(lacks)}")

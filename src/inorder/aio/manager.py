@@ -199,7 +199,7 @@ class QueueManager(ManagerCalls):
         """Runs a function on a connection, in the connection's thread, and returns its result.
 
         Use it for several calls, or a loop. The function must leave nothing open on the connection, and must not wait.
-        A cancel before its beginning revokes it; after that it runs to its end.
+        A cancel before its beginning revokes it; after that it runs to its end::
 
             names = await qm.run(lambda connection: [one.name for one in connection.queues()])
 

@@ -82,7 +82,8 @@ def _record_of_connection(one: ConnectionView) -> dict[str, Any]:
 def define_connection(run: Run, name: str, location: str, user: str, replace: bool) -> None:
     """Define a connection to another queue manager's store, which channels can name.
 
-    LOCATION is the path or URL of the store. Whoever runs the channel has the credentials: see inorder login.
+    LOCATION is the path or URL of the store. The program that runs the channel needs credentials
+    for it: see inorder login.
     """
     with run.opened() as qm:
         made = channels.define_connection(qm, name, location, user=user, replace=replace)

@@ -18,7 +18,7 @@ from .running import NO, PROGRAM, Command, Run, takes_store, tells_json
 
 @click.command("create", cls=Command, example="inorder create orders.db --name PARIS")
 @click.argument("store", type=PlaceType(), metavar="STORE")
-@click.option("--name", help="Default: derived from the name of the file or PostgreSQL schema.")
+@click.option("--name", metavar="NAME", help="Default: derived from the name of the file or PostgreSQL schema.")
 @click.option(
     "--for", "purpose", type=click.Choice(["mq"]),
     help="mq: for programs written for IBM MQ. New queues that MQSC or such programs define get the defaults of MQ: "

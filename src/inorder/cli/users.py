@@ -239,7 +239,12 @@ def token() -> None:
 @NAME
 @click.argument("label")
 @click.option(
-    "--days", type=DAYS, default=TOKEN_SECONDS / DAY_SECONDS, show_default=True, help="Days until the token expires."
+    "--days",
+    type=DAYS,
+    metavar="DAYS",
+    default=TOKEN_SECONDS / DAY_SECONDS,
+    show_default=True,
+    help="Days until the token expires.",
 )
 @takes_store
 def create(run: Run, name: str, label: str, days: float) -> None:

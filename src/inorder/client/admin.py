@@ -143,7 +143,7 @@ class Admin(Namespace):
         return self._manager._default(queue).internals.release_lock(lock_id)
 
     def end_lease(self, name: str) -> None:
-        """Backs out a lease before its deadline; `name` is its name in `units()`. Raises: LeaseOver 9060."""
+        """Backs out a lease before its deadline; `name` is its name in `inspect.units`. Raises: LeaseOver 9060."""
         if not isinstance(name, str) or not is_storable(name):
             raise LeaseOver(f"there is no lease {written(name)}", lease=name)
         with self._session:
@@ -218,7 +218,7 @@ class Admin(Namespace):
         return found
 
     def discard_expired(self, limit: int = housekeeping.STEP_MESSAGES) -> int:
-        """Discards up to `limit` expired messages on all queues; returns how many."""
+        """Discards up to `limit` (from 1) expired messages on all queues; returns how many."""
         check_whole("limit", limit, 1)
         with self._session:
             return housekeeping.tidy(self._store, limit)

@@ -96,6 +96,8 @@ class BrowsedOn(Protocol):
 class Browsing(Iterator[Got]):
     """An iterator over the messages of a browse; made by `browse` of a queue manager or a handle.
 
+    ::
+
         for message in (browsing := qm.browse("ORDERS", logical=True, read_order="strict")):
             ...
         if browsing.awaits:  # it ended inside a group, before this member

@@ -312,7 +312,9 @@ class Bulk(Namespace):
         of the group. A running reader is fenced; one that starts again continues after the group. Messages in open
         claims stay claimed.
 
-        Returns: whether it was inside a group. Raises: NotFound, it never claimed anything there.
+        Returns: whether it was inside a group.
+
+        Raises: NotFound, the application never claimed.
 
         Rules: B-45.
         """

@@ -35,6 +35,8 @@ LOGICAL_IN_UNIT = PutOptions(logical=True, syncpoint=True)
 class GroupWriter:
     """Puts one group; made by `QueueManager.group`.
 
+    ::
+
         with qm.group("ORDERS") as group:
             group.put(b"header")
             group.put(b"line 1")

@@ -40,7 +40,7 @@ class Lease:
 
     Attributes:
         token: other programs need it to use the lease. The store has no copy: without it one waits for the deadline.
-        name: the name that operators see in `units()`.
+        name: its name in `inspect.units`.
         user: the owner.
         ends_at: the last known deadline; seconds since 1970 by the clock of the store.
         status: "open", "committed" or "backed out", if this object did it.

@@ -131,8 +131,8 @@ class Queue(ConfirmedCalls):
 
         Args:
             body: the data, or a whole `Message`; fields given by keyword replace the message's.
-            options, **keywords: fields of `Message` as keywords, and options as keywords or as `PutOptions`.
-                `QueueManager.put` lists them.
+            options: the options, unless they are given as keywords.
+            **keywords: fields of `Message`, and options; `QueueManager.put` lists them.
 
         Returns: the ids and numbers used, and a warning or None: 2049, the priority is above 9 and counts as 9; 2241 or
         2242, a put without logical order left a group or logical message open.

@@ -50,7 +50,7 @@ class User:
     """A user in the store.
 
     Attributes:
-        roles: some of `rules.authorities.ROLES`, sorted.
+        roles: some of "admin", "operator", "reader", "application", sorted.
         queues: authorities of the role application, by the name of a queue, or a prefix and `*`.
         subjects: the subjects of this user's client certificates.
         enabled: whether the user may log in.
@@ -122,7 +122,7 @@ class Accounts(ActCalls):
 
         Args:
             name: 1 to 64 characters, without blanks and colons; not "launch-token".
-            roles: "admin", "operator", "reader", "application"; each gives what `rules.authorities.TABLE` says.
+            roles: "admin", "operator", "reader", "application"; docs/how-to/users.md lists their authorities.
             queues: authorities for the role application, by the name of a queue, or a prefix and `*`: some of "put",
                 "get", "browse", "inquire", "set", "display", "alter", "clear".
             subjects: subjects of client certificates, 16 at most; each belongs to one user only.

@@ -21,7 +21,7 @@ from prometheus_client.registry import Collector
 from ..client.incomplete_groups import GroupSearches, Wholeness
 from ..client.manager import QueueManager
 from ..errors import InorderError
-from ..model.attributes import QueueAttributes
+from ..model.attributes import DEAD_LETTERS, QueueAttributes
 from ..stores.seam.channel_records import ChannelNow
 from ..stores.seam.telemetry import PREFIX, StoreEvent
 from ..stores.seam.views import QueueView
@@ -191,7 +191,7 @@ class StoreSeen(NamedTuple):
     """A store at a scrape.
 
     Args:
-        dead_letter_queue: empty: there is none.
+        dead_letter_queue: the one that the queue manager names, or SYSTEM.DEAD.LETTER.QUEUE.
         file: the path of the store, if it is a file.
         groups: the incomplete groups of queues, as far as they were found in time.
     """
@@ -209,7 +209,7 @@ def _look(connection: QueueManager, groups: GroupSearches) -> StoreSeen:
         queues=queues,
         groups=groups.of_all(connection, queues),
         attributes=connection.queues(),
-        dead_letter_queue=connection.admin.manager_attributes().dead_letter_queue,
+        dead_letter_queue=connection.admin.manager_attributes().dead_letter_queue or DEAD_LETTERS,
         file=path if Path(path).is_file() else "",
     )
 
@@ -236,8 +236,7 @@ def _of_channels(value: Callable[[ChannelNow], float]) -> Values:
 
 
 def _dead_letters(seen: StoreSeen) -> Iterable[tuple[float]]:
-    if seen.dead_letter_queue:
-        yield (sum(view.depth for view in seen.queues if view.name == seen.dead_letter_queue),)
+    yield (sum(view.depth for view in seen.queues if view.name == seen.dead_letter_queue),)
 
 
 def _most(seen: StoreSeen) -> Iterable[tuple[str, float]]:

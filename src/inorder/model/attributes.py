@@ -244,8 +244,8 @@ class ManagerAttributes:
         "The queue for messages that the queue manager cannot deliver; empty: none (R6.8, C-5).", mqsc="DEADQ"))
     trigger_interval: float | None = field(default=TRIGGER_INTERVAL_SECONDS_MAX, metadata=seconds(
         TRIGGER_INTERVAL_SECONDS_MAX, "TriggerInterval", 25,
-        "So many seconds after a trigger message of type first a newcomer has another one put, though the queue was "
-        "not empty; None is never (R4.9).", mqsc="TRIGINT", mqsc_per_second=1000))
+        "How many seconds after a trigger message of type first an arriving message causes another one, though the "
+        "queue was not empty; None is never (R4.9).", mqsc="TRIGINT", mqsc_per_second=1000))
     default_transmission_queue: str = field(default="", metadata=names(
         0, "DefXmitQName", 2025, "The transmission queue for queue managers that have none of their own (R4.1).",
         mqsc="DEFXMITQ"))

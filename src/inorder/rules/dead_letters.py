@@ -40,7 +40,8 @@ class WhyDead(NamedTuple):
 
     Args:
         reason: MQ's reason code, or a number chosen by the program that set it aside.
-        queue, manager: where it should have gone; an empty manager is this one.
+        queue: its destination.
+        manager: the queue manager of that queue; empty: this one.
         time: when it was set aside, seconds since 1970.
         program: the program that set it aside.
         attempts: how many attempts failed; 0: unknown.

@@ -74,7 +74,7 @@ class PutResult(NamedTuple):
         warning: 2049; 2241 or 2242 if a put without logical order leaves a group open; 9050 if nothing was put.
         duplicate_of: nothing was put, because the message with this unique id was put under the same key; `uid` and
             `message_id` are those of that message. The other ids and numbers are those that this put would have used.
-        put_at: the message's time, seconds since 1970; 0: a server of an earlier release does not tell it.
+        put_at: the message's time, seconds since 1970; 0: the server has an earlier release.
     """
 
     message_id: bytes

@@ -63,7 +63,7 @@ def finish(url: str, queue: str, application: str, checkpoint: str | Checkpoint)
     Returns: how many messages were removed; 0: they were removed before.
 
     Raises OptionsError if the folder is not a checkpoint of a query that drained this queue; CheckpointLost if it knows
-    claims that the queue never gave; NotFound if the application never claimed. A query that still runs is fenced.
+    claims that the queue never had; NotFound if the application never claimed. A query that still runs is fenced.
     """
     options = _drain_options(url, queue, application)
     found = LocalCheckpoint(checkpoint) if isinstance(checkpoint, str) else checkpoint

@@ -238,7 +238,7 @@ class OnServer(Location):
         if backup is not False:
             raise CallerError(
                 f"back up {self} with PostgreSQL's own tools first: pg_dump -n {self._address.schema}. Then pass "
-                "backup=False",
+                "backup=False (in the shell: --no-backup)",
                 reason=Reason.FUNCTION_NOT_SUPPORTED,
             )
         return upgrade_schema(self._address, program=program)

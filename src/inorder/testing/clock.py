@@ -61,7 +61,7 @@ class ManualClock:
         return self.now()
 
     def nap(self, seconds: float) -> float | None:
-        """Until woken; with a shared path a sleeper sees for itself whether another process moved the time."""
+        """Returns the real seconds after which a sleeper looks at the time again; None: when it is woken."""
         return None if self._path is None or seconds == math.inf else POLL_SECONDS
 
     def watch(self, moved: Callable[[], None]) -> None:

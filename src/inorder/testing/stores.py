@@ -121,7 +121,7 @@ def make_store(name: str, clock: Clock, manager: str = NAME) -> RestartableStore
 
 @contextmanager
 def temporary_manager(store: str = "memory", clock: Clock | None = None) -> Iterator[QueueManager]:
-    """A connection to a queue manager that is gone at the end of the block.
+    """A connection to a new queue manager, which is deleted at the end of the block.
 
     Args:
         store: which kind, see `STORES`.

@@ -57,7 +57,7 @@ class Job:
         return self.message_id.hex()
 
     def status(self, *, qm: QueueManager | None = None) -> JobStatus:
-        """Looks what has become of the job.
+        """Returns what is known of the job now.
 
         Args:
             qm: a connection; None: that of the put, otherwise the store of the tasks.

@@ -73,7 +73,8 @@ class JobStatus(NamedTuple):
             due at `since`; "done", "dead" or "discarded"; "expired", before a call began; "unknown": no message, result
             or dead letter has its id. A job whose result is not kept is unknown once it is done.
         since: when it reached the state, or is due, seconds since 1970; None: not known.
-        program, process: of a running job: the program that has it, and the number of its process.
+        program: of a running job: the program that runs it.
+        process: of a running job: the id of that program's process.
         result: of a job that is done.
         error: of a job that is dead or discarded, or whose last attempt failed.
         attempts: those that failed; all of them if the result is kept, else the last.

@@ -166,8 +166,8 @@ class Tasks:
         store: the store of messages that are put outside of any unit of work, as for `inorder.connect`; not in memory.
             None: `put` needs a unit of work, or `qm=`.
         unknown: what a worker does with a message whose task it does not know: "retry", it reports the message and
-            puts it back for others, for as long as it is old, 1 to 600 seconds; "dead", it makes it a dead letter with
-            reason 9080 TASK_UNKNOWN. Neither calls a function.
+            puts it back for others, with a delay as long as its age, 1 to 600 seconds; "dead", it makes it a dead
+            letter with reason 9080 TASK_UNKNOWN. Neither calls a function.
 
     Raises ArgumentError.
     """

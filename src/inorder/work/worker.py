@@ -58,7 +58,7 @@ class Worker:
         lost: the error that stopped the whole worker: its program must close the store, or end, to use it again.
         is_burst: whether it ends by itself as soon as no message is ready and no call runs.
         attempts: in a burst, how many attempts it has reported.
-        record_seconds: between two writes of its record in the store (`inorder.work.records`).
+        record_seconds: seconds between two writes of its record in the store (`inorder.work.records`).
     """
 
     record_seconds = EVERY_SECONDS

@@ -34,7 +34,7 @@ def trigger_transmission(qm: QueueManager, queue: str) -> None:
 
     A queue that is stopped, because the connection was lost, starts again.
 
-    Raises UnknownQueue 2085; WrongQueueType 2043, it is no home-server queue.
+    Raises UnknownQueue 2085; WrongQueueType 2043, it is not a home-server queue.
     """
     with qm._session:
         qm._store.note_home_server(qm._session.owner, queue, "triggered")
@@ -49,7 +49,7 @@ def pull(
     exits: Collection[str] = (),
     connects: Connect = open_receiver,
 ) -> ChannelNow:
-    """Collects what waits for this queue manager at the home server of a home-server queue, until the program ends.
+    """Collects the messages that wait at the home server of a home-server queue, until the program ends.
 
     It begins when it is triggered, or at once if the queue has an interval and was not stopped. Trouble with the
     connection, or with a message that cannot be put here, stops the queue until it is triggered, and is in its status.
@@ -62,7 +62,7 @@ def pull(
 
     Returns: the status of the queue.
 
-    Raises UnknownQueue 2085; WrongQueueType 2043, it is no home-server queue; errors of the store here. With
+    Raises UnknownQueue 2085; WrongQueueType 2043, it is not a home-server queue; errors of the store here. With
     `until_empty`: ObjectInUse 2042 and Fenced if another program collects; UnknownObject 2085, its connection is not
     defined; WrongQueueType 2087, another queue manager is at the home server, or it has no such store-and-forward queue
     for this one; NotAuthorized 2035; StoreError and other errors of a connect; as `run_channel`.

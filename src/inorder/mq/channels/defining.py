@@ -204,9 +204,9 @@ def _at_the_other_side(name: str) -> Iterator[None]:
 def reset_channel(qm: QueueManager, name: str, number: int = 1, connects: Connect = open_receiver) -> None:
     """Sets the number of the next batch of a channel: RESET CHANNEL SEQNUM.
 
-    For a sender channel the other side, which need not be there now, takes the number when the channel runs next. For
-    a receiver, the number of every sender that has used the channel is set here alone. The name may also be that of a
-    home-server queue: its number is set at the home server, and this side takes it with the next collection.
+    For a sender channel the other side, which need not be reachable now, takes the number when the channel runs next.
+    For a receiver, the number of every sender that has used the channel is set here alone. The name may also be that
+    of a home-server queue: its number is set at the home server, and this side takes it with the next collection.
 
     Raises QueueCondition 9032 if a batch is in doubt: resolve it first; ObjectInUse 2042 if the channel runs;
     StoreError if a home server cannot be reached.

@@ -21,6 +21,7 @@ from ...mq.mqsc.words import BY_TYPE, is_switch
 from ..admin import answered
 from ..problems import Problem, problem
 from . import acting, forms
+from .labels import field_name
 from .page import Page, Visit
 from .rendering import shown
 
@@ -62,7 +63,7 @@ def _value_of(attribute: Attribute, text: str) -> Any:
         return attribute.check(SWITCHES.get(text, text))
     if not text and attribute.kind == "seconds":
         return None
-    return attribute.takes.read(attribute.name, text)
+    return attribute.takes.read(field_name(attribute.name), text)
 
 
 def _changes(visit: Visit, kind: QueueType, before: QueueAttributes | None) -> list[str]:
@@ -124,6 +125,7 @@ async def create(visit: Visit) -> Response:
     try:
         if not name:
             raise acting.left_out("name", "the name of the queue is missing: fill it in")
+        QUEUE_ATTRIBUTES["name"].check(name)
         words = [f"DEFINE {written(BY_TYPE[kind].word, name)}", *_changes(visit, kind, None)]
         answer = await run(visit, " ".join(words))
     except (InorderError, Problem) as error:

@@ -19,6 +19,7 @@ from ...model.parameters import Seconds, one_of
 from ...rules.authorities import GRANTABLE, ROLES
 from ...support import passwords
 from ..authentication import of_password
+from ..identity import LaunchToken
 from ..operator_log import acted
 from ..problems import Problem, problem
 from . import acting, forms
@@ -39,7 +40,8 @@ async def _confirm(visit: Visit) -> None:
     """Checks the visitor's password. Raises: WrongPassword; Problem 429, after too many failures."""
     known = await of_password(visit.context, visit.request, visit.identity.name, visit.text("confirm"))
     if known is None or known.name != visit.identity.name:
-        text = "Your password is not correct. Nothing was changed."
+        is_launched = visit.identity == LaunchToken.IDENTITY
+        text = f"{'The launch token' if is_launched else 'Your password'} is not correct. Nothing was changed."
         raise WrongPassword(text, argument="confirm", value="...", allowed="your password")
 
 

@@ -87,7 +87,7 @@ def audit(
 ) -> Audited:
     """Searches an archive for everything that contradicts its order, and writes findings, a summary and a report.
 
-    The report has pictures if matplotlib is installed (`inorder[report]`); if not, `progress` is told at the beginning.
+    The report has pictures if matplotlib is installed (`inorder[report]`); if not, `progress` first gets a note.
 
     Args:
         archive: a folder or a DataFrame.

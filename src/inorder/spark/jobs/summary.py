@@ -155,7 +155,7 @@ class Audited:
         return json.dumps(values, indent=2)
 
     def as_text(self) -> str:
-        """A table for a terminal."""
+        """Returns a table for a terminal."""
         kinds = [(kind, "error", count) for kind, count in self.errors.items() if count]
         kinds += [(kind, "note", count) for kind, count in self.notes.items() if count]
         lines = [self.verdict(), "", *(f"{name:<20} {value}" for name, value in self.facts().items())]
@@ -184,7 +184,7 @@ class Audited:
         return [text for number, text in found if number] or [errors]
 
     def facts(self) -> dict[str, str]:
-        """The counts, in words; those of nothing are left out."""
+        """Returns the counts with their names, without those that are 0."""
         facts = {
             "promised order": self.order,
             "messages": f"{self.messages:,} on {self.queues:,} queue{'' if self.queues == 1 else 's'}",

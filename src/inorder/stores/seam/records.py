@@ -325,7 +325,7 @@ class Stretch(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """The answer to a `SurveyRequest`.
+    """The result of a survey.
 
     Args:
         cursor: the position of a strict browse after it has shown all of it.

@@ -217,8 +217,8 @@ class ConnectionView:
             here.
         since: when the process began or, for a store on a server, when it opened the store; seconds since 1970. None:
             unknown here.
-        opened: one for each handle, in the order in which they were opened. The times are not kept, nor whether a
-            handle for neither gets nor puts browses, inquires or sets.
+        opened: one for each handle, in the order in which they were opened. Their times are not kept; a handle for
+            neither gets nor puts browses, inquires or sets.
     """
 
     connection: int
@@ -263,7 +263,7 @@ class QueueView:
         arrived: messages ever put on it, including those in units and those backed out later. Between two polls, the
             growth of `arrived` minus the growth of `depth` is the number of messages that left, less those that came
             back.
-        numbered: the highest number drawn so far, for `LookRequest.numbered_after`.
+        numbered: the highest number drawn so far, for `numbered_after` of `look`.
         puts, gets: messages put and got in unsettled units, claims included.
         locked: messages locked but not got.
         delayed: messages hidden until later.
@@ -295,7 +295,8 @@ class QueueView:
 
 
 class Dropped(NamedTuple):
-    """Messages that the queue manager had to drop: reports, trigger messages, and what came outside of batches (C-4).
+    """Messages that the queue manager had to drop: reports, trigger messages, and those of a channel that
+    came outside batches (C-4).
 
     Args:
         queue: the queue whose messages they concerned; empty: none that is here.
