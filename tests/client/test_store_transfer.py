@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.helpers import carried, forked
@@ -13,7 +14,7 @@ from tests.helpers.support import Make, bodies, until
 from inorder import Feedback, Match, Message, OrderPending, QueueFull, QueueManager, Report, connect
 from inorder.client import store_transfer
 from inorder.client.bulk import Bulk, ClaimReader, Staged, Stager
-from inorder.errors import Fenced, GetInhibited, MessageTooBig, ObjectInUse, PutInhibited
+from inorder.errors import ArgumentError, Fenced, GetInhibited, MessageTooBig, ObjectInUse, PutInhibited
 from inorder.model.attributes import OrderRule
 from inorder.stores.seam.records import Settled
 
@@ -236,6 +237,16 @@ def test_a_batch_that_was_on_its_way_to_one_queue_does_not_go_to_another(world: 
     numbered(world.a, 1)
     assert sum(store_transfer.move(world.a, "Q", world.b, "OTHER")) == 1
     assert len(bodies(world.b)) == 4
+
+
+@pytest.mark.parametrize("carry", [store_transfer.move, store_transfer.copy])
+@pytest.mark.parametrize("name", ["most", "unit", "unit_bytes"])
+@pytest.mark.parametrize("value", [0, None, 1.5])
+def test_sizes_are_checked(world: World, carry: Any, name: str, value: object) -> None:
+    numbered(world.a, 1)
+    with pytest.raises(ArgumentError, match=rf"^{name} must be an integer from 1 "):
+        list(carry(world.a, "Q", world.b, "Q", **{name: value}))
+    assert (world.a.depth("Q"), world.b.depth("Q")) == (1, 0)
 
 
 def test_a_batch_that_is_given_back_may_go_elsewhere(world: World) -> None:

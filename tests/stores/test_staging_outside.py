@@ -318,7 +318,7 @@ BAD_VALUES: list[tuple[str, dict[str, list[Any]], Reason, str]] = [
         "end of a segment",
         {"flags": [SEGMENT, 0], "offset": [999_999_999, 0]},
         Reason.OFFSET_ERROR,
-        "row 0: offset must be with the segment's 1 bytes",
+        "row 0: offset must be at most 999,999,998, because the segment has 1 bytes",
     ),
     ("key of another type", {"group_key": [1, (1,)]}, Reason.ARGUMENT_ERROR, "row 1: group_key must be an int of 64"),
     ("key nan", {"order_key": [math.nan, 1]}, Reason.ARGUMENT_ERROR, "row 0: order_key"),

@@ -23,9 +23,10 @@ from inorder.client.events import HOOKS
 from inorder.client.listening import Arrival, StoreEvent
 from inorder.errors import OrderPending, QueueFull, StoreError
 from inorder.model.options import FOREVER
+from inorder.rules import puts
 from inorder.stores.memory import bulk as memory_bulk
 from inorder.stores.seam import telemetry
-from inorder.stores.seam.changes import Changes
+from inorder.stores.seam.changes import Changes, Death
 from inorder.stores.seam.gathering import Gathering
 from inorder.stores.seam.protocol import LocalStore
 from inorder.stores.seam.telemetry import CALL_KEYS, COMMON_KEYS, EVENTS, PREFIX, Telemetry, event
@@ -347,6 +348,24 @@ def test_a_dead_process_is_told_with_its_program(file_manager: QueueManager, chi
     assert file_manager.inspect.units() == []
     assert len(told.named("dead_connection")) == 1
     assert told.last("dead_connection").metadata["program"]
+
+
+def test_a_time_out_that_comes_while_a_death_is_told_reaches_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    changes, told, errors = Changes(), Heard(), [TimeoutError()]
+    telling = Telemetry(changes, Gathering(), lambda: {"store": "S", "manager": "M"})
+    telling.observe(told.append)
+    report = telling.report
+
+    def interrupted(*given: Any) -> None:
+        if errors:
+            raise errors.pop()
+        report(*given)
+
+    monkeypatch.setattr(telling, "report", interrupted)
+    with pytest.raises(TimeoutError):
+        changes.report([Death(puts.Program("u", "p"))])
+    changes.hand_out()
+    assert len(told.named("dead_connection")) == 1
 
 
 # ---- observers

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..errors import (
     REASON_TEXT,
@@ -22,20 +22,13 @@ from ..errors import (
     bad_argument,
 )
 from ..model.attributes import DEAD_LETTERS
+from ..model.fields import NUMBER_MAX
 from ..model.kinds import Report
 from ..model.message import Got, Message
-from ..model.options import (
-    EVERYTHING,
-    Match,
-    check_instance,
-    check_whole,
-)
+from ..model.options import EVERYTHING, Match, check_instance, check_whole
 from ..model.parameters import is_storable
 from ..rules.dead_letters import Buried, WhyDead, buried, revived, why_dead
 from .namespace import Namespace
-
-if TYPE_CHECKING:
-    pass
 
 Data = bytes | bytearray | memoryview | Message
 Progress = Callable[[int], object]  # how many dead letters were looked at
@@ -191,7 +184,7 @@ class DeadLetters(Namespace):
         Args:
             message: the message as it was got. Add all messages of a group, in one unit of work.
             queue: the queue from which it was got; a replay puts it there.
-            reason: a Reason, or a number of your own from 65,536.
+            reason: a Reason, or a number of your own from 65,536 to 999,999,999.
             error: the error as text.
             attempts: how often it was tried; 0: unknown.
             program: the program that reports the failure; empty: this connection's program.
@@ -278,8 +271,7 @@ class DeadLetters(Namespace):
 
 def _check_letter(message: object, reason: object, attempts: int, error: object) -> None:
     check_instance("message", message, Message, "a message from a get")
-    if isinstance(reason, bool) or not isinstance(reason, int):
-        raise bad_argument("reason", reason, "a Reason, or an integer")
+    check_whole("reason", reason, 0, NUMBER_MAX)
     check_whole("attempts", attempts)
     if not isinstance(error, str) or not is_storable(error):
         raise bad_argument("error", error, "a text")

@@ -75,7 +75,7 @@ def move(
     Args:
         application: the name of the work, 1 to 200 characters. A run that begins under it fences earlier ones.
         most: the largest number of messages in this run. A batch that an earlier run left counts, but is moved whole.
-        unit, unit_bytes: messages, and bytes of bodies, of a batch. Memory holds some 8 MiB of it, or one message.
+        unit, unit_bytes: messages, and bytes of bodies, of a batch, from 1. Memory holds 8 MiB of it, or one message.
 
     The target's ledger records the progress under the name of the work and the source queue. So the next run continues
     to the same queue of the same store. A run to another target is refused while a batch is left.
@@ -85,7 +85,7 @@ def move(
     2045, connect to the owner instead; as `QueueManager.open`. A batch that failed stays claimed for the next run.
     """
     options = GetOptions(logical=logical, read_order=read_order)
-    check_whole("most", most, 1)
+    _check_sizes(most, unit, unit_bytes)
     refuse_synchronous(source, queue)
     refuse_synchronous(target, to)
     with contextlib.ExitStack() as stack:
@@ -134,12 +134,12 @@ def copy(
     Args:
         application: the name of the work, 1 to 200 characters.
         most: the largest number of messages in this run.
-        unit, unit_bytes: messages, and bytes of bodies, of a batch; memory holds it.
+        unit, unit_bytes: messages, and bytes of bodies, of a batch, from 1; memory holds it.
 
     Raises: OrderPending, after all messages before the pending one are copied; OrderUnsupported, the queue has no
     order; Fenced, another run under this name has put a batch meanwhile; errors of the target as in `move`.
     """
-    check_whole("most", most, 1)
+    _check_sizes(most, unit, unit_bytes)
     refuse_synchronous(target, to)
     given = match.fields if match.selector is None else {**match.fields, "selector": match.selector}
     chosen = " ".join(f"{name}={value!r}" for name, value in sorted(given.items()))
@@ -304,6 +304,11 @@ def _has_some(manager: QueueManager, queue: str, options: GetOptions) -> bool:
         except (NoMessageAvailable, OrderPending):
             return False
     return True
+
+
+def _check_sizes(most: int, unit: int, unit_bytes: int) -> None:
+    for name, value in (("most", most), ("unit", unit), ("unit_bytes", unit_bytes)):
+        check_whole(name, value, 1)
 
 
 def _parts(browsing: Iterator[Message], most: int, unit: int, unit_bytes: int) -> Iterator[list[Message]]:

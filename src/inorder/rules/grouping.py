@@ -197,7 +197,7 @@ def _offset(row: PutRow, state: GroupState, message: Message) -> int:
     previous_end = state.offset + state.length
     offset = {"zero": 0, "field": message.offset, "next": previous_end}[row.offset]
     if offset + message.length > NUMBER_MAX:
-        allowed = f"with the segment's {message.length:,} bytes at most {NUMBER_MAX:,}"
+        allowed = f"at most {NUMBER_MAX - message.length:,}, because the segment has {message.length:,} bytes"
         raise bad_argument("offset", offset, allowed, Reason.OFFSET_ERROR)
     return offset
 

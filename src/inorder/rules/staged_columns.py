@@ -231,7 +231,7 @@ def _check_segments(flags: Sequence[Any], offsets: Sequence[Any], bodies: Sequen
                 row=row,
             )
         if offset and offset + len(body) > NUMBER_MAX:
-            allowed = f"with the segment's {len(body):,} bytes at most {NUMBER_MAX:,}"
+            allowed = f"at most {NUMBER_MAX - len(body):,}, because the segment has {len(body):,} bytes"
             _in_row(row, _refuse, "offset", offset, allowed, Reason.OFFSET_ERROR)
 
 

@@ -110,7 +110,7 @@ class Telemetry:
         self._telling = _Telling()
         self._make_common, self.common = common, dict[str, object]()
         self.observations: tuple[Observation, ...] = ()
-        changes.subscribe(self._happened)  # it wants only discards and deaths
+        changes.subscribe(self._happened, is_ours=True)  # it wants only discards and deaths
 
     def observe(self, observer: StoreObserver) -> Observation:
         """Adds an observer. Raises: ArgumentError, if it is not callable."""
