@@ -96,9 +96,10 @@ class Places:
             return min(self._all, key=lambda one: one.services.connections)
 
     async def close(self) -> None:
-        """Ends all connections."""
+        """Ends all connections. Harmless when repeated."""
         await asyncio.to_thread(self.threads.shutdown)
-        for one in self._all:
+        while self._all:
+            one = self._all.pop()
             with contextlib.suppress(InorderError):  # a lost store cannot be closed either
                 await one.end()
             with contextlib.suppress(InorderError):
