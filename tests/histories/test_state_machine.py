@@ -93,6 +93,7 @@ def test_two_stores_agree_on_the_histories_of_a_seed(number: int, right: str) ->
 
 
 @nightly
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("right", RIGHT)
 def test_two_stores_agree_on_every_history(right: str) -> None:
     random_histories(machine(right, Everything), examples=EXAMPLES_IN_FILE if right in STORES else EXAMPLES)

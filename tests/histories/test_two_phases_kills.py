@@ -121,7 +121,7 @@ def told(counted: Counter[str]) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 def test_many_kills_of_programs_leave_every_unit_whole(sites: Sites) -> None:
     """All stores are files, so a program dies with both sides. `INORDER_CRASH_SEED` tries the same plan."""
     chance, counted = random.Random(SEED), Counter[str]()

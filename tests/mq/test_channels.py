@@ -70,6 +70,7 @@ STRIDES = {("sqlite", "sqlite"): 1}
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("target", KINDS)
 @pytest.mark.parametrize("source", KINDS)
 def test_killed_at_each_point_it_goes_on_and_nothing_is_lost_or_doubled(make: Make, source: str, target: str) -> None:
