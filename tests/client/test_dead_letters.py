@@ -159,6 +159,8 @@ def test_a_replay_to_the_dead_letter_queue_itself_ends(qm: QueueManager) -> None
     for to in ("DEAD", "ALIAS"):
         assert qm.dead.replay(to=to, most=9).messages == 2
         assert bodies(qm, "DEAD") == [b"1", b"2"]
+    set_aside(qm, b"3", priority=7)
+    assert qm.dead.replay(to="DEAD", match=inorder.Match(priority=7)).messages == 1
 
 
 def test_a_replay_is_no_part_of_an_open_unit(qm: QueueManager) -> None:

@@ -8,7 +8,6 @@ readers of that queue remove it. The queue manager's own dead letters, from chan
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import islice
 from typing import NamedTuple
 
 from ..errors import (
@@ -24,7 +23,7 @@ from ..errors import (
 from ..model.attributes import DEAD_LETTERS
 from ..model.fields import NUMBER_MAX
 from ..model.kinds import Report
-from ..model.message import Got, Message
+from ..model.message import Got, Message, UniqueId
 from ..model.options import EVERYTHING, Match, check_instance, check_whole
 from ..model.parameters import is_storable
 from ..rules.dead_letters import Buried, WhyDead, buried, revived, why_dead
@@ -125,13 +124,17 @@ class DeadLetters(Namespace):
         _check_progress(progress)
         there = self.place(dead_letter_queue)
         done, stayed = 0, list[Stayed]()
-        letters = self.letters(reason=reason, queue=queue, match=match, dead_letter_queue=there)
-        depth = self._manager.depth(there)  # a letter that comes back to this queue is not replayed again
-        for looked_at, letter in enumerate(islice(letters, depth), 1):
+        returned = set[UniqueId]()  # of this replay's puts: one to this queue is not replayed again
+        found = self.letters(reason=reason, queue=queue, match=match, dead_letter_queue=there)
+        letters = (letter for letter in found if letter.message.uid not in returned)
+        for looked_at, letter in enumerate(letters, 1):
             if most is not None and done >= most:
                 break
             try:
-                done += self._replay_one(there, letter, to)
+                uid = self._replay_one(there, letter, to)
+                if uid is not None:
+                    returned.add(uid)
+                    done += 1
             except StoreError:
                 raise
             except InorderError as error:
@@ -142,16 +145,15 @@ class DeadLetters(Namespace):
                 progress(looked_at)
         return Replayed(done, stayed)
 
-    def _replay_one(self, there: str, letter: DeadLetter, to: str | None) -> bool:
-        """Replays a letter; returns False if the queue no longer has it."""
+    def _replay_one(self, there: str, letter: DeadLetter, to: str | None) -> UniqueId | None:
+        """Replays a letter; returns its new unique id. None: the queue no longer has it."""
         target, manager = self._target(letter, to)
         with self._manager.unit_of_work():
             try:
                 message = self._manager.get(there, match=Match(uid=letter.message.uid), read_order="relaxed")
             except NoMessageAvailable:
-                return False
-            self._manager.put(target, revived(message), manager=manager, context="set_all")
-        return True
+                return None
+            return self._manager.put(target, revived(message), manager=manager, context="set_all").uid
 
     def _target(self, letter: DeadLetter, to: str | None) -> tuple[str, str]:
         """Returns the destination: a queue and its queue manager."""

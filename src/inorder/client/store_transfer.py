@@ -75,7 +75,7 @@ def move(
     Args:
         application: the name of the work, 1 to 200 characters. A run that begins under it fences earlier ones.
         most: the largest number of messages in this run. A batch that an earlier run left counts, but is moved whole.
-        unit, unit_bytes: messages, and bytes of bodies, of a batch, from 1. Memory holds 8 MiB of it, or one message.
+        unit, unit_bytes: messages, and bytes of bodies, of a batch, from 1. Memory holds some 8 MiB, or one message.
 
     The target's ledger records the progress under the name of the work and the source queue. So the next run continues
     to the same queue of the same store. A run to another target is refused while a batch is left.

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ..errors import Reason, bad_argument
 from ..model.fields import FLAGS_MAX, NUMBER_MAX, Place
-from ..model.parameters import ID_LENGTH, WHOLE_MAX
+from ..model.parameters import ID_LENGTH, WHOLE_MAX, is_integer
 from .grouping import GroupState
 from .ordering import PRIORITY_MAX, Cursor
 
@@ -68,7 +68,7 @@ def decode(token: Any) -> Resumed:
 
 
 def _whole(value: Any, most: int = WHOLE_MAX) -> int:
-    if type(value) is not int or not 0 <= value <= most:
+    if not is_integer(value) or not 0 <= value <= most:
         raise ValueError(value)
     return value
 
