@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeGuard, TypeVar
 from uuid import UUID
 
 from ..errors import ArgumentError, Reason, bad_argument
@@ -52,7 +52,7 @@ def is_storable(value: str) -> bool:
     return True
 
 
-def is_integer(value: object) -> bool:
+def is_integer(value: object) -> TypeGuard[int]:
     """Whether this is an integer; True, which Python counts as 1, is not."""
     return isinstance(value, int) and not isinstance(value, bool)
 
