@@ -37,10 +37,10 @@ class ExpiringVerbs(OpenStore):
             return 0
         queue = catalog.local(name)
         settling.discard(operation, queue)
-        wanted = [None] if uid is None else _delayed_together(operation, queue.id, uid)
-        numbers = [
-            number for one in wanted for number in operation.backend.end_retry_delays(queue.id, operation.now, one)
-        ]
+        wanted = None if uid is None else _delayed_together(operation, queue.id, uid)
+        if wanted is not None and not wanted:
+            return 0
+        numbers = operation.backend.end_retry_delays(queue.id, operation.now, wanted)
         if numbers:
             operation.touch(queue)
             operation.durable = True
@@ -84,9 +84,10 @@ class ExpiringVerbs(OpenStore):
 
 def _delayed_together(operation: Operation, queue: int, uid: UniqueId) -> Sequence[int]:
     """The numbers of a message and of those of its group that the same back out delayed: one attempt got them."""
-    for row in operation.backend.rows(queue=queue, uid=uid):
-        if row.message.group_id == NO_ID:
-            return [row.number]
-        members = operation.backend.rows(queue=queue, group_id=row.message.group_id)
-        return [one.number for one in members if one.due_at == row.due_at]
-    return []
+    row = next(iter(operation.backend.rows(queue=queue, uid=uid)), None)
+    if row is None:
+        return []
+    if row.message.group_id == NO_ID:
+        return [row.number]
+    members = operation.backend.rows(queue=queue, group_id=row.message.group_id)
+    return [one.number for one in members if one.due_at == row.due_at]

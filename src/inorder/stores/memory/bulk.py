@@ -218,11 +218,12 @@ class MemoryBulk(ABC):
     def volatile_queues(self) -> Sequence[int]:
         return sorted({row.queue for row in self._messages.values() if not row.message.persistent})
 
-    def end_retry_delays(self, queue: int, now: float, number: int | None) -> Sequence[int]:
+    def end_retry_delays(self, queue: int, now: float, numbers: Sequence[int] | None) -> Sequence[int]:
+        wanted = set(numbers or ())
         due = [
             row for row in self.of_queue(queue)
             if row.state is State.UNLOCKED and row.due_at > now and (row.backouts or not row.message.delay)
-            and number in (None, row.number)
+            and (numbers is None or row.number in wanted)
         ]  # fmt: skip
         for row in due:
             self._put(self._messages, row.number, row._replace(due_at=NEVER))

@@ -399,8 +399,8 @@ class Backend(Protocol):
     def delay_gets(self, unit: int, share: Share, due_at: float) -> None:
         """Hides the messages of a share, which the unit has got, until that time once they are back on the queue."""
 
-    def end_retry_delays(self, queue: int, now: float, number: int | None) -> Sequence[int]:
-        """Makes messages available that were backed out with a delay, or only one. Returns their numbers."""
+    def end_retry_delays(self, queue: int, now: float, numbers: Sequence[int] | None) -> Sequence[int]:
+        """Makes messages available that were backed out with a delay, or only these, one at least; returns which."""
 
     def describe(self, row: QueuedMessage, message: Message) -> None:
         """Replaces the properties of a message on a queue; nothing else of it changes."""

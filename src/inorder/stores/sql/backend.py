@@ -320,9 +320,14 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         self.attend(share.queue, DUE)
         self.change(self.sql["delay gets"], (unit, share.queue, share.state, due_at), share.messages)
 
-    def end_retry_delays(self, queue: int, now: float, number: int | None) -> Sequence[int]:
+    def end_retry_delays(self, queue: int, now: float, numbers: Sequence[int] | None) -> Sequence[int]:
         assert queue in self.noted, queue
-        ended = self.engine.execute(self.sql["end retry delays"], (queue, now, number))
+        if numbers is None:
+            ended = self.engine.execute(self.sql["end retry delays"], (queue, now))
+        else:
+            ended = self.engine.execute(
+                self.sql["end retry delays of messages many"], (self.engine.array(numbers), now)
+            )
         return [one for (one,) in ended.fetchall()]
 
     def describe(self, row: QueuedMessage, message: Message) -> None:

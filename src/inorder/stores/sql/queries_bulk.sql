@@ -133,7 +133,14 @@ INSERT INTO leftover SELECT id FROM staged WHERE unit = ?;
 -- name: end retry delays
 -- Makes messages available that are hidden since a back out, not those in their delivery delay.
 UPDATE message SET due_at = NULL
-WHERE queue = ?1 AND due_at > ?2 AND state = 2 AND id = coalesce(?3, id)
+WHERE queue = ?1 AND due_at > ?2 AND state = 2
+    AND (backouts > 0 OR EXISTS (SELECT 1 FROM content WHERE content.id = message.id AND content.delay IS NULL))
+RETURNING id;
+
+-- name: end retry delays of messages
+-- The same for some of them.
+UPDATE message SET due_at = NULL
+WHERE id {which} AND due_at > ?2 AND state = 2
     AND (backouts > 0 OR EXISTS (SELECT 1 FROM content WHERE content.id = message.id AND content.delay IS NULL))
 RETURNING id;
 
