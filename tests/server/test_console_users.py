@@ -64,6 +64,7 @@ async def test_a_token_is_shown_once_and_revoked(client: httpx.AsyncClient, qm: 
     assert shown.status_code == 200
     assert re.findall(r'name="roles" value="(\w+)" checked', shown.text) == ["application"]
     assert "get=ORDERS" in words(shown.text), "the form of the authorities is as before"
+    assert 'name="label" value=""' in shown.text, "a second press of the button makes no second token"
     secret = re.findall(r'<pre class="line" tabindex="0">([^<]*)</pre>', shown.text)[0]
     assert qm.accounts.identify(token=secret).name == "shop"
     [token] = qm.accounts.tokens("shop")
@@ -71,6 +72,8 @@ async def test_a_token_is_shown_once_and_revoked(client: httpx.AsyncClient, qm: 
     page = (await client.get("/console/user/shop")).text
     assert secret.partition(".")[2] not in page
     assert token.name in page
+    wrong = await send(client, "user/shop", action="create token", label="nightly", days="never", confirm=TOKEN)
+    assert (wrong.status_code, 'name="label" value="nightly"' in wrong.text) == (400, True)
     wrong = await send(client, "user/other", action="revoke token", token=token.name, confirm=TOKEN)
     assert (wrong.status_code, len(qm.accounts.tokens())) == (400, 1)
     assert (await send(client, "user/shop", action="revoke token", token=token.name, confirm=TOKEN)).status_code == 303

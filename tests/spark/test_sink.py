@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's custom
 from pyspark.sql.datasource import WriterCommitMessage
-from pyspark.sql.types import Row, StructType
+from pyspark.sql.types import DoubleType, MapType, Row, StringType, StructType
 from tests.tiers import gate
 
 import inorder
@@ -153,6 +154,24 @@ def test_bad_rows_go_to_the_queue_that_takes_them(url: str, caplog: pytest.LogCa
     assert told[1]["row"] == {"body": {"base64": "YmVsb3c="}, "priority": -1}
     assert "1 messages on Q have a priority above 9, which counts as 9" in caplog.text
     assert "2 rows were not messages, and went to BAD" in caplog.text
+
+
+def test_a_bad_row_is_valid_json_whatever_numbers_it_has(url: str) -> None:
+    with inorder.connect(url) as qm:
+        qm.create_queue("BAD")
+    schema = (
+        StructType().add("body", "string").add("at", "double").add("properties", MapType(StringType(), DoubleType()))
+    )
+    row = {
+        "body": ["x"],
+        "at": [math.nan],
+        "properties": pa.array([[("low", -math.inf)]], pa.map_(pa.string(), pa.float64())),
+    }
+    writer = batch_writer(url, schema, orderBy="at", badRows="queue:BAD")
+    writer.commit([writer.write(iter([pa.record_batch(row)]))])
+    [body] = bodies(url, "BAD")
+    told = json.loads(body, parse_constant=pytest.fail)
+    assert told["row"] == {"body": "x", "at": "nan", "properties": [["low", "-inf"]]}
 
 
 def rows_for(*targets: str | None, prefix: str = "") -> pa.RecordBatch:

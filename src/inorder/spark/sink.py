@@ -12,6 +12,7 @@ import base64
 import datetime
 import json
 import logging
+import math
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -266,9 +267,9 @@ class SinkTask:
             "batch": self._batch,
             "partition": self._partition,
             "row_number": self._rows + fault.row + 1,
-            "row": chunk.slice(fault.row, 1).to_pylist()[0],
+            "row": _as_json(chunk.slice(fault.row, 1).to_pylist()[0]),
         }
-        return json.dumps(told, default=_as_json).encode()
+        return json.dumps(told, allow_nan=False).encode()
 
 
 def _by_store(faults: Iterable[Fault], places: Sequence[SinkPlace]) -> dict[str, list[Fault]]:
@@ -279,10 +280,17 @@ def _by_store(faults: Iterable[Fault], places: Sequence[SinkPlace]) -> dict[str,
 
 
 def _as_json(value: object) -> object:
+    """A value of a row for JSON: bytes in base64; times, and numbers that are not finite, as texts."""
+    if isinstance(value, dict):
+        return {name: _as_json(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_json(one) for one in value]
     if isinstance(value, bytes):
         return {"base64": base64.b64encode(value).decode("ascii")}
-    if isinstance(value, datetime.datetime | datetime.date):
+    if isinstance(value, datetime.date):
         return value.isoformat()
+    if value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
     return str(value)
 
 
