@@ -60,6 +60,7 @@ from ..support.old_paths import renamed
 from .due import MISSED, Cron, Missed, check_cron, to_put, zone_of
 
 APPLICATION: Final = "inorder periodic"  # in the ledger; the names of schedules take the place of queries
+BEGINNING: Final = " begins"  # ends the line of an instant at which a schedule was first seen, or restarted
 ON_TIME_SECONDS: Final = 60.0  # a run that is put within this time does not count as missed
 LOOK_SECONDS_MAX: Final = 10.0  # a clock may be set, a machine may sleep: `run` checks at least this often
 RETRY_SECONDS: Final = 1.0  # before a run that could not be put is tried again
@@ -143,8 +144,8 @@ class Standing(NamedTuple):
     """How far a schedule has run; instants are seconds since 1970.
 
     Args:
-        last: the instant of the last run that was put or left out, or when it was first seen; None: no process has run
-            it.
+        last: the instant of the last run that was put or left out; None: there was none since it was first seen, or
+            restarted.
         next: the next instant; None: there is none in 50 years.
         overdue: whether the next instant has passed and its message was not put; or the last run lies in the future,
             and nothing is put until that time, or until `restart`.
@@ -171,10 +172,11 @@ def standings(qm: QueueManager, schedules: Iterable[Schedule]) -> list[Standing]
     now = qm.internals.clock.now()
     found = []
     for one in checked(schedules):
-        last = _instant(qm.bulk.last_settled(one.queue, APPLICATION, one.name))
-        due = one.times.next(now if last is None else min(last, now))
-        is_late = last is not None and (is_ahead(last, now) or (due is not None and due <= now))
-        found.append(Standing(one, last, due, is_late))
+        noted = qm.bulk.last_settled(one.queue, APPLICATION, one.name)
+        since = _instant(noted)
+        due = one.times.next(now if since is None else min(since, now))
+        is_late = since is not None and (is_ahead(since, now) or (due is not None and due <= now))
+        found.append(Standing(one, None if noted.endswith(BEGINNING) else since, due, is_late))
     return found
 
 
@@ -184,7 +186,9 @@ def restart(qm: QueueManager, schedule: Schedule) -> None:
     Raises UnknownQueue 2085.
     """
     periodic, now = Periodic(qm, [schedule]), qm.internals.clock.now()
-    while not periodic._note(schedule, qm.bulk.last_settled(schedule.queue, APPLICATION, schedule.name), now, []):
+    while not periodic._note(
+        schedule, qm.bulk.last_settled(schedule.queue, APPLICATION, schedule.name), now, [], BEGINNING
+    ):
         now += 0.001  # the ledger has a line with this instant, or another process was first
 
 
@@ -258,7 +262,7 @@ class Periodic:
             noted = self._qm.bulk.last_settled(schedule.queue, APPLICATION, schedule.name)
             last = _instant(noted)
             if last is None:
-                self._note(schedule, noted, float(int(now)), [])
+                self._note(schedule, noted, float(int(now)), [], BEGINNING)
                 continue
             if is_ahead(last, now):
                 raise _ahead(schedule, last)
@@ -274,14 +278,20 @@ class Periodic:
             else:
                 return
 
-    def _note(self, schedule: Schedule, after: str, due: float, messages: Sequence[Message]) -> bool:
-        """Puts messages with the line in the ledger that follows `after`; returns whether this process has done it."""
+    def _note(
+        self, schedule: Schedule, after: str, due: float, messages: Sequence[Message], beginning: str = ""
+    ) -> bool:
+        """Puts messages with the line in the ledger that follows `after`; returns whether this process has done it.
+
+        Args:
+            beginning: BEGINNING if the line is no run.
+        """
         qm = self._qm
         with qm.open(schedule.queue, output=True) as queue:
             stager = Stager(queue, f"periodic {uuid.uuid4()}", lasts=STAGING_SECONDS)
             try:
                 stager.stage(len(messages), _columns(messages))
-                key = LedgerKey(APPLICATION, schedule.name, _text(due))
+                key = LedgerKey(APPLICATION, schedule.name, _text(due) + beginning)
                 settled = qm.bulk.settle_staging(key, [stager.staged], after=after)
             except Fenced:  # another process has put it meanwhile, or a later one
                 qm.bulk.undo_staging([stager.name])
@@ -361,7 +371,7 @@ def _instant(text: str) -> float | None:
     if not text:
         return None
     try:
-        return datetime.fromisoformat(text).timestamp()
+        return datetime.fromisoformat(text.removesuffix(BEGINNING)).timestamp()
     except ValueError:
         raise damaged("the ledger", f"a periodic put was due at {text!r:.60}") from None
 
