@@ -35,8 +35,8 @@ READ = set(
 HARMLESS = set(
     "open extend close keep_handles reserve_numbers unlock leave_group end_waits extend_lease enter_lease leave_lease "
     "end_global begin_claims claim plan_claims settle_claims return_ahead finish_claims leave_claimed_group "
-    "release_claims undo_staging take_channel note_channel note_home_server next_batch confirm_batch stop_channel "
-    "start_channel reset_channel receive receive_piece bind_channel reset_received discard_expired".split()
+    "release_claims undo_staging take_channel note_channel note_home_server note_worker next_batch confirm_batch "
+    "stop_channel start_channel reset_channel receive receive_piece bind_channel reset_received discard_expired".split()
 )
 UNKNOWN = set(
     "create_queue alter_queue delete_queue clear_queue retry_now alter_manager define_object alter_object "

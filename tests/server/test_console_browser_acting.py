@@ -15,9 +15,9 @@ import inorder
 from inorder import Report
 from inorder.client.bulk import ClaimReader
 from inorder.mq import channels
+from inorder.stores.seam.views import WORKER, ScheduleRecord, TaskMinute, TaskRecord, WorkerRecord, text_of
 from inorder.stores.sqlite import SqliteStore
 from inorder.testing import ManualClock
-from inorder.work.records import KIND, ScheduleRecord, TaskMinute, TaskRecord, WorkerRecord, text_of
 
 pytest.importorskip("selenium")
 
@@ -167,7 +167,7 @@ def _work(qm: inorder.QueueManager) -> None:
     task = TaskRecord("T" * 64, LONG, [TaskMinute(int(now // 60), 10, 1, 1.0, 0.5)], 1, 65.0, 2, "E" * 300, now - 5)
     schedule = ScheduleRecord("S" * 64, LONG, "0 6 * * MON-FRI", "Europe/Berlin", now - 60, now + 60, False, "F" * 200)
     with qm._session:
-        qm._store.define_object(KIND, "one", text_of(WorkerRecord(alive, "P" * 28, 7, now, now, [task], [schedule])))
+        qm._store.define_object(WORKER, "one", text_of(WorkerRecord(alive, "P" * 28, 7, now, now, [task], [schedule])))
 
 
 def full(shop: Served) -> list[str]:

@@ -12,7 +12,7 @@ from tests.server.test_console_pages import one as words_of
 
 import inorder
 from inorder.server.console.listing import uid_text
-from inorder.work.records import KIND, ScheduleRecord, TaskMinute, TaskRecord, WorkerRecord, text_of
+from inorder.stores.seam.views import WORKER, ScheduleRecord, TaskMinute, TaskRecord, WorkerRecord, text_of
 
 HOSTILE = "<b>hostile</b>"
 
@@ -22,7 +22,7 @@ def write(qm: inorder.QueueManager, name: str, *tasks: TaskRecord, schedules: li
     now = qm.internals.clock.now()
     text = text_of(WorkerRecord(qm.internals.owner, name, 77, now - 90, now, tasks, schedules))
     with qm._session:
-        qm._store.define_object(KIND, name, text)
+        qm._store.define_object(WORKER, name, text)
 
 
 @pytest.fixture

@@ -81,6 +81,7 @@ ALSO: Final[Mapping[str, str]] = MappingProxyType(
         "kind": "of channels, connections, addresses and processes; no other kind of object exists for a client",
         "receiver": "the receiver's definition names the user and the sending store; without one: administer",
         "valid": "attributes that can be stored, of this name; others are refused with ArgumentError",
+        "works": "get on the queue of each task in the record, put on that of each schedule",
         "holders": "the holders of messages: display on the queue, or the user's own",
     }
 )
@@ -112,6 +113,7 @@ _ROWS: Final[Mapping[str, tuple[str, str, str, Lost]]] = {
     "delete_object":       ("administer",  "",                       "kind",       "unknown"),
     "object":              ("seen",        "",                       "kind",       "read"),
     "objects":             ("display",     "",                       "kind",       "read"),
+    "note_worker":         ("",            "",                       "works",      "harmless"),
     # --- messages
     "reserve_numbers":     ("",            "",                       "",           "harmless"),
     "put":                 ("put",         "request.handle",         "context uid ids", "unknown"),
@@ -266,6 +268,7 @@ FILLED_IN: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({
     "settle":           ("owner",),
     "prepare":          ("owner",),
     "note_home_server": ("owner",),
+    "note_worker":      ("owner",),
     "settle_prepared":  ("user",),
     "has_unit":         ("owner",),
     "begin_global":     ("owner",),

@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING, Final
 from ..errors import CallerError, InorderError, StoreError, bad_argument
 from ..model.options import check_instance, check_whole
 from ..rules.retries import Failure
+from ..stores.seam.views import ScheduleRecord, WorkerRecord
 from .creating import DEFAULT_QUEUE, create_queue
 from .dispatch import shared
 from .lane import WorkerLane
 from .leftovers import Leftovers
 from .limits import LIMITS
-from .records import EVERY_SECONDS, RecordWriter, ScheduleRecord, WorkerRecord, WorkerTally
+from .records import EVERY_SECONDS, RecordWriter, WorkerTally
 from .reporting import WorkerEvent, to_log
 from .tasks import THREADS_MAX, Task, Tasks, check_seconds
 from .timekeeper import Timekeeper
@@ -58,7 +59,7 @@ class Worker:
         lost: the error that stopped the whole worker: its program must close the store, or end, to use it again.
         is_burst: whether it ends by itself as soon as no message is ready and no call runs.
         attempts: in a burst, how many attempts it has reported.
-        record_seconds: seconds between two writes of its record in the store (`inorder.work.records`).
+        record_seconds: seconds between two records of it in the store (`inorder.work.records`).
     """
 
     record_seconds = EVERY_SECONDS

@@ -33,10 +33,12 @@ from inorder.stores.seam.tables import (
     GlobalUnitRow,
     HandleRow,
     MarkRow,
+    ObjectRow,
     ProcessRow,
     UnitRow,
     WaitRow,
 )
+from inorder.stores.seam.views import WORKER
 from inorder.testing import ManualClock
 from inorder.testing.remote import the_server
 
@@ -224,4 +226,6 @@ def state(store: MemoryStore) -> Counter[str]:
 
 def _named(row: Any) -> dict[str, Any]:
     names = NUMBERS | {HandleRow: {"queue"}, GlobalUnitRow: {"name"}}.get(type(row), set())
+    if isinstance(row, ObjectRow) and row.type == WORKER:  # both have the number of its connection
+        names |= {"name", "attributes"}
     return {name: one for name, one in row._asdict().items() if name not in names and "AMQ." not in str(one)}

@@ -6,7 +6,7 @@ user of the role application without a grant), and the grants on the queue Q tha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from inorder.model.attributes import define_queue
@@ -39,7 +39,7 @@ from inorder.stores.seam.records import (
     SurveyRequest,
 )
 from inorder.stores.seam.tables import Branch
-from inorder.stores.seam.views import LookRequest
+from inorder.stores.seam.views import LookRequest, ScheduleRecord, TaskRecord, WorkerRecord
 
 ALL = OpenOptions(input="shared", output=True, browse=True)
 CHANNEL, PROCESS = as_text(define("C", "receiver")), as_text(define_process("P"))
@@ -170,6 +170,12 @@ def opened(name: str, **how: Any) -> Callable[[World], Any]:
     return lambda at: {"queue": name, "options": OpenOptions(**how), **rest}
 
 
+def worker(tasks: Sequence[str] = (), schedules: Sequence[str] = ()) -> WorkerRecord:
+    """A record of a worker with a task or a schedule on each queue."""
+    of_schedules = [ScheduleRecord("s", one, "* * * * *", "UTC", None, None, False, "") for one in schedules]
+    return WorkerRecord(0, "p", 1, 0.0, 0.0, [TaskRecord("t", one) for one in tasks], of_schedules)
+
+
 def of(**arguments: Any) -> Callable[[World], Any]:
     return lambda at: arguments
 
@@ -230,6 +236,11 @@ MATRIX: list[Case] = [
     ("object", "a user", of(kind="user", name="me"), ""),
     ("objects", "processes", of(kind="process"), LOOKING),
     ("objects", "tokens", of(kind="token"), ""),
+    ("note_worker", "none", of(record=None), EVERYBODY),
+    ("note_worker", "tasks", of(record=worker(tasks=["Q"])), GETTERS),
+    ("note_worker", "a schedule", of(record=worker(schedules=["Q"])), PUTTERS),
+    ("note_worker", "tasks and a schedule", of(record=worker(tasks=["Q"], schedules=["Q"])), BOTH),
+    ("note_worker", "tasks of another queue, too", of(record=worker(tasks=["Q", "OTHER.Q"])), RUNNING),
     ("reserve_numbers", "any", of(count=10), EVERYBODY),
     ("put", "a message", put, PUTTERS),
     ("put", "under a new confirm id", lambda at: put(at, confirm_id=5), PUTTERS),

@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from ...client.manager import QueueManager
 from ...errors import InorderError
-from ...stores.seam.views import QueueView
-from ...work.records import KEPT_MINUTES, ScheduleRecord, TaskMinute, TaskRecord, WorkerRecord, worker_records
+from ...stores.seam.views import QueueView, ScheduleRecord, TaskMinute, TaskRecord, WorkerRecord
+from ...work.records import KEPT_MINUTES, worker_records
 from . import forms
 from .acting import noted, refused
 from .labels import counted
@@ -66,7 +66,7 @@ def _row(tasks: Sequence[TaskRecord], view: QueueView | None, now: int) -> TaskR
     )
     return TaskRow(
         record=record, view=view, workers=len(tasks), ended=total.ended, failed=total.failed,
-        mean=total.seconds / total.ended if total.ended else None, longest=total.longest if total.ended else None,
+        mean=total.duration / total.ended if total.ended else None, longest=total.longest if total.ended else None,
         per_minute=[one.ended for one in minutes], failures=[one.failed for one in minutes],
     )  # fmt: skip
 

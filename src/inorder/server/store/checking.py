@@ -43,7 +43,7 @@ from ...stores.seam.definitions import as_text, channel_of, process_of, queue_of
 from ...stores.seam.protocol import LocalStore
 from ...stores.seam.records import Claimer, GetRequest, LockRequest, OneMessage, Opened, PutRequest, StageRequest
 from ...stores.seam.tables import UnitKind
-from ...stores.seam.views import LookRequest, MessageView, Unit
+from ...stores.seam.views import LookRequest, MessageView, Unit, WorkerRecord
 from ..calls import DONE_TO
 from ..identity import Identity
 
@@ -341,6 +341,15 @@ class Checker:
             raise self._refused(identity, "administer", MANAGER, why)
         return False
 
+    def _check_works(self, arguments: Arguments, identity: Identity) -> bool:
+        record: WorkerRecord | None = arguments["record"]
+        if record is not None:
+            for task in record.tasks:
+                self._demand("get", task.queue, identity)
+            for schedule in record.schedules:
+                self._demand("put", schedule.queue, identity)
+        return False
+
     def receiver(self, name: str) -> ChannelAttributes:
         """The definition of a channel's receiver; the defaults if there is none."""
         with contextlib.suppress(UnknownObject):
@@ -468,6 +477,7 @@ CHECKS: Final[Mapping[str, Callable[[Checker, Arguments, Identity], bool]]] = {
     "kind": Checker._check_kind,
     "receiver": Checker._check_receiver,
     "valid": Checker._check_valid,
+    "works": Checker._check_works,
 }
 READERS: Final[Mapping[str, Callable[[str], Definition]]] = {
     "queue": queue_of,

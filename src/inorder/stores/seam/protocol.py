@@ -43,7 +43,7 @@ from .records import (
 )
 from .tables import ObjectRow, UnitKind
 from .telemetry import Telemetry
-from .views import ConnectionView, Dropped, LockView, LookRequest, MessageView, OrderView, QueueView, Wait
+from .views import ConnectionView, Dropped, LockView, LookRequest, MessageView, OrderView, QueueView, Wait, WorkerRecord
 
 if TYPE_CHECKING:
     from ...rules.history import HistoryPoint, Period
@@ -185,6 +185,12 @@ class Store(BulkStore, UnitStore, Protocol):
 
     def objects(self, kind: str) -> list[ObjectRow]:
         """Returns all objects of a kind, by name."""
+
+    def note_worker(self, owner: int, record: WorkerRecord | None) -> None:
+        """Keeps the record of the worker that reports on this connection, in place of the one before; None: keeps none.
+
+        The first one deletes those of connections that have ended. Raises: ArgumentError, a value that no worker has.
+        """
 
     # --- messages
 

@@ -1,16 +1,26 @@
-"""Views of a store for operators: values only."""
+"""Views of a store for operators, and the records of workers.
+
+A store keeps a record as JSON, as one object for each connection that a worker reports on. Programs on other machines
+send records, too, and pages show them, so the store checks each number and text.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
+from ...errors import bad_argument
+from ...model.fields import PUT_AT_MAX
 from ...model.message import NO_ID, Message, Place
 from ...model.options import EVERYTHING, Match
+from ...model.parameters import is_storable
 from ...rules.ordering import Pending
 from ...rules.puts import Program
 from ...support.old_paths import renamed
 from .channel_records import ChannelNow
+from .damage import decodes
 from .tables import Branch, Decision, UnitKind
 
 ListingOrder = Literal["physical", "logical"]
@@ -334,6 +344,144 @@ class OrderView:
 NOTHING_PENDING: Final = OrderView(
     unresolved_puts=0, oldest_put=None, pending_out=0, oldest_out=None, withheld=0, strict_waiters=0
 )
+
+
+# --- records of workers
+
+WORKER: Final = "worker"
+"""The kind of object that a record is."""
+TEXT_MAX: Final = 2_000
+"""Characters of a text in a record."""
+ITEMS_MAX: Final = 1_000
+"""Tasks, and schedules, of a worker."""
+
+
+class TaskMinute(NamedTuple):
+    """The attempts at a task that ended within one minute.
+
+    Args:
+        minute: since 1970.
+        ended: how many attempts; failed: how many of them have failed.
+        duration: of all together, in seconds; longest: of the longest of them.
+    """
+
+    minute: int
+    ended: int = 0
+    failed: int = 0
+    duration: float = 0.0
+    longest: float = 0.0
+
+    def plus(self, other: TaskMinute) -> TaskMinute:
+        """Both together, in the minute of this one."""
+        return TaskMinute(
+            self.minute, self.ended + other.ended, self.failed + other.failed, self.duration + other.duration,
+            max(self.longest, other.longest),
+        )  # fmt: skip
+
+
+class TaskRecord(NamedTuple):
+    """A task of a worker.
+
+    Args:
+        minutes: the last ten minutes in which an attempt ended, the newest last.
+        running: how many calls run; oldest: for how many seconds the oldest of them has run.
+        dead: dead letters since the worker began.
+        error, failed_at: the last failure.
+        stopped: why the task could not continue; empty: it continues.
+    """
+
+    name: str
+    queue: str
+    minutes: Sequence[TaskMinute] = ()
+    running: int = 0
+    oldest: float = 0.0
+    dead: int = 0
+    error: str = ""
+    failed_at: float | None = None
+    stopped: str = ""
+
+
+class ScheduleRecord(NamedTuple):
+    """A schedule of a worker; instants are seconds since 1970.
+
+    Args:
+        last: the instant of the last run; None: there was none.
+        next: the next instant; None: there is none.
+        is_overdue: whether the next instant has passed.
+        error: why the last put failed; empty: it did not.
+    """
+
+    name: str
+    queue: str
+    cron: str
+    zone: str
+    last: float | None
+    next: float | None
+    is_overdue: bool
+    error: str
+
+
+class WorkerRecord(NamedTuple):
+    """A worker: one process of `inorder work`, or one in a program.
+
+    Args:
+        connection: the number of the connection that wrote the record.
+        process: its process id on its machine.
+        began_at, at: when the worker began, and when it wrote this; seconds since 1970.
+    """
+
+    connection: int
+    program: str
+    process: int
+    began_at: float
+    at: float
+    tasks: Sequence[TaskRecord]
+    schedules: Sequence[ScheduleRecord]
+
+
+@decodes("the record of a worker")
+def record_of(text: str) -> WorkerRecord:
+    """Reads a record as the store keeps it. It may be a later version's, with more fields. Raises: StoreDamaged."""
+    given = json.loads(text)
+    for one in given["tasks"]:
+        one["minutes"] = [TaskMinute(*each[: len(TaskMinute._fields)]) for each in one["minutes"]]
+    tasks, schedules = (
+        [kind(**_known(kind, one)) for one in given[name]]
+        for name, kind in (("tasks", TaskRecord), ("schedules", ScheduleRecord))
+    )
+    return WorkerRecord(**{**_known(WorkerRecord, given), "tasks": tasks, "schedules": schedules})
+
+
+def _known(kind: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if name in kind._fields}
+
+
+def text_of(record: WorkerRecord) -> str:
+    """The record as the store keeps it."""
+    tasks, schedules = ([one._asdict() for one in some] for some in (record.tasks, record.schedules))
+    return json.dumps({**record._asdict(), "tasks": tasks, "schedules": schedules})
+
+
+def check_record(value: Any, name: str = "record") -> None:
+    """Checks every value of a record. Raises: ArgumentError, for a number or a text that no worker has.
+
+    Args:
+        name: of the field, for the error.
+    """
+    if isinstance(value, str):
+        if len(value) > TEXT_MAX or not is_storable(value) or "\0" in value:
+            raise bad_argument(name, value, f"a text of at most {TEXT_MAX:,} characters")
+    elif isinstance(value, int | float):
+        if not 0 <= value <= PUT_AT_MAX:
+            raise bad_argument(name, value, f"a number from 0 to {PUT_AT_MAX:,.0f}")
+    elif hasattr(value, "_fields"):
+        for one, field in zip(value, value._fields, strict=True):
+            check_record(one, field)
+    elif value is not None:
+        if len(value) > ITEMS_MAX:
+            raise bad_argument(name, f"{len(value):,} of them", f"at most {ITEMS_MAX:,}")
+        for one in value:
+            check_record(one, name)
 
 
 if not TYPE_CHECKING:  # a type checker would take every name for one that is there

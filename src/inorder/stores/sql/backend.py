@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
@@ -325,9 +326,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         if numbers is None:
             ended = self.engine.execute(self.sql["end retry delays"], (queue, now))
         else:
-            ended = self.engine.execute(
-                self.sql["end retry delays of messages many"], (self.engine.array(numbers), now)
-            )
+            ended = self.engine.execute(self.sql["end retry delays of messages"], (json.dumps(numbers), now))
         return [one for (one,) in ended.fetchall()]
 
     def describe(self, row: QueuedMessage, message: Message) -> None:

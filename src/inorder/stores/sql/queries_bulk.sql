@@ -140,7 +140,7 @@ RETURNING id;
 -- name: end retry delays of messages
 -- The same for some of them.
 UPDATE message SET due_at = NULL
-WHERE id {which} AND due_at > ?2 AND state = 2
+WHERE id IN (SELECT value FROM json_each(?1)) AND due_at > ?2 AND state = 2
     AND (backouts > 0 OR EXISTS (SELECT 1 FROM content WHERE content.id = message.id AND content.delay IS NULL))
 RETURNING id;
 
