@@ -19,7 +19,7 @@ from inorder.stores.seam.channel_records import BodyPiece
 from inorder.stores.seam.records import LedgerKey
 from inorder.stores.seam.tables import Branch
 from inorder.stores.seam.telemetry import CALL_KEYS, COMMON_KEYS, EVENTS, PREFIX
-from inorder.stores.seam.views import WorkerRecord
+from inorder.stores.seam.views import TaskRecord, WorkerRecord
 from inorder.stores.sqlite import SqliteStore
 from inorder.testing import ManualClock
 
@@ -141,7 +141,9 @@ def through_a_door(qm: QueueManager) -> None:
     asks: Any = Message(b"", report=Report.EXCEPTION, reply_to_queue="Q")
     qm.dead.add(asks, queue="Q")
     qm._store.is_own(asks.token)
-    qm._store.note_worker(qm.internals.owner, WorkerRecord(0, "inorder work shop", 1, 0.0, 0.0, [], []))
+    qm._store.note_worker(
+        qm.internals.owner, WorkerRecord(0, "inorder work shop", 1, 0.0, 0.0, [TaskRecord("pack", "Q")], [])
+    )
 
 
 def large_group(qm: QueueManager, size: int = 600) -> list[bytes]:

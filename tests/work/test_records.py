@@ -137,12 +137,17 @@ RECORD = WorkerRecord(7, "p", 2, 3.0, 4.0, [TaskRecord("pack", "Q", [TaskMinute(
         (RECORD._replace(at=math.inf), "at must be a number from 0 to"),
         (RECORD._replace(process=-1), "process must be a number from 0 to"),
         (RECORD._replace(began_at=math.nan), "began_at must be a number from 0 to"),
-        (RECORD._replace(program="p" * 2_001), "program must be a text of at most 2,000 characters"),
+        (RECORD._replace(program="p" * 501), "program must be a text of at most 500 characters"),
         (RECORD._replace(program="\ud800"), "program must be a text"),
         (RECORD._replace(tasks=[TaskRecord("a", "Q")] * 1_001), "tasks must be at most 1,000"),
         (RECORD._replace(tasks=[TaskRecord("a", "Q", [TaskMinute(1, -2)])]), "ended must be a number from 0 to"),
+        (RECORD._replace(tasks=[]), "record must be that of a worker with a task or a schedule"),
+        (
+            RECORD._replace(tasks=[TaskRecord("a", "Q", error="e" * 500, stopped="s" * 500)] * 1_000),
+            "record must be at most 1,048,576",
+        ),
     ],
-    ids=range(7),
+    ids=range(9),
 )
 def test_a_record_with_a_value_that_no_worker_has_is_refused(qm: QueueManager, wrong: WorkerRecord, named: str) -> None:
     owner = qm.internals.owner

@@ -14,7 +14,7 @@ from ...rules.naming import check_own_name
 from ..seam.definitions import CHANNEL, queue_of
 from ..seam.tables import ConnectionRow, ObjectRow, ProcessRow
 from ..seam.telemetry import event
-from ..seam.views import WORKER, WorkerRecord, check_record, record_of, text_of
+from ..seam.views import WORKER, WorkerRecord, checked_text, record_of
 from . import arriving_bodies
 from .catalog import Catalog
 from .operation import Operation, in_operation
@@ -103,10 +103,10 @@ class ObjectVerbs(OpenStore):
         if record is None:
             backend.remove_records(ObjectRow, type=WORKER, name=name)
             return
-        check_record(record)
+        text = checked_text(record._replace(connection=owner))
         if not backend.select(ObjectRow, type=WORKER, name=name):
             connected = {one.id for one in backend.select(ConnectionRow)}
             for one in backend.select(ObjectRow):
                 if one.type == WORKER and record_of(one.attributes).connection not in connected:
                     backend.remove_records(ObjectRow, type=WORKER, name=one.name)
-        backend.save(ObjectRow(WORKER, name, text_of(record._replace(connection=owner)), operation.now))
+        backend.save(ObjectRow(WORKER, name, text, operation.now))

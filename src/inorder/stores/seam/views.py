@@ -350,10 +350,12 @@ NOTHING_PENDING: Final = OrderView(
 
 WORKER: Final = "worker"
 """The kind of object that a record is."""
-TEXT_MAX: Final = 2_000
+TEXT_MAX: Final = 500
 """Characters of a text in a record."""
 ITEMS_MAX: Final = 1_000
 """Tasks, and schedules, of a worker."""
+RECORD_MAX: Final = 2**20
+"""Characters of a record."""
 
 
 class TaskMinute(NamedTuple):
@@ -462,26 +464,33 @@ def text_of(record: WorkerRecord) -> str:
     return json.dumps({**record._asdict(), "tasks": tasks, "schedules": schedules})
 
 
-def check_record(value: Any, name: str = "record") -> None:
-    """Checks every value of a record. Raises: ArgumentError, for a number or a text that no worker has.
+def checked_text(record: WorkerRecord) -> str:
+    """The record as the store keeps it. Raises: ArgumentError, for a value that no worker has."""
+    if not (record.tasks or record.schedules):
+        raise bad_argument("record", record, "that of a worker with a task or a schedule")
+    _check(record, "record")
+    text = text_of(record)
+    if len(text) > RECORD_MAX:
+        raise bad_argument("record", f"{len(text):,} characters", f"at most {RECORD_MAX:,}")
+    return text
 
-    Args:
-        name: of the field, for the error.
-    """
+
+def _check(value: Any, name: str) -> None:
+    """Checks each number and text in a value. Raises: ArgumentError, with the name of its field."""
     if isinstance(value, str):
-        if len(value) > TEXT_MAX or not is_storable(value) or "\0" in value:
+        if len(value) > TEXT_MAX or not is_storable(value):
             raise bad_argument(name, value, f"a text of at most {TEXT_MAX:,} characters")
     elif isinstance(value, int | float):
         if not 0 <= value <= PUT_AT_MAX:
             raise bad_argument(name, value, f"a number from 0 to {PUT_AT_MAX:,.0f}")
     elif hasattr(value, "_fields"):
         for one, field in zip(value, value._fields, strict=True):
-            check_record(one, field)
+            _check(one, field)
     elif value is not None:
         if len(value) > ITEMS_MAX:
             raise bad_argument(name, f"{len(value):,} of them", f"at most {ITEMS_MAX:,}")
         for one in value:
-            check_record(one, name)
+            _check(one, name)
 
 
 if not TYPE_CHECKING:  # a type checker would take every name for one that is there
