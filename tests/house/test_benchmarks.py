@@ -196,6 +196,33 @@ def test_a_signal_stops_what_a_run_has_started_and_waits_for_no_measure(end: sig
         shutil.rmtree(parent)
 
 
+IN_A_CALLBACK = """
+import os, signal, time, weakref
+from tools.ending import ended_by_signals
+
+class Thing:
+    pass
+
+with ended_by_signals():
+    thing = Thing()
+    noted = weakref.ref(thing, lambda _: os.kill(os.getpid(), signal.SIGTERM))
+    del thing
+    time.sleep(3600)
+"""
+
+
+def test_a_signal_whose_exception_python_takes_ends_a_tool_all_the_same() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", IN_A_CALLBACK],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (ended.returncode, "Exception ignored in" in ended.stderr) == (128 + signal.SIGTERM, True), ended.stderr
+
+
 def running_in(folder: Path) -> list[int]:
     """The processes that were started with this folder in their command, but for the benchmark itself."""
     found = []
