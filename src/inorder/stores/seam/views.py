@@ -427,9 +427,9 @@ class WorkerRecord(NamedTuple):
     """A worker: one process of `inorder work`, or one in a program.
 
     Args:
-        connection: the number of the connection that wrote the record.
+        connection: the number of the connection that sent the record, as the store knows it.
         process: its process id on its machine.
-        began_at, at: when the worker began, and when it wrote this; seconds since 1970.
+        began_at, at: when the worker began, and when it made this; seconds since 1970.
     """
 
     connection: int
