@@ -203,3 +203,27 @@ def test_the_fixtures_do_what_the_page_shows(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.splitlines()[-1].split(" in ")[0]) == (0, "1 passed"), done.stdout
+
+
+LEFT_OPEN = """
+import os, sys
+import inorder
+from inorder.testing.remote import the_server
+
+server = the_server(os.getpid())
+qm = inorder.connect(server.url, token=server.add(sys.argv[1]))
+qm.create_queue("Q")
+qm.put("Q", b"1", syncpoint=True)
+"""
+
+
+def test_the_server_of_tests_ends_with_the_process_without_a_word(tmp_path: Path) -> None:
+    """On every Python: from 3.12 on, nothing can begin a thread by then."""
+    ended = subprocess.run(
+        [sys.executable, "-c", LEFT_OPEN, str(tmp_path / "a.db")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")

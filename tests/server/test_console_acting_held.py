@@ -30,16 +30,17 @@ from inorder.stores.seam.tables import Branch
 TIME = re.compile(r'<time datetime="([^"]*)">(\d[^<]*)</time>')
 WITHOUT_ZONE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?! UTC)")
 OF_CONNECTIONS = frozenset({"process", "connection", "handle", "wait", "sqlite_sequence"})
+OF_EACH_MINUTE = "sample"  # the server adds to it by itself
 
 
 def rows(store: Path | str) -> dict[str, list[tuple[object, ...]]]:
-    """All rows of a store but those of connections that look."""
+    """All rows of a store but those of connections that look, and the samples of depths."""
     if isinstance(store, str):
         return rows_on_server(store)
     with_names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
     db = apsw.Connection(str(store), flags=apsw.SQLITE_OPEN_READONLY)
     try:
-        names = [name for (name,) in db.execute(with_names) if name not in OF_CONNECTIONS]
+        names = [name for (name,) in db.execute(with_names) if name not in {*OF_CONNECTIONS, OF_EACH_MINUTE}]
         return {name: sorted(db.execute(f"SELECT * FROM {name}"), key=repr) for name in names}
     finally:
         db.close()
@@ -52,7 +53,7 @@ def rows_on_server(url: str) -> dict[str, list[tuple[object, ...]]]:
     schema = url.rpartition("schema=")[2]
     with psycopg.connect(url.partition("?")[0]) as db:
         tables = db.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (schema,)).fetchall()
-        names = [name for (name,) in tables if name not in {*OF_CONNECTIONS, "listener", "run"}]
+        names = [name for (name,) in tables if name not in {*OF_CONNECTIONS, OF_EACH_MINUTE, "listener", "run"}]
         return {name: sorted(db.execute(f'SELECT * FROM {schema}."{name}"').fetchall(), key=repr) for name in names}
 
 

@@ -12,7 +12,8 @@ import secrets
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any, Final, cast
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Final, TypeVar, cast
 
 from starlette.types import Receive, Scope, Send
 from uvicorn import Config, Server
@@ -28,6 +29,8 @@ from ..server.users import Users
 from ..stores.engine.store import QueueStore
 from ..stores.remote.address import parse
 from ..stores.remote.store import RemoteStore
+
+T = TypeVar("T")
 
 START_SECONDS: Final = 60.0
 
@@ -84,6 +87,18 @@ class AsideUsers:
         return functools.partial(asyncio.to_thread, getattr(self._qm.accounts, name))
 
 
+class Here(ThreadPoolExecutor):
+    """Makes calls in the thread that submits them: from Python 3.12 on no thread can begin at the end of a process."""
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        made: Future[T] = Future()
+        try:
+            made.set_result(fn(*args, **kwargs))
+        except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
+            made.set_exception(error)
+        return made
+
+
 class LoopbackServer:
     """The server, which begins when it is made and ends with the process."""
 
@@ -111,6 +126,7 @@ class LoopbackServer:
         if os.getpid() != self._process:  # a child made by fork has no thread to end anything
             return
         self._is_over = True
+        self._loop.call_soon_threadsafe(self._loop.set_default_executor, Here())
         for token in list(self._endpoints):
             self.remove(token)
 
