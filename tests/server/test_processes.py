@@ -221,6 +221,7 @@ def test_the_supervisor_does_not_wait_for_the_answer_of_a_worker_that_is_dead() 
     supervisor.processes = [worker]
     supervisor.keep_subprocess_alive()
     assert supervisor.should_exit.is_set(), "it was given up"
+    assert supervisor.processes == [worker], "a server that ends begins no other"
 
 
 def talk(address: tuple[str, int], data: bytes) -> bytes:

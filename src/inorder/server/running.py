@@ -170,7 +170,7 @@ class ServerSupervisor(Multiprocess):
                 return
             delay = place.ends()
             log.info("worker %s ended with status %s; a replacement starts in %.1f s", one.pid, one.exitcode, delay)
-        if place.is_due:
+        if place.is_due and not self.should_exit.is_set():
             place.begins()
             self.processes[number] = Process(self.config, self.sockets)
             self.processes[number].start()
