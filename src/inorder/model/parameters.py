@@ -52,6 +52,11 @@ def is_storable(value: str) -> bool:
     return True
 
 
+def as_storable(text: str) -> str:
+    """The text with an escape in place of each lone surrogate."""
+    return text.encode(errors="backslashreplace").decode()
+
+
 def is_integer(value: object) -> TypeGuard[int]:
     """Whether this is an integer; True, which Python counts as 1, is not."""
     return isinstance(value, int) and not isinstance(value, bool)

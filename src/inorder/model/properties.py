@@ -21,6 +21,7 @@ from math import isfinite
 from typing import Any, Final
 
 from ..errors import PropertyNotAvailable, Reason, bad_argument, nearest_names, written
+from .parameters import is_storable
 
 PropertyValue = bool | int | float | str | bytes | None
 """The types of a property's value."""
@@ -191,19 +192,11 @@ def _check_length(values: Mapping[str, PropertyValue], text: str) -> None:
     try:
         length = len(text) if text.isascii() else len(text.encode())
     except UnicodeEncodeError:  # a lone surrogate, which UTF-8 cannot encode
-        name = next(name for name, value in values.items() if isinstance(value, str) and not _is_storable(value))
+        name = next(name for name, value in values.items() if isinstance(value, str) and not is_storable(value))
         raise _bad_value(name, values[name], "a text of whole characters") from None
     if length > LENGTH_MAX:
         allowed = f"at most {LENGTH_MAX:,} bytes together"
         raise bad_argument("properties", f"{length:,} bytes", allowed, Reason.PROPERTIES_TOO_BIG)
-
-
-def _is_storable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _no_constant(text: str) -> float:

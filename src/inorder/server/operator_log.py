@@ -11,6 +11,7 @@ from starlette.requests import Request
 
 from ..client.manager import QueueManager
 from ..client.operator_log import Acting
+from ..model.parameters import as_storable
 from .authentication import address_of
 from .calls import Context
 from .identity import Identity
@@ -74,4 +75,4 @@ def _users_elsewhere(qm: QueueManager, queue: str) -> set[str]:
 
 def _storable(name: str) -> str:
     """A client's name for a queue, in a form that the log can store. The name of a queue is never changed by this."""
-    return name.encode("utf-8", "backslashreplace").decode().replace("\0", "?")[:QUEUE_LENGTH_MAX]
+    return as_storable(name).replace("\0", "?")[:QUEUE_LENGTH_MAX]

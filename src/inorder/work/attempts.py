@@ -42,6 +42,7 @@ from ..errors import ArgumentError, InorderError, PutInhibited, QueueFull, Reaso
 from ..model.attributes import QueueAttributes
 from ..model.message import IN_GROUP, LAST_IN_GROUP, Got
 from ..model.options import GetOptions, Match
+from ..model.parameters import as_storable
 from ..rules.retries import GivenUp, Later, failure_of, given_up
 from .arguments import TaskArguments, WrongResult
 from .outcomes import Outcome
@@ -304,7 +305,7 @@ def said(error: BaseException) -> str:
         frames = traceback.extract_tb(error.__traceback__)
         if frames:
             text += f" ({Path(frames[-1].filename).name}:{frames[-1].lineno} in {frames[-1].name})"
-    return text.encode("utf-8", "backslashreplace").decode()
+    return as_storable(text)
 
 
 def why_exhausted(message: Got) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import CallerError, InorderError, NotAuthorized
+from ..model.parameters import as_storable
 from ..stores.seam.views import (
     TEXT_MAX,
     WORKER,
@@ -56,7 +57,7 @@ class WorkerTally:
 
     def count(self, event: WorkerEvent, now: float) -> None:
         """Counts an event."""
-        text = _storable(event.text)
+        text = _kept(event.text)
         if event.schedule:
             self._failing[event.schedule] = text if event.run is None else ""
             return
@@ -87,9 +88,9 @@ class WorkerTally:
         return self._failing.get(schedule.name, "")
 
 
-def _storable(text: str) -> str:
+def _kept(text: str) -> str:
     """A text of an error, as a record can have it."""
-    return text.encode(errors="backslashreplace").decode()[:TEXT_MAX]
+    return as_storable(text)[:TEXT_MAX]
 
 
 def _with(minutes: Sequence[TaskMinute], minute: TaskMinute) -> list[TaskMinute]:
@@ -157,7 +158,7 @@ class RecordWriter:
                 [standing] = standings(qm, [one])
                 last, due, is_overdue, error = standing.last, standing.next, standing.overdue, self._failing(one)
             except CallerError as wrong:  # its queue does not exist
-                last, due, is_overdue, error = None, None, False, _storable(str(wrong))
+                last, due, is_overdue, error = None, None, False, _kept(str(wrong))
             found.append(ScheduleRecord(one.name, one.queue, one.cron, one.zone, last, due, is_overdue, error))
         return found
 
