@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -12,9 +13,11 @@ from inorder_scenarios import TableError, run_scenario
 from inorder_scenarios.__main__ import main
 from inorder_scenarios.language import parse
 
+import inorder
 from inorder.errors import ArgumentError
 from inorder.mq.channels import points
 from inorder.testing import STORES, ManualClock
+from inorder.testing.remote import the_server
 from inorder.testing.stores import KINDS, POSTGRESQL_URL, make_store
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/testing.md"
@@ -227,3 +230,17 @@ def test_the_server_of_tests_ends_with_the_process_without_a_word(tmp_path: Path
         check=False,
     )
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_users_log_in_while_the_test_has_a_call_in_progress(tmp_path: Path) -> None:
+    server = the_server(os.getpid())
+    with inorder.connect(tmp_path / "a.db") as qm:
+        qm.accounts.create_user("reader", roles=["operator"])
+        token = qm.accounts.create_token("reader", "test")
+        administrators = server.add(str(tmp_path / "a.db"), qm)
+        try:
+            server.admit(token, administrators)
+            with qm._session, inorder.connect(server.url, token=token) as there:
+                assert there.inspect.connections() != []
+        finally:
+            server.remove(administrators)

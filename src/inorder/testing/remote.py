@@ -78,13 +78,17 @@ class ServedToken:
 
 
 class AsideUsers:
-    """What logs users in: the accounts of a queue manager, asked in threads."""
+    """Logs users in: calls the accounts of a queue manager in threads, each call on a connection of its own."""
 
     def __init__(self, qm: QueueManager) -> None:
         self._qm, self.accounts = qm, self
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        return functools.partial(asyncio.to_thread, getattr(self._qm.accounts, name))
+        return functools.partial(asyncio.to_thread, self._call, name)
+
+    def _call(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        with self._qm.connect() as own:
+            return getattr(own.accounts, name)(*args, **kwargs)
 
 
 class Here(ThreadPoolExecutor):

@@ -105,8 +105,7 @@ class Served:
             self.store.create_queue(given)
         self.secret = self.qm.put("SECRET", b"the secret")
         self.server = the_server(os.getpid())
-        self.users = self.qm.connect()  # of the server's thread
-        self.administrators = self.server.add(self.store, self.users)
+        self.administrators = self.server.add(self.store, self.qm)
         self.clients: list[Attacker] = []
 
     def user(self, name: str, grants: str = "", *, role: str = "", how: OpenOptions | None = None) -> Attacker:
@@ -134,7 +133,6 @@ class Served:
         for one in self.clients:
             one.close_store()
         self.server.remove(self.administrators)
-        self.users.close()
         self.qm.close()
 
 
