@@ -111,6 +111,16 @@ def test_what_begins_the_command_is_light() -> None:
     assert strange == {"inorder_command"}
 
 
+def test_a_put_in_a_script_loads_only_what_it_needs(store: Path, queue: str) -> None:
+    """Tables and progress on a terminal need rich, a folder of files needs processes."""
+    words = ["-m", "inorder", "put", queue, "1", "--store", str(store)]
+    done = subprocess.run([sys.executable, "-X", "importtime", *words], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("put ")
+    loaded = set(re.findall(r"\| +(\w+)", done.stderr))
+    assert "click" in loaded
+    assert not loaded & {"rich", "multiprocessing"}
+
+
 def test_a_second_interrupt_does_not_bring_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted() -> int:
         raise KeyboardInterrupt

@@ -19,7 +19,7 @@ import click
 import pytest
 from tests.cli.conftest import Command, Terminal
 
-from inorder.cli import output, pipeline, readiness
+from inorder.cli import drawing, pipeline, readiness
 from inorder.cli.pipeline import tell_result, told_while_it_works
 from inorder.cli.running import Run
 from inorder.errors import QueueFull
@@ -59,7 +59,7 @@ def test_people_see_how_far_a_job_is(
     monkeypatch.setattr("sys.stderr", errors)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "160")
-    monkeypatch.setattr(output, "SHOWN_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(drawing, "SHOWN_AFTER_SECONDS", 0.0)
     with told_while_it_works(Run(None, as_json=as_json), total) as tell:
         tell(Progress(3000, 4 * 2**20, 2.0))
     assert told in errors.getvalue() if told else errors.getvalue() == ""
@@ -73,13 +73,13 @@ def test_a_bar_shows_the_time_left_and_nothing_in_the_first_second(monkeypatch: 
     with told_while_it_works(Run(None, as_json=False)) as tell:
         tell(Progress(3000, 4 * 2**20, 2.0, total=12_000))
         assert "messages" not in errors.getvalue()
-        monkeypatch.setattr(output, "SHOWN_AFTER_SECONDS", 0.0)
+        monkeypatch.setattr(drawing, "SHOWN_AFTER_SECONDS", 0.0)
         tell(Progress(3000, 4 * 2**20, 2.0, total=12_000))
     assert "3,000 of 12,000 messages" in errors.getvalue()
     assert re.search(r"\d\.\d s left", errors.getvalue())
-    assert output.time_left(20.0, 1_000, 4_000) == "60 s left"
-    assert output.time_left(20.0, 0, 4_000) == output.time_left(20.0, 4_000, 4_000) == ""
-    assert output.time_left(20.0, 4_000, None) == ""
+    assert drawing.time_left(20.0, 1_000, 4_000) == "60 s left"
+    assert drawing.time_left(20.0, 0, 4_000) == drawing.time_left(20.0, 4_000, 4_000) == ""
+    assert drawing.time_left(20.0, 4_000, None) == ""
 
 
 def test_a_result_tells_people_how_fast_a_job_was_and_machines_the_figures_alone(

@@ -20,7 +20,7 @@ from ..mq.channels import ChannelNow, Received
 from ..mq.channels.exits import check as check_exits
 from .connections import connection_names
 from .lasting import ends_by_signal, run_all
-from .output import count, shown, table
+from .output import count, words
 from .queues import takes_attributes_of
 from .running import CommandGroup, Run, completions, says_yes, takes_exits, takes_store
 
@@ -96,7 +96,7 @@ def alter(run: Run, name: str, changes: dict[str, Any]) -> None:
         raise click.UsageError("Nothing to change: name at least one attribute.")
     with run.opened() as qm:
         channels.alter_channel(qm, name, **changes)
-    told = ", ".join(f"{one.replace('_', '-')} {shown(value).plain or 'none'}" for one, value in changes.items())
+    told = ", ".join(f"{one.replace('_', '-')} {words(value) or 'none'}" for one, value in changes.items())
     run.output.tell({"channel": name, "done": "altered", "changes": changes}, f"altered {name}: {told}")
 
 
@@ -121,10 +121,7 @@ def show(run: Run, name: str) -> None:
     if run.output.as_json:
         run.output.line({**values, "store": identifier})
         return
-    made = table(("attribute", "value", "in MQ"))
-    for one, value in values.items():
-        made.add_row(one.replace("_", "-"), shown(value), CHANNEL_ATTRIBUTES[one].mqsc)
-    run.output.console.print(made)
+    run.output.attributes((one, words(value), CHANNEL_ATTRIBUTES[one].mqsc) for one, value in values.items())
     if found.type == "sender":
         run.output.note(f"the definition of its receiver elsewhere names this store as --sender {identifier}")
 

@@ -17,7 +17,8 @@ from ..formats.json_lines import record_of, when
 from ..formats.property_text import write_property
 from ..model.message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, LAST_SEGMENT, Message
 from ..stores.seam.views import Holder, SightState
-from .output import NARROW, plain, size, span, table
+from .drawing import table
+from .output import NARROW, plain, size, span
 
 NARROW_GROUP = 12
 COLOURS = (

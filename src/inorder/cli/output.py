@@ -3,6 +3,9 @@
 Answers go to standard output, everything else (progress, notes, questions, errors) to standard error. Colours are used
 only on a terminal, and never if NO_COLOR is set. Text from messages, names and other programs goes through `plain`
 first, so that it cannot control the terminal.
+
+`drawing` needs rich, which takes a tenth of the time of a command to import: a command without a terminal does so only
+for a table.
 """
 
 from __future__ import annotations
@@ -13,37 +16,21 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TextIO
 
 import click
-from rich import box
-from rich.cells import cell_len
-from rich.console import Console, RenderableType
-from rich.control import Control
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    SpinnerColumn,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-)
-from rich.segment import ControlType
-from rich.table import Table
-from rich.text import Text
 
 from ..reasons import Reason
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 SPANS = frozenset({"age", "lease_left", "time_left"})  # keys whose values are durations
 NARROW = 100  # columns: narrower terminals show fewer details
-PIPED_WIDTH = 4000  # lines are never cut when a program reads them
-SHOWN_AFTER_SECONDS = 1.0
-BAR_WIDTH = 20
 LAID_OUT_MAX = 1_000  # rows; laying out a row costs half a millisecond
 IMPORTING = importlib.__file__
 
@@ -71,8 +58,20 @@ class Output:
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
-        self.console = _console(stderr=False)
-        self.notes = _console(stderr=True)
+
+    @cached_property
+    def console(self) -> Console:
+        """Standard output, for tables and styles."""
+        from . import drawing  # noqa: PLC0415 - it loads rich
+
+        return drawing.console(stderr=False)
+
+    @cached_property
+    def notes(self) -> Console:
+        """Standard error, for styles and progress."""
+        from . import drawing  # noqa: PLC0415 - it loads rich
+
+        return drawing.console(stderr=True)
 
     def tell(self, record: Record, text: str) -> None:
         """Prints one answer: the record as JSON, or the text."""
@@ -83,7 +82,7 @@ class Output:
     def say(self, text: str) -> None:
         """Prints an answer for people. Programs have already received it as records."""
         if not self.as_json:
-            self.console.print(Text(plain(text)))
+            self._print(plain(text))
 
     def line(self, record: Record) -> None:
         """Prints a record as one line of JSON."""
@@ -106,6 +105,8 @@ class Output:
         if not rows:
             self.note(nothing)
             return
+        from . import drawing  # noqa: PLC0415 - it loads rich
+
         is_narrow = self.console.width < NARROW
         hidden = wide if is_narrow else ()
         used = [key for key in columns if key not in hidden and any(row[key] not in (None, "", []) for row in rows)]
@@ -113,35 +114,29 @@ class Output:
         numbers = [columns[key] for key in used if any(isinstance(row[key], int) for row in rows)]
         cells = [[words(span(row[key]) if key in SPANS else row[key]) for row in rows] for key in used]
         if len(rows) > LAID_OUT_MAX:
-            self._long(headings, cells, numbers, between="  " if is_narrow else "   ")
+            lines = drawing.long_table(self.console, headings, cells, numbers, between="  " if is_narrow else "   ")
+            _write(lines)
             return
-        made = table(headings, right=numbers)
+        made = drawing.table(headings, right=numbers)
         if is_narrow:
             made.padding = (0, 1, 0, 0)
         for row in zip(*cells, strict=True):
-            made.add_row(*map(Text, row))
+            made.add_row(*map(drawing.text, row))
         self.console.print(made)
 
-    def _long(
-        self, headings: Sequence[str], cells: Sequence[Sequence[str]], right: Collection[str], *, between: str
-    ) -> None:
-        """Prints a table that is too long to lay out cell by cell: the same lines, which the terminal wraps itself.
+    def attributes(self, rows: Iterable[tuple[str, str, str]]) -> None:
+        """Prints a table of attributes for people: of each its name, its value and its name in MQ."""
+        from . import drawing  # noqa: PLC0415 - it loads rich
 
-        Args:
-            cells: the texts of each column, from the first row to the last.
-        """
-        columns = [
-            _padded([heading, *column], right=heading in right) for heading, column in zip(headings, cells, strict=True)
-        ]
-        heading, *lines = map(between.join, zip(*columns, strict=True))
-        self.console.print(Text(heading, style="bold"), soft_wrap=True)
-        self.console.print("\u2500" * cell_len(heading), soft_wrap=True)
-        _write(lines)
+        made = drawing.table(("attribute", "value", "in MQ"))
+        for name, value, in_mq in rows:
+            made.add_row(*map(drawing.text, (name.replace("_", "-"), value, in_mq)))
+        self.console.print(made)
 
     def note(self, text: str) -> None:
         """Prints a note for people on standard error. Programs do not get it."""
         if not self.as_json:
-            self.notes.print(Text(plain(text)))
+            self._print(plain(text), is_note=True)
 
     def error(self, text: str, record: Record) -> None:
         """Prints an error in one line. For an invalid selector, further lines mark the place of the mistake."""
@@ -150,7 +145,15 @@ class Output:
         else:
             has_lines = record.get("reason") == Reason.SELECTOR_SYNTAX_ERROR
             shown = "\n".join(map(plain, text.split("\n"))) if has_lines else plain(text)
-            self.notes.print(Text.assemble(("inorder: ", "bold red"), shown))
+            self._print(shown, is_note=True, title="inorder: ")
+
+    def _print(self, text: str, *, is_note: bool = False, title: str = "") -> None:
+        if is_looked_at(sys.stderr if is_note else sys.stdout):
+            from . import drawing  # noqa: PLC0415 - it loads rich
+
+            (self.notes if is_note else self.console).print(drawing.text(text, title))
+        else:
+            click.echo(title + text, err=is_note)
 
     def trace(self, error: Exception, *, behind: str) -> None:
         """Prints the traceback of an error in the user's code, without our own frames and those of Python's import
@@ -171,46 +174,30 @@ class Output:
     @contextmanager
     def progress(self, what: str, unit: str, *, hidden: bool = False) -> Iterator[Advance]:
         """Shows a progress bar with rate and time left, on a terminal only, if the work takes longer than a second."""
-        columns = (
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn(unit),
-            TextColumn("{task.fields[rate]}"),
-        )
-        with self._bar(columns, what, hidden=hidden) as (bar, task):
+        if hidden or not self._shows_progress:
+            yield lambda _done, _total=None, /: None
+        else:
+            from . import drawing  # noqa: PLC0415 - it loads rich
 
-            def advance(done: int, total: int | None = None) -> None:
-                elapsed = bar.tasks[0].elapsed or 0.0
-                rate = f"{done / elapsed:,.0f}/s" if elapsed else ""
-                bar.update(task, completed=done, total=total, rate=rate, left=time_left(elapsed, done, total))
-
-            yield advance
+            with drawing.progress(self.notes, what, unit) as advance:
+                yield advance
 
     @contextmanager
     def bar(self) -> Iterator[Show]:
         """Shows a progress bar with a text and the time left, on a terminal only, once the work takes longer than a
         second.
         """
-        columns = SpinnerColumn(), BarColumn(BAR_WIDTH), TextColumn("{task.description}", markup=False)
-        with self._bar(columns, "") as (bar, task):
+        if self._shows_progress:
+            from . import drawing  # noqa: PLC0415 - it loads rich
 
-            def show(text: str, done: int = 0, total: int | None = None) -> None:
-                left = time_left(bar.tasks[0].elapsed or 0.0, done, total)
-                bar.update(task, description=plain(text), completed=done, total=total, left=left)
+            with drawing.bar(self.notes) as show:
+                yield show
+        else:
+            yield lambda _text, _done=0, _total=None, /: None
 
-            yield show
-
-    @contextmanager
-    def _bar(
-        self, columns: Sequence[ProgressColumn], what: str, *, hidden: bool = False
-    ) -> Iterator[tuple[Progress, TaskID]]:
-        """A bar with these columns, the time so far and the time left."""
-        is_hidden = hidden or self.as_json or not self.notes.is_terminal
-        shown = (*columns, TimeElapsedColumn(), TextColumn("{task.fields[left]}"))
-        with LateProgress(*shown, console=self.notes, transient=True, disable=is_hidden, refresh_per_second=5) as bar:
-            yield bar, bar.add_task(what, total=None, rate="", left="")
+    @property
+    def _shows_progress(self) -> bool:
+        return not self.as_json and is_looked_at(sys.stderr)
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
@@ -218,14 +205,13 @@ class Output:
 
         The line is written once, before the start, because the started program may use standard error itself.
         """
-        is_shown = self.notes.is_terminal and not self.as_json
-        if is_shown:
-            self.notes.print(f"{what} ...", end="\r")
-        try:
+        if self._shows_progress:
+            from . import drawing  # noqa: PLC0415 - it loads rich
+
+            with drawing.waiting(self.notes, what):
+                yield
+        else:
             yield
-        finally:
-            if is_shown:
-                self.notes.control(Control((ControlType.ERASE_IN_LINE, 2)))
 
     def confirm(self, question: str, *, yes: bool) -> None:
         """Asks before an action that cannot be undone. Raises: click.UsageError, if there is no terminal to ask at."""
@@ -236,27 +222,6 @@ class Output:
         if not click.confirm(plain(question), err=True):
             self.note("nothing was changed")
             click.get_current_context().exit(1)
-
-
-class LateProgress(Progress):
-    """A progress display that shows nothing in the first second."""
-
-    def get_renderables(self) -> Iterable[RenderableType]:
-        if any((one.elapsed or 0.0) >= SHOWN_AFTER_SECONDS for one in self.tasks):
-            yield from super().get_renderables()
-
-
-def time_left(elapsed: float, done: int, total: int | None) -> str:
-    """How long the rest of some work will take if its speed stays the same; empty if that is not known."""
-    return f"{span(elapsed * (total - done) / done)} left" if total and 0 < done < total else ""
-
-
-def table(headings: Iterable[str], *, right: Sequence[str] = ()) -> Table:
-    """An empty table in the command's style. Columns whose headings are in `right` are aligned to the right."""
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
-    for heading in headings:
-        made.add_column(heading, justify="right" if heading in right else "left", overflow="fold")
-    return made
 
 
 def plain(text: str) -> str:
@@ -296,11 +261,6 @@ def size(length: int) -> str:
             return f"{value:.1f}{unit}" if unit and value < 10 else f"{value:.0f}{unit}"
         value /= 1024
     return f"{value:.1f} G"
-
-
-def shown(value: object) -> Text:
-    """A value for people."""
-    return Text(words(value))
 
 
 def words(value: object) -> str:
@@ -351,16 +311,6 @@ def _write(lines: Iterable[str]) -> None:
     click.echo("".join(f"{line}\n" for line in lines), nl=False)
 
 
-def _padded(column: Sequence[str], *, right: bool) -> list[str]:
-    """The texts of a column, padded to the width of the widest on a terminal."""
-    widths = [len(one) if one.isascii() else cell_len(one) for one in column]
-    most = max(widths)
-    return [
-        " " * (most - width) + one if right else one + " " * (most - width)
-        for one, width in zip(column, widths, strict=True)
-    ]
-
-
-def _console(*, stderr: bool) -> Console:
-    looked_at = (sys.stderr if stderr else sys.stdout).isatty()
-    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=None if looked_at else PIPED_WIDTH)
+def is_looked_at(stream: TextIO) -> bool:
+    """Whether a person looks at the stream, or a program that asks for colours."""
+    return stream.isatty() or "FORCE_COLOR" in os.environ

@@ -19,7 +19,7 @@ from ..model.attributes import QUEUE_ATTRIBUTES, READABLE, QueueAttributes, Queu
 from ..model.message import UniqueId
 from ..model.options import UniqueIds
 from .choosing import METAVARS, Of
-from .output import count, shown, table
+from .output import count, words
 from .running import CommandGroup, Run, as_json_value, queue_names, says_yes, takes_store
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -130,7 +130,7 @@ def alter(run: Run, name: str, changes: dict[str, Any]) -> None:
         raise click.UsageError("Nothing to change: name at least one attribute.")
     with run.opened() as qm:
         qm.alter_queue(name, **changes)
-    told = ", ".join(f"{one.replace('_', '-')} {shown(value).plain or 'none'}" for one, value in changes.items())
+    told = ", ".join(f"{one.replace('_', '-')} {words(value) or 'none'}" for one, value in changes.items())
     run.output.tell({"queue": name, "done": "altered", "changes": changes}, f"altered {name}: {told}")
 
 
@@ -148,13 +148,13 @@ def show(run: Run, name: str) -> None:
     if run.output.as_json:
         run.output.line({one: when(value) if one in TIMES else as_json_value(value) for one, value in found.items()})
         return
-    made = table(("attribute", "value", "in MQ"))
+    rows = []
     for one, value in found.items():
         if one in QUEUE_ATTRIBUTES and found["type"] not in QUEUE_ATTRIBUTES[one].applies_to:
             continue
         mq = QUEUE_ATTRIBUTES[one].mq_name if one in QUEUE_ATTRIBUTES else STATUS_IN_MQ[one]
-        made.add_row(one.replace("_", "-"), when(value) if one in TIMES else shown(value), mq or "")
-    run.output.console.print(made)
+        rows.append((one, (when(value) or "") if one in TIMES else words(value), mq or ""))
+    run.output.attributes(rows)
 
 
 @queue.command("list", example="inorder queue list 'ORDERS.*' --store orders.db")

@@ -23,7 +23,8 @@ from ..rules.dead_letters import reason_name
 from ..rules.ordering import pending_text
 from .channelling import record_of_channel
 from .choosing import Of
-from .output import plain, span, table
+from .drawing import table
+from .output import plain, span
 from .running import Command, Run, local_name, queue_names, takes_store
 
 WIDE = 130  # columns: narrower terminals get short headings

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .errors import FileChanged, FileError, FileExists, FormatError, ManifestError, RebuildError, UnsafePath
 from .file_group import Rebuilder, Record, describe, rebuild, records
-from .loading import LoadEvent, LoadResult, load_folder
 from .manifest import FORMAT, Manifest
 from .paths import folder
 from .splitting import Delimiter, Regex, Rule, Size, Whole, join, parse_rule, split
 from .transfer import FileGot, FilePut, get_file, put_file
+
+if TYPE_CHECKING:
+    from .loading import LoadEvent, LoadResult, load_folder
 
 __all__ = [
     "FORMAT",
@@ -42,3 +46,14 @@ __all__ = [
     "records",
     "split",
 ]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """The members of `loading`, which needs multiprocessing: that takes as long to import as all the others."""
+        if name not in ("LoadEvent", "LoadResult", "load_folder"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+        from . import loading  # noqa: PLC0415
+
+        return getattr(loading, name)

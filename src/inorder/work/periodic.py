@@ -336,7 +336,7 @@ class Periodic:
 
 def _ahead(schedule: Schedule, last: float) -> QueueCondition:
     return QueueCondition(
-        f"the last run of schedule {schedule.name!r} on {schedule.queue} was due at {_text(last)}, which is in the "
+        f"the ledger has schedule {schedule.name!r} on {schedule.queue} at {_text(last)}, which is in the "
         "future: a clock was ahead then, or this machine's is behind. Nothing is put until that time. Set the "
         f"clock right; then inorder work MODULE --restart {schedule.name} continues the schedule from now",
         reason=Reason.ENVIRONMENT_ERROR,
