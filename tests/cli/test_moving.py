@@ -10,7 +10,8 @@ import pytest
 from tests.cli.conftest import Command, Ended
 
 import inorder
-from inorder.cli.output import Advance, Output
+from inorder.cli.drawing import Advance
+from inorder.cli.output import Output
 from inorder.client.bulk import ClaimReader
 
 

@@ -16,8 +16,8 @@ from ..model.message import ANY_GROUP, ANY_SEGMENT
 from ..stores.seam.views import ListingOrder, SightState
 from .choosing import takes_match
 from .listing import Rows, record_of_sight
-from .output import count
 from .running import Command, Run, local_name, queue_names, takes_store
+from .wording import count
 
 LIMIT = 1_000
 BLOCK = 1_000  # rows of one table

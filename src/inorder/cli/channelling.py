@@ -20,9 +20,9 @@ from ..mq.channels import ChannelNow, Received
 from ..mq.channels.exits import check as check_exits
 from .connections import connection_names
 from .lasting import ends_by_signal, run_all
-from .output import count, words
 from .queues import takes_attributes_of
 from .running import CommandGroup, Run, completions, says_yes, takes_exits, takes_store
+from .wording import count, words
 
 COLUMNS = {
     "channel": "channel",

@@ -9,9 +9,9 @@ import click
 
 from ..formats.json_lines import when
 from ..stores.seam.records import Claims
-from .output import count
 from .readiness import check_extras
 from .running import CommandGroup, Run, local_name, queue_names, says_yes, takes_store
+from .wording import count
 
 COLUMNS = {
     "queue": "queue",

@@ -14,8 +14,8 @@ from ..formats.json_lines import record_of, told_id, when
 from ..rules.dead_letters import TASK_FAILED, reason_name, revived
 from .choosing import NAMED_ID
 from .dead_rules import run_rules
-from .output import count
 from .running import NO, CommandGroup, Run, queue_names, record_of_error, says_yes, takes_store
+from .wording import count
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -18,8 +18,9 @@ from ..rules.dead_letters import reason_name
 from ..rules.dead_rules import DeadRules
 from ..rules.dead_rules_syntax import read_rules
 from .lasting import ends_by_signal, run_all
-from .output import count, standard_input
+from .output import standard_input
 from .running import Command, Run, queue_names, record_of_error, takes_store
+from .wording import count
 
 STANDARD_INPUT = "-"
 WOULD = {"discarded": "would be discarded", "retried": "would be put", "forwarded": "would be put", "ignored": "stays"}

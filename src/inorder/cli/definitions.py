@@ -34,9 +34,9 @@ from ..mq.mqsc import (
 from ..mq.mqsc.commands import Alter, AlterManager, Define, ObjectCommand
 from ..stores.open import locate
 from .connections import define_connection
-from .output import plain
 from .running import DONE, NO, Command, Run, says_yes, script_lines, takes_store
 from .users import add, granted, words_of_user
+from .wording import plain
 
 CALL: Final = "* inorder "
 USER, CONNECTION, DISABLED = ["user", "add"], ["connection", "define"], ["user", "alter"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, Protocol
 
 from rich import box
 from rich.cells import cell_len
@@ -25,11 +25,23 @@ from rich.segment import ControlType
 from rich.table import Table
 from rich.text import Text
 
-from .output import Advance, Show, plain, span
+from .wording import plain, span
 
 PIPED_WIDTH: Final = 4000  # tables are never cut when a program reads them
 SHOWN_AFTER_SECONDS = 1.0
 BAR_WIDTH: Final = 20
+
+
+class Advance(Protocol):
+    """Tells a progress display how much is done, and the `total` if it is known."""
+
+    def __call__(self, done: int, total: int | None = None, /) -> None: ...
+
+
+class Show(Protocol):
+    """Shows progress as a text, with `done` of `total` if they are known."""
+
+    def __call__(self, text: str, done: int = 0, total: int | None = None, /) -> None: ...
 
 
 def console(*, stderr: bool) -> Console:

@@ -18,9 +18,9 @@ from ..formats import dmpmqmsg
 from ..formats.json_lines import record_of
 from ..support.streams import write_whole
 from .choosing import ORDER, READ_ORDER, UNIT_SIZE, WAIT, takes_format, takes_match
-from .output import json_line, plain
 from .parts import take
 from .running import Command, Run, queue_names, takes_store
+from .wording import json_line, plain
 
 Options = dict[str, Any]
 Write = Callable[[Sequence[Message]], object]

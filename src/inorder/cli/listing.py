@@ -18,7 +18,8 @@ from ..formats.property_text import write_property
 from ..model.message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, LAST_SEGMENT, Message
 from ..stores.seam.views import Holder, SightState
 from .drawing import table
-from .output import NARROW, plain, size, span
+from .output import NARROW
+from .wording import plain, size, span
 
 NARROW_GROUP = 12
 COLOURS = (

@@ -21,10 +21,10 @@ from ..model.attributes import QUEUE_ATTRIBUTES
 from ..mq.channels.defining import identifier
 from ..stores.open import Location, OverNetwork
 from .choosing import ORDER, READ_ORDER, UNIT_SIZE, takes_match
-from .output import count
 from .parts import UNIT_BYTES, parts, take
 from .places import PlaceType
 from .running import INTERRUPTED, Command, Run, leaving, local_name, queue_names, takes_store
+from .wording import count
 
 SOURCE = click.argument("source", shell_complete=queue_names)
 TARGET = click.argument("target", shell_complete=queue_names)

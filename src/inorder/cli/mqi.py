@@ -19,9 +19,10 @@ from ..errors import InorderError
 from ..mqi import building
 from ..stores.open import Location
 from .lasting import ends_by_signal, run_all
-from .output import Output, count
+from .output import Output
 from .places import PlaceType
 from .running import STORE_HELP, STORE_VARIABLE, Command, CommandGroup, Run, takes_store, tells_json
+from .wording import count
 
 takes_program_store = click.option(
     "--store", "-s", type=PlaceType(), metavar="PATH|URL", envvar=STORE_VARIABLE, show_envvar=True,

@@ -7,8 +7,8 @@ import click
 from ..integrations.outbox import Moved, Outbox
 from .choosing import UNIT_SIZE
 from .lasting import ends_by_signal
-from .output import count
 from .running import Command, Run, record_of_error, status_of, takes_store
+from .wording import count
 
 
 @click.command("outbox", cls=Command, example="inorder outbox postgresql://shop@localhost/shop --store queues.db")

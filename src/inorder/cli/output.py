@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import importlib
 import io
-import json
 import os
 import sys
 import traceback
@@ -20,33 +19,22 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TextIO
+from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 import click
 
 from ..reasons import Reason
+from .wording import Record, json_line, plain, span, words
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from .drawing import Advance, Show
 
 SPANS = frozenset({"age", "lease_left", "time_left"})  # keys whose values are durations
 NARROW = 100  # columns: narrower terminals show fewer details
 LAID_OUT_MAX = 1_000  # rows; laying out a row costs half a millisecond
 IMPORTING = importlib.__file__
-
-Record = Mapping[str, Any]
-
-
-class Advance(Protocol):
-    """Tells a progress display how much is done, and the `total` if it is known."""
-
-    def __call__(self, done: int, total: int | None = None, /) -> None: ...
-
-
-class Show(Protocol):
-    """Shows progress as a text, with `done` of `total` if they are known."""
-
-    def __call__(self, text: str, done: int = 0, total: int | None = None, /) -> None: ...
 
 
 class Output:
@@ -222,58 +210,6 @@ class Output:
         if not click.confirm(plain(question), err=True):
             self.note("nothing was changed")
             click.get_current_context().exit(1)
-
-
-def plain(text: str) -> str:
-    """The text, with control and invisible characters written as escapes."""
-    if text.isprintable():
-        return text
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
-
-
-def json_line(record: Record) -> str:
-    """A record as JSON without a line end. Characters that `plain` would escape are written as JSON escapes."""
-    is_unicode = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
-    text = json.dumps(record, ensure_ascii=not is_unicode)
-    return text if text.isprintable() else "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
-
-
-def span(seconds: float | None) -> str:
-    """A duration for people: 0.4 s, 12 s, 5 min, 3 h, 2 d."""
-    if seconds is None:
-        return ""
-    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.0f} {unit}"
-    return f"{seconds:.0f} s" if seconds >= 10 else f"{max(seconds, 0.0):.1f} s"
-
-
-def count(number: int, noun: str) -> str:
-    """1 message, 2 messages, 1,000 messages."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def size(length: int) -> str:
-    """A number of bytes for people: 999, 4.2 K, 17 M."""
-    value = float(length)
-    for unit in ("", " K", " M"):
-        if value < 999.5:
-            return f"{value:.1f}{unit}" if unit and value < 10 else f"{value:.0f}{unit}"
-        value /= 1024
-    return f"{value:.1f} G"
-
-
-def words(value: object) -> str:
-    """A value for people, as plain text."""
-    if isinstance(value, str):
-        return plain(value)
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, list | tuple):
-        return ", ".join(plain(str(one)) for one in value)
-    return "" if value is None else plain(str(value))
 
 
 def made_writable() -> bool:

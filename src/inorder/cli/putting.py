@@ -19,9 +19,10 @@ from ..model.options import DEDUPLICATE_FOR_MAX
 from ..model.parameters import Seconds, Switch
 from ..support.streams import lines_up_to
 from .choosing import UNIT_SIZE, Of, one_property, takes_format
-from .output import count, standard_input
+from .output import standard_input
 from .parts import parts
 from .running import Command, Run, leaving, local_name, queue_names, takes_store
+from .wording import count
 
 Form = Literal["whole", "lines", "json", "dmpmqmsg"]
 Fields = dict[str, Any]

@@ -19,8 +19,8 @@ from ..model.attributes import QUEUE_ATTRIBUTES, READABLE, QueueAttributes, Queu
 from ..model.message import UniqueId
 from ..model.options import UniqueIds
 from .choosing import METAVARS, Of
-from .output import count, words
 from .running import CommandGroup, Run, as_json_value, queue_names, says_yes, takes_store
+from .wording import count, words
 
 F = TypeVar("F", bound=Callable[..., Any])
 OPTIONS = [name for name in QUEUE_ATTRIBUTES if name not in ("name", "type")]

@@ -21,8 +21,8 @@ from ..mq.mqsc import (
     run_commands,
 )
 from .definitions import definitions, print_definitions
-from .output import plain
 from .running import STANDARD_INPUT, Command, Run, record_of_error, script_lines, status_of, takes_store
+from .wording import plain
 
 PROMPT, CONTINUED = "> ", ". "
 SKIPPING = "--skip-unsupported passes over it"

@@ -15,8 +15,8 @@ from ..errors import WrongState
 from ..formats.json_lines import when
 from ..stores.seam.views import LockView, MessageView, Unit
 from .listing import Rows, record_of_sight
-from .output import count, span
 from .running import CommandGroup, Run, completions, queue_names, says_yes, takes_store
+from .wording import count, span
 
 UNIT_COLUMNS = {
     "unit": "unit",

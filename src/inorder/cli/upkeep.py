@@ -11,9 +11,10 @@ from ..client.upgrading import rename as rename_manager
 from ..client.upgrading import upgrade as upgrade_store
 from ..errors import StoreDamaged, StoreError
 from ..stores.open import Location
-from .output import Output, size
+from .output import Output
 from .places import PlaceType
 from .running import NO, PROGRAM, Command, Run, takes_store, tells_json
+from .wording import size
 
 
 @click.command("create", cls=Command, example="inorder create orders.db --name PARIS")

@@ -24,8 +24,8 @@ from ..rules.ordering import pending_text
 from .channelling import record_of_channel
 from .choosing import Of
 from .drawing import table
-from .output import plain, span
 from .running import Command, Run, local_name, queue_names, takes_store
+from .wording import plain, span
 
 WIDE = 130  # columns: narrower terminals get short headings
 
