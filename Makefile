@@ -68,13 +68,15 @@ TIMES := 3
 flaky: setup     ## the tests of the gate in random order on a busy machine, TIMES=3 (TESTS="tests/aio/test_manager.py")
 	@$(RUN) -m tools.flaky --times $(TIMES) $(TESTS)
 
+# A test may take an hour: each has thousands of examples.
+LONG := INORDER_LONG=1 $(RUN) -m pytest -q --timeout 3600
 long: setup      ## before a release: 10,000 random schedules, histories and interrupts, killed Spark drivers; about two hours
-	@INORDER_LONG=1 $(RUN) -m pytest -q tests/histories/test_schedules.py tests/histories/test_properties.py \
+	@$(LONG) -n 2 --dist loadgroup tests/histories/test_schedules.py tests/histories/test_properties.py \
 	    tests/histories/test_power_loss.py tests/histories/test_master_property.py tests/histories/test_interrupts.py \
 	    tests/rules tests/house/test_examples.py \
 	    tests/stores/sqlite/test_damage.py tests/stores/postgresql/test_cuts.py
-	@INORDER_LONG=1 $(RUN) -m pytest -q tests/histories/test_state_machine.py -k agree
-	@INORDER_LONG=1 $(RUN) -m pytest -q -rP tests/spark/kills
+	@$(LONG) -n 2 tests/histories/test_state_machine.py -k agree
+	@$(LONG) -rP tests/spark/kills
 
 check: setup     ## lint, format, types, layers, spelling, imports on every Python here; changes nothing
 	$(RUN) -m ruff check .
