@@ -204,9 +204,10 @@ class Reading:
 
     def _nothing_more(self, outcome: GetOutcome, found: Found) -> GetOutcome:
         """Ends the call: there is nothing more, or nothing that the order allows."""
-        self._release_if_browse_moved()
         if outcome.messages:
             return outcome
+        if self.waits or not found.withheld:
+            self._release_if_browse_moved()
         if blocks_itself(found.blockers, self.handle.connection.id):
             raise OrderSelfBlocked(
                 "the call would wait for messages that its own connection holds: commit or back out first"
@@ -404,7 +405,7 @@ class Reading:
         return locked
 
     def _release_if_browse_moved(self) -> bool:
-        """Frees the handle's lock if the browse moves on, even if it finds nothing (R3.70). Returns whether there was
+        """Frees the handle's lock if the browse moves on, finds nothing or may wait (R3.70). Returns whether there was
         one.
         """
         options = self.request.options
