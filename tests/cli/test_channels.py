@@ -77,6 +77,25 @@ def test_a_run_says_what_is_in_the_way_and_when_it_has_gone(places: tuple[str, s
         assert bodies(qm) == [b"1"]
 
 
+def test_a_run_of_one_channel_tells_a_pause_as_it_is_and_its_end_once(
+    places: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = places
+    link(a, "B", b)
+    with connect(a) as qm, connect(b) as other:
+        other.alter_queue("Q", read_order="required", put_allowed=False)
+        channels.alter_channel(other, "TO.B", message_retry_count=1, message_retry_interval=None)
+        qm.put("Q", b"1", manager="B")
+    assert main(f"channel run TO.B --until-empty --store {a}".split()) == 1
+    paused, ended = capsys.readouterr().err.splitlines()
+    assert paused.startswith("TO.B: paused: ")
+    assert "Ctrl-C" not in paused
+    assert ended.startswith("inorder: ")
+    assert main(f"channel run TO.B --until-empty --store {a}".split()) == 1
+    (ended,) = capsys.readouterr().err.splitlines()
+    assert ended.startswith("inorder: channel TO.B is stopped")
+
+
 def test_watch_shows_channels_with_their_lag_and_why_one_has_stopped(
     places: tuple[str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

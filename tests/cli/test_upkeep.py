@@ -50,6 +50,15 @@ def test_a_store_is_made_with_a_name(run: Command, tmp_path: Path) -> None:
     assert "--name must be" in wrong.err
 
 
+def test_a_store_that_has_the_name_already_is_not_said_to_be_renamed(run: Command, tmp_path: Path) -> None:
+    path = tmp_path / "lyon.db"
+    run("create", str(path), "--name", "LYON")
+    again = run("rename", "LYON", "--store", str(path))
+    assert (again.status, again.out) == (0, f"the queue manager is called LYON already: {path}\n")
+    told = run("rename", "LYON", "--store", str(path), "--json")
+    assert told.records == [{"store": str(path), "name": "LYON", "before": "LYON"}]
+
+
 def test_a_file_that_cannot_be_read_is_trouble_with_the_store(run: Command, queue: str, store: Path) -> None:
     content = bytearray(store.read_bytes())
     content[4096:] = b"\xff" * (len(content) - 4096)

@@ -121,7 +121,7 @@ def test_a_queue_that_is_there_and_is_another_is_named_with_what_differs(qm: Que
 @pytest.mark.every_store
 def test_a_queue_is_deleted_when_it_is_empty_and_closed(qm: QueueManager) -> None:
     qm.put("Q", b"m1")
-    with qm.open("Q"), pytest.raises(ObjectInUse):
+    with qm.open("Q"), pytest.raises(ObjectInUse, match=r"Q is open\b(?s:.)*'inorder connection list Q' shows"):
         qm.delete_queue("Q", purge=True)
     with pytest.raises(QueueNotEmpty):
         qm.delete_queue("Q")

@@ -263,12 +263,14 @@ def test_an_exit_changes_vetoes_or_stops(world: World, side: str) -> None:
         ({"batch_size": 0}, "batch_size"),
         ({"batch_sise": 1}, "batch_sise"),
         ({"message_retry_count": 1}, "message_retry_count"),
+        ({"type": "receiver", "user": "london", "sender": "5f0c6f1e"}, "sender"),
         ({"name": "A.NAME.OF.TWENTYONE.C"}, "name"),
         ({"type": "server"}, "type"),
     ],
 )
 def test_a_bad_definition_is_refused(world: World, attributes: dict[str, str], argument: str) -> None:
-    given = {"name": "C", "transmission_queue": "B", "connection": "b.db", **attributes}
+    goes = {} if attributes.get("type") == "receiver" else {"transmission_queue": "B", "connection": "b.db"}
+    given = {"name": "C", **goes, **attributes}
     with pytest.raises(ArgumentError) as refused:
         channels.define_channel(world.a, **given)  # type: ignore[arg-type]
     assert refused.value.argument == argument
@@ -302,3 +304,7 @@ def test_a_channel_that_cannot_run_says_why(world: World, tmp_path: Path) -> Non
     with pytest.raises(StoreError, match="no store"):
         channels.ping_channel(world.a, "TO.B")
     assert not (tmp_path / "none.db").exists()
+    channels.alter_channel(world.a, "TO.B", connection="NOTDEF")
+    says = r"there is no store at NOTDEF, and no connection NOTDEF is defined: 'inorder connection define NOTDEF"
+    with pytest.raises(StoreError, match=says):
+        channels.ping_channel(world.a, "TO.B")

@@ -240,6 +240,7 @@ def run_channels(
         for name in names:
             channels.channel(qm, name)
         carriers = [_Carrier(run, stack.enter_context(qm.connect()), name, ends, until_empty, exits) for name in names]
+        carriers[0].is_alone = len(carriers) == 1
         run_all(carriers)
     failed = [one.error for one in carriers if one.error is not None]
     if failed:
@@ -331,6 +332,7 @@ class _Carrier(threading.Thread):
         self._exits = exits
         self._run, self._qm, self._channel, self._ends, self._until_empty = run, qm, name, ends, until_empty
         self.error: InorderError | None = None
+        self.is_alone = False  # whether the command runs no other channel
         self._noted, self._told = "", ""  # the status that the run noted last, and the text that was printed last
 
     def run(self) -> None:
@@ -357,7 +359,8 @@ class _Carrier(threading.Thread):
                     self.error = error
                 if error.data.get("must_reopen"):
                     self._ends.set()  # only a new process can recover from it
-            self._tell(text)
+            if self.error is None or not self.is_alone:  # the command prints the error of the first that failed
+                self._tell(text)
             if self.error is not None or self._until_empty:
                 return
             self._ends.wait(RESTART_SECONDS)
@@ -372,7 +375,8 @@ class _Carrier(threading.Thread):
         if noted in IN_THE_WAY:
             with contextlib.suppress(InorderError):  # only the run itself handles errors of the store
                 now = next(one for one in channels.status(self._qm) if one.name == self._channel)
-                self._tell(f"{self._channel}: {now.status}: {now.error}; it keeps trying until Ctrl-C")
+                lasts = "; it keeps trying until Ctrl-C" if noted == "retrying" else ""
+                self._tell(f"{self._channel}: {now.status}: {now.error}{lasts}")
         elif noted and self._told:
             self._tell(f"{self._channel}: {noted}")
         return self._ends.wait(seconds)

@@ -55,7 +55,12 @@ def rename(run: Run, name: str) -> None:
     """
     place = run.store
     before = rename_manager(place.given, name)
-    run.output.tell({"store": str(place), "name": name, "before": before}, f"renamed {before} to {name}: {place}")
+    text = (
+        f"the queue manager is called {name} already: {place}"
+        if name == before
+        else f"renamed {before} to {name}: {place}"
+    )
+    run.output.tell({"store": str(place), "name": name, "before": before}, text)
 
 
 @click.command("check", cls=Command, example="inorder check --store orders.db")

@@ -37,8 +37,9 @@ class Attribute:
     """One attribute: its names, its allowed values, and how it may be changed.
 
     ``minimum`` and ``maximum`` are the bounds of an integer. Seconds must be above the minimum. For a name the minimum
-    is the shortest length. ``max_length`` counts the characters of a text or name. ``changed_by`` is "create" (fixed
-    once the object is made), "alter", or "set" (altered, or set through a handle).
+    is the shortest length. ``max_length`` counts the characters of a text or name; a ``hexadecimal`` text has
+    exactly this many, or none. ``changed_by`` is "create" (fixed once the object is made), "alter", or "set" (altered,
+    or set through a handle).
 
     ``mq_name`` and ``selector`` are its names in MQINQ and MQSET. ``mq_values`` are MQ's values for each choice, or for
     True and False; without them both use the same values. See ``selecting``.
@@ -64,6 +65,7 @@ class Attribute:
     maximum: float = 0
     choices: tuple[str, ...] = ()
     max_length: int = 0
+    hexadecimal: bool = False
     changed_by: ChangedBy = "alter"
     reason: Reason = Reason.ARGUMENT_ERROR
     takes: Takes[Any] = field(init=False, repr=False, compare=False)
@@ -111,6 +113,10 @@ def _takes(one: Attribute) -> Takes[Any]:
             return Choice(one.choices, one.reason)
         case "boolean":
             return Switch(reason=one.reason)
+        case "text" if one.hexadecimal:
+            words, digits = f"{one.max_length} hexadecimal digits in lower case, or ''", frozenset("0123456789abcdef")
+            fits = lambda text: not text or (len(text) == one.max_length and digits.issuperset(text))  # noqa: E731
+            return Text(one.max_length, one.reason, words=words, fits=fits)
         case "text":
             words = f"a text of at most {one.max_length} characters without control characters"
             return Text(one.max_length, one.reason, words=words, fits=_is_plain)

@@ -22,7 +22,8 @@ NonpersistentSpeed = Literal["normal", "fast"]
 CHANNEL_NAME_LENGTH_MAX: Final = 20
 CONNECTION_LENGTH_MAX: Final = 264
 USER_LENGTH_MAX: Final = 64
-IDENTIFIER_LENGTH_MAX: Final = 64
+IDENTIFIER_LENGTH: Final = 32  # of a store's identifier
+IDENTIFIER_LENGTH_MAX: Final = 64  # in a batch that arrives
 BOTH, SENDER, RECEIVER = frozenset(("sender", "receiver")), frozenset(("sender",)), frozenset(("receiver",))
 
 
@@ -93,7 +94,7 @@ class ChannelAttributes:
         "need (W-9); empty: those who may administer.", RECEIVER, max_length=USER_LENGTH_MAX))
     sender: str = field(default="", metadata=_about(
         "text", "SENDER", "The identifier of the sending store, for which this user may act.", RECEIVER,
-        max_length=IDENTIFIER_LENGTH_MAX))
+        max_length=IDENTIFIER_LENGTH, hexadecimal=True))
 
 
 # fmt: on

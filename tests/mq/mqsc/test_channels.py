@@ -170,12 +170,12 @@ def test_an_export_defines_the_same_channels() -> None:
 
 
 def test_a_receiver_names_its_user_and_sender_and_is_exported_so() -> None:
-    names = "DEFINE CHANNEL(BACK) CHLTYPE(RCVR) MCAUSER('london') SENDER('f00')"
+    names = f"DEFINE CHANNEL(BACK) CHLTYPE(RCVR) MCAUSER('london') SENDER('{'f00' * 10}ab')"
     with connect() as qm:
         (half, whole) = run_script(["DEFINE CHANNEL(HALF) CHLTYPE(RCVR) MCAUSER('london')", names], qm)
         assert (half.outcome, whole.outcome) == ("refused", "done")
         back = channels.channel(qm, "BACK")
-        assert (back.user, back.sender) == ("london", "f00")
+        assert (back.user, back.sender) == ("london", "f00" * 10 + "ab")
         assert "MCAUSER('london')" in export_channel(back)
         channels.define_channel(qm, "PLAIN", "receiver")
         assert "SENDER" not in export_channel(channels.channel(qm, "PLAIN"))

@@ -43,7 +43,7 @@ from inorder.stores.seam.views import LookRequest, ScheduleRecord, TaskRecord, W
 
 ALL = OpenOptions(input="shared", output=True, browse=True)
 CHANNEL, PROCESS = as_text(define("C", "receiver")), as_text(define_process("P"))
-SENDER = Sender("S", 1, "TO.QM1", "LONDON")
+SENDER = Sender("5" * 32, 1, "TO.QM1", "LONDON")
 MINE, OTHERS = (SENDER._replace(channel=name) for name in ("TO.MINE", "TO.OTHERS"))
 PIECE = BodyPiece(b"batch", 0, b"d" * 32, 9, 0, b"x")
 CONNECTION = '{"name": "P", "location": "https://paris.example", "user": "me"}'

@@ -110,7 +110,7 @@ def run_channel(
 
     Raises ArgumentError if the channel's exit is not among `exits`; nothing has changed then. Raises ChannelStopped
     if an operator has stopped it: start it; ObjectInUse 2042 if another program runs it; Fenced if another one has
-    taken over; UnknownObject 2085, also if its connection is not there. SequenceError 9030, Undeliverable,
+    taken over; UnknownObject 2085, also if its address of MQ has no connection. SequenceError 9030, Undeliverable,
     NotAuthorized 2035 of the server at the other side, exceptions of exits,
     StoreDamaged, StoreForeign and StoreNewer have stopped the channel. StoreError with `must_reopen` if a store was
     replaced or could not be synced: this process must end, or close it; another one can continue.

@@ -183,8 +183,8 @@ def stop_channel(qm: QueueManager, name: str, mode: StopMode = "quiesce") -> Non
 def ping_channel(qm: QueueManager, name: str, connects: Connect = open_receiver) -> str:
     """Asks the other side of a channel for its name.
 
-    Raises UnknownObject 2085 if its connection is not defined; StoreError and its subclasses, with `channel`, if the
-    other side cannot be reached.
+    Raises UnknownObject 2085 if its address of MQ has no connection; StoreError and its subclasses, with `channel`, if
+    the other side cannot be reached.
     """
     definition = _sender(qm, name)
     with _at_the_other_side(name), contextlib.closing(reach(qm, definition, connects)) as receiver:

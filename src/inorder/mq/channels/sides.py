@@ -222,8 +222,8 @@ def open_receiver(location: str) -> Receiver:
 def reach(qm: QueueManager, definition: ChannelAttributes, connects: Connect) -> Receiver:
     """Connects to the other side of a channel, by its connection.
 
-    Raises UnknownObject 2085, there is no connection; NotAuthorized 2035, the server knows this side as another user
-    than the connection says; StoreError and its subclasses.
+    Raises UnknownObject 2085, its address of MQ has no connection; NotAuthorized 2035, the server knows this side as
+    another user than the connection says; StoreError and its subclasses.
     """
     return reach_by(connection_of(qm, definition), connects)
 

@@ -250,8 +250,9 @@ class Catalog:
         opens = {one.id for one in (*by_name, *(self.opens(name) if definition.type == "local" else ()))}
         if by_name:
             raise ObjectInUse(
-                f"{name} is open, by {len(by_name)} handle(s)",
-                remedy=f"calls by name keep one open until close_queue({name!r})",
+                f"{name} is open",
+                remedy=f"'inorder connection list {name}' shows by whom; calls by name keep it open until "
+                f"close_queue({name!r})",
                 queue=name,
                 handles=opens,
             )
