@@ -202,7 +202,7 @@ def _first_behind(rows: Sequence[Row]) -> str:
             found.append(f"{label} ({name}, {times:.2f} times)")
     if not found:
         return "In none of these rows is anybody ahead of it but the limit."
-    return f"**Others are ahead in** {', '.join(found)}."
+    return f"**Others are ahead in** {', '.join(found)}. These are medians of the ratios of each round."
 
 
 def bars_in_short(results: Sequence[Result]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import re
 import sys
 from pathlib import Path
 
@@ -68,6 +69,14 @@ def test_check_needs_no_store_and_makes_none(run: Command, store: Path) -> None:
     assert (ended.status, store.exists()) == (2, False)
     assert "3 MQSC commands read.\nOne command has a syntax error.\n" in ended.out
     assert run("mqsc", "--check", given=SCRIPT).out.endswith("All valid MQSC commands were read; none was run.\n")
+
+
+def test_the_help_names_every_verb_that_a_script_may_use(run: Command) -> None:
+    told = " ".join(run("mqsc", "--check", given=b"RUBBISH").out.split())
+    verbs = re.findall("[A-Z]+", told.partition("allowed is ")[2].partition(" or END")[0])
+    assert {"DEFINE", "TRIGGER"} <= set(verbs)
+    shown = run("mqsc", "--help").out
+    assert [verb for verb in verbs if verb not in shown] == []
 
 
 UNSUPPORTED = b"""\

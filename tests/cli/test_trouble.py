@@ -39,6 +39,14 @@ def test_a_closed_standard_input_is_a_wrong_call(run: Command, queue: str, argum
     assert (ended.returncode, "Traceback" in ended.stderr) == (2, False), ended.stderr
 
 
+@pytest.mark.usefixtures("queue")
+def test_a_password_is_not_asked_for_without_a_terminal() -> None:
+    arguments = ("user", "add", "alice", "--password")
+    ended = by_itself(*arguments, stdin=subprocess.DEVNULL, start_new_session=True)
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 2), ended.stderr
+    assert "inorder: Give --password-stdin, because there is no terminal" in ended.stderr
+
+
 def test_what_an_encoding_has_not_is_written_as_an_escape(run: Command, queue: str) -> None:
     run("put", queue, "gr\u00fcn \u6f22")
     plain = by_itself("browse", queue, stdout=subprocess.PIPE, env=os.environ | {"PYTHONIOENCODING": "ascii"})

@@ -92,6 +92,7 @@ def test_a_password_is_asked_for_twice_and_not_shown(qm: inorder.QueueManager, s
         (["user", "add", "shop", "--may", "put"], 2, "must be AUTHORITY,...=QUEUE"),
         (["user", "add", "shop", "--may", "put=Q"], 2, "'application'"),
         (["user", "add", "shop", "--role", "application", "--may", "administer=Q"], 2, "one or more of put, get"),
+        (["user", "add", "shop", "--role", "application", "--may", "put,inqire=Q"], 2, "not 'inqire'"),
         (["user", "add", "shop", "--role", "root"], 2, "'root' is not one of"),
         (["user", "add", "shop", "--password-stdin"], 2, "8 to 1,024 characters"),
         (["user", "alter", "nobody", "--disable"], 2, "there is no user 'nobody'"),

@@ -5,6 +5,7 @@ work.
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -100,6 +101,7 @@ def test_the_list_shows_schedules_and_where_they_stand(
     told = run("work", "timing")
     assert told.status == 2
     assert "ORDERS" in told.err
+    assert told.err.startswith("inorder: schedule nightly: there is no queue 'ORDERS'")
 
 
 @pytest.mark.parametrize("address", ["nine", "127.0.0.1:0", "127.0.0.1:70000", "192.0.2.1:9464"])
@@ -111,12 +113,25 @@ def test_an_address_for_metrics_that_cannot_be_is_refused(run: Command, queue: s
     assert address.rpartition(":")[2] in told.err
 
 
+def test_a_port_in_use_is_no_wrong_usage(run: Command, queue: str, module: str) -> None:
+    pytest.importorskip("prometheus_client")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        place = f"127.0.0.1:{other.getsockname()[1]}"
+        told = run("work", module, "--metrics", place)
+    assert told.status == 2
+    assert told.err.startswith(f"inorder: the metrics server cannot listen on {place}: Address already in use")
+
+
 @pytest.mark.parametrize(
     ("named", "said"),
     [
         ("packing --grace nan", "--grace"),
         ("packing --grace 86401", "--grace"),
         ("packing", "ORDERS"),
+        ("packing --list", "inorder: task packing.pack: there is no queue 'ORDERS'"),
+        ("packing --restart nightly", "--restart: MODULE has no schedules."),
+        ("status", "work [OPTIONS] MODULE[:OBJECT] | status ID"),
+        ("status", "MODULE status: ID is missing; and there is no module status"),
         ("lacking", "MODULE lacking cannot be imported: ModuleNotFoundError: No module named 'nowhere_at_all'."),
         ("nowhere_at_all", "no module nowhere_at_all"),
         ("packing:jobs", "packing has no Tasks named jobs; it has tasks, empty"),
@@ -143,6 +158,8 @@ def test_a_module_that_fails_is_shown_from_its_own_line_on(run: Command, queue: 
     assert "failing.py" in place
     assert "line 5" in place
     assert "MODULE failing cannot be imported: ZeroDivisionError: division by zero." in last
+    assert "Usage" not in told.err
+    assert "--help" not in told.err
 
 
 def test_a_module_that_is_no_python_is_shown_with_its_fault(run: Command, queue: str, store: Path, module: str) -> None:

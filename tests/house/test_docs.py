@@ -30,11 +30,12 @@ OF_POSTGRESQL = ROOT / "docs/how-to/postgresql.md"  # tests/stores/postgresql/te
 OF_A_STORE_ELSEWHERE = ROOT / "docs/how-to/elsewhere.md"  # tests/server/test_how_to.py
 WITH_SERVERS = {OF_A_SERVER, OF_POSTGRESQL, OF_A_STORE_ELSEWHERE}
 ELSEWHERE = {page for page in PAGES if page != FIRST and needs_spark(page)} | {
+    FIRST,  # section by section
     ROOT / "examples/README.md",
     *WITH_SERVERS,
 }
 WITH_EXAMPLES = [page for page in PAGES if runs(page) and page not in ELSEWHERE]
-OF_QUICK_GATE = {FIRST, *(ROOT / "docs/tutorial").iterdir()}
+OF_QUICK_GATE = {*(ROOT / "docs/tutorial").iterdir()}
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 ANCHORED = re.compile(r"\]\(([^)#\s]*)#([^)]+)\)")
 ADDRESS = re.compile(r"https://[a-z0-9.-]+\.[a-z]+(/\S*)?")
@@ -48,6 +49,23 @@ PICTURE = re.compile(r"<img [^>]*src=\"([^\"]+)\"")
 )
 def test_the_examples_run_one_after_the_other(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a folder of their own: a later one finds the files that an earlier one made. Others have their tests."""
+    monkeypatch.chdir(tmp_path)
+    run_page(page, tmp_path, spark=False)
+
+
+SECTIONS = [
+    pytest.param(text, id=text.partition("\n")[0])
+    for text in FIRST.read_text(encoding="utf-8").split("\n## ")
+    if re.search("^```(python|console)$", text, re.MULTILINE)
+]
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_the_examples_of_a_section_of_the_readme_run(
+    section: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "README.md"
+    page.write_text(section, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     run_page(page, tmp_path, spark=False)
 

@@ -299,6 +299,22 @@ def test_a_row_that_is_no_message_stops_its_queue_and_is_named(shop: Shop) -> No
     assert shop.rows() == 1
 
 
+def test_a_row_that_is_no_message_holds_up_the_later_ones_of_its_queue_only(shop: Shop) -> None:
+    shop.put(b"1", b"2", b"3", b"4")
+    with closing(shop.open()) as connection:
+        connection.execute(f"UPDATE {shop.box.table} SET message = 'torn' WHERE id = 3")
+        connection.commit()
+    moved, held_up = shop.move()
+    assert moved == Moved("Q", 2)
+    assert (held_up.queue, type(held_up.error), shop.rows()) == ("Q", FormatError, 2)
+    assert "id 3: not JSON" in str(held_up.error)
+    with closing(shop.open()) as connection:
+        connection.execute(f"""UPDATE {shop.box.table} SET message = '{{"body": "mended"}}' WHERE id = 3""")
+        connection.commit()
+    assert shop.move() == [Moved("Q", 2)]
+    assert (bodies(shop.qm), shop.rows()) == ([b"1", b"2", b"mended", b"4"], 0)
+
+
 def test_a_message_that_is_too_long_for_its_queue_stays(shop: Shop) -> None:
     shop.qm.alter_queue("Q", max_length=3)
     shop.put(b"123", b"1234")
@@ -392,12 +408,16 @@ def test_killed_at_each_point_it_puts_each_message_once_and_in_order(make: Make,
             qm.create_queue(queue)
             for body in expected:
                 box.put(connection, queue, body)
+        qm.create_queue("TORN")
+        box.put(connection, "TORN", b"0")
+        connection.execute(f"INSERT INTO {box.table} (queue, message) VALUES ('TORN', 'torn')")
         connection.commit()
         deaths = 0
         while forked.run(KILLED, str(first + deaths), str(path), url):
             deaths += 1
         assert (bodies(qm), bodies(qm, "OTHER")) == (expected, expected), f"after {deaths} kills"
-        assert connection.execute(f"SELECT count(*) FROM {box.table}").fetchone() == (0,)
+        assert bodies(qm, "TORN") == [b"0"], f"after {deaths} kills"
+        assert connection.execute(f"SELECT message FROM {box.table}").fetchall() == [("torn",)]
         assert deaths
 
 
@@ -424,8 +444,21 @@ def test_the_command_creates_the_table_and_moves(run: Command, store: Path, tmp_
         assert bodies(qm, "ORDERS") == [b"1"]
 
 
+def test_the_command_names_the_row_that_holds_up_its_queue(run: Command, store: Path, tmp_path: Path) -> None:  # noqa: F811
+    path, box = tmp_path / "shop.db", Outbox()
+    assert run("queue", "create", "ORDERS").status == 0
+    path.touch()
+    box.create(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"INSERT INTO {box.table} (queue, message) VALUES ('ORDERS', 'torn')")
+        connection.commit()
+    ended = run("outbox", str(path), "--until-empty")
+    assert ended.out.startswith("ORDERS is held up by a row: inorder_outbox, id 1: not JSON")
+
+
 def test_the_command_names_a_database_that_is_not_there(run: Command, store: Path) -> None:  # noqa: F811
     inorder.connect(store).close()
+    assert run("outbox", "--help").out.startswith("Usage: inorder outbox [OPTIONS] DATABASE\n")
     ended = run("outbox", "none.db")
     assert ended.status == 2
     assert ended.err.startswith("inorder: DATABASE must be a file that exists, or postgresql://..., not 'none.db'")

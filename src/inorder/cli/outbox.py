@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ..formats.errors import FormatError
 from ..integrations.outbox import Moved, Outbox
 from .choosing import UNIT_SIZE
 from .lasting import ends_by_signal
@@ -12,7 +13,7 @@ from .wording import count
 
 
 @click.command("outbox", cls=Command, example="inorder outbox postgresql://shop@localhost/shop --store queues.db")
-@click.argument("database", metavar="PATH|URL")
+@click.argument("database")
 @click.option("--table", default="inorder_outbox", show_default=True, metavar="NAME", help="The table of messages.")
 @click.option("--application", default="outbox", show_default=True, metavar="NAME",
               help="Identifies this outbox at the queues. Two databases that fill the same queue must have different "
@@ -27,10 +28,10 @@ def outbox(
 ) -> None:
     """Move messages that an application inserts into its own database to their queues, until Ctrl-C.
 
-    PATH|URL is an SQLite file of the application, or the URL of its PostgreSQL database. The application inserts the
+    DATABASE is an SQLite file of the application, or the URL of its PostgreSQL database. The application inserts the
     messages in its own transactions (inorder.integrations.outbox). Each is put on its queue exactly once after the
-    commit, in the order of moving, whatever is killed. A queue that refuses messages is tried again every 5 seconds,
-    and holds up no other queue.
+    commit, in the order of moving, whatever is killed. A queue that refuses messages, or whose next row is not a
+    message, is tried again every 5 seconds, and holds up no other queue.
     """
     box, status = Outbox(table), 0
     with run.opened(program="inorder outbox") as qm, ends_by_signal() as ends:
@@ -51,4 +52,5 @@ def _tell(run: Run, step: Moved) -> None:
     if step.error is None:
         run.output.tell({**record, "done": "moved"}, f"moved {count(step.messages, 'message')} to {step.queue}")
     else:
-        run.output.tell({**record, **record_of_error(step.error)}, f"{step.queue} takes no messages now: {step.error}")
+        why = "is held up by a row" if isinstance(step.error, FormatError) else "takes no messages now"
+        run.output.tell({**record, **record_of_error(step.error)}, f"{step.queue} {why}: {step.error}")

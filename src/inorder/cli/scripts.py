@@ -36,6 +36,7 @@ DISPLAY CONN(*)            the connected programs; TYPE(HANDLE) the queues that 
 DELETE QLOCAL(NAME)        also QALIAS, QMODEL, QREMOTE, CHANNEL, PROCESS; PURGE removes the messages too
 CLEAR QLOCAL(NAME)         removes the messages
 START CHANNEL(NAME)        also STOP, PING, RESET, RESOLVE
+TRIGGER QHOME(NAME)        triggers the collection of its messages
 PING QMGR, DISPLAY QMSTATUS    whether the queue manager is there
 A line that ends with + continues on the next one. Names in lower case need quotes: QLOCAL('orders')."""
 
@@ -54,7 +55,9 @@ A line that ends with + continues on the next one. Names in lower case need quot
 @click.option("--export", is_flag=True, help="Print all definitions as a script, for another store or for MQ.")
 @takes_store
 def mqsc(run: Run, script: str | None, check: bool, stop: bool, skip: bool, export: bool) -> int:
-    """Run an MQSC script: DEFINE, ALTER, DISPLAY, DELETE, CLEAR.
+    """Run a script of MQSC commands.
+
+    They are DEFINE, ALTER, DISPLAY, DELETE, CLEAR, START, STOP, PING, RESET, RESOLVE and TRIGGER.
 
     SCRIPT is a file. Without it, or with -, the command reads standard input; a terminal gets a prompt. Each command is
     a transaction of its own. A missing store is created if the script defines a queue. Answers have the layout and the

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import getpass
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
@@ -189,7 +191,14 @@ def _refuse_known(qm: QueueManager, name: str) -> None:
 def _password(*, from_stdin: bool) -> str:
     if from_stdin:
         return sys.stdin.readline().rstrip("\r\n")
-    found: str = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", getpass.GetPassWarning)
+        try:
+            found: str = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+        except getpass.GetPassWarning:
+            raise click.UsageError(
+                "Give --password-stdin, because there is no terminal to ask for a password at."
+            ) from None
     return found
 
 

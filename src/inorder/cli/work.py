@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from click.core import ParameterSource
 
 from .. import QueueManager
 from ..client.programs import WORKER
-from ..errors import ArgumentError
+from ..errors import ArgumentError, UnknownQueue
 from ..formats.json_lines import when
 from ..model.attributes import DEAD_LETTERS, QueueAttributes
 from ..model.parameters import Seconds
@@ -25,7 +25,7 @@ from ..support.advice import how_to_install
 from ..work.creating import DEFAULT_QUEUE, create_queue
 from ..work.job import id_of
 from ..work.loading import load
-from ..work.periodic import Standing, restart, standings
+from ..work.periodic import Schedule, Standing, checked, restart, standings
 from ..work.processes import PROCESSES_MAX, STORE_LOST, Happened, Supervisor, leave, serve
 from ..work.reloading import SourceWatch
 from ..work.reporting import WorkerEvent, as_record, in_words
@@ -62,7 +62,7 @@ SCHEDULE_COLUMNS = {
 
 @click.command("work", cls=Command, example="inorder work shop.tasks --processes 2 --threads 4 --store shop.db")
 @click.argument("tasks", metavar="MODULE[:OBJECT] | status")
-@click.argument("job", metavar="[ID]", required=False)
+@click.argument("job", metavar="ID", required=False)
 @click.option("--queue", "-q", default=DEFAULT_QUEUE, show_default=True, metavar="QUEUE", help="With status: the queue "
               "of the job.")  # fmt: skip
 @click.option("--processes", "-p", type=click.IntRange(1, PROCESSES_MAX), default=1, show_default=True, metavar="N",
@@ -144,7 +144,7 @@ def work(
         if any(task.queue == DEFAULT_QUEUE for task in registered):
             create_queue(qm)
         listed = [_record(qm, task, threads) for task in registered]
-        scheduled = [_standing(one) for one in standings(qm, registered.schedules)]
+        scheduled = [_standing_of(qm, one) for one in checked(registered.schedules)]
     if lists:
         for records, columns in ((listed, COLUMNS), (scheduled, SCHEDULE_COLUMNS)):
             if records:
@@ -212,18 +212,13 @@ def _metrics(run: Run, address: str | None) -> Iterator[tuple[Mapping[str, str],
     except ModuleNotFoundError as missing:
         text = f"--metrics needs a library: {how_to_install('prometheus')} ({missing.name} is not installed)"
         raise click.UsageError(text) from missing
-    with run.opened() as qm, ExitStack() as stack:
-        try:
-            serving = prometheus_server.serving(qm, *prometheus_server.address_of(address))
-            environment = stack.enter_context(serving)
-        except ArgumentError as error:
-            raise click.UsageError(f"--metrics: {error.args[0]}") from error
+    with run.opened() as qm, prometheus_server.serving(qm, *prometheus_server.address_of(address)) as environment:
         yield environment, qm.admin.check_store
 
 
 def _loaded(run: Run, named: str) -> Tasks:
-    """Loads the tasks. Raises: click.UsageError, if there are none or the module cannot be imported, after printing its
-    traceback.
+    """Loads the tasks. Raises: click.UsageError, there are none; click.ClickException, the module cannot be imported:
+    its traceback has been printed.
     """
     module = named.partition(":")[0]
     if module.endswith(".py"):
@@ -231,10 +226,11 @@ def _loaded(run: Run, named: str) -> Tasks:
     try:
         found = load(named)
     except ArgumentError as error:
-        raise click.UsageError(f"MODULE {named}: {error.args[0]}") from error
+        lacks_id = "ID is missing; and " if named == "status" else ""
+        raise click.UsageError(f"MODULE {named}: {lacks_id}{error.args[0]}") from error
     except Exception as error:
         run.output.trace(error, behind=load.__code__.co_filename)
-        raise click.UsageError(f"MODULE {named} cannot be imported: {type(error).__name__}: {error}.") from error
+        raise click.ClickException(f"MODULE {named} cannot be imported: {type(error).__name__}: {error}.") from error
     if not found:
         raise click.UsageError(f"MODULE {named} registers no tasks: use @tasks.task or @tasks.periodic.")
     return found
@@ -304,9 +300,10 @@ def _line(level: int, process: int, text: str) -> str:
 
 def _record(qm: QueueManager, task: Task, threads: int) -> dict[str, Any]:
     """A task as `--list` shows it. Raises: UnknownQueue 2085."""
-    found = qm.attributes(task.queue)
-    if found.type == "alias":
-        found = qm.attributes(found.base_queue)
+    with _named(f"task {task.name}"):
+        found = qm.attributes(task.queue)
+        if found.type == "alias":
+            found = qm.attributes(found.base_queue)
     backoff = task.backoff
     return {
         "task": task.name,
@@ -319,6 +316,16 @@ def _record(qm: QueueManager, task: Task, threads: int) -> dict[str, Any]:
         "threads": task.threads or threads,
         "dead_letters": _dead_letters(qm, found),
     }
+
+
+@contextmanager
+def _named(owner: str) -> Iterator[None]:
+    """If a queue does not exist, names the task or schedule in the error."""
+    try:
+        yield
+    except UnknownQueue as error:
+        error.args = (f"{owner}: {error.args[0]}", *error.args[1:])
+        raise
 
 
 def _takes(task: Task) -> str:
@@ -368,7 +375,10 @@ def _restart(run: Run, tasks: Tasks, name: str) -> None:
     """Restarts a schedule. Raises: click.UsageError, if no schedule has this name."""
     named = [one for one in tasks.schedules if one.name == name]
     if not named:
-        raise click.UsageError(f"--restart must be one of: {', '.join(one.name for one in tasks.schedules)}.")
+        names = ", ".join(one.name for one in tasks.schedules)
+        raise click.UsageError(
+            f"--restart must be one of: {names}." if names else "--restart: MODULE has no schedules."
+        )
     with run.opened() as qm:
         for one in named:
             restart(qm, one)
@@ -376,6 +386,13 @@ def _restart(run: Run, tasks: Tasks, name: str) -> None:
             run.output.tell(
                 _standing(standing), f"{name} on {standing.schedule.queue} restarted; next run: {when(standing.next)}"
             )
+
+
+def _standing_of(qm: QueueManager, schedule: Schedule) -> dict[str, Any]:
+    """Raises: UnknownQueue 2085."""
+    with _named(f"schedule {schedule.name}"):
+        [standing] = standings(qm, [schedule])
+    return _standing(standing)
 
 
 def _standing(standing: Standing) -> dict[str, Any]:

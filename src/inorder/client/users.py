@@ -449,7 +449,8 @@ def _verbs(value: object) -> tuple[str, ...]:
     allowed = f"one or more of {', '.join(authorities.GRANTABLE)}"
     found = _texts("queues", value, allowed)
     if not found or not set(found) <= set(authorities.GRANTABLE):
-        raise bad_argument("queues", value, allowed)
+        wrong = next((one for one in found if one not in authorities.GRANTABLE), value)
+        raise bad_argument("queues", wrong, allowed)
     return tuple(one for one in authorities.GRANTABLE if one in found)
 
 

@@ -96,7 +96,8 @@ class Moved(NamedTuple):
     Args:
         queue: the queue that the messages are for.
         messages: the number of messages that were put on it.
-        error: the reason why it takes no messages now. Its rows stay, and are tried again later.
+        error: the reason why it takes no messages now; a FormatError names the row that is not a message. Its rows
+            stay, and are tried again later.
     """
 
     queue: str
@@ -212,7 +213,9 @@ class _Mover:
         try:
             writer = self._writer(queue)
             if batch != writer.last:
-                writer.put(batch, [self._columns(rows)], may_be_there=True)
+                messages = self._messages(batch, rows)
+                del rows[len(messages) :]
+                writer.put(batch, [_columns(messages)], may_be_there=True)
         except REFUSALS as error:
             self._close(queue)
             self._refused[queue] = time.monotonic() + RETRY_SECONDS
@@ -263,12 +266,27 @@ class _Mover:
         for queue in list(self._writers):
             self._close(queue)
 
-    def _columns(self, rows: Sequence[tuple[int, str]]) -> dict[str, Sequence[Any]]:
-        messages = [json_lines.message_of(text.encode(), f"{self._table}, id {number}") for number, text in rows]
-        return {name: [getattr(message, name) for message in messages] for name in COLUMNS}
+    def _messages(self, batch: str, rows: Sequence[tuple[int, str]]) -> list[Message]:
+        """Reads the messages of a batch that was not put, up to a row that is not a message: the batch then ends
+        before it. Raises: FormatError, the first row is not a message.
+        """
+        messages: list[Message] = []
+        for number, text in rows:
+            try:
+                messages.append(json_lines.message_of(text.encode(), f"{self._table}, id {number}"))
+            except FormatError:
+                if not messages:
+                    raise
+                self._rows(f"UPDATE {self._table} SET batch = NULL WHERE batch = %s AND id >= %s", batch, number)
+                break
+        return messages
 
     def _rows(self, statement: str, *values: object) -> list[Any]:
         return self._source.rows(statement, values)
+
+
+def _columns(messages: Sequence[Message]) -> dict[str, Sequence[Any]]:
+    return {name: [getattr(message, name) for message in messages] for name in COLUMNS}
 
 
 class _RowSource(Protocol):

@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from ..client.manager import QueueManager
-from ..errors import bad_argument
+from ..errors import ArgumentError, bad_argument
 from .prometheus import STOPS, Counters, Gauges
 
 FOLDER_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"  # set in a process's environment before it imports the library
@@ -50,7 +50,11 @@ def serving(manager: QueueManager, host: str, port: int) -> Iterator[dict[str, s
             try:
                 server, thread = start_http_server(port, host, registry)
             except OSError as error:
-                raise bad_argument("metrics", f"{host}:{port}", f"an address to listen at ({error.strerror})") from None
+                place = f"{host}:{port}"
+                raise ArgumentError(
+                    f"the metrics server cannot listen on {place}: {error.strerror}",
+                    argument="metrics", value=place, allowed="an address of this machine, and a port that is free",
+                ) from None  # fmt: skip
             metrics = server.get_app()
             assert metrics is not None
 

@@ -38,7 +38,7 @@ from ..model.kinds import Feedback
 from ..model.message import Got
 from ..model.options import check_instance, check_switch
 from ..model.process_attributes import UNIX
-from ..rules.dead_letters import WhyDead, buried
+from ..rules.dead_letters import NO_QUEUE, WhyDead, buried
 from ..rules.triggers import TriggerMessage
 
 LOOK_SECONDS = 1.0  # how soon a monitor notices that it is to end, or that a program has ended
@@ -291,10 +291,7 @@ class _Monitor:
         if isinstance(dead, Reason):
             raise Undeliverable(f"{text}its properties leave no room for that", reason=dead, queue=self._queue)
         if not to:
-            raise Undeliverable(
-                f"{text}there is no dead-letter queue: name one with alter_manager(dead_letter_queue=...)",
-                reason=Reason.UNKNOWN_OBJECT_NAME, queue=self._queue,
-            )  # fmt: skip
+            raise Undeliverable(f"{text}{NO_QUEUE}", reason=Reason.UNKNOWN_OBJECT_NAME, queue=self._queue)
         try:
             self._own.put(to, dead, context="set_all")
         except InorderError as fault:

@@ -22,6 +22,9 @@ PREFIX = "dlh."
 MARK = "dlh.reason"
 Buried = Literal["buried", "discarded"]
 ERROR_CHARACTERS_MAX = 4_000
+NO_QUEUE: Final = (
+    "there is no dead-letter queue: name one with ALTER QMGR DEADQ(...) or alter_manager(dead_letter_queue=...)"
+)
 
 
 TASK_FAILED: Final = 65_536  # of a worker's function that gives no number of its own; MQ's first for applications

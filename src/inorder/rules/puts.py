@@ -396,12 +396,10 @@ def check_delay(delay: float, expiry: float | None, queue: QueueAttributes) -> N
 def check_sent(transmission: Transmission | None, queue: QueueAttributes) -> None:
     """Checks that a message for a transmission queue has a destination (N-3). Raises ArgumentError 2260."""
     if transmission is None:
-        raise bad_argument(
-            "transmission",
-            None,
-            f"a Transmission: {queue.name} is a transmission queue; put through a remote queue, or give manager=",
-            Reason.XQH_ERROR,
-        )
+        raise ArgumentError(
+            f"{queue.name} is a transmission queue: put through a remote queue, or name the target's queue manager",
+            reason=Reason.XQH_ERROR, argument="transmission", value=None,
+        )  # fmt: skip
 
 
 def _check_segment(message: Message) -> None:

@@ -124,7 +124,7 @@ def test_a_revoked_token_or_a_disabled_user_ends_its_connections(start: Start, s
         assert stores[2].manager().name == "QM1"
         qm.accounts.alter_user("anna", enabled=False)
         until(lambda: has_gone(0), "the connection of the user has ended")
-        with pytest.raises(LogInRefused):
+        with pytest.raises(LogInRefused, match="refused the log-in: give a valid token"):
             connected(running, tokens[0])
         assert not has_gone(2)
         for one in stores:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...errors import REASON_TEXT, Reason, Undeliverable
 from ...model.kinds import Report
 from ...model.message import Message
-from ...rules.dead_letters import Buried, WhyDead
+from ...rules.dead_letters import NO_QUEUE, Buried, WhyDead
 from .catalog import Catalog
 from .delivering import set_aside
 from .operation import Operation
@@ -54,15 +54,12 @@ def move_to_dead_letters(
         fault = set_aside(operation, message, why, put_by=put_by)
         if fault is not None:
             name = operation.manager.dead_letter_queue
-            lack = f"the dead-letter queue {name} does not accept it ({_text(fault)})" if name else _NONE
+            lack = f"the dead-letter queue {name} does not accept it ({_text(fault)})" if name else NO_QUEUE
             raise Undeliverable(
                 f"{target} does not accept the message ({_text(reason)}), and {lack}", reason=reason, queue=target
             )
     report_exception(operation, message, reason, put_by, cause)
     return "discarded" if message.report & Report.DISCARD_MESSAGE else "buried"
-
-
-_NONE = "there is no dead-letter queue: name one with alter_manager(dead_letter_queue=...)"
 
 
 def _text(reason: Reason) -> str:

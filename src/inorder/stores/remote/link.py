@@ -315,7 +315,10 @@ class RemoteLink:
 def refusal(address: RemoteAddress, status: int, body: bytes) -> InorderError:
     """Returns the error for an answer that refuses the connection."""
     said = _said(body)
-    if status in (UNAUTHORIZED, FORBIDDEN):
+    if status == UNAUTHORIZED:
+        how = "give a valid token as token= or in INORDER_TOKEN, or a certificate, or store them with inorder login"
+        return LogInRefused(f"{address} refused the log-in: {how}")
+    if status == FORBIDDEN:
         return LogInRefused(f"{address} refused the log-in: {said or 'the token or certificate is not valid'}")
     if status == TOO_MANY_REQUESTS:
         return TooManyLogIns(f"{address} refuses log-ins for a while, after too many failed ones: {said}", seconds=0.0)
