@@ -8,7 +8,8 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,12 @@ import pytest
 from tests.helpers.support import Call, bodies, memory_alone, waiting
 
 from inorder import FOREVER, QueueManager, connect
+from inorder.client import services
+from inorder.client.services import Services
 from inorder.errors import CallInProgress, ConnectionBroken, ConnectionClosed, ForkedConnection, QueueManagerStopping
+from inorder.stores.memory import MemoryStore
 from inorder.testing import ManualClock
+from inorder.testing.remote import the_server
 from inorder.testing.stores import RestartableStore, make_store
 
 
@@ -335,3 +340,29 @@ for _ in range(30):
 """
     ended = subprocess.run([sys.executable, "-c", code, place], cwd=tmp_path, capture_output=True, check=True)
     assert ended.stderr == b""
+
+
+class Disturbed(weakref.WeakSet[Services]):
+    """Has a member added in the middle of the first listing, as by another thread."""
+
+    latecomer: Services | None = None
+
+    def __iter__(self) -> Iterator[Services]:
+        for one in super().__iter__():
+            if self.latecomer is not None:
+                self.add(self.latecomer)
+                self.latecomer = None
+            yield one
+
+
+def test_a_connection_is_made_while_another_thread_makes_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each connection over the network has its own store object, and looks through those of all others."""
+    first, second = Services(MemoryStore("A")), Services(MemoryStore("B"))
+    disturbed = Disturbed([first])
+    disturbed.latecomer = second
+    monkeypatch.setattr(services, "_all_services", disturbed)
+    server = the_server(os.getpid())
+    token = server.add(MemoryStore("C"))
+    with connect(server.url, token=token):
+        assert second in disturbed
+    server.remove(token)

@@ -149,7 +149,7 @@ class Services:
                 return
             with contextlib.suppress(ValueError):  # another thread has removed it
                 self.forgotten.remove(found)
-        for owner in list(self.leads_to):  # the connection to it may have been dropped with one of these
+        for owner in _members(self.leads_to):  # the connection to it may have been dropped with one of these
             if owner.forgotten:
                 owner.reap()
 
@@ -169,6 +169,13 @@ class Services:
     def serves_this_process(self) -> bool:
         """Whether this process made it, not a parent process before a fork."""
         return self._life is forks.current
+
+
+def _members(of: weakref.WeakSet[Services]) -> list[Services]:
+    """Lists a set to which other threads may add: an addition during the listing ends it with a RuntimeError."""
+    while True:
+        with contextlib.suppress(RuntimeError):
+            return list(of)
 
 
 _all_services: weakref.WeakSet[Services] = weakref.WeakSet()
@@ -210,7 +217,7 @@ def connect_at(path: Path | None, open_store: Callable[[], LocalStore], connect:
 
 def _reap_alone() -> None:
     """Ends dropped connections with their own store objects, on which no other connection makes calls."""
-    for services in list(_all_services):
+    for services in _members(_all_services):
         if services.forgotten and services.is_alone and services.serves_this_process():
             services.reap()
 
@@ -258,5 +265,5 @@ def _leave_daemons_quiet(hook: Callable[[Any], object]) -> Callable[[Any], objec
 def _end_all() -> None:
     if _all_services:
         threading.excepthook = _leave_daemons_quiet(threading.excepthook)
-    for services in list(_all_services):
+    for services in _members(_all_services):
         services.end_all()
