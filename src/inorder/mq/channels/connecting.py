@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from ...client.manager import QueueManager
 from ...client.users import NAME_LENGTH_MAX as USER_LENGTH_MAX
-from ...errors import ObjectExists, StoreError, UnknownObject, bad_argument
+from ...errors import ObjectExists, UnknownObject, bad_argument
 from ...model.attribute import NAME_LENGTH_MAX, NAMES_ALLOWED, is_name
 from ...model.channel_attributes import CONNECTION_LENGTH_MAX, ChannelAttributes
 from ...model.parameters import is_storable
@@ -164,7 +164,7 @@ def connection_of(qm: QueueManager, channel: ChannelAttributes) -> Connection:
     """Returns the connection of a channel; its name is empty if the channel names a path or URL itself.
 
     Raises UnknownObject 2085, with `channel`: it has an address of MQ that is not in the table, or that leads to a
-    connection that is gone. Raises StoreError: it has a name that is neither that of a connection nor a store's path.
+    connection that is gone.
     """
     text = channel.connection
     if MQ_ADDRESS.fullmatch(text):
@@ -183,13 +183,8 @@ def connection_of(qm: QueueManager, channel: ChannelAttributes) -> Connection:
     if is_name(text):
         try:
             return connection(qm, text)
-        except UnknownObject as error:  # a path
-            if not locate(text, named_by_program=False).is_there("channel"):
-                raise StoreError(
-                    f"there is no store at {text}, and no connection {text} is defined: "
-                    f"'inorder connection define {text} LOCATION' defines one",
-                    path=text,
-                ) from error
+        except UnknownObject:
+            pass  # a path
     return Connection("", text)
 
 

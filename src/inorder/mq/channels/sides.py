@@ -13,6 +13,7 @@ from ...client.manager import QueueManager, connect_to
 from ...client.owners import check_user
 from ...client.store_transfer import EXPIRY_SECONDS_MIN
 from ...errors import Fenced, NotAuthorized, Reason, SequenceError, StoreError, UnknownObject, WrongQueueType
+from ...model.attribute import is_name
 from ...model.attributes import QueueAttributes
 from ...model.channel_attributes import ChannelAttributes
 from ...model.fields import NONE
@@ -215,7 +216,8 @@ def open_receiver(location: str) -> Receiver:
     """Connects to the other side's store, which must exist. Raises StoreError and its subclasses."""
     where = locate(location, named_by_program=False)
     if not where.is_there("channel"):
-        raise StoreError(f"there is no store at {where}", path=str(where))
+        lack = f", and no connection {location} is defined: 'inorder connection define {location} LOCATION' defines one"
+        raise StoreError(f"there is no store at {where}{lack if is_name(location) else ''}", path=str(where))
     return Receiver(connect_to(where, program="channel"))
 
 
