@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.helpers.pages import unmeasured
 from tests.tiers import gate, nightly
 
 import inorder_command
@@ -114,7 +115,8 @@ def test_what_begins_the_command_is_light() -> None:
 def test_a_put_in_a_script_loads_only_what_it_needs(store: Path, queue: str) -> None:
     """Tables and progress on a terminal need rich, a folder of files needs processes."""
     words = ["-m", "inorder", "put", queue, "1", "--store", str(store)]
-    done = subprocess.run([sys.executable, "-X", "importtime", *words], capture_output=True, text=True, check=True)
+    timed = [sys.executable, "-X", "importtime", *words]
+    done = subprocess.run(timed, capture_output=True, text=True, check=True, env=unmeasured())
     assert done.stdout.startswith("put ")
     loaded = set(re.findall(r"\| +(\w+)", done.stderr))
     assert "click" in loaded

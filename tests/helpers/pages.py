@@ -148,7 +148,7 @@ def _run(command: str, folder: Path, exported: Mapping[str, str]) -> tuple[str, 
     ran = subprocess.run(
         ["sh", "-c", command],
         cwd=folder,
-        env={**_unmeasured(), **exported, "PATH": path, "PYTHONPATH": source, "PYSPARK_PYTHON": sys.executable},
+        env={**unmeasured(), **exported, "PATH": path, "PYTHONPATH": source, "PYSPARK_PYTHON": sys.executable},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         # Spark tells of itself there, and differently on every machine.
@@ -160,7 +160,7 @@ def _run(command: str, folder: Path, exported: Mapping[str, str]) -> tuple[str, 
     return _tidy(ran.stdout), ran.returncode
 
 
-def _unmeasured() -> dict[str, str]:
+def unmeasured() -> dict[str, str]:
     """The environment without measuring coverage, which doubles the cost of a start; a page has many."""
     return {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_PROCESS_")}
 
