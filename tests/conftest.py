@@ -20,7 +20,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.helpers.support import Make, Stores
 from tests.stores.postgresql.server import missing, of_this_process
 from tests.tiers import ONCE, kinds_of
@@ -145,10 +146,20 @@ def _processor_seconds() -> float:
     return times.user + times.system + times.children_user + times.children_system
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """The garbage collector passes over the tens of thousands of tests from now on."""
+    if any(item.get_closest_marker("hypothesis") for item in session.items):
+        _prepare_hypothesis()
     gc.collect()
     gc.freeze()
+
+
+@settings(max_examples=100, deadline=None, database=None, derandomize=True)
+@given(st.floats(), st.from_regex("a"))
+def _prepare_hypothesis(_number: float, _text: str) -> None:
+    """Makes Hypothesis read the constants of all modules and encode all characters. In a new checkout that takes
+    seconds, which would count for the test that happens to be the first.
+    """
 
 
 @pytest.fixture
