@@ -181,7 +181,8 @@ def test_a_signal_stops_what_a_run_has_started_and_waits_for_no_measure(end: sig
     parent = servers.temporary_folder(Path("/var/tmp"))
     try:
         words = ["eight_processes", "--seconds", "3600", "--systems", "inorder", "postgresql", "--parent", str(parent)]
-        command = [sys.executable, "-m", "benchmarks", *words, "--memory", str(parent / "none")]
+        heeds = ["env", "--default-signal=HUP"]  # under nohup it would be ignored
+        command = [*heeds, sys.executable, "-m", "benchmarks", *words, "--memory", str(parent / "none")]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
             try:
                 assert process.stderr is not None
