@@ -239,8 +239,11 @@ def run_channels(
     with run.opened() as qm, ends_by_signal() as ends, ExitStack() as stack:
         for name in names:
             channels.channel(qm, name)
-        carriers = [_Carrier(run, stack.enter_context(qm.connect()), name, ends, until_empty, exits) for name in names]
-        carriers[0].is_alone = len(carriers) == 1
+        alone = len(names) == 1
+        carriers = [
+            _Carrier(run, stack.enter_context(qm.connect()), name, ends, until_empty, exits, alone=alone)
+            for name in names
+        ]
         run_all(carriers)
     failed = [one.error for one in carriers if one.error is not None]
     if failed:
@@ -326,13 +329,14 @@ class _Carrier(threading.Thread):
     """Runs one channel again and again until the program ends."""
 
     def __init__(
-        self, run: Run, qm: QueueManager, name: str, ends: threading.Event, until_empty: bool, exits: tuple[str, ...]
-    ) -> None:
+        self, run: Run, qm: QueueManager, name: str, ends: threading.Event, until_empty: bool, exits: tuple[str, ...],
+        *, alone: bool,
+    ) -> None:  # fmt: skip
         super().__init__(name=f"channel {name}")
         self._exits = exits
         self._run, self._qm, self._channel, self._ends, self._until_empty = run, qm, name, ends, until_empty
         self.error: InorderError | None = None
-        self.is_alone = False  # whether the command runs no other channel
+        self._is_alone = alone  # the command runs no other channel
         self._noted, self._told = "", ""  # the status that the run noted last, and the text that was printed last
 
     def run(self) -> None:
@@ -359,7 +363,7 @@ class _Carrier(threading.Thread):
                     self.error = error
                 if error.data.get("must_reopen"):
                     self._ends.set()  # only a new process can recover from it
-            if self.error is None or not self.is_alone:  # the command prints the error of the first that failed
+            if self.error is None or not self._is_alone:  # the command prints the error of the first that failed
                 self._tell(text)
             if self.error is not None or self._until_empty:
                 return

@@ -249,4 +249,4 @@ def _write(lines: Iterable[str]) -> None:
 
 def is_looked_at(stream: TextIO) -> bool:
     """Whether a person looks at the stream, or a program that asks for colours."""
-    return stream.isatty() or "FORCE_COLOR" in os.environ
+    return stream.isatty() or bool(os.environ.get("FORCE_COLOR"))

@@ -114,9 +114,9 @@ def _takes(one: Attribute) -> Takes[Any]:
         case "boolean":
             return Switch(reason=one.reason)
         case "text" if one.hexadecimal:
-            words, digits = f"{one.max_length} hexadecimal digits in lower case, or ''", frozenset("0123456789abcdef")
-            fits = lambda text: not text or (len(text) == one.max_length and digits.issuperset(text))  # noqa: E731
-            return Text(one.max_length, one.reason, words=words, fits=fits)
+            words = f"{one.max_length} hexadecimal digits in lower case, or ''"
+            form = f"([0-9a-f]{{{one.max_length}}})?"
+            return Text(one.max_length, one.reason, words=words, fits=lambda text: bool(re.fullmatch(form, text)))
         case "text":
             words = f"a text of at most {one.max_length} characters without control characters"
             return Text(one.max_length, one.reason, words=words, fits=_is_plain)
