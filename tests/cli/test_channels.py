@@ -96,6 +96,22 @@ def test_a_run_of_one_channel_tells_a_pause_as_it_is_and_its_end_once(
     assert ended.startswith("inorder: channel TO.B is stopped")
 
 
+def test_a_pull_tells_a_pause(places: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    a, b = places
+    with connect(a) as qm, connect(b) as other:
+        qm.create_queue("HUB", type="store_and_forward", targets="B")
+        qm.put("Q", b"1", manager="B")
+        other.alter_queue("Q", read_order="required", put_allowed=False)
+        channels.define_connection(other, "A", a)
+        other.create_queue("HUB", type="home_server", remote_manager="A")
+        channels.define_channel(other, "HUB", "receiver", message_retry_count=1, message_retry_interval=None)
+    assert main(f"channel pull HUB --until-empty --store {b}".split()) == 1
+    paused, ended = capsys.readouterr().err.splitlines()
+    assert paused.startswith("HUB: paused: ")
+    assert "Q" in paused
+    assert ended.startswith("inorder: ")
+
+
 def test_watch_shows_channels_with_their_lag_and_why_one_has_stopped(
     places: tuple[str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -217,6 +217,18 @@ def test_another_program_waits_and_takes_over(world: World) -> None:
     assert world.connects == 2
 
 
+def test_a_message_that_cannot_be_put_yet_pauses_it(world: World) -> None:
+    def mended() -> None:
+        assert (world.status.status, world.status.reason) == ("paused", Reason.PUT_INHIBITED)
+        world.paris.alter_queue("Q", put_allowed=True)
+
+    world.put(b"1")
+    world.paris.alter_queue("Q", put_allowed=False)
+    world.pull(mended, until_empty=True)
+    assert world.seen == [("paused", 1.0)]
+    assert (world.status.status, world.status.reason, bodies(world.paris)) == ("inactive", 0, [b"1"])
+
+
 # ---- operators
 
 

@@ -317,11 +317,12 @@ class _Puller(threading.Thread):
 
     def _wait(self, seconds: float) -> bool:
         """Waits. First it prints the status, if it is another one."""
-        if self._noted != self._told and not self._until_empty:
+        if self._noted != self._told and (self._noted == "paused" or not self._until_empty):
             self._told = self._noted
             found = [one for one in channels.status(self._qm) if one.queue == self._queue]
-            why = f": {found[0].error}; trigger it when this is over" if found and found[0].status == "stopped" else ""
-            self._run.output.note(f"{self._queue}: {self._told}{why}")
+            why = f": {found[0].error}" if found and found[0].error else ""
+            then = "; trigger it when this is over" if self._told == "stopped" else ""
+            self._run.output.note(f"{self._queue}: {self._told}{why}{then}")
         return self._ends.wait(seconds)
 
 

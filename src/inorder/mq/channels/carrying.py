@@ -205,9 +205,14 @@ class ChannelRun:
 
     def _ends(self, status: str, error: InorderError | None = None) -> None:
         """Records the end of the run; if another run has fenced it, that one records the status."""
-        reason, text = (0, "") if error is None else (int(error.reason), str(error.args[0]))
         with contextlib.suppress(Fenced, *TROUBLE):  # if this store is in trouble, only the error says so
-            self._sending.note(status, reason=reason, error=text, short=self._retries.short, long=self._retries.long)
+            self._note(status, error)
+
+    def _note(self, status: str, error: InorderError | None = None) -> str:
+        """Records the status of the channel; returns how an operator has stopped it, or ""."""
+        reason, text = (0, "") if error is None else (int(error.reason), str(error.args[0]))
+        short, long = self._retries
+        return self._sending.note(status, reason=reason, error=text, short=short, long=long)
 
     def _carry(self) -> None:
         """Runs from the take to the end. Raises Stopping, and the errors that `run` handles."""
@@ -221,8 +226,8 @@ class ChannelRun:
                 last = bound(self._sending, carrying, receiver)
                 _at("bound")
                 check_agreement(last, carrying.number, is_open=carrying.is_open, channel=self._definition.name)
-            self._heed(self._sending.note("running"))
             self._retries = Retries()
+            self._heed(self._note("running"))
             self._batches(carrying, receiver)
 
     def _batches(self, carrying: Carrying, receiver: Receiver) -> None:
@@ -313,13 +318,12 @@ class ChannelRun:
                 self._pause(error, there.message_retry_interval or 0.0)
             else:
                 if attempt:
-                    self._sending.note("running")
+                    self._note("running")
                 return receipt
         raise AssertionError("the last try ends it")
 
     def _pause(self, error: Undeliverable, seconds: float) -> None:
-        stop = self._sending.note("paused", reason=int(error.reason), error=str(error.args[0]))
-        self._heed(stop)
+        self._heed(self._note("paused", error))
         if self._wait(seconds):
             raise Stopping
 
@@ -349,13 +353,7 @@ class ChannelRun:
             raise error
         self._retries, seconds = following
         with contextlib.suppress(*TROUBLE):  # if this side cannot be reached, the status cannot be recorded
-            self._sending.note(
-                "retrying",
-                reason=int(error.reason),
-                error=str(error.args[0]),
-                short=self._retries.short,
-                long=self._retries.long,
-            )
+            self._note("retrying", error)
         left = float(seconds)
         while left > 0:
             with contextlib.suppress(*TROUBLE):

@@ -166,8 +166,14 @@ class _Collector:
                 lambda: Receiver(self._own.connect()),
                 until_empty=until_empty,
             )
-            run.idles = self._idles
+            run.idles, run.pauses = self._idles, self._pauses
             run.run()
+
+    def _pauses(self, error: InorderError | None) -> None:
+        """Records here that a message cannot be put yet, or that it was put. A trigger meanwhile stays."""
+        status: HomeServerStatus = "running" if error is None else "paused"
+        if self.now().status not in (status, "triggered"):
+            self._note(status, *(() if error is None else (int(error.reason), str(error.args[0]))))
 
     def _stopped(self, error: InorderError) -> None:
         self._note("stopped", int(error.reason), str(error.args[0]))
@@ -201,10 +207,17 @@ class _Collection(ChannelRun):
 
     Attributes:
         idles: waits, and returns whether to look again.
+        pauses: called with the error when a message cannot be put yet, and with None when it was put.
     """
 
     status_of_failure = "inactive"
     idles: Callable[[], bool]
+    pauses: Callable[[InorderError | None], None]
+
+    def _note(self, status: str, error: InorderError | None = None) -> str:
+        if status in ("paused", "running"):
+            self.pauses(error)
+        return super()._note(status, error)
 
     def _retry(self, error: InorderError) -> None:
         raise error

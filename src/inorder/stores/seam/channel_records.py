@@ -15,12 +15,13 @@ BODIES_MAX: Final = MESSAGE_LENGTH_MAX
 """Bytes of all bodies of a batch that travel in pieces; the others travel with it."""
 
 
-HomeServerStatus = Literal["inactive", "triggered", "running", "waiting", "stopped"]
+HomeServerStatus = Literal["inactive", "triggered", "running", "paused", "waiting", "stopped"]
 """What a home-server queue does (K-3).
 
 inactive: no program collects.
 triggered: a collection was asked for, and has not begun.
 running: a program is connected to the home server.
+paused: a message cannot be put here yet; the program tries again.
 waiting: a program waits for a trigger.
 stopped: the connection was lost or could not be made, or a message could not be put: only a trigger starts it again.
 """
