@@ -96,9 +96,7 @@ def rows_of(heading: str) -> dict[str, list[set[str]]]:
     }
 
 
-@pytest.mark.parametrize(
-    ("heading", "events"), [("Calls", CALLS), ("Waits, and the store's own work", OTHERS)]
-)
+@pytest.mark.parametrize(("heading", "events"), [("Calls", CALLS), ("Waits, and the store's own work", OTHERS)])
 def test_the_page_lists_every_event_with_its_measurements_and_keys(heading: str, events: dict[str, Any]) -> None:
     told = rows_of(heading)
     assert told.keys() == {PREFIX + name for name in events}
