@@ -82,7 +82,7 @@ class Getter:
         except inorder.NoMessageAvailable:
             return None
         if not self._knows_place:
-            print(f"a group was not finished: going on behind {saved.number}")
+            print(f"a group was not finished: continuing after {saved.number}")
         return saved
 
     def _get_line(self, saved: Place | None) -> inorder.Message:

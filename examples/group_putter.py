@@ -80,7 +80,7 @@ class Putter:
         except inorder.NoMessageAvailable:
             return None
         if not self._knows_place:
-            print(f"a group was not finished: going on behind {saved.number}")
+            print(f"a group was not finished: continuing after {saved.number}")
         return saved
 
     def _look_at_document(self, saved: Place | None) -> inorder.Message | None:

@@ -60,7 +60,7 @@ class Putter:
             self._remove_notes()
             return
         self._place, self._found = Place.of(note), note
-        print(f"a group was not finished: going on behind {self._place.number}")
+        print(f"a group was not finished: continuing after {self._place.number}")
 
     def _last_note(self) -> Message | None:
         notes = list(self._status.browse(logical=True))

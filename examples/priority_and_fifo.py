@@ -50,7 +50,7 @@ def by_priority(qm: inorder.QueueManager) -> None:
 
 def fifo(qm: inorder.QueueManager) -> None:
     """The other one."""
-    print("First in, first out: whatever the priority, which the message keeps")
+    print("First in, first out, for any priority, which the message keeps")
     qm.create_queue("FIFO", delivery="fifo", default_priority=4)
     for name, priority in (("a", 3), ("b", 9), ("c", 0)):
         put(qm, "FIFO", name, priority)
@@ -72,7 +72,7 @@ def from_priority_to_fifo(qm: inorder.QueueManager) -> None:
 
 def from_fifo_to_priority(qm: inorder.QueueManager) -> None:
     """And back: a and b stay at the default priority that was in force when they came."""
-    print("Changed midway to priority: a and b stay at 4, whatever their own priority")
+    print("Changed midway to priority: a and b stay at 4, not at their own priorities")
     qm.create_queue("AND.BACK", delivery="fifo", default_priority=4)
     for name, priority in (("a", 9), ("b", 0)):
         put(qm, "AND.BACK", name, priority)

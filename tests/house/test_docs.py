@@ -168,6 +168,6 @@ def test_all_errors_are_public() -> None:
 def test_the_page_on_files_names_all_tables_of_a_store() -> None:
     schema = (ROOT / "src/inorder/stores/sqlite/schema.sql").read_text(encoding="utf-8")
     page = (ROOT / "docs/reference/files.md").read_text(encoding="utf-8")
-    inside = page.partition("## What is inside")[2].partition("\n## ")[0]
+    inside = page.partition("## The tables")[2].partition("\n## ")[0]
     told = re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in inside.splitlines() if line[:3] == "| `"))
     assert sorted(told) == sorted(re.findall(r"^CREATE TABLE (\w+)", schema, re.MULTILINE))

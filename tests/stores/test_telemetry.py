@@ -96,9 +96,7 @@ def rows_of(heading: str) -> dict[str, list[set[str]]]:
     }
 
 
-@pytest.mark.parametrize(
-    ("heading", "events"), [("Calls", CALLS), ("Waits, and what the store does by itself", OTHERS)]
-)
+@pytest.mark.parametrize(("heading", "events"), [("Calls", CALLS), ("Waits, and the store's own work", OTHERS)])
 def test_the_page_lists_every_event_with_its_measurements_and_keys(heading: str, events: dict[str, Any]) -> None:
     told = rows_of(heading)
     assert told.keys() == {PREFIX + name for name in events}
@@ -311,7 +309,7 @@ def sizes(pages: list[StoreEvent]) -> list[tuple[float, float]]:
     return [(page.measurements["messages"], page.measurements["bytes"]) for page in pages]
 
 
-# ---- waits, and what the store does by itself
+# ---- waits, and the store's own work
 
 
 def test_a_wait_is_told_when_it_begins_and_when_it_ends(qm: QueueManager, heard: Heard, clock: ManualClock) -> None:

@@ -31,8 +31,7 @@ class MqTest:
         name: of the queue manager.
         store: the path of its store.
         qm: a connection of its own, to put messages and to look at them.
-        environment: what a program in another process needs: `subprocess.run(command, env=os.environ | environment)`;
-            until the end it is part of `os.environ`.
+        environment: variables with which a program in another process finds both; until the end in `os.environ`.
     """
 
     name: str
