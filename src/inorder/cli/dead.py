@@ -46,7 +46,7 @@ def reason_of(value: str) -> int:
 
 
 def takes_choice(function: F) -> F:
-    """Gives a command the options that choose dead letters, and its function those as `chosen`."""
+    """Adds the options that choose dead letters to a command, and passes them to its function as `chosen`."""
 
     @click.option("--reason", type=reason_of, metavar="NUMBER|NAME", help="Only letters with this reason.")
     @click.option("--queue", metavar="NAME", help="Only letters meant for this queue.")

@@ -141,7 +141,7 @@ def export(run: Run) -> int:
 
 
 def _read(lines: Iterable[str], name: str) -> DefinitionScript:
-    """Reads a script. `name`: of the queue manager. Raises: click.UsageError, MqscSyntaxError."""
+    """Reads a script. `name`: the name of the queue manager. Raises: click.UsageError, MqscSyntaxError."""
     script, text = DefinitionScript(), [line.rstrip("\r\n") for line in lines]
     for number, line in enumerate(text, 1):
         if line.startswith(CALL):
@@ -153,7 +153,7 @@ def _read(lines: Iterable[str], name: str) -> DefinitionScript:
 
 
 def _key(source: Source) -> ObjectName:
-    """The object that a command defines. Raises: click.UsageError, it does something else; MqscSyntaxError."""
+    """The object that a command defines. Raises: click.UsageError, if it defines none; MqscSyntaxError."""
     command = parse(source)
     if isinstance(command, AlterManager):
         return MANAGER
@@ -168,7 +168,7 @@ def _key(source: Source) -> ObjectName:
 
 
 def _take(script: DefinitionScript, number: int, text: str) -> None:
-    """Takes a call from a comment. Raises: click.UsageError, it is not one that export writes."""
+    """Reads a call from a comment. Raises: click.UsageError, if export does not write such a call."""
     try:
         words = [*map(str, json.loads(text))] if text.startswith("[") else shlex.split(text)
         match words:
@@ -218,7 +218,7 @@ def _apply(qm: QueueManager, script: DefinitionScript, chosen: Iterable[ObjectNa
 
 
 def _define_user(qm: QueueManager, name: str, given: Mapping[str, Any]) -> None:
-    """Creates a user, who cannot log in yet, or alters the one that is there; a password and tokens stay.
+    """Creates a user without a password or token, or alters an existing user, who keeps both.
 
     Raises: ArgumentError.
     """
@@ -232,7 +232,7 @@ def _define_user(qm: QueueManager, name: str, given: Mapping[str, Any]) -> None:
 
 
 class DefinitionChange(NamedTuple):
-    """A difference between a store and a script: the lines of a definition that go, and those that come."""
+    """A difference between a store and a script: the removed and the added lines of one definition."""
 
     key: ObjectName
     removed: list[str]

@@ -45,7 +45,7 @@ class Show(Protocol):
 
 
 def console(*, stderr: bool) -> Console:
-    """A stream of the process."""
+    """Standard output, or standard error, for rich."""
     looked_at = (sys.stderr if stderr else sys.stdout).isatty()
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=None if looked_at else PIPED_WIDTH)
 

@@ -475,8 +475,8 @@ def tell_result(run: Run, result: Any) -> None:
             run.output.console.print(Text(f"{name:{width}}  {plain(_figure(line))}"))
 
 
-# The labels of figures whose names are names of programs. None leaves a figure out; one with parts gets a line for
-# each.
+# Labels of figures that their field names would not explain. None hides a figure; a figure with parts gets a line for
+# each part.
 FIGURES = {
     "size": "bytes of bodies",
     "batches": "micro-batches",

@@ -37,7 +37,7 @@ DELETE QLOCAL(NAME)        also QALIAS, QMODEL, QREMOTE, CHANNEL, PROCESS; PURGE
 CLEAR QLOCAL(NAME)         removes the messages
 START CHANNEL(NAME)        also STOP, PING, RESET, RESOLVE
 TRIGGER QHOME(NAME)        triggers the collection of its messages
-PING QMGR, DISPLAY QMSTATUS    whether the queue manager is there
+PING QMGR, DISPLAY QMSTATUS    check that the queue manager answers
 A line that ends with + continues on the next one. Names in lower case need quotes: QLOCAL('orders')."""
 
 

@@ -4,8 +4,8 @@ Every process opens the store itself: the planner beside the driver, and each Py
 an inherited connection, and a task's connection ends with the task. Connecting to a server takes some 50 ms, longer
 than a small task, so an idle worker keeps that connection for the next task, for some seconds at most.
 
-Work that has begun waits for a server of inorder that restarts, as an open connection does. What checks the options
-does not wait: a wrong address is an error at once.
+Work that has begun waits for a server of inorder that restarts, as an open connection does. Checks of options do not
+wait: a wrong address is an error at once.
 """
 
 from __future__ import annotations

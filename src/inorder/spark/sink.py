@@ -151,7 +151,7 @@ class Stagers:
         return urls
 
     def undo(self) -> None:
-        """Removes all of them."""
+        """Removes all stagings."""
         for url, qm in self._managers.items():
             stagers = [one for place, one in self.messages.items() if place.url == url]
             qm.bulk.undo_staging([one.name for one in (*stagers, *filter(None, [self.diverted.get(url)]))])

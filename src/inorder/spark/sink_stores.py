@@ -48,7 +48,7 @@ class SinkStore(NamedTuple):
 
 
 class SinkPlace(NamedTuple):
-    """Where a row goes."""
+    """The store and the queue of a row."""
 
     url: str
     queue: str
@@ -112,10 +112,10 @@ def _key_as_bytes(key: object) -> bytes | None:
 
 
 class Ledger(NamedTuple):
-    """What a store's ledger knows when a batch is committed.
+    """The entries of a store's ledger at the commit of a batch.
 
     Args:
-        stores: the list of stores that it noted last for the query or transaction; empty: none.
+        stores: the list of stores noted last for the query or transaction; empty: none.
         since: the query's batch for which it was noted.
         last: the last batch of the query; -1: none, or it is a transaction.
         has_batch: whether the batch was put there.
@@ -132,7 +132,7 @@ class BatchCommit:
 
     Args:
         stores: in the order of their commits.
-        key: the batch; without a name in a write that nobody repeats, which has one store.
+        key: the batch; without a name in a write that is not repeated, which has one store.
     """
 
     def __init__(self, options: SinkOptions, stores: Sequence[SinkStore], key: LedgerKey) -> None:

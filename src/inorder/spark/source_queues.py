@@ -249,7 +249,7 @@ def chosen_of(qm: QueueManager, patterns: Iterable[str]) -> list[str]:
     """The local queues of a store that names and patterns name, sorted.
 
     A pattern leaves out temporary dynamic queues, transmission queues, the dead-letter queue and, unless it begins with
-    SYSTEM. itself, those whose names do: they belong to other programs. A name names them.
+    SYSTEM., queues whose names begin so: they belong to other programs. Only their full names select them.
 
     Raises WrongQueueType for the name of an alias: it and its queue would be two readers of the same messages.
     """

@@ -1,4 +1,4 @@
-"""For tests of programs written for IBM MQ: a queue manager in a temporary file, which such programs find.
+"""For tests of programs written for IBM MQ: a queue manager in a temporary file, which such programs can find.
 
 The fixture `mq` of `inorder.testing.fixtures` is the same.
 """
@@ -28,11 +28,11 @@ class MqTest:
     """A queue manager for programs written for IBM MQ.
 
     Attributes:
-        name: of the queue manager.
+        name: the name of the queue manager.
         store: the path of its store.
-        qm: a connection of its own, to put messages and to look at them.
-        environment: what a program in another process needs: `subprocess.run(command, env=os.environ | environment)`;
-            until the end it is part of `os.environ`.
+        qm: a separate connection, to put and inspect messages.
+        environment: the variables that a program in another process needs, for `subprocess.run(command, env=os.environ
+            | environment)`; until the end they are part of `os.environ`.
     """
 
     name: str
@@ -51,7 +51,7 @@ def temporary_mq(*queues: str, name: str = "QM1", in_python: bool = False) -> It
 
     Args:
         queues: the names of local queues that it has.
-        name: of the queue manager.
+        name: the name of the queue manager.
         in_python: uses the substitute modules in this process, also if the library can be built.
     """
     with ExitStack() as until_the_end:
