@@ -6,7 +6,7 @@
 what a worker would refuse. Arguments are data: nothing in a message names a class or a function.
 
     an argument is missing           its default applies; without one the arguments do not match
-    there is an additional one       the arguments do not match: a worker must not ignore what it was sent
+    there is an additional one       the arguments do not match: a worker must not ignore an argument
     no annotation                    any value of JSON
 """
 
@@ -37,7 +37,7 @@ class TaskArguments:
     """The parameters of a task's function.
 
     Attributes:
-        names: of the parameters that a message gives.
+        names: the names of the parameters that a message gives.
         connection: the name of the parameter that takes the connection, annotated as `QueueManager`; "": none.
         message: the name of the parameter that takes the message itself, annotated as `Message`; "": none.
 
@@ -100,7 +100,7 @@ class TaskArguments:
         return {name: value for name in self.names if (value := getattr(found, name)) is not self._unset}
 
     def result(self, value: object) -> Any:
-        """What a function has returned, as a value of JSON. Raises WrongResult if JSON cannot express it."""
+        """The value that a function has returned, as JSON values. Raises WrongResult if JSON cannot express it."""
         try:
             return json.loads(self._encoder.encode(value))
         except self._wrong as error:

@@ -148,7 +148,7 @@ def _called(qm: QueueManager, task: Task, taken: TakenMessages) -> object:
 
 
 def begin(qm: object, task: Task, taken: TakenMessages) -> Any:
-    """Calls the function, and returns what it returns: for an `async def` function, what is to be awaited.
+    """Calls the function, and returns its result: for an `async def` function, the awaitable.
 
     Args:
         qm: the connection that the function gets, if it takes one.

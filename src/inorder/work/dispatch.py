@@ -1,4 +1,4 @@
-"""Which task a message is for: the threads of a queue get its messages for all tasks that share it.
+"""Finds the task for a message: the threads of a queue get its messages for all tasks that share it.
 
     the message has the property `task`     the task with arguments of that name
     it has none                             the function of messages of that queue
@@ -23,9 +23,9 @@ class LaneTasks(NamedTuple):
     """The tasks whose messages a lane gets.
 
     Args:
-        first: the task whose queue and options the gets have: those of all are the same.
+        first: the task whose queue and options the gets use; those of all tasks are the same.
         tasks: all of them.
-        unknown: what becomes of a message that none of them takes, as in `Tasks`.
+        unknown: the treatment of a message that none of them takes, as in `Tasks`.
     """
 
     first: Task
@@ -67,7 +67,7 @@ class LaneTasks(NamedTuple):
 
 
 def shared(tasks: Tasks) -> Iterable[LaneTasks]:
-    """The tasks as lanes take them: those of one queue together, unless their options choose messages."""
+    """The tasks of each lane: the tasks of a queue together, unless their options choose messages."""
     by_queue: dict[str, list[Task]] = {}
     for one in tasks:
         if one.arguments is None and (one.is_alone or not _has_named(tasks, one.queue)):

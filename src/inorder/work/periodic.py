@@ -376,5 +376,5 @@ def _instant(text: str) -> float | None:
         raise damaged("the ledger", f"a periodic put was due at {text!r:.60}") from None
 
 
-if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+if not TYPE_CHECKING:  # otherwise a type checker would accept any name
     __getattr__ = renamed(__name__, Run="ScheduledRun")

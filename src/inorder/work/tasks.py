@@ -165,9 +165,9 @@ class Tasks:
     Args:
         store: the store of messages that are put outside of any unit of work, as for `inorder.connect`; not in memory.
             None: `put` needs a unit of work, or `qm=`.
-        unknown: what a worker does with a message whose task it does not know: "retry", it reports the message and
-            puts it back for others, with a delay as long as its age, 1 to 600 seconds; "dead", it makes it a dead
-            letter with reason 9080 TASK_UNKNOWN. Neither calls a function.
+        unknown: the treatment of messages whose task a worker does not know: "retry", the worker reports the message
+            and puts it back for other workers, with a delay as long as its age, 1 to 600 seconds; "dead", it makes the
+            message a dead letter with reason 9080 TASK_UNKNOWN. Neither calls a function.
 
     Raises ArgumentError.
     """
@@ -236,8 +236,8 @@ class Tasks:
         of messages; or it has no annotation, and a queue is given. The worker calls it with the message, and with the
         connection if it has a second parameter.
 
-        Get, call and commit are one unit of work: the function's puts and gets through that connection, and what it
-        puts with `put` of a task, are committed with the get, or undone with it.
+        Get, call and commit are one unit of work: the function's puts and gets through that connection, and its puts
+        with `put` of a task, are committed with the get, or undone with it.
 
         Args:
             queue: a local queue, or an alias of one; None, or no parentheses: TASKS, which is made when it is needed.
@@ -426,9 +426,9 @@ class Tasks:
         """In the block, each `put` calls the task at once: for tests and for trying things out.
 
         The messages go through a queue manager in memory and a real worker, so arguments, attempts, limits and results
-        are as always. What a task puts is called after its commit. A put in a unit of work of yours is called by the
-        next put outside of any, or by `drain`. Delayed calls and later attempts are not made. `put_async` needs `qm=`,
-        and `drain` with it.
+        are as always. Puts of a task are called after its commit. A put in your own unit of work is called by the
+        next put outside of any unit, or by `drain`. Delayed calls and later attempts are not made. `put_async` needs
+        `qm=`, and `drain` with it.
 
         Yields: the queue manager. Queues that the tasks name, except TASKS, must be created in it.
 
@@ -445,7 +445,7 @@ class Tasks:
                 yield qm
 
     def around(self, hook: H) -> H:
-        """Registers a hook: each call of a task of these runs in the context manager that it returns::
+        """Registers a hook: each call of one of these tasks runs in the context manager that the hook returns::
 
             @tasks.around
             @contextmanager

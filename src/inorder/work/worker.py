@@ -54,7 +54,7 @@ class Worker:
     the process.
 
     Attributes:
-        stopped: the tasks and schedules that could not continue, by name, and why.
+        stopped: the tasks and schedules that could not continue, by name, each with the reason.
         is_worn: whether a call exceeded its time, so that its thread may still be running.
         lost: the error that stopped the whole worker: its program must close the store, or end, to use it again.
         is_burst: whether it ends by itself as soon as no message is ready and no call runs.
@@ -229,7 +229,7 @@ class Worker:
     def may_try_again(self, task: Task, failure: Failure | None) -> bool:
         """Whether a message that stays on its queue, and has used up its attempts, gets one more.
 
-        It does if the last attempt was before this worker started: whoever starts a worker wants it tried.
+        It does if the last attempt was before this worker started: an operator who starts a worker wants it tried.
         """
         if (
             failure is not None and self._began_at <= failure.time <= self.qm.internals.clock.now()
