@@ -2,7 +2,7 @@
 
 `inorder.mq.words` gives the place of each attribute, with the names in IBM's own answers, and
 `inorder.model.attributes` has the values and their checks. Our attributes without such a name are in `runCommandJSON`,
-which has all.
+which has all attributes.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ USER_THREADS_MAX: Final = 12  # of one user, so that slow calls of one never hol
 
 
 class ForLane:
-    """What a lane asks of a connection, for calls that all name a connection of their own."""
+    """Stands in for a connection in a lane whose calls each name their own connection."""
 
     has_unit, is_idle = False, True
 
