@@ -76,7 +76,8 @@ def _record_of_connection(one: ConnectionView) -> dict[str, Any]:
 )
 @click.argument("name")
 @click.argument("location")
-@click.option("--user", default="", help="Stop channels if the server at LOCATION takes this side for another user.")
+@click.option("--user", default="", help="Stop channels if the server at LOCATION authenticates this side as another "
+              "user.")  # fmt: skip
 @click.option("--replace", is_flag=True, help="Change the connection if it exists.")
 @takes_store
 def define_connection(run: Run, name: str, location: str, user: str, replace: bool) -> None:

@@ -29,7 +29,7 @@ LOADER_PATH: Final = "LD_LIBRARY_PATH"
 
 
 class NotBuilt(OSError):
-    """The library cannot be made here, or must not be put there; the text says why and what to do."""
+    """The library cannot be made here, or must not be put there; the text has the reason and the remedy."""
 
 
 def compiler() -> str | None:
@@ -122,7 +122,7 @@ def install(folder: Path) -> list[Path]:
 
 
 def environment(folder: Path, given: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The variables with which a program finds the library of a folder: the loader's, and that of Node's package."""
+    """The variables with which a program finds the library of a folder: those of the loader and of Node's package."""
     before = [each for each in given.get(LOADER_PATH, "").split(":") if each and each != str(folder)]
     return {LOADER_PATH: ":".join([str(folder), *before]), "MQIJS_PREFER_INSTALLED_LIBRARY": "1"}
 

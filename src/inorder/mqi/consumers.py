@@ -9,8 +9,8 @@ it. So waiting costs nothing, and a stop takes effect at once.
 While consumption is started, only that thread may use the connection: other threads get 2500, except for MQCTL and
 MQDISC. While it is suspended, every thread may.
 
-What IBM leaves open: a message that is too long for MaxMsgLength and must not be cut is passed on once, and again only
-when the queue has changed.
+IBM's pages leave one case open: a message that is too long for MaxMsgLength and must not be cut is passed on once, and
+again only when the queue has changed.
 
 Rules: M-13 of *mqi*; the pages of IBM MQ's reference about MQCB, MQCTL, MQCBC and MQCBD.
 """
@@ -79,11 +79,11 @@ class Consumers:
 
     @property
     def is_runner(self) -> bool:
-        """Whether the calling thread is the one that makes the calls."""
+        """Whether the calling thread makes the calls."""
         return self._runner == threading.get_ident()
 
     def admit(self) -> bool:
-        """Whether the calling thread is the one that makes the calls.
+        """Whether the calling thread makes the calls.
 
         Raises: Refused 2500, another thread has the connection.
         """
@@ -402,7 +402,7 @@ class Consumers:
     # --- watches
 
     def _watch(self, one: Consumer) -> None:
-        """From now on, news of the queue wake the thread; the first comes at once."""
+        """From now on, changes of the queue wake the thread; the first comes at once."""
         opened = one.opened
         assert opened is not None
         assert opened.queue is not None
@@ -449,7 +449,7 @@ class Consumers:
         threading.Thread(target=watch, name=f"inorder consumer of {name}", daemon=True).start()
 
     def _end_watches(self) -> None:
-        """Ends the watches of this connection; those of consumers that are left begin anew."""
+        """Ends the watches of this connection; those of remaining consumers begin anew."""
         watching, self._elsewhere = self._elsewhere, []
         for _, is_over in watching:
             is_over.set()  # for a thread that has not begun to watch

@@ -91,7 +91,7 @@ class Described(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it says nothing, so that the body alone is the message."""
+        """Whether it has only defaults, so that the body alone is the message."""
         return (
             self.said == PLAIN
             and self.message_id == NO_ID
@@ -204,7 +204,7 @@ def context_of(context: bytes) -> Row:
 
 
 def time_of(digits: bytes) -> float:
-    """Seconds since 1970, of PutDate and PutTime; 0 if they are no time."""
+    """Seconds since 1970, of PutDate and PutTime; 0 if they are not a time."""
     try:
         hundredths = int(digits[14:16])
         at = timegm(time.strptime(digits[:14].decode("ascii"), "%Y%m%d%H%M%S")) + hundredths / 100

@@ -126,7 +126,7 @@ def _unlock(opened: OpenObject) -> Answer:
 
 
 class _Call:
-    """One MQGET: what it found, and how it answers."""
+    """One MQGET: its finding, and its answer."""
 
     __slots__ = (
         "_connection",

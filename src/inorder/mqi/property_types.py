@@ -89,7 +89,7 @@ def _text(data: bytes, encoding: int, ccsid: int) -> str:
 def written(kind: int, value: PropertyValue, encoding: int, ccsid: int) -> tuple[bytes, int, int, int]:
     """A value as MQINQMP returns it, with its encoding, character set and the reason of the warning, or 0.
 
-    What cannot be written in this encoding or character set is in this machine's and in UTF-8: 2466.
+    A value that cannot be written in this encoding or character set is in this machine's and in UTF-8: 2466.
     """
     ccsid = UTF_8 if ccsid in DEFAULT_CCSIDS else ccsid
     data = _data(kind, value, encoding, ccsid)

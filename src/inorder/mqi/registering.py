@@ -1,4 +1,4 @@
-"""What MQCB registers: a function of the program, for the messages of a queue or for events.
+"""The registrations of MQCB: a function of the program, for the messages of a queue or for events.
 
 Rules: M-13 of *mqi*; the pages of IBM MQ's reference about MQCB and MQCBD.
 """
@@ -43,7 +43,7 @@ class Consumer:
 
     Attributes:
         area: CallbackArea.
-        md, gmo: what each get begins with; the MQGMO is of the newest version and without a wait.
+        md, gmo: the initial structures of each get; the MQGMO is of the newest version and without a wait.
         interval: seconds after which the function is told that there is no message; infinite: it is not.
         length: of the buffer at most; -1: as long as each message.
         is_started: whether it has got its start call.
@@ -107,7 +107,7 @@ def described(connection: MqiConnection, cbd: Any, hobj: int, md: Any, gmo: Any,
 
 
 def _prepare(made: Consumer, md: Any, gmo: Any) -> None:
-    """Checks and keeps what each get begins with."""
+    """Checks and keeps the initial structures of each get."""
     opened, options = made.opened, gmo.Options
     assert opened is not None
     if opened.queue is None or not opened.options & (mq.MQOO_BROWSE if options & BROWSES else INPUTS):

@@ -1,4 +1,4 @@
-"""Which store a queue manager's name stands for: `mqi.toml` and the variables of the environment.
+"""The store for which a queue manager's name stands: `mqi.toml` and the variables of the environment.
 
 ::
 
@@ -50,7 +50,7 @@ SERVER: Final = re.compile(r"([^/]+)/([^/]+)/(.+)")  # channel, transport, conne
 
 @dataclass(frozen=True, slots=True)
 class StoreSettings:
-    """A store, and the credentials for it; `user` is that of programs that name none, empty for the process's."""
+    """A store, and the credentials for it; `user` is the user of programs that name none; empty: the process's user."""
 
     store: str
     credentials: Mapping[str, Any] = field(repr=False)

@@ -160,7 +160,7 @@ def mqset(hconn: int, hobj: int, selectors: Sequence[int], ints: Sequence[int], 
 
 @answers()
 def mqstat(hconn: int, type: int, sts: Buffer) -> Codes:
-    """Tells how puts ended whose answer the program did not wait for."""
+    """Reports the outcome of puts whose answer the program did not wait for."""
     return inquiring.status(hconn, type, sts)
 
 

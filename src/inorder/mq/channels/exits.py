@@ -26,7 +26,7 @@ def load(definition: ChannelAttributes, modules: Collection[str]) -> Exit | None
     """Returns the exit that a definition names, module:function; None: it names none.
 
     Args:
-        modules: those that this process allows.
+        modules: the modules that this process allows.
 
     Raises ArgumentError: the module is not among them, cannot be imported, or does not define the function.
     """
@@ -38,7 +38,8 @@ def load(definition: ChannelAttributes, modules: Collection[str]) -> Exit | None
         if definition.type == "sender":
             how = f"start inorder channel run with --exits {module}, or pass it to run_channel as exits"
         else:
-            how = f"start whatever has the receiver's store open, inorder serve or channel run, with --exits {module}"
+            opener = "the program that has the receiver's store open (inorder serve or channel run)"
+            how = f"start {opener} with --exits {module}"
         raise _none(definition, f"this process does not allow the module {module}: {how}")
     try:
         found = vars(import_module(module)).get(function)

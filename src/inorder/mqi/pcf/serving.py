@@ -3,7 +3,7 @@
 One unit of work gets a request and puts its replies. A command that changes something is not part of that unit, so
 before it runs, a mark for the request is committed to another queue, and the unit removes the mark. A server that dies
 in between leaves the request and its mark: the next one finds both, does not run the command again, and answers with
-MQRC_CALL_INTERRUPTED, for nobody can know whether it was done. So no command is done twice, and none is lost.
+MQRC_CALL_INTERRUPTED, because it is unknown whether it was done. So no command is done twice, and none is lost.
 
 Rules: *mqi* M-14.
 """
