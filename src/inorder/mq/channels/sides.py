@@ -172,7 +172,7 @@ class Receiver:
 
     @property
     def user(self) -> str | None:
-        """The user as whom the server of that store authenticates this process; None: this process opens the store itself."""
+        """The user as whom that server authenticates this process; None: this process opens the store itself."""
         return getattr(self.connection._store, "user", None)
 
     def definition(self, name: str) -> ChannelAttributes:
