@@ -18,7 +18,7 @@ class Shot(NamedTuple):
     follows: str = ""  # the link that is followed first
     steps: tuple[
         tuple[str, str], ...
-    ] = ()  # then: what a CSS selector names is clicked, or typed into if there is a text
+    ] = ()  # then: elements by CSS selector, to click, or to type the text into
 
 
 # fmt: off
