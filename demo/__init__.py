@@ -41,7 +41,7 @@ def main() -> int:
     except (ProcessFailed, InorderError) as error:
         print(f"\n{screen.alarm('The demonstration failed')}: {error}", file=sys.stderr)
         return 2
-    print(f"\nShown with {size} processes on one file, which is removed: one order for all who read strictly,")
+    print(f"\nShown with {size} processes on one file, which is removed: one order for all strict readers,")
     print("whole groups, units of work, ids that outlive their process, waits across processes,")
     print("and a unit of work that ends with its process.")
     right = f"All {screen.right} as documented."

@@ -272,7 +272,7 @@ class DemoJob:
         }
         next_driver = self.driver("driver 2")  # Spark takes seconds to start
         self._live(driver, order, dies_after=2)
-        self.say(f"the driver was killed after {self.facts.killed_at:,} messages; another goes on with its checkpoint")
+        self.say(f"the driver was killed after {self.facts.killed_at:,} messages; another uses its checkpoint")
         self._live(next_driver, order | {"history": self._history()})
 
     def _history(self) -> list[str]:

@@ -132,7 +132,7 @@ def missing(qm: QueueManager) -> list[str]:
     compare("a channel", channels.channel(qm, "HERE.THERE").transmission_queue, "TO.THERE")
     compare("roles", {user.name: sorted(user.roles) for user in qm.accounts.users()}, ROLES)
     compare("a grant", qm.accounts.user("shop").may("put", "ORDERS"), True)
-    compare("what is on its way", qm.get("TO.THERE").transmission, Transmission("NEAR", "THERE"))
+    compare("a message on its way", qm.get("TO.THERE").transmission, Transmission("NEAR", "THERE"))
     compare("description", qm.attributes("ORDERS").description, "what came in")
     compare("maximal depth", qm.attributes("OTHERS").max_depth, 10)
     bodies = [message.body for message in qm.browse("ALIAS")]
@@ -147,7 +147,7 @@ def missing(qm: QueueManager) -> list[str]:
     qm.settle("monday", "commit")
     compare("the prepared put", qm.get("OTHERS").body, b"prepared")
     with contextlib.suppress(NoMessageAvailable):
-        compare("what waits to be confirmed", qm.get("OTHERS").body, None)
+        compare("a message that waits for its confirm", qm.get("OTHERS").body, None)
     compare("the rest of a group", [one.body for one in _all(qm, "HALF")], [b"second"])
     compare("dead letters", [(one.why.reason, one.message.body) for one in qm.dead.letters()], [(70_000, b"dead")])
     compare("claims", [(one.queue, one.application) for one in qm.bulk.claims()], [("BULK", "archive")])

@@ -174,7 +174,7 @@ def remove(folder: Path) -> None:
 
 def run_on_server(**asked: Any) -> Report:
     """Runs the same on a PostgreSQL server that it starts."""
-    from tests.stores.postgresql.server import Server  # noqa: PLC0415 - it is there where the tests are
+    from tests.stores.postgresql.server import Server  # noqa: PLC0415 - only a checkout with the tests has it
 
     with Server() as server:
         report = run(**asked, server=server)

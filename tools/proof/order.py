@@ -61,7 +61,7 @@ def order_findings(reading: Reading, fates: Fates, known: Known) -> Iterator[Fin
 
 
 def _changed(reading: Reading, facts: dict[str, Sighting], puts: dict[str, Put]) -> Iterator[Finding]:
-    """A message has one place and one unique id for ever, and the rank of its priority."""
+    """Finds messages that changed their place or unique id, or have another rank than their priority."""
     for sighting in reading.sightings:
         if (fact := facts.get(sighting.label)) is None:
             continue

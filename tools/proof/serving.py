@@ -1,4 +1,4 @@
-"""Kills servers with SIGKILL while clients work over HTTP, over and over, and checks what was acknowledged.
+"""Kills servers with SIGKILL while clients work over HTTP, over and over, and checks all acknowledged requests.
 
     python -m tools.proof.serving --kills 200 --seconds 300
 
@@ -8,9 +8,9 @@ worker, their parent, or all of them are killed (`serving_workers`). Clients sen
 and repeat it to another if the answer is lost and the interface allows that; one client uses the console
 (`serving_desk`). Then
 
-    what was put with an Idempotency-Key and acknowledged is on its queue once, however often it was sent
+    a message that was put with an Idempotency-Key and acknowledged is on its queue once, however often it was sent
     a message is got once; at most one message is missing for each get without an answer that could not be repeated
-    what was got under a confirm id and confirmed is gone; what was undone is back
+    a message that was got under a confirm id and confirmed is gone; an undone one is back
     a lease continues with another server: it is over before its deadline only if its client has ended it
     a lease that was committed has happened wholly, one that was backed out or left to its deadline not at all
     the puts, moves and deletes that the console reported have happened, and nothing is at two places
@@ -152,7 +152,7 @@ class Slot:
         try:
             for life in lives:
                 self.live(life)
-        except Exception:  # noqa: BLE001 - what a thread raises is a finding
+        except Exception:  # noqa: BLE001 - an exception of a thread is a finding
             self.findings.append(f"the life of a server could not be run: {traceback.format_exc()}")
 
 
@@ -231,7 +231,7 @@ def found_in(there: dict[str, list[str]], done: Done) -> list[str]:
     of_lease = Counter(lease for _, _, lease in moved)
     for lease, fate in done.leases.items():
         if (fate == "committed" and of_lease[lease] != 1) or (fate == "backed out" and of_lease[lease]):
-            found.append(f"lease {lease} is {fate}, and {of_lease[lease]} messages of it are there")
+            found.append(f"lease {lease} is {fate}, and {of_lease[lease]} of its messages have arrived")
     return found
 
 

@@ -108,7 +108,7 @@ class Client:
                 while not self._stop.is_set():
                     self.act(count)
                     count += 1
-        except Exception:  # noqa: BLE001 - what a thread raises is a finding
+        except Exception:  # noqa: BLE001 - an exception of a thread is a finding
             self.done.findings.append(f"client {self.number} ({type(self).__name__}): {traceback.format_exc()}")
 
     def act(self, count: int) -> None:

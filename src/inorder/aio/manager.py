@@ -287,7 +287,7 @@ class QueueManager(ManagerCalls):
     async def _open(self, name: str, dynamic_name: str, options: OpenKeywords) -> Queue:
         handle = await self._call(Connection.open, name, dynamic_name=dynamic_name, **options)
         seat = self._shared.seat_around
-        assert seat is not None, "the task holds the connection of what it has opened"
+        assert seat is not None, "the task holds the connection of its open queue"
         assert seat.lane is not None
         return Queue(self._shared, seat.lane, handle)
 

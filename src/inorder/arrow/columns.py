@@ -63,7 +63,7 @@ def _in_range(kind: Integer | Seconds, besides: Iterable[float]) -> Check:
 
 
 def _column(kind: ParameterKind[Any] | None) -> Column:
-    """The column of a field of that kind; what is the queue's default is null there."""
+    """The column of a field of that kind, in which null stands for the queue's default."""
     match kind:
         case ReportOptions():
             low, high, refused = kind.low, kind.high, pa.scalar(kind.refused | REPORT_GENERATED, pa.int64())

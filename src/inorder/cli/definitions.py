@@ -2,7 +2,7 @@
 
 The script is MQSC. MQSC has no commands for users and connections, so these are comments with the calls of `inorder`
 that define them, and MQ can run the script too. `import` first runs the script on a copy of the definitions in memory.
-The difference between the two is what it shows, and only the commands that make it run on the store.
+It shows the differences, and runs on the store only the commands that make them.
 """
 
 from __future__ import annotations

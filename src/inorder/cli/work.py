@@ -295,7 +295,7 @@ def _line(level: int, process: int, text: str) -> str:
     return f"{when(time.time())} {logging.getLevelName(level)} [{process}] {text}"
 
 
-# --- what is registered
+# --- the registered tasks and schedules
 
 
 def _record(qm: QueueManager, task: Task, threads: int) -> dict[str, Any]:

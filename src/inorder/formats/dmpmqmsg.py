@@ -10,7 +10,7 @@ data, and usually an empty line.
                                                              ignored
     A VER 2                                                  A, a code of three letters, the value from column 7 on
     A FMT MQSTR
-    A MSI 414D51...                                          bytes in hexadecimal; what is missing at the end is NUL
+    A MSI 414D51...                                          bytes in hexadecimal; missing bytes at the end are NUL
     N                                                        in front: no descriptor, all fields as by default
     X 48656C6C6F               <Hello>                       data in hexadecimal, perhaps followed by a column of text
     S "Hello"                                                data as characters; ~" and ~~ stand for " and ~

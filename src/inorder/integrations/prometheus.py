@@ -120,7 +120,7 @@ class Counters:
                 self._stops.labels(task or schedule, queue).inc()
 
     def _label_of(self, event: StoreEvent) -> str:
-        """The queue's name while there is room: dynamic queues come and go, but a label stays for ever."""
+        """The queue's name while there is room: dynamic queues come and go, but a label stays forever."""
         queue = str(event.metadata.get("queue", ""))
         if queue not in self._queues:
             if len(self._queues) >= QUEUES_MAX:

@@ -271,7 +271,7 @@ class _Handler:
             raise CallerError("the letter names no queue", reason=Reason.UNKNOWN_OBJECT_NAME)
         if manager in ("", self._manager) and self._local(queue) == self._queue:
             raise CallerError(
-                f"{queue} is its own queue: it would return for ever", reason=Reason.OPTION_NOT_VALID_FOR_TYPE
+                f"{queue} is its own queue: it would return forever", reason=Reason.OPTION_NOT_VALID_FOR_TYPE
             )
 
     def _stays(self, uid: UniqueId, event: DeadEvent) -> None:

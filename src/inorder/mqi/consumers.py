@@ -256,7 +256,7 @@ class Consumers:
     def _run(self, is_begun: threading.Event) -> int:
         """Calls the functions until the state is another; returns the reason."""
         with self._changed:
-            pass  # the starter has written who runs
+            pass  # the starter has stored the runner
         try:
             for one in list(self._by_handle.values()):
                 if not one.is_started:
@@ -308,7 +308,7 @@ class Consumers:
         if self._state == mq.MQOP_SUSPEND:
             self._reason = int(mq.MQRC_CONNECTION_SUSPENDED)
             self._leave()
-        elif self._state == mq.MQOP_START:  # nobody is left to call
+        elif self._state == mq.MQOP_START:  # no thread is left to make the calls
             self._state, self._reason = mq.MQOP_STOP, int(mq.MQRC_NO_CALLBACKS_ACTIVE)
 
     def _must_end(self) -> bool:
@@ -393,7 +393,7 @@ class Consumers:
         self._call(one, mq.MQCBCT_EVENT_CALL, MQCC_FAILED, reason, md=md, gmo=gmo, state=state)
 
     def _break(self, reason: int) -> None:
-        """The connection is of no use any more: tells all functions, and stops."""
+        """Reports to all functions that the connection is unusable, and stops."""
         for one in [one for one in self._by_handle.values() if one.opened is not None or not one.is_suspended]:
             self._call(one, mq.MQCBCT_EVENT_CALL, MQCC_FAILED, reason, state=mq.MQCS_STOPPED)
         with self._changed:
@@ -425,7 +425,7 @@ class Consumers:
             return
         try:
             store.watch_apart(internals.number, changed, ended)
-        except InorderError as error:  # the get that follows tells what is wrong
+        except InorderError as error:  # the following get reports the fault
             ended(error)
 
     def _watch_elsewhere(self, name: str, changed: Callable[[], None], ended: Callable[[BaseException], None]) -> None:

@@ -26,7 +26,7 @@ from .refusals import Refused
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-PARTS: Final = struct.Struct("=8s40s24s24s4x96s128s")  # of version 1: its name, what is said, ids, replies, context
+PARTS: Final = struct.Struct("=8s40s24s24s4x96s128s")  # version 1: name, Report to Persistence, ids, replies, context
 GOT: Final = struct.Struct("=40s24s24si96s128s")
 SAID: Final = struct.Struct("=6i8s2i")
 IDS: Final = struct.Struct("=24s24s")

@@ -201,7 +201,7 @@ def presented(message: Message, md_version: int, headers: int, handle: MessageHa
 
 
 def _described(row: Row, form: bytes, encoding: int = MQENC_NATIVE, character_set: int | None = None) -> Row:
-    """The row with a description of what its data begins with."""
+    """The row with a description of the beginning of its data."""
     return (
         *row[:ENCODING],
         encoding,

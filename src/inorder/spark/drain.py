@@ -304,8 +304,8 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # --- taking
 
     def _take(self, before: Entries, asked: BatchLimits) -> tuple[dict[str, SourceQueue], dict[str, Claim]]:
-        """Confirms what is done on each queue, and takes the next claims within the limits. Returns the queues that
-        exist, and the claims.
+        """Confirms the finished claims on each queue, and takes the next claims within the limits. Returns the queues
+        that exist, and the claims.
         """
         starts = {key: one["claim"] for key, one in before.items()}
         if self._options.is_several:

@@ -94,7 +94,7 @@ def check_columns(schema: StructType, options: SinkOptions) -> None:
     if "body" not in names:
         raise OptionsError(
             f"the data frame has no column 'body', it has {', '.join(names) or 'none'}: a message needs one. Name it "
-            "so, for example .withColumn('body', to_json(struct('*'))), and drop what is then in it"
+            "so, for example .withColumn('body', to_json(struct('*'))), and drop the columns that are then in it"
         )
     if options.group_by is not None:
         _check_own_groups(names, options)

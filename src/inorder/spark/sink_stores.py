@@ -9,7 +9,7 @@ of stores, and another list is refused while a batch may be half committed:
     before a put   each ledger whose last note of the query's list differs notes the present one
     the order      the store with the oldest queue commits first, alone; then the others, side by side
     a new list     is refused if one of its stores has the batch; or if it lacks the store that commits first under the
-                   noted list. If that store is there and lacks the batch, no store has it
+                   noted list. If that store is present and lacks the batch, no store has it
 
 A transaction's list is noted under its name, a stream's under its query.
 """
@@ -143,7 +143,7 @@ class BatchCommit:
         self._noted_under = f"stores of {self._writer}"
 
     def run(self, staged: Sequence[StagedAt]) -> Settled:
-        """Puts what is staged, in each store once; a store that has the batch drops its part.
+        """Puts the staged messages, in each store once; a store that has the batch drops its part.
 
         Raises OptionsError, CheckpointTooOld, CheckpointLost, Fenced: this call has put nothing. After another error
         some stores may have put their parts, and the batch must be repeated.

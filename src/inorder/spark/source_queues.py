@@ -112,7 +112,7 @@ class Stores:
     Copies in other processes are empty.
 
     Attributes:
-        gone: the errors of a queue that was deleted since it was seen, where the query goes on with others.
+        gone: the errors of a queue that was deleted since it was seen, if the query continues with others.
     """
 
     def __init__(self, options: SourceOptions) -> None:
@@ -193,7 +193,7 @@ class Stores:
     def each(self, wanted: Mapping[str, SourceQueue], work: Callable[[str, SourceQueue], T]) -> dict[str, T]:
         """Does the same for several queues, by key: for all of one store in turn, for several stores side by side.
 
-        What it changes in a store is written to disk once, after the last of its queues.
+        Its changes to a store are written to disk once, after the last of its queues.
         """
         by_store: dict[str, list[str]] = {}
         for key, source in wanted.items():
@@ -309,8 +309,8 @@ def _nothing(options: SourceOptions, existing: Iterable[str], name: str = "") ->
 def fair_shares(waiting: Mapping[str, int], most: int, served: Mapping[str, int]) -> dict[str, int]:
     """Divides the limit of a micro-batch among queues, so that a deep queue never keeps the others out.
 
-    Each gets an equal share; what a shallow queue leaves of its share goes to deeper ones. If the limit is smaller than
-    the number of sources, those come first that were served longest ago, with one message each.
+    Each gets an equal share; the unused part of a shallow queue's share goes to deeper ones. If the limit is smaller
+    than the number of sources, those come first that were served longest ago, with one message each.
 
     Args:
         waiting: how many messages each has, at least 1.

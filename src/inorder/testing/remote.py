@@ -149,7 +149,7 @@ class LoopbackServer:
         """Serves another store, which may be a URL. Returns the token of its administrator.
 
         Args:
-            users: has the users who may connect too, once `admit` knows their tokens.
+            users: a queue manager whose users may connect too, after `admit` of their tokens.
         """
         token = secrets.token_hex(16)
         settings = Settings(store=cast("str", store), key=bytes(32), token=token)

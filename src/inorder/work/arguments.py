@@ -2,8 +2,8 @@
 
     def pack(order_id: int, note: str = "") -> None        {"order_id": 17}
 
-`msgspec` reads JSON as exactly the types of the annotations. The sender reads what it has just written, so it refuses
-what a worker would refuse. Arguments are data: nothing in a message names a class or a function.
+`msgspec` reads JSON as exactly the types of the annotations. The sender reads the JSON that it has just written, so it
+refuses all arguments that a worker would refuse. Arguments are data: nothing in a message names a class or a function.
 
     an argument is missing           its default applies; without one the arguments do not match
     there is an additional one       the arguments do not match: a worker must not ignore an argument

@@ -67,7 +67,7 @@ class Leftovers:
                         self.look(qm)
                         if self._worker.ends.wait(LOOK_SECONDS):
                             return
-            except InorderError as error:  # tried again; what is wrong with a queue, its tasks report, too
+            except InorderError as error:  # tried again; the tasks of a queue report its faults, too
                 for queue in self._matches:
                     self._worker.report(WorkerEvent("trouble", queue, task=f"tasks of {queue}", text=str(error)))
             if self._worker.ends.wait(LOOK_SECONDS):

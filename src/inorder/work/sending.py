@@ -106,7 +106,7 @@ class OwnConnections:
         """The connections of the running loop. Raises CallerError without a store, and in `eagerly`."""
         from .. import aio  # noqa: PLC0415 - only programs with asyncio load it
 
-        if self._eager is not None:  # the store must not get what a test sends
+        if self._eager is not None:  # the store must not get the messages of a test
             raise CallerError("in tasks.eager() a call of asyncio needs qm=QUEUE_MANAGER, or a unit of work")
         if self._store is None:
             raise self._without_store()

@@ -14,8 +14,9 @@
     def nightly(due):
         return due.isoformat().encode()
 
-`inorder work shop.tasks` and `QueueManager.worker` run what is registered. A function may decide about its message by
-raising `Retry`, `Discard` or `Dead`. Any other exception is a failure, and the message is tried again.
+`inorder work shop.tasks` and `QueueManager.worker` run the registered functions and schedules. A function may decide
+about its message by raising `Retry`, `Discard` or `Dead`. Any other exception is a failure, and the message is tried
+again.
 """
 
 from __future__ import annotations
@@ -407,7 +408,7 @@ class Tasks:
         that come later (a test may use a manual clock, or `Backoff(first=0)`), and runs no schedules.
 
         Args:
-            qm: the queue manager; the calls use connections of their own, and see what is committed.
+            qm: the queue manager; the calls use connections of their own, and see only committed messages.
             threads: as for `QueueManager.worker`.
 
         Returns: the attempts that have ended, in that order, with their errors.

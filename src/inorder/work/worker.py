@@ -1,7 +1,7 @@
 """Threads that get messages and call functions, each on its own connection; their end; their time limits.
 
-Each task has its own threads, *lanes*: a lane waits for one queue. One more thread, the *keeper*, does what a
-lane cannot do itself: it ends calls that take too long, and lanes that do not end in time.
+Each task has its own threads, *lanes*: a lane waits for one queue. One more thread, the *keeper*, does
+what a lane cannot do itself: it ends calls that take too long, and lanes that do not end in time.
 
 A thread cannot be killed. Instead a call that is over its time limit loses its connection: its unit of work is backed
 out, the message returns with the error and a back-off, and nothing that the function does through the connection

@@ -4,7 +4,7 @@
 
     take the channel, bind the receiver      earlier runs are fenced on both sides; both agree on the next batch
     claim a batch, confirm the one before    one transaction here
-    receive what is fast                     non-persistent messages, which that transaction has removed
+    receive fast messages                    non-persistent ones, which that transaction has removed
     read it, pass it through this exit       nothing changes
     pass it through the receiver's exit      where the receiver's store is open: here, or in its server
     receive                                  one transaction there, which advances its record by one

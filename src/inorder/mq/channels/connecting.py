@@ -102,7 +102,7 @@ def _check(one: Connection) -> None:
 
 
 def delete_connection(qm: QueueManager, name: str) -> None:
-    """Deletes a connection. Channels that name it cannot run any more. Raises UnknownObject 2085."""
+    """Deletes a connection. Channels that name it can no longer run. Raises UnknownObject 2085."""
     with qm._session:
         qm._store.delete_object(CONNECTION, name)
 

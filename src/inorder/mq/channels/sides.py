@@ -258,7 +258,7 @@ def reach_home(qm: QueueManager, queue: str, connects: Connect) -> Receiver:
     """Connects to the home server of a home-server queue.
 
     Raises UnknownQueue 2085, UnknownObject 2085, the queue or its connection does not exist; WrongQueueType 2043, 2087,
-    another queue manager is there; otherwise as `reach`.
+    another queue manager answers there; otherwise as `reach`.
     """
     found = home_server(qm, queue)
     name = found.connection or found.remote_manager

@@ -466,7 +466,7 @@ def _manager_row(qm: QueueManager, asked: tuple[str, ...]) -> Row:
 
 
 def _creation(qm: QueueManager, asked: tuple[str, ...]) -> Row:
-    """The date of the store, as its first queues have it; left out for a user who may not see them."""
+    """The date of the store, from its first queues; left out for a user who may not see them."""
     words = ("CRDATE", "CRTIME")
     try:
         return _some(status_values(qm.inspect.status(BY_TYPE["local"].default)), words)

@@ -1,7 +1,7 @@
 """MQ's words, in one table: the commands, objects, attributes and status attributes of MQ 9.4 on Linux, and on z/OS.
 
 MQSC and IBM's HTTP interfaces read it. For each word it has MQ's name, type and PCF number, and says whether inorder
-has it or why not. The attributes that inorder has come from the tables in `inorder.model`; the others, and what a
+has it or why not. The attributes that inorder has come from the tables in `inorder.model`; the others, and those that
 DISPLAY alone shows, are in the text files of this folder:
 
 ::

@@ -95,7 +95,7 @@ class CommandServer:
         """Answers the next request that matches; returns whether there was one.
 
         Args:
-            may: the rights of the user; None: those of the user who put the request.
+            may: the rights of the user; None: the rights of the user who put the request.
         """
         with self._serving.unit_of_work():
             try:
@@ -182,8 +182,8 @@ def mark_of(request: Got) -> bytes:
 def rights_of(manager: QueueManager, user: str) -> May:
     """The rights of the user in a message's context.
 
-    Without users in the store every program may do everything. With users, one of them may do what the user's roles and
-    grants say, and this program's own user everything; others may do nothing.
+    Without users in the store every program may do everything. With users, a user may do everything that the user's
+    roles and grants say, and this program's own user everything; others may do nothing.
     """
     try:
         users = {each.name: each for each in manager.accounts.users()}

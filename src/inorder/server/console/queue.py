@@ -269,7 +269,7 @@ def _held(qm: QueueManager, name: str) -> Held:
 
 
 def _orders(found: QueuePageState, wanted: QueuePageQuery) -> Sequence[ListingOrder]:
-    """The orders to show: without groups both are one, and the visitor who has not chosen sees it once."""
+    """The orders to show: without groups both are one, and a visitor who has not chosen an order sees it once."""
     if found.missing or any(wanted.after.values()) or len(wanted.orders) < 2:
         return wanted.orders
     return wanted.orders[:1]

@@ -1,4 +1,4 @@
-"""The last minutes of all queues, sampled every second while somebody watches, and their last hour from the store.
+"""The last minutes of all queues, sampled every second while a page is open, and their last hour from the store.
 
 The first visit starts the sampling, and it ends a minute after the last visit, so an unwatched server does no work. One
 task samples for all visitors of a worker; their browsers listen to `changes`.
@@ -66,7 +66,7 @@ NOTHING: Final = Recent()
 
 
 class Watching:
-    """Samples the queues while somebody watches.
+    """Samples the queues while a page is open.
 
     Args:
         look: reads the state of all queues.
@@ -92,7 +92,7 @@ class Watching:
         self.task: asyncio.Task[None] | None = None
 
     def want(self) -> None:
-        """Notes that somebody watches."""
+        """Notes that a page is open."""
         self._wanted_at = self._clock()
         if self.task is None or self.task.done():
             self.task = asyncio.create_task(self._watch())

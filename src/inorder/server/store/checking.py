@@ -69,7 +69,7 @@ class OpenedFor(NamedTuple):
     Args:
         name: the queue whose authority counts: as the client named it, for a model queue the model; for a queue of
             another queue manager the transmission queue.
-        queue: the local queue behind the name.
+        queue: the local queue to which the name leads.
         made: whether the open made the queue, from a model.
     """
 
