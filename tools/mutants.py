@@ -95,10 +95,9 @@ class Bench:
     Args:
         folder: an empty folder to work in.
         tables: the tables to run; default: all.
-        source: the package to break, with its folder `inorder`; default: this one's.
     """
 
-    def __init__(self, folder: Path, tables: Sequence[Path] | None = None, source: Path | None = None) -> None:
+    def __init__(self, folder: Path, tables: Sequence[Path] | None = None) -> None:
         self._folder = folder
         self.whole = folder / "whole"
         self._limits: dict[Judges, float] = {}
@@ -106,7 +105,7 @@ class Bench:
         self._running: set[subprocess.Popen[str]] = set()
         folder.chmod(PASSABLE)
         kept = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(source or ROOT / SOURCE, self.whole / "inorder", ignore=kept)
+        shutil.copytree(ROOT / SOURCE, self.whole / "inorder", ignore=kept)
         copies = folder / SCENARIOS
         copies.mkdir(parents=True)
         for table in tables or sorted((ROOT / SCENARIOS).glob("*.txt")):

@@ -63,10 +63,10 @@ class Act:
             return min([self.last_at, *(call.begun_at for call, _ in self.closings)])
         return min((call.begun_at for call, _ in self.closings), default=math.inf)
 
-    def calls_for(self, *, fate: bool) -> list[Call]:
-        """The calls that may have ended it in this way."""
-        told = [call for call, said in self.closings if said is fate and call.outcome == "promised"]
-        return told or [call for call, said in self.closings if said is fate and call.outcome == "unknown"]
+    def commits(self) -> list[Call]:
+        """The calls that may have committed it."""
+        told = [call for call, fate in self.closings if fate and call.outcome == "promised"]
+        return told or [call for call, fate in self.closings if fate and call.outcome == "unknown"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -88,7 +88,7 @@ class Put:
             return [self.call]
         if rule == "prepare" and self.act.hold is not None and self.act.hold.what == "prepare":
             return [self.act.hold]
-        return self.act.calls_for(fate=True)
+        return self.act.commits()
 
 
 class Sighting(NamedTuple):

@@ -177,7 +177,7 @@ def _read_too_early(reading: Reading, fates: Fates) -> Iterator[Finding]:
         put = reading.puts.get(sighting.label)
         if put is None or not fates[put.act]:
             continue
-        begun_at = min((call.begun_at for call in put.act.calls_for(fate=True)), default=-math.inf)
+        begun_at = min((call.begun_at for call in put.act.commits()), default=-math.inf)
         if sighting.call.ended_at < begun_at:
             yield Finding(
                 "uncommitted", f"{sighting.label} was given to {sighting.call} before its commit was asked for"

@@ -11,7 +11,6 @@ A balanced tree of comparisons in SQL, made from the borders, computes the lane 
 from __future__ import annotations
 
 import functools
-from bisect import bisect_right
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
@@ -51,10 +50,6 @@ class Lanes(NamedTuple):
     def lane(self) -> Column:
         """The lane number of a row, from 0."""
         return F.expr(_tree(self.keys, self.borders, 0, len(self.borders)))
-
-    def lane_of(self, key: Key) -> int:
-        """The lane number of a single key."""
-        return bisect_right(self.borders, key)
 
 
 def _tree(keys: Sequence[str], borders: Sequence[Key], low: int, high: int) -> str:
