@@ -101,7 +101,7 @@ FAULTS = {
     ),
     "TWICE": Planted(again, lambda start: [Found("message_repeated", start + 4, "one delivery", "copy 2")]),
     "PLACE": Planted(
-        one_place, lambda start: [Found("place_repeated", start + 2, "a place of its own", f"{start + 1}.0")]
+        one_place, lambda start: [Found("place_repeated", start + 2, "a unique place", f"{start + 1}.0")]
     ),
     "OVERTAKE": Planted(
         swapped([{}, {}, {}]),

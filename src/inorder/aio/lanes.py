@@ -353,7 +353,7 @@ class LanePool:
         return lane
 
     async def close(self, ends_well: Callable[[Lane], bool]) -> None:
-        """Ends all connections and threads, with a commit where `ends_well` says so. Raises: as the commit."""
+        """Ends all connections and threads, with a commit if `ends_well` returns True. Raises: as the commit."""
         self.is_closed = True
         for waiting in self._waiting:
             if not waiting.done():

@@ -275,7 +275,7 @@ def import_definitions(run: Run, script: str, dry_run: bool, yes: bool) -> int:
     SCRIPT is a file, or - for standard input. It may be written by hand: DEFINE and ALTER of MQSC, and the comments in
     which export writes users and connections. A second import changes nothing. Objects that the script does not name
     stay, and so do passwords and tokens; a new user has none. If a command of the script is wrong, nothing changes. A
-    missing store is created. Each definition is a transaction of its own: after a failure, run the import again. Users
+    missing store is created. Each definition is a separate transaction: after a failure, run the import again. Users
     cannot be defined in a store elsewhere.
     """
     lines = list(script_lines(script))

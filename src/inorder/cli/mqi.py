@@ -57,7 +57,7 @@ def run(program: str, arguments: tuple[str, ...], store: Location | None, as_jso
 
     Others are commands, as in: inorder mqi run -- node app.js. Options for inorder stand before PROGRAM, all others go
     to PROGRAM. Without a C compiler, Python programs run with substitutes for the C modules of ibmmq and pymqi. The
-    exit status is that of PROGRAM.
+    exit status is the status of PROGRAM.
     """
     del as_json  # the output is the program's
     variables = _of_store(store)
@@ -185,7 +185,7 @@ def answer_commands(run: Run, until_empty: bool) -> None:
 
 
 class _ServerThread(threading.Thread):
-    """The command server, in a thread of its own, so that the main thread can handle signals."""
+    """The command server, in a separate thread, so that the main thread can handle signals."""
 
     def __init__(self, requests: Callable[[], Iterator[object]]) -> None:
         super().__init__(name="command server")

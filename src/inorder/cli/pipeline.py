@@ -45,7 +45,7 @@ QUEUE = click.argument("queue", shell_complete=queue_names)
 
 
 class Failed(InorderError):
-    """A job failed. Whatever error Spark or the queue raised, the exit status is that of trouble."""
+    """A job failed. The exit status is 3 for any error that Spark or the queue raised."""
 
 
 class JobCommand(Command):

@@ -117,7 +117,7 @@ def work(
     their queues. It also ends when the reader of its --json output closes the pipe. Exit status 1: it ended at once, or
     a task or schedule had stopped. A process whose store was replaced, or whose sync to disk failed, ends with status 3
     and is replaced; with --metrics the command ends with that status too. Programs that a function starts end with its
-    process, unless they have a session of their own.
+    process, unless they have their own session.
 
     inorder work status ID shows the state of one job, its result if that is kept, and its errors. ID is the message id
     of the job, as the log of the workers shows it. Exit status 1: no message, result or dead letter has it.

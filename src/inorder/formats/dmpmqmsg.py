@@ -200,7 +200,7 @@ WRITTEN: Final = tuple(code for code in ATTRIBUTES if code not in ("AID", "AOD")
 def parse(stream: Readable | IO[bytes]) -> Iterator[Message]:
     """The messages of a file, one after the other; memory holds one.
 
-    A field without a line has MQ's default. `backout_count` is that of the file; a put resets it to 0. With
+    A field without a line has MQ's default. `backout_count` is the value in the file; a put resets it to 0. With
     `context="set_all"` a put keeps the original putter and time, as the tool itself does.
 
     Args:

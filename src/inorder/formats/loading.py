@@ -271,8 +271,8 @@ class _Crew:
         self._progress(event)
 
     def _replace(self, process: BaseProcess, path: str) -> None:
-        """Replaces a lost process even if no ticket seems to be left: the next get of a ticket backs out that of the
-        lost one.
+        """Replaces a lost process even if no ticket seems to be left: the next get of a ticket backs out the ticket of
+        the lost one.
         """
         how = f"it ended with {process.exitcode}"
         log.warning("a process that loads files was lost at %r: %s", path, how)
@@ -315,7 +315,7 @@ def _next(work: _Work, manager: QueueManager, tickets: Queue, tell: Callable[[Lo
                 event = _load(work, manager, path, ticket.backout_count + 1)
     except BrokenPipeError:
         raise
-    except Exception as trouble:  # whatever is wrong with one file, the others are loaded
+    except Exception as trouble:  # the faults of one file must not keep others from being loaded
         if ticket is None:
             raise
         log.warning("%r is backed out: %s", _read(ticket)["path"], trouble)

@@ -191,7 +191,7 @@ class StoreSeen(NamedTuple):
     """A store at a scrape.
 
     Args:
-        dead_letter_queue: the one that the queue manager names, or SYSTEM.DEAD.LETTER.QUEUE.
+        dead_letter_queue: the queue that the queue manager names, or SYSTEM.DEAD.LETTER.QUEUE.
         file: the path of the store, if it is a file.
         groups: the incomplete groups of queues, as far as they were found in time.
     """

@@ -128,7 +128,9 @@ def environment(folder: Path, given: Mapping[str, str] = os.environ) -> dict[str
 
 
 def python_file() -> str:
-    """The text of the file beside the library: libpython, the interpreter, and how inorder becomes importable."""
+    """The text of the file beside the library: libpython, the interpreter, and a statement that makes inorder
+    importable.
+    """
     home = str(Path(__file__).parents[2])
     is_installed = home in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
     importable = "" if is_installed else f"import sys; sys.path.insert(0, {home!r})"

@@ -71,7 +71,7 @@ def get(handle: int, hobj: int, md: Any, gmo: Any, buffer: Any, longest: int | N
     """Gets or browses a message; returns the length of its data.
 
     Args:
-        longest: the greatest length before a conversion; None: that of the buffer.
+        longest: the greatest length before a conversion; None: the length of the buffer.
 
     Raises: Refused, InorderError.
     """

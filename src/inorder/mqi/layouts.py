@@ -53,7 +53,7 @@ class Charv(NamedTuple):
 
 
 class StructureField(NamedTuple):
-    """A field of a structure: `code` is its type in layouts.txt, `version` the first one that has it."""
+    """A field of a structure: `code` is its type in layouts.txt, `version` the first version that has it."""
 
     name: str
     code: str

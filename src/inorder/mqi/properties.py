@@ -316,7 +316,7 @@ def at_put(hconn: int, data: Data, original: int, new: int, action: int) -> tupl
     """The data and the properties of a message that is put.
 
     Args:
-        original, new, action: of MQPMO; 0 for a handle that is not given. They take precedence over a header.
+        original, new, action: the fields of MQPMO; 0: the handle is not given. They take precedence over a header.
 
     Raises: Refused, as `unfolded` and `handles.composed`; ArgumentError 2478, 2498, the properties do not go together.
     """

@@ -115,7 +115,7 @@ def converted(value: PropertyValue, kind: int, wanted: int) -> PropertyValue:
 
     Args:
         kind: its own type.
-        wanted: MQTYPE_AS_SET leaves it as it is.
+        wanted: the wanted type; MQTYPE_AS_SET does not change the value.
 
     Raises: Refused 2473, no such type; 2470, there is no such conversion, or a number does not fit; 2472, a string says
     no number.

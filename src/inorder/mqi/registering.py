@@ -45,7 +45,7 @@ class Consumer:
         area: CallbackArea.
         md, gmo: the initial structures of each get; the MQGMO is of the newest version and without a wait.
         interval: seconds after which the function is told that there is no message; infinite: it is not.
-        length: of the buffer at most; -1: as long as each message.
+        length: the longest buffer; -1: as long as each message.
         is_started: whether it has got its start call.
         is_suspended: by MQCB, or after an error.
         is_over: it is registered no longer.

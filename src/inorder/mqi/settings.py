@@ -72,7 +72,7 @@ def settings_of(name: str, connection: str = "") -> StoreSettings:
     """The settings for a queue manager.
 
     Args:
-        name: of the queue manager; empty: the default one.
+        name: the name of the queue manager; empty: the default one.
         connection: a client's HOST(PORT); empty: the program names none.
 
     Raises: Refused 2058, nothing names a store; CallerError 2012, the file is not usable.

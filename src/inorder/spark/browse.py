@@ -365,7 +365,7 @@ class BrowseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return BulkBrowser(self._stores.queue(source, browse=True))
 
     def _positions(self, offset: Offset) -> dict[str, StreamPosition]:
-        """The positions in an offset by key. Raises OptionsError if the checkpoint is that of another kind of query."""
+        """The positions in an offset by key. Raises OptionsError if the checkpoint is from another kind of query."""
         if not self._options.is_several:
             return {self._stores.only().key: StreamPosition.of(offset)}
         entries = offset.get("queues")

@@ -9,7 +9,7 @@ each queue.
     read             reads a slice; Spark may repeat this
     commit           confirms
 
-A query on one queue is a query on a list of one. Only its offset has a form of its own, that of 0.1.0:
+A query on one queue is a query on a list of one. Only its offset has a different form, from 0.1.0:
 
     {"queue": "ORDERS", "application": "archive", "claim": 7, "made": 1795912406525603, "size": 93}
     {"application": "archive", "size": 93, "queues": {"ORDERS.A@1795912406525603": {"claim": 7, "size": 93}}}
@@ -99,7 +99,7 @@ def claim_of(offset: Mapping[str, Any], options: SourceOptions, made: int) -> in
 
 
 def entries_of(offset: Mapping[str, Any], application: str) -> Entries:
-    """The entries of an offset of several queues by key. Raises OptionsError if the checkpoint is that of another kind
+    """The entries of an offset of several queues by key. Raises OptionsError if the checkpoint is from another kind
     of query.
     """
     entries = offset.get("queues")
@@ -490,7 +490,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"queue": only.queue, "application": application, "claim": 0, "made": only.made} | entries[only.key]
 
     def _entries(self, offset: Offset) -> Entries:
-        """Raises OptionsError, CheckpointLost: the offset is that of another query, or of an earlier queue."""
+        """Raises OptionsError, CheckpointLost: the offset is from another query, or of an earlier queue."""
         if self._options.is_several:
             return entries_of(offset, self._options.application)
         only = self._stores.only()

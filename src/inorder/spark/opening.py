@@ -69,7 +69,7 @@ def open_though_restarting(url: str, application: str) -> QueueManager:
 
 
 def side_by_side(urls: Sequence[str], work: Callable[[str], T]) -> dict[str, T]:
-    """Does the same at several stores, each in a thread of its own. Raises the first error when all have ended."""
+    """Does the same at several stores, each in a separate thread. Raises the first error when all have ended."""
     if len(urls) < 2:
         return {url: work(url) for url in urls}
     with ThreadPoolExecutor(min(len(urls), THREADS_MAX), thread_name_prefix="inorder-stores") as pool:

@@ -133,7 +133,7 @@ def _check_own_groups(names: Sequence[str], options: SinkOptions) -> None:
     own = [name for name in MADE_BY_GROUPS if name in names and name not in _only_keys(options)]
     if own:
         raise OptionsError(
-            f"groupBy makes groups and numbers them, and the data frame has {', '.join(own)} of its own: drop "
+            f"groupBy makes groups and numbers them, and the data frame already has {', '.join(own)}: drop "
             f"{'them' if len(own) > 1 else 'it'}, or leave out groupBy"
         )
 

@@ -1,6 +1,6 @@
 """The stores that a sink puts on: which of them takes a row, and the commit of a batch in all of them.
 
-Two stores cannot share a transaction. Each puts its part of a batch in a transaction of its own, and its ledger notes
+Two stores cannot share a transaction. Each puts its part of a batch in a separate transaction, and its ledger notes
 the batch. If the driver dies between two of them, Spark repeats the batch: a store that has it drops the rows, the
 others put them. For that each row must go to the same store again. So rows are divided by their contents and the list
 of stores, and another list is refused while a batch may be half committed:

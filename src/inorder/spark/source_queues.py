@@ -220,7 +220,7 @@ class Stores:
         return self._handles[source.key]
 
     def close_unused(self, used: AbstractSet[str]) -> None:
-        """Closes the handles of all other queues, so that these may be deleted; that of an only queue stays."""
+        """Closes the handles of all other queues, so that these may be deleted; the handle of an only queue stays."""
         if self._options.is_several:
             for key in self._handles.keys() - used:
                 with suppress(QueueDeleted):
@@ -359,7 +359,7 @@ def rows_of(
 
     Args:
         read: reads one part, with the connection to its store.
-        application: of the connection.
+        application: the application of the connection.
     """
     assert isinstance(partition, SourceQueuePartition)
     for url, parts in groupby(partition.parts, key=lambda one: one[0].url):

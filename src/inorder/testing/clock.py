@@ -1,4 +1,4 @@
-"""ManualClock: time that moves only when a test says so."""
+"""ManualClock: time that moves only when a test moves it."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class ServedToken:
 
 
 class AsideUsers:
-    """Logs users in: calls the accounts of a queue manager in threads, each call on a connection of its own."""
+    """Logs users in: calls the accounts of a queue manager in threads, each call on a separate connection."""
 
     def __init__(self, qm: QueueManager) -> None:
         self._qm, self.accounts = qm, self
@@ -186,7 +186,7 @@ class LoopbackServer:
             asyncio.run_coroutine_threadsafe(endpoint.close(), self._loop)
 
     def admit(self, token: str, administrators: str) -> None:
-        """Lets a token of a user lead to the same store as that of its administrator."""
+        """Lets a token of a user lead to the same store as its administrator's."""
         self._endpoints[token] = self._endpoints[administrators]
 
     async def _app(self, scope: Scope, receive: Receive, send: Send) -> None:

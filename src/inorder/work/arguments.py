@@ -147,7 +147,7 @@ def _from_json(kind: Any, value: Any) -> Any:
 
 
 def _connections() -> tuple[object, ...]:
-    """The classes of connections; that of asyncio only if the program has imported it."""
+    """The classes of connections; the class of asyncio only if the program has imported it."""
     return QueueManager, sys.modules.get("inorder.aio", SimpleNamespace(QueueManager=QueueManager)).QueueManager
 
 
@@ -164,7 +164,7 @@ def takes_messages(function: Callable[..., object], *, has_queue: bool) -> bool:
     """Whether a function takes messages, not arguments.
 
     Its first parameter is annotated as a message, or as a list or iterator of messages; or it has no annotation, and
-    the function was registered for a queue of its own.
+    the function was registered for a named queue.
     """
     try:
         first = next(iter(inspect.signature(function).parameters.values()), None)

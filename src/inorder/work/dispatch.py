@@ -4,7 +4,7 @@
     it has none                             the function of messages of that queue
     neither exists                          no task takes it: see `LaneTasks.unknown`
 
-A function of messages that has its queue for itself gets all messages, whatever properties they have.
+A function of messages that has its queue for itself gets all messages, with any properties.
 """
 
 from __future__ import annotations

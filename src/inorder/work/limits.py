@@ -248,7 +248,7 @@ class LaneLimits:
 
 
 def _passing(scopes: Iterable[Scope]) -> str:
-    """A selector that is true for all messages but those of these tasks and keys."""
+    """A selector that is true for all messages except those of these tasks and keys."""
     keys: dict[str, list[str]] = {}
     tasks = {scope.task for scope in scopes if scope.key is None}
     for scope in scopes:

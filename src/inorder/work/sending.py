@@ -3,7 +3,7 @@
     pack.put(order_id=17, delay=60)
     await pack.put_async(order_id=17)
 
-A put joins the unit of work that this thread or asyncio task has open, whichever connection has it. So a message that
+A put joins the unit of work that this thread or asyncio task has open, on any connection. So a message that
 a task puts is sent if and only if the task is done. Without a unit of work the tasks' own store is used, with a
 connection for each thread, and one of asyncio's for each loop.
 """

@@ -79,7 +79,7 @@ H = TypeVar("H", bound=Hook)
 
 
 class TaskDecorator(Protocol):
-    """Registers the function below it: one of messages stays as it is, any other becomes a `TaskFunction`."""
+    """Registers the function below it: a function of messages is unchanged, any other becomes a `TaskFunction`."""
 
     @overload
     def __call__(self, function: F, /) -> F: ...
@@ -233,7 +233,7 @@ class Tasks:
         annotations when they are sent, and before it is called. A parameter annotated as `QueueManager` takes the
         worker's connection, one annotated as `Message` the message.
 
-        A function *of messages* stays as it is. Its first parameter is annotated as `Message`, or as a list or iterator
+        A function *of messages* is not changed. Its first parameter is annotated as `Message`, or as a list or iterator
         of messages; or it has no annotation, and a queue is given. The worker calls it with the message, and with the
         connection if it has a second parameter.
 
@@ -246,7 +246,7 @@ class Tasks:
                 if the function may move: messages are sent under it.
             group: call the function with a complete group, or one message in no group, as a "list" or as an "iterator",
                 which holds a page of a large group in memory. None: call it with one message.
-            logical: messages come in logical order, each in a unit of its own. A group is in this order anyway.
+            logical: messages come in logical order, each in a separate unit. A group is in this order anyway.
             read_order: "strict" or "relaxed"; None: the read order of the queue.
             match: get only messages that match.
             attempts: how many attempts a message has before it is set aside, from 1. None: the queue's
@@ -260,7 +260,7 @@ class Tasks:
             dead_on: exceptions that another attempt would not avoid: the message becomes a dead letter immediately.
             trouble_for: seconds, from 0. If the function raises QueueFull 2053 or PutInhibited 2051, its message is
                 backed out and tried again later without using up an attempt, for this long after the first time; after
-                that each try uses one up. A full disk (StoreFull 2192) uses up no attempt, however long it lasts.
+                that each try uses one up. A full disk (StoreFull 2192) uses up no attempt, for any duration.
             keep: seconds for which the result of each job, or its errors, can be asked for after its end, 0.1 to
                 99,999,999.9, unless `put` says otherwise; None: nothing is kept.
             limit: how many calls may run at once or begin in a time, in all processes: a `Limit`, or several.
@@ -363,7 +363,7 @@ class Tasks:
         """Registers the decorated function: its result is put whenever the expression is due.
 
         The function is called with the instant at which it is due, in the time zone, and returns bytes or a `Message`.
-        Each instant is put once, however many processes and workers run it. The function itself is unchanged.
+        Each instant is put once, even if several processes and workers run it. The function itself is unchanged.
 
         Args:
             cron: minute, hour, day of the month, month, day of the week; or six fields, the first for seconds.
@@ -408,7 +408,7 @@ class Tasks:
         that come later (a test may use a manual clock, or `Backoff(first=0)`), and runs no schedules.
 
         Args:
-            qm: the queue manager; the calls use connections of their own, and see only committed messages.
+            qm: the queue manager; the calls use separate connections, and see only committed messages.
             threads: as for `QueueManager.worker`.
 
         Returns: the attempts that have ended, in that order, with their errors.

@@ -215,7 +215,7 @@ class Worker:
                 return
             try:
                 self._log(event)
-            except BaseException:  # whatever it is, it must not end the reporting thread
+            except BaseException:  # it must not end the reporting thread
                 log.exception("an event of the worker could not be logged")
 
     def _recorded(self, connection: int, schedules: Sequence[ScheduleRecord]) -> WorkerRecord:

@@ -58,7 +58,7 @@ def pull(
     Args:
         until_empty: collect now, and end when nothing more can be claimed; trouble is raised.
         wait: as in `run_channel`.
-        exits: as in `run_channel`; the exit is that of the receiver with the queue's name here.
+        exits: as in `run_channel`; the exit is the one of the receiver with the queue's name here.
         connects: connects to the home server; default: `inorder.connect` to a store that must exist.
 
     Returns: the status of the queue.
@@ -115,7 +115,7 @@ class _Collector:
             self._note("inactive")
 
     def _begins(self) -> bool:
-        """Takes the queue for this program, when no other one has it; returns whether it is to collect at once."""
+        """Takes the queue for this program, when no other one has it; returns whether to collect at once."""
         while not self._ends:
             now = self.now()
             try:

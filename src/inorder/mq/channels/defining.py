@@ -153,7 +153,7 @@ def identifier(qm: QueueManager) -> str:
 def start_channel(qm: QueueManager, name: str) -> None:
     """Lets a stopped channel run again: a program that waits to run it then does.
 
-    The name may also be that of a channel by which another queue manager collects here, QUEUE:MANAGER.
+    The name may also be the name of a channel by which another queue manager collects here, QUEUE:MANAGER.
 
     Raises UnknownObject 2085; UnknownQueue 2085, there is no such store-and-forward queue, or it has no such target.
     """
@@ -169,7 +169,7 @@ def stop_channel(qm: QueueManager, name: str, mode: StopMode = "quiesce") -> Non
         mode: "quiesce": end after the current batch. "force": end at the next call; a batch may stay in doubt.
             "terminate": the same, without waiting for the program that runs the channel.
 
-    The name may also be that of a channel by which another queue manager collects here, QUEUE:MANAGER.
+    The name may also be the name of a channel by which another queue manager collects here, QUEUE:MANAGER.
 
     Raises ArgumentError; otherwise as `start_channel`.
     """
@@ -230,7 +230,7 @@ def resolve_channel(
 ) -> Action:
     """Confirms the batch in doubt if the receiver has it, otherwise returns it to its place: RESOLVE CHANNEL.
 
-    The name may also be that of a home-server queue.
+    The name may also be the name of a home-server queue.
 
     Args:
         action: the expected action; it must agree with the receiver.

@@ -6,7 +6,7 @@ lost answer the exit sees the messages of a batch again.
 
 Each process has a list of the modules whose functions it may call as exits. It imports those and no others: a
 definition can name a function of them, and nothing else (W-9). The sender's exit runs in the process that runs the
-channel, the receiver's in the one that has the receiver's store open: the server, if that is elsewhere.
+channel, the receiver's in the process that has the receiver's store open: its server, if it is elsewhere.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class Sending:
         return ClaimRequest(claimer, done, self.options, self.definition.batch_size, most_bytes)
 
     def next(self, carrying: Carrying, done: int, *, fast: bool = False) -> NextBatch:
-        """Confirms all claims up to `done`, and gets the next batch, or the one that is open."""
+        """Confirms all claims up to `done`, and gets the next batch, or the open one."""
         name = self.definition.name
         return self.call(lambda store, handle: store.next_batch(self._request(handle, carrying, done), name, fast=fast))
 

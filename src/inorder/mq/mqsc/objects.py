@@ -32,7 +32,7 @@ class Words:
 
     Args:
         who: the name of one object in errors.
-        keywords: those of its attributes, including its name.
+        keywords: the keywords of its attributes, including its name.
         shown: further keywords that a DISPLAY shows.
         integers: those of `shown` that are numbers.
         unsupported_names: keywords of MQ that are not supported.

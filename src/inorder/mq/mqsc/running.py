@@ -338,7 +338,9 @@ def define(qm: QueueManager, command: Define) -> str:
 
 
 def _taken_over(qm: QueueManager, command: Define) -> dict[str, Any]:
-    """The attributes of the object that LIKE names, or of the default object, as far as another may copy them."""
+    """The attributes of the object that LIKE names, or of the default object, without those that another object may not
+    copy.
+    """
     name = command.like or BY_TYPE[command.type].default
     if not name:
         return {}

@@ -59,7 +59,8 @@ class MqWord:
 
     Args:
         keyword: in MQSC; in JSON it is in lower case.
-        name: MQ's name, or that of its constant, MQIA_DEF_BIND; None: MQ does not have it, or it is not a parameter.
+        name: MQ's name, or the name of its constant, MQIA_DEF_BIND; None: MQ does not have it, or it is not a
+        parameter.
         number: MQ's number in PCF and MQINQ; None: none, or not known.
         values: MQ's type: its words, the range of an integer, or "char", "bytes", "list", "date", "time".
         attribute: our attribute for it.
@@ -88,7 +89,7 @@ class MqWord:
 
     @property
     def is_ours(self) -> bool:
-        """Whether inorder has it and MQ does not."""
+        """Whether it exists in inorder and not in MQ."""
         return self.name is None and not self.why
 
 

@@ -116,7 +116,7 @@ class Request:
     """A command that was read, to be given to MQSC.
 
     Attributes:
-        kind: of the object, as in `inorder.mq.words`; "handle": the handles of queues.
+        kind: the kind of the object, as in `inorder.mq.words`; "handle": the handles of queues.
         parameters: values by keywords, for `source_of`; origins: the parameters that they come from.
         asked: the keywords that an inquiry asks for.
         info: of an inquiry of connections, CONN, HANDLE or ALL.

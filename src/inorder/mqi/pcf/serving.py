@@ -46,7 +46,7 @@ LOOK_SECONDS: Final = 1.0
 
 
 def answer_requests(manager: QueueManager, requests: list[UniqueId], may: May) -> None:
-    """Answers requests that a program has just put, through connections of their own.
+    """Answers requests that a program has just put, through separate connections.
 
     A request that this program may not get, or that another server has got, is left to it.
     """
@@ -84,7 +84,7 @@ class CommandServer:
 
     Args:
         serving: the connection that gets requests and puts replies.
-        running: the one that runs commands.
+        running: the connection that runs commands.
     """
 
     def __init__(self, serving: QueueManager, running: QueueManager) -> None:

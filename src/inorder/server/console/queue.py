@@ -216,7 +216,7 @@ def _look(qm: QueueManager, queue: str, wanted: QueuePageQuery, *, with_holders:
 
     Raises: UnknownQueue 2085, WrongQueueType 2045.
     """
-    list(qm.inspect.look(queue, most=1, preview=0))  # which raises the right error if it has no messages of its own
+    list(qm.inspect.look(queue, most=1, preview=0))  # which raises the right error if it is not a local queue
     attributes = qm.attributes(queue)
     name = attributes.base_queue if attributes.type == "alias" else queue
     view = next(iter(qm.inspect.overview(name)), None)

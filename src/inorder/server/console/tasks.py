@@ -25,7 +25,7 @@ class TaskRow(NamedTuple):
 
     Args:
         view: its queue; None: no queue has this name, or it is an alias.
-        ended, failed, mean, longest: of the last minutes; durations in seconds, None without an attempt.
+        ended, failed, mean, longest: values for the last minutes; durations in seconds, None without an attempt.
         per_minute: attempts in each of the last minutes, the newest last; failures: those that failed.
         record: running calls, dead letters and the newest error of all workers.
     """

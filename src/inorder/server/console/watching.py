@@ -34,7 +34,7 @@ LISTENED_SECONDS: Final = 300.0  # then the browser connects and authenticates a
 
 
 class QueueSample(NamedTuple):
-    """A queue at one moment. `at` is monotonic time; `age`: of its oldest message, in seconds."""
+    """A queue at one moment. `at` is monotonic time; `age`: the age of its oldest message, in seconds."""
 
     at: float
     depth: int
@@ -49,7 +49,7 @@ class Recent(NamedTuple):
         put, got: messages a second; None if not known yet. `got` counts messages that left the depth (got, expired,
             backed out), minus those that came back.
         puts, gets: the same over time, the newest last.
-        depths: over time; `ages`: of the oldest message, in seconds.
+        depths: the depths over time; `ages`: the ages of the oldest message, in seconds.
         seconds: how long ago the first of them was.
     """
 

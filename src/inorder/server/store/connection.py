@@ -107,10 +107,10 @@ class StoreConnection:
         place: the store object that serves it.
         identity: its user.
         present: looks its user up again, as `Authenticator.now`.
-        address: of the client, for the log of acts.
+        address: the address of the client, for the log of acts.
         protocol: the WebSocket.
         run: makes a call in a thread of the pool.
-        limits: of the server.
+        limits: the limits of the server.
         exits: the modules whose functions the server may call as the exits of receivers.
         resumable: the connections of this worker.
     """

@@ -1,7 +1,7 @@
 """The store objects of a worker that serve programs elsewhere.
 
 A store in a file or in memory is one object for all of them. Of a database a worker opens a few objects, each with a
-session of its own, and shares the connections among them (W-3).
+separate session, and shares the connections among them (W-3).
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Places:
             if not found or (
                 found[0].is_alone
                 and len(found) < SESSIONS_MAX
-                and all(one.connections > 1 for one in found)  # the first is that of the base
+                and all(one.connections > 1 for one in found)  # the first is the base's
             ):
                 self._all.append(SharedStore(connect(self._store, program=PROGRAM)))
                 return self._all[-1]
