@@ -5,7 +5,7 @@
     python -m demo sites
 
 `make order`, `make demo` and `make demo-sites` run them. With `--store postgresql` the queue of `files` is in
-PostgreSQL: a server of Debian's package is started on the loopback, in a folder of its own, and is removed at the end.
+PostgreSQL: a server of Debian's package is started on the loopback, in a temporary folder, and is removed at the end.
 """
 
 from __future__ import annotations

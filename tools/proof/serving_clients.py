@@ -88,7 +88,7 @@ class Lost(Exception):
 
 
 class Client:
-    """One client, in a thread of its own.
+    """One client, in a separate thread.
 
     Args:
         number: makes its bodies and ids unique.

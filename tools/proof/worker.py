@@ -91,7 +91,7 @@ class Worker:
         self._put(queue, labels, lambda: self.qm.put_many(queue, messages), unit, priority, persistent)
 
     def put_group(self, unit: int = 0) -> None:
-        """Puts a whole group, in the open unit of work or in one of its own."""
+        """Puts a whole group, in the open unit of work or in a separate one."""
         self._groups += 1
         size = self.chance.randint(2, 4)
         labels = [self._label(self._groups, place, size) for place in range(1, size + 1)]

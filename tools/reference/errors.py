@@ -18,7 +18,7 @@ from .remedies import REMEDIES
 
 SOURCE = Path(inspect.getfile(errors)).parent
 OWN_FROM = 9000
-# Reasons whose error a call does not name beside them; "warning": it is on the result, and nothing is raised.
+# Reasons without the name of their error in the same call; "warning": it is on the result, and nothing is raised.
 COMES_AS: dict[str, tuple[str, ...]] = {
     "NONE": (),
     "BACKOUT_THRESHOLD_REACHED": ("reason of a dead letter",),

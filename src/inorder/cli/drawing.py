@@ -142,7 +142,7 @@ def _bar(to: Console, columns: Sequence[ProgressColumn], what: str) -> Iterator[
 
 
 def time_left(elapsed: float, done: int, total: int | None) -> str:
-    """How long the rest of some work will take if its speed stays the same; empty if that is not known."""
+    """The time left for some work if its speed stays the same; empty if it is not known."""
     return f"{span(elapsed * (total - done) / done)} left" if total and 0 < done < total else ""
 
 

@@ -193,7 +193,7 @@ def _following(handle: Queue, manifest: Manifest, head: Message) -> Iterator[tup
 
 
 def _batch_size(manifest: Manifest) -> int:
-    """How many messages of this file make a batch; for a whole file one segment."""
+    """The number of messages of this file in a batch; for a whole file one segment."""
     if isinstance(manifest.split_rule, Whole):
         return 1
     mean = manifest.size // max(1, manifest.messages)

@@ -51,7 +51,7 @@ class DeadEvent(NamedTuple):
 
 
 class Handled(NamedTuple):
-    """How many letters were handled in each way; `failed` counts tries."""
+    """The number of letters handled in each way; `failed` counts tries."""
 
     discarded: int = 0
     retried: int = 0

@@ -67,7 +67,7 @@ HEADERS: Final[Mapping[bytes, tuple[str, ...]]] = {
 
 
 class CharacterSet(NamedTuple):
-    """How text in one CCSID is read and written; `encode` writes a question mark for a character that it lacks."""
+    """Decodes and encodes the text of a CCSID; `encode` writes a question mark for a character that it lacks."""
 
     decode: Callable[[bytes], str]
     encode: Callable[[str], bytes]

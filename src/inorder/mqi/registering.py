@@ -76,7 +76,7 @@ class Consumer:
 
     @property
     def growth(self) -> int:
-        """How many times as long its buffer is as the longest message that it takes before a conversion."""
+        """The ratio of its buffer to the longest message that it takes before a conversion."""
         is_whole = self.length == mq.MQCBD_FULL_MSG_LENGTH
         return CONVERSION_GROWTH_MAX if is_whole and self.gmo.Options & mq.MQGMO_CONVERT else 1
 

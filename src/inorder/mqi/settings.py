@@ -58,7 +58,7 @@ class StoreSettings:
 
     @property
     def location(self) -> Location:
-        """Where it is. Raises: ArgumentError, CallerError."""
+        """The location of the store. Raises: ArgumentError, CallerError."""
         return locate(self.store, credentials=self.credentials)
 
 

@@ -157,7 +157,7 @@ def check_queue(qm: QueueManager, queue: str) -> QueueAttributes:
 
 
 def made_at(qm: QueueManager, queue: str) -> int:
-    """When a local queue was created, in microseconds since 1970: another one with its name is another queue (B-41)."""
+    """The creation time of a local queue, in microseconds since 1970; it distinguishes queues of one name (B-41)."""
     return round(qm.inspect.status(queue).created_at * 1_000_000)
 
 

@@ -89,12 +89,12 @@ class Seen(NamedTuple):
 
     @property
     def claimed(self) -> int:
-        """How many messages are in claims of the application."""
+        """The number of messages in claims of the application."""
         return 0 if self.account is None else sum(one.messages for one in self.account.held)
 
     @property
     def free(self) -> int:
-        """How many messages are in no claim of the application."""
+        """The number of messages in no claim of the application."""
         return self.depth - self.claimed
 
 

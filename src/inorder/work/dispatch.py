@@ -38,7 +38,7 @@ class LaneTasks(NamedTuple):
         return self.first.name if len(self.tasks) == 1 else f"tasks of {self.first.queue}"
 
     def calls_at_once(self, threads: int) -> int:
-        """How many calls run at once in each process: the largest number of a task, or the worker's number."""
+        """The number of simultaneous calls in each process: the largest number of a task, or the worker's number."""
         return max(one.threads or threads for one in self.tasks)
 
     def without_waits(self) -> LaneTasks:

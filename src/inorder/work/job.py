@@ -19,7 +19,7 @@ WAIT: Final = Seconds(0, 99_999_999.9)
 
 
 class Connections(Protocol):
-    """Where a job finds a connection if it was put without one."""
+    """The connections for a job that was put without one."""
 
     def here(self) -> QueueManager: ...
     def in_loop(self) -> aio.QueueManager: ...

@@ -173,7 +173,7 @@ class Withheld(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """Until when, in monotonic time, and for how long a lane passes over messages."""
+    """The end, in monotonic time, and the duration of a time in which a lane passes over messages."""
 
     until: float
     seconds: float

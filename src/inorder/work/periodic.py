@@ -250,7 +250,7 @@ class Periodic:
         return runs
 
     def next_due(self) -> float | None:
-        """When the next run is due as far as this process knows, seconds since 1970; None: never."""
+        """The next due time that this process knows, in seconds since 1970; None: there is none."""
         dues = [one.times.next(self._last.get(one, self._qm.internals.clock.now())) for one in self.schedules]
         return min((due for due in dues if due is not None), default=None)
 

@@ -528,7 +528,7 @@ def _check_for_arguments(task: Task, keep: float | None) -> None:
 
 
 def _calls_at_once(threads: int | None, concurrency: int | None, *, is_async: bool) -> int | None:
-    """How many calls run at once; None: as many as the worker has threads. Raises ArgumentError."""
+    """The number of simultaneous calls; None: as many as the worker has threads. Raises ArgumentError."""
     if is_async and threads is not None:
         raise bad_argument("threads", threads, "left out for an async function: concurrency=NUMBER")
     if not is_async and concurrency is not None:

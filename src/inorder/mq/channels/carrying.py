@@ -200,7 +200,7 @@ class ChannelRun:
         return True
 
     def _stop(self) -> str:
-        """How an operator has stopped it; "" if none has."""
+        """The mode in which an operator has stopped it; "" if it is not stopped."""
         return now_of(self._sending.manager, self._definition).stop
 
     def _ends(self, status: str, error: InorderError | None = None) -> None:

@@ -25,7 +25,7 @@ from .carrying import LOOK_SECONDS, TROUBLE, ChannelRun, Stopping, Wait, never_e
 from .sides import Connect, Receiver, collecting_channel, home_server, open_receiver, reach_home
 
 RETRY_SECONDS: Final = 60.0
-"""How soon `retry` tries again if the interval is 0."""
+"""Seconds before `retry` tries again if the interval is 0."""
 IN_USE: Final = (ObjectInUse, Fenced)  # another program collects
 
 

@@ -106,7 +106,7 @@ UTF_8: Final = Unicode()
 
 @dataclass(frozen=True, slots=True)
 class Coding:
-    """How integers and texts are written: the byte order as `struct` names it, and the character set."""
+    """The coding of integers and texts: the byte order as `struct` names it, and the character set."""
 
     order: str
     texts: TextCoding = UTF_8

@@ -106,7 +106,7 @@ class KeySample:
 
 
 def wanted_lanes(row_count: int, rows_per_lane: int) -> int:
-    """How many lanes this many rows need: no more than `LANES_MAX`, above which lanes grow instead."""
+    """The number of lanes for this many rows: no more than `LANES_MAX`, above which lanes grow instead."""
     return min(max(1, -(-row_count // rows_per_lane)), LANES_MAX)
 
 
