@@ -126,7 +126,7 @@ def _unlock(opened: OpenObject) -> Answer:
 
 
 class _Call:
-    """One MQGET: its finding, and its answer."""
+    """One MQGET: the message found, and the answer."""
 
     __slots__ = (
         "_connection",

@@ -11,8 +11,8 @@ other program (`inorder.aio`). No process keeps the state of a client, so a requ
   **`user_properties.py`** write messages as headers, **`queue_objects.py`** queues as JSON, **`problems.py`** errors.
 * **`identity.py`** is the seam for users and their authorities. **`users.py`** reads them from the store,
   **`authentication.py`** reads the credentials of a request, **`sessions.py`** makes cookies that every worker can
-  * **`operator_log.py`** logs acts. `mq/mqsc/authorities.py` lists the authority that each command needs.
-* **`operator_log.py`** logs acts. Which authority a command needs lists `mq/mqsc/authorities.py`.
+  verify, and **`subjects.py`** writes the subject of a client certificate.
+* **`operator_log.py`** logs acts. `mq/mqsc/authorities.py` lists the authority that each command needs.
 * Every request passes **`guard.py`**. **`watching.py`** answers probes and scrapes, **`logs.py`** writes the log.
 * **`app.py`** builds the application of a worker, **`protocol.py`** handles a connection, **`running.py`** runs the
   processes. **`certificates.py`**, **`revocation.py`** and **`renewing.py`** have the files of TLS.
