@@ -60,7 +60,7 @@ class MqWord:
     Args:
         keyword: in MQSC; in JSON it is in lower case.
         name: MQ's name, or the name of its constant, MQIA_DEF_BIND; None: MQ does not have it, or it is not a
-        parameter.
+            parameter.
         number: MQ's number in PCF and MQINQ; None: none, or not known.
         values: MQ's type: its words, the range of an integer, or "char", "bytes", "list", "date", "time".
         attribute: our attribute for it.
