@@ -218,9 +218,7 @@ def main() -> int:
     cuts = recording.cuts(random.Random(asked.seed), asked.cuts)
     findings = recording.unsynced() + check_cuts(recording, cuts, folder)
     losing = sum(bool(recording.lost_at(cut.length)) for cut in cuts)
-    print(
-        f"seed {asked.seed}: {len(cuts)} cuts of {len(recording.log):,} bytes, {losing} before an answer"
-    )
+    print(f"seed {asked.seed}: {len(cuts)} cuts of {len(recording.log):,} bytes, {losing} before an answer")
     print(told(findings, as_json=False))
     if findings:
         print(f"the stores and their histories are in {folder}")

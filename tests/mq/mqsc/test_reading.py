@@ -200,7 +200,12 @@ def test_an_assembler_says_whether_a_command_goes_on() -> None:
         ("DEFINE QLOCAL(A) EXPIRY(0)", 1, 25, "allowed is EXPIRY(seconds above 0 and up to 99,999,999.9) or"),
         ("DEFINE QLOCAL(A) SHARE(YES)", 1, 24, "found a value after SHARE; allowed is SHARE or NOSHARE"),
         ("DEFINE QLOCAL(A) SHARE NOSHARE", 1, 24, "found NOSHARE again; allowed is SHARE only once"),
-        ("DEFINE QLOCAL(A) TARGET(B)", 1, 18, "found TARGET, which a local queue does not have; allowed is one of DESCR"),
+        (
+            "DEFINE QLOCAL(A) TARGET(B)",
+            1,
+            18,
+            "found TARGET, which a local queue does not have; allowed is one of",
+        ),
         ("ALTER QMGR MAXDEPTH(1)", 1, 12, "found MAXDEPTH, which the queue manager does not have"),
         ("ALTER QLOCAL(A) DEFTYPE(PERMDYN)", 1, 17, "found DEFTYPE, which ALTER cannot give to a local queue"),
         ("DEFINE QLOCAL(A) CLUSTER(C)", 1, 18, "MQ's attribute CLUSTER, which is not supported: there are no clusters"),
