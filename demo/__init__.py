@@ -1,4 +1,4 @@
-"""The tour of order: order on a queue, shown on a real queue manager and checked as it is shown.
+"""The tour of order: order on a queue, shown on a real queue manager and checked while it is shown.
 
     make order
 
@@ -6,8 +6,8 @@ A file is made in a temporary folder, and several processes work on it at once. 
 classic picture (figure 2 of "Logical and physical ordering") and reads them in physical and in logical order. Part 2
 takes complete groups only. Part 3 runs the example of the strict read order disclosure with its two writers and four
 readers, eager and laid back, getting and browsing, relaxed and strict, in PUT and in PREPARE order. Part 4 is a tour of
-confirm ids, lock ids and undo. Part 5 wakes processes that wait, and kills some. Whatever is printed was read from the
-queue; what differs from the documents ends the program with status 1, a process that fails with status 2.
+confirm ids, lock ids and undo. Part 5 wakes processes that wait, and kills some. Everything printed was read from the
+queue. A difference from the documents ends the program with status 1, a process that fails with status 2.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def main() -> int:
     except (ProcessFailed, InorderError) as error:
         print(f"\n{screen.alarm('The demonstration failed')}: {error}", file=sys.stderr)
         return 2
-    print(f"\nShown with {size} processes on one file, which is removed: one order for all who read strictly,")
+    print(f"\nShown with {size} processes on one file, which is removed: one order for all strict readers,")
     print("whole groups, units of work, ids that outlive their process, waits across processes,")
     print("and a unit of work that ends with its process.")
     right = f"All {screen.right} as documented."

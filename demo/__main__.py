@@ -5,7 +5,7 @@
     python -m demo sites
 
 `make order`, `make demo` and `make demo-sites` run them. With `--store postgresql` the queue of `files` is in
-PostgreSQL: a server of Debian's package is started on the loopback, in a folder of its own, and is gone at the end.
+PostgreSQL: a server of Debian's package is started on the loopback, in a temporary folder, and is removed at the end.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ def main(arguments: list[str] | None = None) -> int:
     which = parser.add_subparsers(dest="which", required=True)
     which.add_parser("order", help="order on a queue, shown by a dozen processes; some seconds")
     job = which.add_parser("files", help="files through a queue and Spark, with kills; some minutes")
-    job.add_argument("folder", nargs="?", help="whose files are taken; default: Python's own modules")
+    job.add_argument("folder", nargs="?", help="the folder of the files; default: Python's own modules")
     job.add_argument("--output", default="build/demo", help="the folder for the audit (default: %(default)s)")
-    job.add_argument("--store", choices=["sqlite", "postgresql"], default="sqlite", help="where the queue is")
+    job.add_argument("--store", choices=["sqlite", "postgresql"], default="sqlite", help="the store of the queue")
     between = which.add_parser("sites", help="four sites, and https between them, with kills; a minute")
     between.add_argument("--messages", type=int, default=300, help="how many orders (default: %(default)s)")
     given = parser.parse_args(arguments)

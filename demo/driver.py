@@ -1,6 +1,6 @@
 """A process of the main job: a Spark driver that drains the queue, audits the archive and writes the files back.
 
-It starts Spark at once, and begins when it gets its order, a line of JSON. What it does it tells on its output.
+It starts Spark at once, and begins when it gets its order, a line of JSON. It prints its progress on its output.
 """
 
 from __future__ import annotations

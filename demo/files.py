@@ -4,8 +4,8 @@
 
 Each file becomes a group of messages that begins with a manifest. Four processes put them at the same time, so the
 groups lie mixed on the queue; one of them is killed in the middle of a file, and one backs a file out. Spark takes the
-queue in logical order, whole groups only; its driver is killed on the way, and another goes on. Then the archive is
-audited, the files are made of it, and compared byte by byte with the originals.
+queue in logical order, whole groups only; its driver is killed on the way, and another one continues. Then the archive
+is audited, the files are made of it, and compared byte by byte with the originals.
 """
 
 from __future__ import annotations
@@ -272,7 +272,7 @@ class DemoJob:
         }
         next_driver = self.driver("driver 2")  # Spark takes seconds to start
         self._live(driver, order, dies_after=2)
-        self.say(f"the driver was killed after {self.facts.killed_at:,} messages; another goes on with its checkpoint")
+        self.say(f"the driver was killed after {self.facts.killed_at:,} messages; another uses its checkpoint")
         self._live(next_driver, order | {"history": self._history()})
 
     def _history(self) -> list[str]:
@@ -315,7 +315,7 @@ class DemoJob:
 
     def _check_empty(self, qm: QueueManager) -> None:
         left = qm.inspect.status(QUEUE).current_depth
-        self.screen.check("the queue is empty, and nobody holds anything", (left, len(qm.inspect.units())), (0, 0))
+        self.screen.check("the queue is empty, and no program holds anything", (left, len(qm.inspect.units())), (0, 0))
 
     def _compare(self) -> None:
         """Compares every file byte by byte, and its permissions."""

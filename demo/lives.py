@@ -70,12 +70,12 @@ def waits_and_deaths(screen: Screen, cast: Cast) -> None:
     oldest = cast.qm.inspect.order_view(queue).oldest_put
     waits_for = oldest.by if oldest is not None else None
     print("  D puts d1 in a unit of work, then A puts m2    the strict reader waits: d1 stands first")
-    screen.check("it learns for whom it waits", waits_for, "D")
+    screen.check("it reports the program for which it waits", waits_for, "D")
     begun = time.monotonic()
     dying.kill()
     given = reader.answer()
     print(f"  D is killed                                    the reader is given m2 after {_ms(begun)}")
-    screen.check("D's unit is backed out, and nobody waits for it", [given, cast.qm.depth(queue)], [["m2", 0], 0])
+    screen.check("D's unit is backed out, and no reader waits for it", [given, cast.qm.depth(queue)], [["m2", 0], 0])
 
     writer.do("put", queues=[queue], name="m3")
     dying = cast.process("E")

@@ -1,6 +1,6 @@
 """The processes of the demonstration, as their parent sees them.
 
-The parent never waits for ever: if a process ends, or does not answer in time, the demonstration ends and shows the
+The parent never waits forever: if a process ends, or does not answer in time, the demonstration ends and shows the
 last output of that process.
 """
 

@@ -68,7 +68,7 @@ class EagerGetter:
         Args:
             put: how many messages have been put, committed or not.
         """
-        self._cast.wait_until(self._has_all, f"{self._process.name} does not read what it could")
+        self._cast.wait_until(self._has_all, f"{self._process.name} does not read all that it can")
         gone = put - self._cast.qm.depth(self._queue) - self._told
         self._told += gone
         return [self._process.answer() for _ in range(gone)]
@@ -119,7 +119,7 @@ def readers_side_by_side(screen: Screen, cast: Cast) -> None:
         print(f"  {order.upper()} order, {asked}")
         print("\n".join(table(columns)))
         got = tuple(" ".join(name for step in seen for name in step) for seen in columns.values())
-        screen.check("what each reader reads, over all steps", got, documented)
+        screen.check("the messages of each reader, over all steps", got, documented)
         print()
     print("  Relaxed, in PUT order: it depends on when you look, and the eager browser")
     print("  misses B1. Strict: all read the same; in PUT order they wait for B's unit.")

@@ -42,7 +42,7 @@ PROGRAMS = ("the channel of FACTORY", "the server of HUB", "the collection of SH
 
 
 class SiteFailed(Exception):
-    """Something that the demonstration needs did not happen; the text says what."""
+    """Something that the demonstration needs did not happen; the text has the details."""
 
 
 class Program:
@@ -154,7 +154,7 @@ class Sites:
 
 
 def arrived(qm: QueueManager, queue: str, count: int) -> list[int]:
-    """Waits until so many messages are on a queue; returns the numbers of all, in order. Raises: SiteFailed."""
+    """Waits until this many messages are on a queue; returns the numbers of all, in order. Raises: SiteFailed."""
     found: list[int] = []
     with qm.open(queue, browse=True) as handle:
         try:
@@ -170,7 +170,9 @@ def arrived(qm: QueueManager, queue: str, count: int) -> list[int]:
 
 
 def main(messages: int) -> int:
-    """Runs the demonstration. Returns 0: all orders and answers are there once, in order; 1: not so; 2: it failed."""
+    """Runs the demonstration. Returns 0: all orders and answers arrived once, in order; 1: they did not; 2: it
+    failed.
+    """
     screen = Screen()
     numbers = range(messages)
     steps = len(PROGRAMS) + 1
@@ -206,7 +208,7 @@ def answer(store: str) -> None:
                 with qm.unit_of_work():
                     task = qm.get("TASKS", wait=PATIENCE_SECONDS, read_order="strict", syncpoint=True)
                     qm.put("ANSWERS", task.body, syncpoint=True)
-            except InorderError as error:  # nobody may answer for a while
+            except InorderError as error:  # a server may be away for a while
                 print(json.dumps({"failed": str(error)}), flush=True)
 
 

@@ -1,4 +1,4 @@
-"""python -m inorder_scenarios: runs scenario tables and says which fail."""
+"""python -m inorder_scenarios: runs scenario tables, and reports those that fail."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .runner import run_scenario
 
 
 def main(arguments: list[str] | None = None, program: str = "python -m inorder_scenarios") -> int:
-    """Runs the files named; 0 if every scenario passed, 1 if one failed, 2 if a table cannot be run as it stands."""
+    """Runs the named files; 0 if every scenario passed, 1 if one failed, 2 if a table cannot be run."""
     parser = argparse.ArgumentParser(
         prog=program,
         description="Runs scenario tables. Prints a line for each failing scenario, then a count.",

@@ -49,7 +49,7 @@ MATCHES = {
 FEEDBACKS: Mapping[int, str] = {int(one): one.name.lower() for one in Feedback}
 PAD = b"."
 TEXTS = [name for name, field in GIVEN.items() if isinstance(field.kind, Text)]
-PLAIN = (None, "no", NO_ID, NO_PROPERTIES, ("no", NO_ID))  # facts that a failure need not tell
+PLAIN = (None, "no", NO_ID, NO_PROPERTIES, ("no", NO_ID))  # values that a failure does not show
 FOR_BROWSE = OpenOptions(browse=True)
 FOR_INPUT = OpenOptions(input="as_queue")
 READ_ORDERS = frozenset({"strict", "relaxed", "notify"})
@@ -60,8 +60,8 @@ class StepOutcome:
     """The outcome of a step, in the words of the table.
 
     Attributes:
-        message: one that is to be named, when all that was put is known: a call that waited may end before the put does
-            that it waited for.
+        message: a message to be named once all puts are known: a call that waited may end before the put for which it
+            waited.
     """
 
     kind: str
@@ -124,15 +124,15 @@ def properties(words: str) -> dict[str, PropertyValue]:
 
 @dataclass(slots=True)
 class NameTable:
-    """What a scenario has named so far at a queue manager.
+    """The names that a scenario has used so far at a queue manager.
 
     Attributes:
-        first_queue: the one that steps mean which name none.
-        ids: what $names stand for, at all queue managers.
-        uids: who has put messages on which queue, by their names.
-        read: the last message of a name that was read from a queue.
-        puts: what was put under which numbers, at all queue managers.
-        schedules: what every actor may put when it is due, by name.
+        first_queue: the queue of steps that name none.
+        ids: the values of $names, at all queue managers.
+        uids: the actors that have put messages, by queue and name.
+        read: the last message of each name that was read from a queue.
+        puts: the puts under each number, at all queue managers.
+        schedules: the schedules that every actor may put when they are due, by name.
         elsewhere: the queue manager, as the table calls it, of each synchronous remote queue.
     """
 
@@ -165,7 +165,7 @@ class NameTable:
         return self.ids[text]
 
     def lock_of(self, text: str | None) -> int:
-        """A lock id: a name, a number, or a name and how far from it, so that a wrong one can be given."""
+        """A lock id: a name, a number, or a name and a difference, so that a table can give a wrong one."""
         if text is None:
             return 0
         if not text.startswith("$"):
@@ -223,7 +223,7 @@ class NameTable:
         self.puts.setdefault(where, []).append((name, length))
 
     def name_of(self, message: Message) -> str:
-        """How the table calls a message: its body, the parts it was joined from, or `BODY@OFFSET`."""
+        """The table's name for a message: its body, the parts it was joined from, or `BODY@OFFSET`."""
         plain = message.body.rstrip(PAD).decode("ascii", "replace")
         if message.segment_status == "no" or len(message.body) < message.length:
             return plain
@@ -443,7 +443,7 @@ class Actor:
         return StepOutcome("message", facts=facts, message=message)
 
     def name(self, step: ScenarioStep, message: Message) -> str:
-        """How the table calls a message that a step has read; it is remembered for later steps."""
+        """The table's name for a message that a step has read; later steps can use it."""
         name = self._table.name_of(message)
         self.got[name] = message
         if message.uid is not None:
@@ -571,7 +571,7 @@ class Actor:
 
 
 def key_of(step: ScenarioStep) -> dict[str, Any]:
-    """What a put says about its key."""
+    """The arguments of a put about its key."""
     lasts = step.keys.get("deduplicate-for")
     key: dict[str, Any] = {"deduplicate": step.keys.get("deduplicate")}
     return key if lasts is None else key | {"deduplicate_for": float(lasts)}
@@ -582,7 +582,7 @@ def _ignored(warning: Reason | None) -> StepOutcome:
 
 
 def one_of(orders: frozenset[str]) -> str:
-    """The one read order that a step asks for."""
+    """The single read order that a step asks for."""
     if len(orders) > 1:
         raise ValueError(f"{' and '.join(sorted(orders))} exclude each other")
     return next(iter(orders))

@@ -142,7 +142,7 @@ class BulkActor(OnceActor):
 
 
 def _message(row: BulkRow) -> Message:
-    """A row as far as a table names it."""
+    """A row as a message, with the fields that a table can name."""
     fields = dict(zip(BULK_COLUMNS, row, strict=True))
     return Message(
         fields["body"],

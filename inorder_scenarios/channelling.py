@@ -1,8 +1,8 @@
 """The steps of a scenario's operators for channels, and the runs that they begin.
 
-A run goes on a thread of its own until it ends, is held at a point that the table names, or dies there. Where it dies
-an exception takes it out of all calls, and its connections are lost: what a killed process leaves, as all points are
-between two transactions.
+A run continues on its own thread until it ends, is held at a point that the table names, or dies there. At its death an
+exception takes it out of all calls, and its connections are lost. This is the state that a killed process leaves,
+because all points are between two transactions.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ChannelRun:
     """One run of a channel, on its own thread.
 
     Args:
-        stands_at: the point at which it stops, and the number of the visit on which it does.
+        stands_at: the point at which it stops, and on which visit.
         dies: whether it dies there instead.
         pulls: whether it is a home-server queue that collects.
     """
@@ -239,7 +239,7 @@ class Runs:
     def _run_channel(self, site: Site, step: ScenarioStep) -> StepOutcome:
         known = site.name, step.names[0]
         if {"kill", "hold"} <= step.keys.keys():
-            raise ValueError("it is held, or killed, not both")
+            raise ValueError("a run can be held or killed, not both")
         pulls = step.verb == "pull"
         run = ChannelRun(self._sites, site, step.names[0], _point(step), dies="kill" in step.keys, pulls=pulls)
         return self._after(known, run, run.begin())

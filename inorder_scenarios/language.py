@@ -6,28 +6,28 @@ other line is a step:
     ACTOR VERB [WORD]... -> OUTCOME
 
 An actor is a connection, made at its first step; `A.2` is a second handle of connection `A`; `qm` is the
-operator. A word is a flag or `key=value`. What each verb takes is the tables ACTOR_VERBS and OPERATOR_VERBS below, what
-an outcome may say is OUTCOMES; a word that is in neither is refused with its line.
+operator. A word is a flag or `key=value`. The tables ACTOR_VERBS and OPERATOR_VERBS below have the words of each verb,
+OUTCOMES those of outcomes; any other word is refused with its line.
 
 The language is described in full in docs/spec/scenarios.md. Beyond that page:
 
-    A leave-group                       -> ok             the handle is inside no group any more that it gets
+    A leave-group                       -> ok             the handle is no longer inside a group that it gets
 
 and for claims, surveys and staged rows (`bulk`):
 
     A begin-claims [app=NAME]           -> ok settled=N horizon=$h   a start; without app= of `app`
     A claim N [most= bytes= horizon=]   -> [m1 m2] claim=K, or none  claims up to N are done; the next one's messages.
                                            Also logical, complete, all-messages, strict, relaxed. It begins by itself.
-                                           more=yes or more=no: whether its limits left messages behind.
+                                           more=yes or more=no: whether its limits left messages on the queue.
     A plan-claim K [slices=S]           -> [1-3 4-5]      the first and last position of each slice
     A read-claim K [slices=S]           -> [m1 m2]        plans and reads
     A settle-claims N                   -> M              confirms up to N; how many messages went
-    A claim N ahead [most= bytes= ...]  -> M, or none     takes what comes behind claim N before it is asked for
-    A return-ahead                      -> M              the messages of a claim that was taken ahead return
-    qm finish-claims NAME N             -> M              the same for a reader that has stopped
-    qm release-claims NAME              -> M              the messages of open claims return
-    qm leave-claimed-group NAME         -> ok             its application is inside no group any more
-    A survey first|next [most= bytes= slices=]  -> [m1 m2]   what a browse would show, and next what comes behind it
+    A claim N ahead [most= bytes= ...]  -> M, or none     takes the messages after claim N before they are asked for
+    A return-ahead                      -> M              returns the messages of a claim that was taken ahead
+    qm finish-claims NAME N             -> M              as settle-claims, for a reader that has stopped
+    qm release-claims NAME              -> M              returns the messages of open claims
+    qm leave-claimed-group NAME         -> ok             its application is no longer inside a group
+    A survey first|next [most= bytes= slices=]  -> [m1 m2]   the messages of a browse; next: those after them
     A stage NAME BODY [priority= group-key= order-key= property= lasts=SECONDS]  -> ok   one row
     A settle-staging BATCH NAME...      -> N, or ignored  puts the rows; ignored: that batch was put before
     A undo-staging NAME                 -> N              drops them
@@ -51,12 +51,12 @@ for reports and dead letters:
 for puts under keys:
 
     deduplicate=KEY [deduplicate-for=SECONDS]   of put and put-group
-                                        -> ignored of=BODY    nothing was put: that message was, under the same key
+                                        -> ignored of=BODY    nothing was put: that message was put under the same key
     A put-group BODY...  [syncpoint deduplicate= ...]  -> ok, or ignored   a whole group, by one call
 
 for schedules, of which a table may have any number:
 
-    qm schedule NAME cron=`* * * * *` [on= zone= missed=one|all|none]  -> ok   what every process may put from now on
+    qm schedule NAME cron=`* * * * *` [on= zone= missed=one|all|none]  -> ok   every process may put it from now on
     A put-due [NAME...]                 -> [NAME@N ...]   the messages that A puts for these schedules, else for all;
                                            N: the seconds from the beginning of the scenario until the message was due.
                                            The clock begins at 2001-09-09 01:46:40 UTC
@@ -75,36 +75,36 @@ for names that lead elsewhere:
     qm set default-transmission=NAME    -> ok             the default one
     put, open, get manager=NAME            the queue manager that has the queue
     A listen [on=NAME]                  -> ok             a listener is registered, and cancelled at once
-    transmission=QUEUE@MANAGER             of a message that was got: where it is to go; transmission=none: nowhere
+    transmission=QUEUE@MANAGER             of a message that was got: its destination; transmission=none: it has none
 
 for several queue managers (`channelling`), each with a store of its own, which the same clock moves:
 
     qm2 VERB ..., up to qm9                the operator of queue manager QM2; that of `qm` is called TEST
     A@qm2 VERB ..., A.2@qm2 VERB ...       an actor that is connected to it; A and A@qm2 have nothing in common
-    confirm-get BODY and others            a body that nobody put there means the message of it that was read there last
+    confirm-get BODY and others            a body that was not put there means the last such message that was read there
     qm define-channel NAME to=qm2          -> ok   a sender channel; its transmission queue is called as that manager.
                                            Also queue= batch-size= bytes=KILOBYTES read-order= exit=MODULE:FUNCTION,
                                            speed=, and short-retries= long-retries=, with the seconds short-interval=
-                                           long-interval=; of those that a table does not ask for there are none
-    qm2 define-channel NAME receiver       -> ok   what is done there: retries= interval= exit= speed=
+                                           long-interval=; a table that asks for none has no retries
+    qm2 define-channel NAME receiver       -> ok   the receiver's definition: retries= interval= exit= speed=
     qm alter-channel NAME ...              the same words
     qm run-channel NAME [kill=POINT] [hold=POINT]  -> ok sent=N   carries until nothing more can be claimed; while it
                                            waits the clock moves. sent= counts the messages of all runs. POINT: a name
                                            in `channels.points`, or `waits`: it pauses; POINT:3 is the third time
-                                           -> killed: it has died there, and nothing was tidied up
-                                           -> held: it stands still there, and other steps go on
+                                           -> killed: it has died there, without any clean-up
+                                           -> held: it is held there, and other steps continue
     qm queue NAME targets=QM2,QM3          -> ok   a store-and-forward queue; also of alter
     qm2 queue NAME home-server=TEST connection=NAME  -> ok   a home-server queue
     qm2 pull NAME [kill=POINT] [hold=POINT]  -> ok state=   collects until nothing more can be claimed, as run-channel
     qm2 trigger NAME                       -> ok
-    qm resume-channel NAME                 -> as run-channel: it goes on
-    qm kill-channel NAME                   -> killed: it dies where it stands
+    qm resume-channel NAME                 -> as run-channel: it continues
+    qm kill-channel NAME                   -> killed: it dies where it is held
     qm stop-channel NAME MODE, start-channel NAME  -> ok
     qm reset-channel NAME N                -> ok   on both sides
     qm resolve-channel NAME [commit|back_out] [force]  -> ok action=commit
     qm channel-status NAME                 -> ok state= stop= number= in-doubt= waiting= sent= reason=NAME speed=
                                            NAME:QM2 is the channel by which QM2 collects here, and at QM2 its queue
-    qm2 received                           -> N    the number of the last batch that came, of the one channel that did
+    qm2 received                           -> N    the number of the last batch that came, by the only channel
     qm delete NAME                         -> ok   a queue, with its messages
 
 for requests and replies:
@@ -115,9 +115,9 @@ for requests and replies:
 
 And for confirmed calls:
 
-    match-uid=BODY, of every verb that matches: the message that the body names, as in confirm-get
-    match-token=BODY, likewise: the message of this body that the actor has read
-    A browse-lock [most=N] [lease=SECONDS]  -> [m1 m2] lock=$k   the first N at most; unlocked when the time is over
+    match-uid=BODY, of every verb that matches: the message named by the body, as in confirm-get
+    match-token=BODY, likewise: the message with this body that the actor has read
+    A browse-lock [most=N] [lease=SECONDS]  -> [m1 m2] lock=$k   the first N at most; unlocked when the lease ends
     A unique-ids confirm=7, or lock=$k      -> [m1 m2]     the messages under it, in queue order
 """
 
@@ -136,13 +136,13 @@ PUT_FLAGS = "syncpoint in-group last-in-group segment last-segment segmentation 
 FIELDS = " ".join(field.word for field in GIVEN.values())
 PUT_KEYS = f"{FIELDS} on length confirm manager deduplicate deduplicate-for"
 NO_PROPERTIES = "none"
-REPEATED = frozenset({"property"})  # a word that may be there several times; its values are kept with a blank between
+REPEATED = frozenset({"property"})  # a word that may be repeated; its values are joined with blanks
 READ_FLAGS = "logical complete all-messages all-segments strict relaxed notify accept-truncated"
 READ_KEYS = (
     "on manager wait buffer match-id match-uid match-correlation match-group match-seq match-offset match-priority "
     "match-token confirm lock token selector"
 )
-# A text between ` is one with the word in which it stands.
+# A text between ` belongs to the word that contains it.
 PIECE = r"(?:`[^`]*`|[^`])"
 COMMENT = re.compile(rf"^({PIECE}*?)#.*")
 STEP = re.compile(rf"({PIECE}*?)->\s*(\S.*)")
@@ -310,7 +310,7 @@ class ScenarioStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """One scenario: its title, where it stands, its steps."""
+    """One scenario: its title, its place in the file, its steps."""
 
     title: str
     file: str
@@ -382,7 +382,7 @@ def parse_step(line: str, number: int = 0) -> ScenarioStep:
 
 
 def _actor(word: str) -> tuple[str, str]:
-    """Whose step it is, `qm` or ACTOR.HANDLE, and at which queue manager."""
+    """The actor of a step, `qm` or ACTOR.HANDLE, and its queue manager."""
     if OPERATOR.fullmatch(word):
         return HERE, word
     found = ACTOR.fullmatch(word)
@@ -466,7 +466,7 @@ def _facts(words: list[str], known: frozenset[str]) -> dict[str, str]:
 
 
 def _one_more(key: str, before: str | None, value: str) -> str:
-    """What is kept of a key: the value, of one that may be repeated behind those before. Raises: ValueError."""
+    """The value to keep for a key; values of one that may be repeated are joined. Raises: ValueError."""
     if key not in REPEATED:
         return value
     if value != NO_PROPERTIES:

@@ -1,4 +1,4 @@
-"""An actor that speaks through the MQI: it packs structures, calls the verbs, and reads only what the structures say.
+"""An actor that uses the MQI: it packs structures, calls the verbs, and reads only the structures.
 
 Each call uses another version of the structures, among those that have the fields that the step needs.
 """
@@ -61,7 +61,8 @@ NEEDS: Mapping[str, int] = {
     "browse-all": mq.MQOO_BROWSE,
     "unlock": mq.MQOO_BROWSE,
 }
-# To prepare a unit of work is for a coordinator: MQ has it in XA, not in the MQI, and the actor calls Python's.
+# Only a coordinator prepares a unit of work: in MQ this is part of XA, not of the MQI, so the actor calls Python's
+# prepare.
 SPOKEN = frozenset({*NEEDS, "commit", "backout", "prepare", "disconnect", "crash", "close", "open", "resumes"})
 SAID = frozenset("id group seq offset flags warning segment backouts priority length original-length feedback".split())
 KEYS = FIELDS | MATCHES.keys() | {"on", "length", "wait", "buffer", "manager"}

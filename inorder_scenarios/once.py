@@ -39,7 +39,7 @@ class OnceActor(Actor):
 
 
 def define_schedule(table: NameTable, step: ScenarioStep) -> None:
-    """Any actor may put what is due by this schedule from now on."""
+    """Adds a schedule whose due messages any actor may put from now on."""
     name, keys = step.names[0], {key: value for key, value in step.keys.items() if key in ("zone", "missed")}
     if "cron" not in step.keys:
         raise ValueError("a schedule needs cron=")
@@ -53,5 +53,5 @@ def define_schedule(table: NameTable, step: ScenarioStep) -> None:
 
 
 def due_name(schedule: str, due: float) -> str:
-    """How a table calls what a schedule puts for an instant, seconds since 1970."""
+    """The table's name for the message of a schedule that is due at an instant, seconds since 1970."""
     return f"{schedule}@{due - START:.0f}"

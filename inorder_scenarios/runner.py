@@ -1,8 +1,8 @@
 """The runner of scenario tables: makes the calls of the steps, and compares their outcomes with the table.
 
-Each step of an actor runs on a thread of its own, which ends with it: so any step of the actor may go on with the unit
-of work that an earlier one has opened, also one that waits. The runner watches the queue manager's waiting room until
-every call under way has either ended or is asleep with nothing left to look at. So nothing here sleeps, and a table
+Each step of an actor runs on its own thread, which ends with the step. So any step of the actor, even one that waits,
+may continue the unit of work that an earlier step has opened. The runner watches the queue manager's waiting room until
+every call under way has either ended or is asleep with nothing left to check. So nothing here sleeps, and a table
 runs the same way every time.
 """
 
@@ -48,7 +48,7 @@ class PendingCall:
 
     Attributes:
         site: the queue manager at which it waits, which has the queue.
-        actor: whose it is, a connection to the queue manager of the step.
+        actor: its actor, a connection to the queue manager of the step.
     """
 
     site: Site
@@ -60,7 +60,7 @@ class PendingCall:
     read: bool = False
 
     def is_asleep(self) -> bool:
-        """Whether it waits, with nothing left to look at."""
+        """Whether it waits, with nothing left to check."""
         session = self.actor.manager._session
         owners = {one.of.manager: one for one in session.owners.values() if isinstance(one, OwnerSession)}
         session = owners.get(manager_name(self.site.name), session) if self.site.name != self.step.manager else session
@@ -103,7 +103,7 @@ def run_scenario(scenario: Scenario, store: str = "memory", connect: Connect = c
         if unread:
             step = unread[0].step
             return ScenarioFailure(
-                scenario.file, step.line, scenario.title, step.text, "a later `resumes`", "a wait that nobody reads"
+                scenario.file, step.line, scenario.title, step.text, "a later `resumes`", "a wait that no step reads"
             )
         return None
     finally:

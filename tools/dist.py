@@ -4,7 +4,7 @@
 With ``--every-python``, which `make nightly` adds, it also tries the wheel on each Python that is installed, with all
 extras: the import, README's first example, the command, a server that answers and ends; twine reads the metadata.
 The wheel is built twice, from the sdist and from the sources here: both must have the same content, `src` and, until
-0.3, the runner of scenario tables. The first thing that is wrong ends it, with a status other than 0.
+0.3, the runner of scenario tables. The first fault ends it, with a status other than 0.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def main(arguments: list[str]) -> None:
         try_old_names(python, work)
         try_types(python, work)
         try_library(python, out, work)
-    print(f"{wheel.name}, {sdist.name}: as they should be")
+    print(f"{wheel.name}, {sdist.name}: no faults")
 
 
 def run(*command: str | Path, cwd: Path, refused: bool = False) -> str:

@@ -3,9 +3,10 @@
     python -m tools.fixture_store 0.1.0        writes tests/releases/0.1.0: run it once, with the release's own code
 
 It writes the store as a file (`orders.db.gz`), and the tables and rows of one in PostgreSQL (`postgresql.sql`,
-`postgresql.json.gz`). What `filled` puts in, `missing` looks for after the upgrade; `tests/stores/test_releases.py` and
-`tests/stores/postgresql/test_upgrading.py` do that with every release that the changelog names. The store of 0.1.0 was
-kept a second time, with more in it, by the code of 0.1.0 and this module with the names of that release.
+`postgresql.json.gz`). After the upgrade, `missing` looks for the objects that `filled` creates;
+`tests/stores/test_releases.py` and `tests/stores/postgresql/test_upgrading.py` do that with every release that the
+changelog names. The store of 0.1.0 was kept a second time, with more in it, by the code of 0.1.0 and this module with
+the names of that release.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def _held(qm: QueueManager) -> None:
     with qm.unit_of_work():
         qm.dead.add(qm.get("HELD"), queue="HELD", reason=70_000, error="it broke")
     qm.put("HELD", b"once", deduplicate="key")
-    qm.put("HELD", b"later", delay=0.01)  # it is due before anybody looks
+    qm.put("HELD", b"later", delay=0.01)  # it is due before any reader looks
     qm.accounts.create_token("shop", "the laptop")
     with qm.lease(seconds=1.0):  # it is over before the upgrade, so that the put is backed out
         qm.put("HELD", b"leased")
@@ -105,7 +106,7 @@ def _held(qm: QueueManager) -> None:
 
 
 def killed(store: str) -> None:
-    """What a program leaves that is killed in a unit of work, and inside a group."""
+    """Leaves the state of a program that was killed in a unit of work, and inside a group."""
     qm = inorder.connect(store)
     qm.get("HALF", logical=True)
     unit = qm.unit_of_work()
@@ -131,7 +132,7 @@ def missing(qm: QueueManager) -> list[str]:
     compare("a channel", channels.channel(qm, "HERE.THERE").transmission_queue, "TO.THERE")
     compare("roles", {user.name: sorted(user.roles) for user in qm.accounts.users()}, ROLES)
     compare("a grant", qm.accounts.user("shop").may("put", "ORDERS"), True)
-    compare("what is on its way", qm.get("TO.THERE").transmission, Transmission("NEAR", "THERE"))
+    compare("a message on its way", qm.get("TO.THERE").transmission, Transmission("NEAR", "THERE"))
     compare("description", qm.attributes("ORDERS").description, "what came in")
     compare("maximal depth", qm.attributes("OTHERS").max_depth, 10)
     bodies = [message.body for message in qm.browse("ALIAS")]
@@ -146,7 +147,7 @@ def missing(qm: QueueManager) -> list[str]:
     qm.settle("monday", "commit")
     compare("the prepared put", qm.get("OTHERS").body, b"prepared")
     with contextlib.suppress(NoMessageAvailable):
-        compare("what waits to be confirmed", qm.get("OTHERS").body, None)
+        compare("a message that waits for its confirm", qm.get("OTHERS").body, None)
     compare("the rest of a group", [one.body for one in _all(qm, "HALF")], [b"second"])
     compare("dead letters", [(one.why.reason, one.message.body) for one in qm.dead.letters()], [(70_000, b"dead")])
     compare("claims", [(one.queue, one.application) for one in qm.bulk.claims()], [("BULK", "archive")])
@@ -193,7 +194,7 @@ def _make(store: str) -> None:
 
 
 def rows(url: str) -> str:
-    """Returns all rows of a store in PostgreSQL, as JSON: a list for each table; and where each sequence stands."""
+    """Returns all rows of a store in PostgreSQL, as JSON: a list for each table; and the value of each sequence."""
     with administrating(url) as connection:
         names = connection.execute(TABLE_NAMES).fetchall()
         found = {name: connection.execute(f'SELECT json_agg(t) FROM "{name}" t').fetchone()[0] for (name,) in names}
@@ -222,7 +223,7 @@ def taken_out(folder: Path, store: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("version", help="of the release, as the changelog has it")
+    parser.add_argument("version", help="the version of the release, as in the changelog")
     version = parser.parse_args().version
     with Server() as server:
         print(f"kept in {keep(version, url=f'{server.url()}?schema=kept')}")

@@ -63,7 +63,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--busy", type=int, default=2, help="how many processes compute meanwhile (default: %(default)s)"
     )
-    parser.add_argument("--seed", type=int, default=None, help="of the first run's order; the next ones add 1")
+    parser.add_argument("--seed", type=int, default=None, help="the seed of the first run; each further run adds 1")
     asked = parser.parse_args(words)
     first = random.randrange(1_000_000) if asked.seed is None else asked.seed
     found: dict[str, list[str]] = defaultdict(list)

@@ -1,9 +1,9 @@
 """`make fuzz`: schemathesis against a running server, as an administrator and as a user with few rights.
 
-It reads the description of our interface, `/inorder/v1/openapi.json`, and sends requests that keep to it and requests
-that do not. A finding is an answer of 500 and above, one that is not described, one with another content type or
-schema, and an accepted request that the description forbids. IBM's addresses have a short description here, `fuzz_ibm`,
-which forbids less than the server does. Arrow streams are in `tests/server/test_arrow_fuzz.py`.
+It reads the description of our interface, `/inorder/v1/openapi.json`, and sends requests that follow it and requests
+that do not. A finding is an answer with status 500 or above, an answer that is not described, an answer with another
+content type or schema, and an accepted request that the description forbids. IBM's addresses have a short description
+here, `fuzz_ibm`, which forbids less than the server does. Arrow streams are in `tests/server/test_arrow_fuzz.py`.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ CHECKS: Final = (
     "unsupported_method",
     "allow_header_conformance",
 )
-# IBM's server answers 500 and 501 where a queue is full, or a message is not a text: there the server's log says more.
+# IBM's server answers 500 and 501 where a queue is full, or a message is not a text: the server's log has the reason.
 CHECKS_OF_ANSWERS: Final = CHECKS[1:5]
 ARROW: Final = "/queues/{queue}/arrow"  # its body is not JSON
-# What refuses a request that is not valid: schemathesis knows neither 413, 415 nor 431 for that.
+# The statuses that refuse an invalid request: schemathesis does not know 413, 415 and 431.
 CONFIGURATION: Final = """
 [checks.negative_data_rejection]
 expected-statuses = ["400", "401", "403", "404", "405", "409", "411", "413", "415", "429", "431"]
@@ -89,9 +89,9 @@ def fuzz(target: list[str], token: str, folder: Path, checks: tuple[str, ...], g
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.fuzz", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--examples", type=int, default=100, help="of each operation")
-    parser.add_argument("--seconds", type=int, default=600, help="for each user and interface")
-    parser.add_argument("--seed", type=int, help="of an earlier run, to repeat it")
+    parser.add_argument("--examples", type=int, default=100, help="the number of examples for each operation")
+    parser.add_argument("--seconds", type=int, default=600, help="the time for each user and interface")
+    parser.add_argument("--seed", type=int, help="the seed of an earlier run, to repeat it")
     given = parser.parse_args()
     found = 0
     with (

@@ -1,7 +1,7 @@
-"""IBM's addresses as OpenAPI, as far as a fuzzer needs it: what is sent, and that each answer is described.
+"""IBM's addresses as OpenAPI, as far as a fuzzer needs them: requests, and a description of each answer.
 
-It says less than docs/reference/http.md: of statuses the good ones, of answers whether they are text or JSON. A get
-does not wait here, for a fuzzer would.
+It has less than docs/reference/http.md: only the successful statuses, and whether an answer is text or JSON. A get
+does not wait here, because a fuzzer would.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ DEFINED: Final = {
 
 
 def operation(status: int, answer: Any, *parameters: Any, body: tuple[str, Any] | None = None) -> dict[str, Any]:
-    """An operation: what it answers, its parameters beside the path's, and the media type and schema of its body."""
+    """An operation: its answer, its parameters besides the path's, and the media type and schema of its body."""
     found = {"responses": {str(status): answer, "default": REFUSED}, "parameters": [*parameters]}
     if body is not None:
         found["requestBody"] = {"required": True, "content": {body[0]: {"schema": body[1]}}}

@@ -1,13 +1,13 @@
 """Mutants: the package with one thing broken. This file reads the lists of hand-written mutants.
 
-A *written* mutant says in words what a rule forbids, and breaks that. They are for `rules/` alone, where each line is
-a rule: the lists are `mutants_*.txt` beside this file, a few lines each:
+A *written* mutant describes in words what a rule forbids, and does that. Written mutants are for `rules/` alone, where
+each line is a rule. The lists are `mutants_*.txt` beside this file, with a few lines for each mutant:
 
     in rules/ordering.py                                        a file under src/inorder; its mutants follow
     R3.13 a fifo queue places by the message's own priority     the rule's number, and what the broken code does
     - if queue.delivery == "fifo":                              the old text: it must occur exactly once
     + if queue.delivery == "never":                             the new text
-    by tests/rules/test_ordering.py                             only where the tables lack the word for it: the
+    by tests/rules/test_ordering.py                             only if the tables lack the word for it: the
                                                                 unit tests that must fail instead
 
 All others are generated: `mutation.py`.
@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 SOURCE = Path("src/inorder")
 STORES = ("memory", "sqlite")
-IN_FILE = ("stores/sql/", "stores/sqlite/")  # the store in a file shows mutants in these folders
+IN_FILE = ("stores/sql/", "stores/sqlite/")  # mutants in these folders are judged on the SQLite store
 LISTS = tuple(
     Path(__file__).with_name(f"mutants_{topic}.txt") for topic in ("rules", "lives", "selectors", "between", "users")
 )
@@ -41,7 +41,7 @@ class Mutant(ABC):
 
     Args:
         file: relative to src/inorder.
-        name: what the broken code does, or where it is broken and how.
+        name: the effect of the broken code, or its place and change.
     """
 
     file: str
@@ -49,7 +49,7 @@ class Mutant(ABC):
 
     @property
     def store(self) -> str:
-        """The store that shows the mutant: for shared code the memory store, which is the fastest."""
+        """The store that judges the mutant: for shared code the memory store, which is the fastest."""
         return STORES[self.file.startswith(IN_FILE)]
 
     @property
@@ -78,7 +78,7 @@ class Written(Mutant):
 
     Args:
         rule: its number: of mq-semantics, or of lifecycle-and-order where it has a letter and a dash.
-        old, new: the text replaced, and what replaces it.
+        old, new: the text to replace, and its replacement.
         tests: unit tests that must fail; "": a table must.
     """
 
@@ -105,7 +105,7 @@ class Written(Mutant):
     def apply(self, source: str) -> str:
         times = source.count(self.old)
         if not self.old or times != 1:
-            raise CodeChangedError(f"the code has changed: mend this mutant; its old text occurs {times} times")
+            raise CodeChangedError(f"the code has changed: repair this mutant; its old text occurs {times} times")
         return source.replace(self.old, self.new)
 
 
@@ -124,7 +124,7 @@ def read_written(text: str) -> list[Written]:
         elif RULE.fullmatch(mark) and rest and file:
             mutants.append(Written(rule=mark, name=rest, file=file))
         else:
-            raise ValueError(f"line {number}: {line!r} is no line of a list of mutants")
+            raise ValueError(f"line {number}: {line!r} is not a line of a list of mutants")
     return mutants
 
 

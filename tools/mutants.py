@@ -1,17 +1,17 @@
 """Breaks the code one decision at a time and shows that a scenario table fails, or else a unit test.
 
-A *mutant* is the package with one thing broken. If every table still passes, and the unit tests that mirror the file,
-the mutant survives, and a table or test is missing: nobody would notice if somebody broke that by mistake.
+A *mutant* is the package with one thing broken. If every table, and the unit tests that mirror the file, still pass,
+the mutant survives: a table or test is missing, and the same fault made by mistake would go unnoticed.
 
-Rules are broken by mutants that were written (`mutant.py`), all of them each time; whatever else decides, by mutants
-that are generated (`mutation.py`), a sample of them each time.
+Rules are broken by mutants that were written (`mutant.py`), all of them each time; all other decisions by generated
+mutants (`mutation.py`), a sample of them each time.
 
 The tables run on the store that was broken; for a mutant of the code that all stores share, on the memory store, which
 is the fastest. Unit tests run as `make gate` runs them: for a mutant of the store on PostgreSQL those that need its
 server, otherwise the others.
 
-Each mutant gets a copy of the package of its own, and a process of its own that runs the tables on it. One that
-never ends counts as caught, and is told as hung. A written one whose own names do not exist is an error, not caught.
+Each mutant gets its own copy of the package, and its own process, which runs the tables on it. A mutant that never ends
+counts as caught, and is reported as hung. A written mutant that uses a missing name is an error, not caught.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SCENARIOS = Path("tests/scenarios")
 
 SAMPLE = 120
 SECONDS_MIN = 30.0
-TIMES_AS_LONG = 4  # as the same tests of the code that is whole: two mutants run at a time, on a busy machine
+TIMES_AS_LONG = 4  # as the same tests of the unbroken code: two mutants run at a time, on a busy machine
 OUR_FAULT = ("ImportError", "IndentationError", "ModuleNotFoundError", "NameError", "SyntaxError", "UnboundLocalError")
 # A line of the scenario runner, or of pytest's summary.
 FAILURE = re.compile(r"(\S+:\d+): |(?:FAILED|ERROR) (\S+)")
@@ -59,7 +59,7 @@ class WholeFailsError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What became of a mutant: where it was caught, or what is wrong with it; of a survivor what was changed."""
+    """The outcome for a mutant: where it was caught, or what is wrong with it; for a survivor the change."""
 
     mutant: Mutant
     result: Result
@@ -81,7 +81,7 @@ class Judges(NamedTuple):
 
 
 class Run(NamedTuple):
-    """How the tables, or tests, went on one copy of the package."""
+    """The result of the tables, or tests, on one copy of the package."""
 
     passed: bool
     hung: bool
@@ -90,15 +90,14 @@ class Run(NamedTuple):
 
 
 class Bench:
-    """A copy of code and tables as they were at the start, so that nobody's editing disturbs the run.
+    """A copy of code and tables as they were at the start, so that edits do not disturb the run.
 
     Args:
         folder: an empty folder to work in.
         tables: the tables to run; default: all.
-        source: the package to break, with its folder `inorder`; default: this one's.
     """
 
-    def __init__(self, folder: Path, tables: Sequence[Path] | None = None, source: Path | None = None) -> None:
+    def __init__(self, folder: Path, tables: Sequence[Path] | None = None) -> None:
         self._folder = folder
         self.whole = folder / "whole"
         self._limits: dict[Judges, float] = {}
@@ -106,7 +105,7 @@ class Bench:
         self._running: set[subprocess.Popen[str]] = set()
         folder.chmod(PASSABLE)
         kept = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(source or ROOT / SOURCE, self.whole / "inorder", ignore=kept)
+        shutil.copytree(ROOT / SOURCE, self.whole / "inorder", ignore=kept)
         copies = folder / SCENARIOS
         copies.mkdir(parents=True)
         for table in tables or sorted((ROOT / SCENARIOS).glob("*.txt")):
@@ -131,12 +130,12 @@ class Bench:
         return Verdict(mutant=mutant, result="survived", where=mutant.change)
 
     def stop(self) -> None:
-        """Ends what still runs: somebody does not want to wait for it."""
+        """Ends the running processes, when the user does not want to wait for them."""
         for process in list(self._running):
             _end(process)
 
     def _limit(self, judges: Judges) -> float:
-        """How long they may take, in seconds: measured on the code that is whole, the first time that it is asked."""
+        """The time limit for the judges, in seconds; it is measured on the unbroken code at the first call."""
         if known := self._limits.get(judges):
             return known
         with self._measuring:
@@ -159,7 +158,7 @@ class Bench:
         process = subprocess.Popen(
             [sys.executable, "-u", "-m", *command],
             cwd=folder,
-            # Whoever is ended at the first failure leaves its stores behind: they go with the copy.
+            # A process that is ended at the first failure leaves its stores; they are removed with the copy.
             env=os.environ
             | {"PYTHONPATH": f"{code}{os.pathsep}{ROOT}", "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": str(code)},
             stdout=subprocess.PIPE,
@@ -183,7 +182,7 @@ class Bench:
 
 
 def _judges(mutant: Mutant) -> Iterator[Judges]:
-    """The tables first, for they are fast and say what is wrong in words; unit tests if it survives them."""
+    """The tables first, because they are fast and describe the fault in words; unit tests if it survives them."""
     if mutant.by_tables:
         yield Judges(mutant.store)
     if mutant.by_tests:
@@ -193,13 +192,13 @@ def _judges(mutant: Mutant) -> Iterator[Judges]:
 def _result(mutant: Mutant, run: Run) -> Result:
     if run.hung:
         return "hung"
-    # A decision that is turned may well use what nobody has set: that is a failure like any other. SQL has no names.
+    # A reversed decision may use an unset name: that is a failure like any other. SQL has no names.
     ours = OUR_FAULT if isinstance(mutant, Written) else ("IndentationError", "SyntaxError")
     return "error" if run.where.startswith(ours) else "caught"
 
 
 def _first_failure(process: subprocess.Popen[str]) -> str:
-    """Reads what the process says until the first failure, then ends it; where that was, or the last it said."""
+    """Reads the output of the process until the first failure, then ends it; returns the place, or the last line."""
     with process:
         last = ""
         for line in process.stdout or ():
@@ -211,13 +210,13 @@ def _first_failure(process: subprocess.Popen[str]) -> str:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Ends a process with those that its tests have started: they hold its output open."""
+    """Ends a process and the processes that its tests have started, which hold its output open."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
 def judge_all(bench: Bench, mutants: Sequence[Mutant]) -> Iterator[Verdict]:
-    """Every mutant's verdict, in the order of the list, as many at a time as there are processors."""
+    """Every mutant's verdict, in the order of the list; as many run at a time as there are processors."""
     pool = ThreadPoolExecutor(os.cpu_count())
     try:
         yield from pool.map(bench.judge, mutants)
@@ -231,10 +230,10 @@ def judge_all(bench: Bench, mutants: Sequence[Mutant]) -> Iterator[Verdict]:
 
 
 def chosen(glob: str, size: int | None, seed: int) -> list[Mutant]:
-    """The written ones and a sample of the generated, of those whose name the glob fits somewhere.
+    """The written mutants and a sample of the generated ones, those whose name matches the glob somewhere.
 
     Raises:
-        ValueError: the list of equivalent ones names what does not exist.
+        ValueError: the list of equivalent mutants has a name that does not exist.
     """
     reasons = read_equivalent(EQUIVALENT.read_text(encoding="utf-8"))
     made = [mutant for mutant in without_equivalent(generated(), reasons) if _fits(mutant, glob)]
@@ -272,7 +271,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 if not options.json:
                     print(f"[{len(verdicts):>{len(str(len(mutants)))}}/{len(mutants)}] {verdict}", flush=True)
     except WholeFailsError as wrong:
-        print(f"the code fails before anything is broken: {wrong}; mend that first", file=sys.stderr)
+        print(f"the code fails before anything is broken: {wrong}; repair that first", file=sys.stderr)
         return 2
     _summarize(verdicts, options)
     return 0 if all(verdict.result in ("caught", "hung") for verdict in verdicts) else 1
@@ -282,12 +281,12 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="make mutants",
         usage=".venv/bin/python -m tools.mutants [--only GLOB] [--sample N|all] [--seed N] [--list] [--json]",
-        description="Breaks the code one decision at a time: the rules as written in tools/mutants_*.txt, all else as "
-        "generated, a sample of it. For each a scenario table must fail, or a unit test. One that survives shows what "
-        "is missing there. Status 1: one survived or does not fit the code.",
+        description="Breaks the code one decision at a time: rules as written in tools/mutants_*.txt, a sample of "
+        "all other decisions as generated. For each a scenario table or a unit test must fail. A survivor shows a "
+        "missing test. Status 1: a mutant survived or does not fit the code.",
         epilog="example: .venv/bin/python -m tools.mutants --only 'stores/engine/reading.py*negated'",
     )
-    parser.add_argument("--only", metavar="GLOB", default="", help="only mutants whose name this fits, or a part of it")
+    parser.add_argument("--only", metavar="GLOB", default="", help="only mutants whose name, or a part of it, matches")
     parser.add_argument(
         "--sample",
         metavar="N|all",
@@ -295,8 +294,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         default=SAMPLE,
         help="how many of the generated ones (default: %(default)s)",
     )
-    parser.add_argument("--seed", metavar="N", type=int, default=1, help="what the sample is drawn by (default: 1)")
-    parser.add_argument("--list", action="store_true", help="say what the mutants are, run nothing")
+    parser.add_argument("--seed", metavar="N", type=int, default=1, help="the seed of the sample (default: 1)")
+    parser.add_argument("--list", action="store_true", help="list the mutants, run nothing")
     parser.add_argument("--json", action="store_true", help="print one JSON document, at the end")
     return parser.parse_args(arguments)
 

@@ -1,23 +1,23 @@
 """Generated mutants: every decision of the stores, of handles and loops, and of scripts, broken in each usual way.
 
-They are found in the syntax tree (`mutation_tree.py`) and in the named SQL statements (`mutation_sql.py`). So they
-follow the code wherever it goes, and nobody mends them. The name of one is made of its file, its function, what is
-broken there, counted within the function, and how:
+They are found in the syntax tree (`mutation_tree.py`) and in the named SQL statements (`mutation_sql.py`), so they
+follow the code without maintenance. The name of a mutant consists of its file, its function, the broken decision with
+its number in the function, and the change:
 
     stores/engine/reading.py Reading._take: condition 2 negated
     stores/sql/queries.sql next holder: min or max 1 swapped
 
-It names no line and no text, and stays the same whatever changes in other functions. Which are tried is drawn by
-a hash of the name: with the same seed the same ones, and a new function adds its own without exchanging the rest.
+It has no line and no text, and stays the same when other functions change. A hash of the name draws the sample: the
+same seed gives the same mutants, and a new function adds its own without exchanging the others.
 
 A generated mutant is judged by the scenario tables, on the store that it breaks. If it survives them, the unit tests
-have their turn that mirror the file: `JUDGES`. One that nothing can catch, because it does the same as the code, is
-*equivalent*: looked at once, listed in `mutants_equivalent.txt` with the reason, and not tried again.
+that mirror the file judge it: `JUDGES`. A mutant that nothing can catch, because it does the same as the code, is
+*equivalent*: it was examined once, is listed in `mutants_equivalent.txt` with the reason, and is not tried again.
 
-The tool is our own, and small, because those that exist bring a runner with them: mutmut rewrites each function into
-a switch between all its mutants and imports them into one pytest process, cosmic-ray keeps sessions in a database and
-edits the files in place. Neither knows that tables come before tests, which store judges what, that a call which
-never returns is caught, or what SQL is; and half of what decides here is SQL.
+The tool is our own, and small, because existing tools bring their own runner: mutmut rewrites each function into a
+switch between all its mutants and imports them into one pytest process; cosmic-ray keeps sessions in a database and
+edits the files in place. Neither can run tables before tests, choose the store that judges, count a call that never
+returns as caught, or mutate SQL, which makes half of the decisions here.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from .mutant import ROOT, SOURCE, CodeChangedError, Mutant
 
 EQUIVALENT = Path(__file__).with_name("mutants_equivalent.txt")
 
-# Which files are broken: what decides. Files, processes and what lies between them are left out: crash tests and tests
-# with faults of their own break those, for what goes wrong there shows when somebody is killed or a disk is full. The
-# methods of a seam's protocol are never called.
+# The files to break: those that decide. Files, processes and the code between them are left out, because crash tests
+# and tests with planted faults break those: their faults show when a process is killed or a disk is full. The methods
+# of a seam's protocol are never called.
 BROKEN = (
     "stores/**/*.py",
     "stores/sql/*.sql",
@@ -52,7 +52,7 @@ PLUMBING = """
     stores/sqlite/statements.py stores/sqlite/watch.py
 """.split()
 
-# The unit tests that mirror a file: those of the first line that its path begins with.
+# The unit tests that mirror a file: the tests of the first line with which its path begins.
 CLAIMS = "tests/client/test_claims.py tests/rules/test_claims.py"
 STAGING = "tests/stores/test_staging.py tests/stores/test_staging_outside.py"
 LOOKING = "tests/client/test_looking.py tests/client/test_clear.py"
@@ -136,7 +136,7 @@ JUDGES = {
     "stores/seam/damage": "tests/stores/sqlite/test_damage.py",
     "stores/": f"{STORE} tests/client/test_failing_calls.py",
 }
-# No table says anything of these; or the tables are among the tests.
+# No table tests these, or the tables are among their tests.
 WITHOUT_TABLES = ("arrow/", "mq/mqsc/", "stores/memory/checking", "stores/sqlite/check", "stores/postgresql/")
 
 
@@ -145,9 +145,9 @@ class Generated(Mutant):
     """One decision, broken.
 
     Args:
-        line: the line of the file, for those who look.
+        line: the line of the file, for readers of reports.
         start: where the old text begins, in characters.
-        old, new: the text replaced, and what replaces it.
+        old, new: the text to replace, and its replacement.
     """
 
     line: int
@@ -181,14 +181,14 @@ class Generated(Mutant):
 
 
 def broken_files() -> list[str]:
-    """The files that mutants are made of, relative to src/inorder."""
+    """The files to break, relative to src/inorder."""
     found = {path.relative_to(ROOT / SOURCE).as_posix() for glob in BROKEN for path in (ROOT / SOURCE).glob(glob)}
     return sorted(found - set(PLUMBING))
 
 
 @cache
 def generated() -> tuple[Generated, ...]:
-    """All mutants, equivalent ones too. They are made once: the code is read as it is at the first call."""
+    """All mutants, equivalent ones too. They are made once, from the code at the first call."""
     texts = {file: (ROOT / SOURCE / file).read_text(encoding="utf-8") for file in broken_files()}
     return tuple(mutant for file, text in texts.items() for mutant in of_text(file, text))
 
@@ -198,7 +198,7 @@ def of_text(file: str, source: str) -> Iterator[Generated]:
     places: dict[tuple[str, str], list[int]] = {}
     changes = mutation_sql.changes(source) if file.endswith(".sql") else mutation_tree.changes(source)
     for change in changes:
-        # What is broken in two ways at one place has one number.
+        # Two changes at the same place have the same number.
         known = places.setdefault((change.function, change.what), [])
         if change.start not in known:
             known.append(change.start)
@@ -213,7 +213,7 @@ def of_text(file: str, source: str) -> Iterator[Generated]:
 
 
 def sample(mutants: Sequence[Generated], size: int, seed: int) -> list[Generated]:
-    """So many of them, drawn by their names, in their order."""
+    """Draws this many of them by their names, in their order."""
 
     def draw(mutant: Generated) -> bytes:
         return hashlib.sha256(f"{seed} {mutant.name}".encode()).digest()
@@ -223,7 +223,7 @@ def sample(mutants: Sequence[Generated], size: int, seed: int) -> list[Generated
 
 
 def read_equivalent(text: str) -> dict[str, str]:
-    """The reasons why some do the same as the code, by their names. Raises: ValueError, a name without a reason."""
+    """The reasons why some are equivalent, by their names. Raises: ValueError, a name without a reason."""
     reasons: dict[str, str] = {}
     name = ""
     for number, line in enumerate(text.splitlines(), 1):
@@ -233,14 +233,14 @@ def read_equivalent(text: str) -> dict[str, str]:
             name = line
             reasons[name] = ""
         elif line and not line.startswith("#"):
-            raise ValueError(f"line {number}: {line!r} is a reason of nothing")
+            raise ValueError(f"line {number}: {line!r} is a reason without a name")
     if unfounded := [name for name, reason in reasons.items() if not reason]:
         raise ValueError(f"no reason is given why these are equivalent: {', '.join(unfounded)}")
     return reasons
 
 
 def without_equivalent(mutants: Sequence[Generated], reasons: Mapping[str, str]) -> list[Generated]:
-    """Those that are not listed. Raises: ValueError, one that is listed and does not exist."""
+    """The mutants that are not listed. Raises: ValueError, a listed one does not exist."""
     if gone := sorted(set(reasons) - {mutant.name for mutant in mutants}):
-        raise ValueError(f"{EQUIVALENT.name} names what does not exist any more: {', '.join(gone)}")
+        raise ValueError(f"{EQUIVALENT.name} has names that no longer exist: {', '.join(gone)}")
     return [mutant for mutant in mutants if mutant.name not in reasons]

@@ -1,8 +1,8 @@
-"""What can be broken in a file of named SQL statements: conditions, orders, the least and the greatest.
+"""Finds what can be broken in a file of named SQL statements: conditions, orders, minimum and maximum.
 
-The statements are read as text, their comments and quoted words out of sight. A condition that is dropped stays where
-it is and is made true, for the parameters in it must stay; so a statement that needs it for its index may be refused
-by SQLite, which counts as caught.
+The statements are read as text, without their comments and quoted words. A dropped condition stays in its place and is
+made true, because its parameters must stay; if a statement needs it for its index, SQLite may refuse the statement,
+which counts as caught.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from .mutation_tree import Change
 
 NAMED = re.compile(r"^-- name: (?P<name>[^\n]+)\n(?P<text>.*?)(?=^-- name: |\Z)", re.MULTILINE | re.DOTALL)
 OUT_OF_SIGHT = re.compile(r"--[^\n]*|'[^']*'|\"[^\"]*\"")
-# What ends the conditions of a WHERE, or the terms of an ORDER BY, on its own level of parentheses.
+# Ends the conditions of a WHERE, or the terms of an ORDER BY, on the same level of parentheses.
 ENDS = re.compile(r"\b(?:ORDER BY|GROUP BY|LIMIT|UNION|RETURNING|WINDOW|HAVING|ROWS|WHERE|FROM)\b|;")
-# What a call adds after the last condition: it is none of this one's.
+# A part that a call adds after the last condition, and that does not belong to it.
 ADDED = re.compile(r"(?<=\w|\))\s*\{\w+\}$")
 LIMITS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 LIMIT = re.compile(r"(?<![<>=-])(?:<=|>=|<(?!>|<)|>(?!>))")
@@ -25,7 +25,7 @@ SWAPPED = {"min": "max", "max": "min"}
 
 
 def changes(source: str) -> Iterator[Change]:
-    """All ways to break the statements that are looked for, in the order of the file."""
+    """All changes to the statements that are looked for, in the order of the file."""
     seen = OUT_OF_SIGHT.sub(lambda found: (" " if found[0].startswith("--") else "_") * len(found[0]), source)
     for found in NAMED.finditer(source):
         yield from _of_statement(source, seen, found["name"], *found.span("text"))
@@ -47,7 +47,7 @@ def _of_statement(source: str, seen: str, name: str, start: int, end: int) -> It
 
 
 def _turned(condition: str, seen: str) -> str:
-    """A limit moved by one step, and anything else denied."""
+    """Moves a limit by one step, or negates any other condition."""
     limits = [found for found in LIMIT.finditer(seen) if _depth(seen[: found.start()]) == 0]
     if len(limits) == 1 and not re.search(r"\bOR\b", seen):
         first, last = limits[0].span()
@@ -56,7 +56,7 @@ def _turned(condition: str, seen: str) -> str:
 
 
 def _conditions(seen: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Where the conditions of a WHERE are. One choice with OR on this level is one condition."""
+    """The places of the conditions of a WHERE. Alternatives with OR on this level are one condition."""
     parts = list(_split(seen, start, end, " AND "))
     whole = seen[parts[0][0] : parts[-1][1]]
     if any(_depth(whole[: found.start()]) == 0 for found in re.finditer(r"\bOR\b", whole)):
@@ -91,7 +91,7 @@ def _split(seen: str, start: int, end: int, separator: str) -> Iterator[tuple[in
 
 
 def _flat(text: str) -> str:
-    """The text up to where its own level of parentheses ends, with what is inside others blotted out."""
+    """The text up to the end of its own level of parentheses, with the contents of other parentheses blanked."""
     depth, flat = 0, []
     for character in text:
         depth -= character == ")"

@@ -1,4 +1,4 @@
-"""What can be broken in Python code, found in its syntax tree: a change for each decision that the code takes."""
+"""Finds what can be broken in Python code, in its syntax tree: a change for each decision of the code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TURNED: dict[type[ast.cmpop], tuple[str, str]] = {
     ast.In: ("in", "not in"),
     ast.NotIn: ("not in", "in"),
 }
-# Turned, these say the opposite: a mutant that says it with `not` would be the same one.
+# Reversed, these mean the opposite: a mutant with `not` would be the same.
 OPPOSITES = (ast.Eq, ast.NotEq, ast.Is, ast.IsNot, ast.In, ast.NotIn)
 SWAPPED = {"min": "max", "max": "min"}
 FOR_EYES = ("__repr__", "__str__")
@@ -28,13 +28,13 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Change(NamedTuple):
-    """One way to break a file.
+    """One change to a file.
 
     Args:
-        function: the function it is in, with its class; of SQL the statement.
-        what, how: what is changed, counted in the function for the name of the mutant, and what becomes of it.
-        start, end: the text replaced, in characters.
-        new: what replaces it.
+        function: the function that contains it, with its class; in SQL the statement.
+        what, how: the kind of decision, counted in the function for the name of the mutant, and the change.
+        start, end: the text to replace, in characters.
+        new: its replacement.
     """
 
     function: str
@@ -46,12 +46,12 @@ class Change(NamedTuple):
 
 
 def changes(source: str) -> Iterator[Change]:
-    """All ways to break a module that are looked for, in the order of the tree."""
+    """All changes to a module that are looked for, in the order of the tree."""
     yield from _Tree(source).of_children(ast.parse(source), "top level", None)
 
 
 class _Tree:
-    """The tree of a module beside its text."""
+    """The syntax tree of a module, and its text."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -65,9 +65,9 @@ class _Tree:
             yield from self._of(child, function, returns)
 
     def _of(self, node: ast.AST, function: str, returns: ast.expr | None) -> Iterator[Change]:
-        """The changes of a node and of all in it; `returns` is what the function says it returns."""
+        """The changes of a node and its children; `returns` is the annotation of the function's result."""
         if isinstance(node, ast.Assert | ast.Raise | ast.JoinedStr | ast.arg) or _is_for_types(node):
-            return  # texts, and what can fail only when we are wrong
+            return  # texts, and checks that can fail only if our own code is wrong
         if isinstance(node, Function | ast.ClassDef):
             inner = node.name if function == "top level" else f"{function}.{node.name}"
             if node.name not in FOR_EYES:
@@ -140,7 +140,7 @@ class _Tree:
             yield "return", "to None", start, end, "None"
 
     def _joined(self, node: ast.BoolOp, old: str, new: str) -> str:
-        """The text of a choice with each of its words replaced; that between its values is only the word."""
+        """The text of a choice with each `and` or `or` replaced; between its values there is only that word."""
         start, end = self._span(node)
         parts, here = [], start
         for left, right in pairwise(node.values):
@@ -155,7 +155,7 @@ class _Tree:
         return self._at(node.lineno, node.col_offset), self._at(node.end_lineno or 0, node.end_col_offset or 0)
 
     def _at(self, line: int, octets: int) -> int:
-        """A place that the tree gives in octets of a line, in characters of the text."""
+        """A place that the tree gives in bytes of a line, in characters of the text."""
         return self._starts[line - 1] + len(self._lines[line - 1].encode()[:octets].decode())
 
     def _text(self, node: ast.expr) -> str:
@@ -164,7 +164,7 @@ class _Tree:
 
 
 def _defaults(node: Function | ast.ClassDef) -> list[ast.Constant]:
-    """What is True or False unless somebody says otherwise: of parameters, and of the fields of a class."""
+    """True or False as a default: of parameters, and of the fields of a class."""
     if isinstance(node, ast.ClassDef):
         values = [part.value for part in node.body if isinstance(part, ast.AnnAssign)]
     else:
@@ -173,7 +173,7 @@ def _defaults(node: Function | ast.ClassDef) -> list[ast.Constant]:
 
 
 def _is_turned_elsewhere(test: ast.expr) -> bool:
-    """Whether another mutant says the opposite already."""
+    """Whether another mutant already means the opposite."""
     if isinstance(test, ast.Compare):
         return len(test.ops) == 1 and isinstance(test.ops[0], OPPOSITES)
     return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)

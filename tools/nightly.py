@@ -43,7 +43,7 @@ class Shard:
 
 
 def _tests(*places: str, mark: str = "nightly", without: Sequence[str] = ()) -> tuple[str, ...]:
-    """Tests with this mark in these files and folders, but for those on the store without shortcuts."""
+    """Tests with this mark in these files and folders, without those on the store without shortcuts."""
     ignored = (f"--ignore={place}" for place in without)
     return ("-m", mark, "-k", f"not {LONG_WAY}", *places, *ignored)
 
@@ -117,7 +117,7 @@ SHARDS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a shard ended; counts are of pytest, and None for other commands."""
+    """The result of a shard; counts are of pytest, and None for other commands."""
 
     shard: Shard
     status: int

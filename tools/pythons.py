@@ -47,7 +47,7 @@ def interpreter(version: str) -> str | None:
     return next((place for place in places if place and _runs(place)), None)
 
 
-def _runs(place: str) -> bool:  # a shim of pyenv is there, and fails, for a version that was not chosen
+def _runs(place: str) -> bool:  # a shim of pyenv exists, and fails, for a version that was not chosen
     return subprocess.run([place, "-c", ""], capture_output=True, check=False).returncode == 0
 
 

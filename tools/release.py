@@ -1,10 +1,10 @@
-"""Makes this checkout the release of a version; what it writes is the last commit of a release.
+"""Makes this checkout the release of a version; its changes are the last commit of a release.
 
     python -m tools.release 0.2.0          after everything else is merged; it needs the programs of PostgreSQL
 
-It writes the version where it stands (`VERSION_FILE`, the tutorial), gives the changelog's newest section its title and
+It writes the version into its files (`VERSION_FILE`, the tutorial), gives the changelog's newest section its title and
 date, records a session of the release for `tests/stores/remote/sessions` and keeps its store under `tests/releases`. A
-second run for the same version does all of it again. It prints the steps that remain.
+second run for the same version repeats everything. It prints the steps that remain.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ git add -A && git commit -m 'Release {version}' && git tag v{version}"""
 
 
 def write_version(root: Path, version: str, date: datetime.date) -> str:
-    """Writes the version and the date where they stand; returns the version before. Raises: ValueError, no place."""
+    """Writes the version and the date into their files; returns the version before. Raises: ValueError, no place."""
     before = _replace(root / VERSION_FILE, r'(?m)^__version__ = "([^"]+)"$', f'__version__ = "{version}"')
     _replace(root / TUTORIAL, r"inorder-(\d[\d.]*)\.tar\.gz", f"inorder-{version}.tar.gz")
     titles = re.findall(r"(?m)^## (\d\S*) \((.*)\)$", (root / CHANGELOG).read_text(encoding="utf-8"))

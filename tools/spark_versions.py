@@ -1,8 +1,8 @@
 """Runs the tests of Spark on the older versions of PySpark that `inorder[spark]` allows.
 
-``python -m tools.spark_versions 4.0 4.2`` installs these versions from PyPI into build/pyspark, each into a folder of
-its own, unless they are there, and runs the tests that they can run. The environment of development stays as it is:
-the folder only comes first in PYTHONPATH, for the tests and for the processes that they start.
+``python -m tools.spark_versions 4.0 4.2`` installs these versions from PyPI into build/pyspark, each into its own
+folder, unless it is installed there, and runs the tests that they can run. The environment of development does not
+change: the folder only comes first in PYTHONPATH, for the tests and for the processes that they start.
 """
 
 from __future__ import annotations

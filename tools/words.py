@@ -1,4 +1,4 @@
-"""python -m tools.words: how much of each command of MQ is here, out of the table in `inorder.mq.words`.
+"""python -m tools.words: the supported part of each command of MQ, from the table in `inorder.mq.words`.
 
 With files of IBM's constants, such as CMQC.py and CMQCFC.py of a client, it also compares the numbers of the table with
 them.
@@ -17,7 +17,9 @@ ZOS = words.reasons()["zos"]
 
 
 def coverage() -> Iterable[str]:
-    """A line for each command: how many of its words are here, without effect, refused, and only on z/OS."""
+    """A line for each command: the number of its words that are supported, without effect, refused, and only on
+    z/OS.
+    """
     yield f"{'':<20} {'here':>5} {'idle':>5} {'not':>5} {'z/OS':>5}"
     for (verb, target), command in words.commands().items():
         shows = verb == "DISPLAY"

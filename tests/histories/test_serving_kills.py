@@ -106,8 +106,8 @@ BROKEN: list[tuple[dict[str, list[str]], dict[str, object], str]] = [
     ({"IN": ["0-3", "0-1"]}, {}, "message 0-1 of IN has 2 ends"),
     ({}, {"got": ["0-2", "0-2"]}, "message 0-2 of PUT has 2 ends"),
     ({"PUT": ["0-0", "9"]}, {}, "message 9 of PUT was never put"),
-    ({}, {"leases": {"4-0": "backed out"}}, "lease 4-0 is backed out, and 1 messages of it are there"),
-    ({"IN": ["0-3", "0-1"], "OUT": []}, {}, "lease 4-0 is committed, and 0 messages of it are there"),
+    ({}, {"leases": {"4-0": "backed out"}}, "lease 4-0 is backed out, and 1 of its messages have arrived"),
+    ({"IN": ["0-3", "0-1"], "OUT": []}, {}, "lease 4-0 is committed, and 0 of its messages have arrived"),
 ]
 
 

@@ -115,4 +115,4 @@ def test_a_wake_up_that_is_lost_is_a_finding(folder: Path, monkeypatch: pytest.M
     monkeypatch.setattr(wake_ups, "PAUSE_SECONDS", (0.0, 0.0))
     report = wake_ups.run(folder, rounds=10**9, pairs=1, seed=1)
     assert report.findings
-    assert report.findings[0].endswith("is not over after 0 s")
+    assert report.findings[0].endswith("has not ended after 0 s")

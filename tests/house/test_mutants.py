@@ -185,6 +185,6 @@ def test_a_broken_rule_is_caught_and_a_harmless_change_survives(tmp_path: Path) 
     assert caught.where.startswith("put_order.txt:") or caught.where.startswith("AssertionError")
     assert str(survived).startswith("SURVIVED  R1.4   no change but to a comment   (rules/policy.py)   (from ..errors")
     assert outdated.result == "error"
-    assert outdated.where.startswith("the code has changed: mend this mutant")
+    assert outdated.where.startswith("the code has changed: repair this mutant")
     assert not_code.result == "error"
     assert not_code.where.startswith("NameError")

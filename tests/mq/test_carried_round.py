@@ -84,14 +84,14 @@ def doubled(round_: Planted) -> str:
 
 def invented(round_: Planted) -> str:
     round_.there.append(["nobody/1/0/1/1", [0, 1, 0], 0, 0])
-    return "which nobody has put"
+    return "which was never put"
 
 
 def backed_out(round_: Planted) -> str:
     label = round_.message(reports=False)[0]
     put = round_.puts[label]
     put.intent["unit"] = 10**9  # a unit that nobody has ended
-    return "was backed out, and is there"
+    return "was backed out, but arrived"
 
 
 def overtaken(round_: Planted) -> str:

@@ -198,7 +198,7 @@ def test_nothing_is_started_that_the_queue_manager_has_not_asked_for(
     assert (site.run(), site.calls()) == (0, [])
     (letter,) = site.qm.dead.letters()
     assert (letter.why.reason, letter.message.body) == (Feedback.TM_ERROR, asked.body)
-    assert "the queue manager has not put it there" in letter.why.error
+    assert "the queue manager did not put it" in letter.why.error
     site.qm.put("Q", b"more")
     assert (site.run(), len(site.calls())) == (1, 1)
 

@@ -225,7 +225,7 @@ def test_the_first_value_is_announced(served: Served, qm: QueueManager) -> None:
         await until_sampled(qm)
         qm.create_queue("NEW")
         page = (await client.get("/console/queue/NEW")).text
-        assert "There is no value yet. The first comes within two minutes." in words(page)
+        assert "There is no value yet. The first appears within two minutes." in words(page)
         assert "<figure" not in page
 
     served.run(work)

@@ -92,7 +92,7 @@ def test_what_is_wrong_comes_first(served: Served, qm: QueueManager) -> None:
         "CLOSED puts are inhibited",
         "CLOSED gets are inhibited",
         "NEARLY nearly full: 4 of 5 messages",
-        "Q1 1 group is not all there; the oldest began",
+        "Q1 1 group is incomplete; the oldest began",
         "Q1 prepared unit unit-7 has not been settled for",
     ]
     places = [text.index(each) for each in wrong]

@@ -54,7 +54,7 @@ def test_tasks_of_several_workers_are_put_together(served: Served, worker: inord
 def test_a_worker_that_was_killed_is_not_shown(served: Served, worker: inorder.QueueManager) -> None:
     with worker.connect() as own:
         write(own, "killed", TaskRecord("pack", "Q1"), schedules=[])
-    assert "No worker is connected" in words_of(served, "tasks")
+    assert "No connected worker" in words_of(served, "tasks")
 
 
 @serving(somebody("ann", "browse"))

@@ -100,9 +100,7 @@ FAULTS = {
         lambda start: [Found("delivery_repeated", start, str(start + 1), str(start))],
     ),
     "TWICE": Planted(again, lambda start: [Found("message_repeated", start + 4, "one delivery", "copy 2")]),
-    "PLACE": Planted(
-        one_place, lambda start: [Found("place_repeated", start + 2, "a place of its own", f"{start + 1}.0")]
-    ),
+    "PLACE": Planted(one_place, lambda start: [Found("place_repeated", start + 2, "a unique place", f"{start + 1}.0")]),
     "OVERTAKE": Planted(
         swapped([{}, {}, {}]),
         lambda start: [Found("overtake", start + 2, f"a place from {start + 2}.0", f"{start + 1}.0")],

@@ -86,7 +86,7 @@ def test_columns_that_fit_are_taken(given: StructType) -> None:
         (schema(body="binary", day="date"), {"order_by": "days"}, "orderBy names a column 'days'.*did you mean day"),
         (schema(body="binary"), {"group_by": "customer"}, "groupBy names a column 'customer'.*there are body"),
         (schema(body="binary", o=NUMBERS), {"order_by": "o"}, "'o' is array<int>, which cannot order or group"),
-        (schema(body="binary", g="integer", group_id="binary"), {"group_by": "g"}, "has group_id of its own: drop it"),
+        (schema(body="binary", g="integer", group_id="binary"), {"group_by": "g"}, "already has group_id: drop it"),
     ],
 )
 def test_columns_that_do_not_fit_are_refused_with_what_to_do(

@@ -43,14 +43,14 @@ def peopled(folder: Path) -> Iterator[Path]:
 
 
 def serve(store: Path, port: int) -> int:
-    """The server, until Ctrl-C; its exit status. It says the link; its log, a line a request, goes to a file."""
+    """Serves until Ctrl-C; returns the exit status. It prints the link; its log, a line a request, goes to a file."""
     words = [sys.executable, "-m", "inorder", "serve", str(store), "--port", str(port)]
     path = FOLDER / "serve.log"
     print(f"Ctrl-C ends. The log is in {path}.", flush=True)
     with path.open("wb") as log, subprocess.Popen(words, stderr=log) as server:
         try:
             status = server.wait()
-        except KeyboardInterrupt:  # the server has it from the terminal, too
+        except KeyboardInterrupt:  # the terminal has sent it to the server, too
             return 0
         finally:
             server.terminate()
@@ -60,7 +60,7 @@ def serve(store: Path, port: int) -> int:
 
 
 def main() -> None:
-    """Runs one of the two."""
+    """Runs the server, or takes the pictures."""
     parser = argparse.ArgumentParser(prog="python -m tools.console", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="the port; 0: one that is free")
     parser.add_argument("--screenshots", type=Path, metavar="FOLDER", help="write the pictures there, and end")

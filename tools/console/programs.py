@@ -1,6 +1,6 @@
 """Programs at work on the sample: they hold messages, wait, put and work, until standard input ends.
 
-A process of its own, so that one sees whose process it is that holds something.
+They run in their own process, so that the console shows another process as the holder.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def main(store: str) -> None:
             threading.Thread(target=work, args=(one,), daemon=True).start()
         print("ready", flush=True)
         sys.stdin.read()
-        os._exit(0)  # as a program that dies: its reader would wait on
+        os._exit(0)  # as if it had died: its reader would continue to wait
 
 
 def _hold(qm: QueueManager, closing: contextlib.ExitStack) -> None:
@@ -63,5 +63,5 @@ def _sell(qm: QueueManager) -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server; then this process is killed
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the server, which then kills this process
     main(sys.argv[1])

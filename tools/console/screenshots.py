@@ -27,7 +27,7 @@ FLAGS: Final = (
     "--disable-component-update --disable-sync --hide-scrollbars --force-device-scale-factor=1"
 ).split()
 COLOURS: Final = 128
-WATCHED_SECONDS: Final = 75  # so that there is something in the pictures of rates
+WATCHED_SECONDS: Final = 75  # so that the pictures of rates are not empty
 
 
 @contextlib.contextmanager
@@ -87,7 +87,7 @@ def _prepare(browser: webdriver.Chrome, shot: Shot) -> None:
 
 
 def _wait_for_rates(browser: webdriver.Chrome) -> None:
-    """The server has looked for a while, and its pictures have points."""
+    """Waits until the server has sampled for a while, and its pictures have points."""
 
     def has_points(one: webdriver.Chrome) -> bool:
         drawn = one.find_elements(By.CSS_SELECTOR, ".spark .line1")

@@ -16,9 +16,7 @@ class Shot(NamedTuple):
     is_dark: bool = False
     opens: str = ""  # elements that are opened first, as a CSS selector
     follows: str = ""  # the link that is followed first
-    steps: tuple[
-        tuple[str, str], ...
-    ] = ()  # then: what a CSS selector names is clicked, or typed into if there is a text
+    steps: tuple[tuple[str, str], ...] = ()  # then: elements by CSS selector, to click, or to type the text into
 
 
 # fmt: off

@@ -14,7 +14,7 @@ tasks, pause = Tasks(), threading.Event()
 
 @tasks.task("PICKING")
 def pick(message: inorder.Message) -> None:
-    """Takes about as long as an item takes to come; one shelf is empty when it is first looked at."""
+    """Takes about as long as the time between two items; one shelf is empty at the first look."""
     pause.wait(0.24)
     if message.properties.get("shelf") == EMPTY_SHELF and not message.backout_count:
         raise LookupError("the shelf is empty")

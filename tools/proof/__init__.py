@@ -1,7 +1,7 @@
-"""Proof by experiment: processes are killed, logs are cut, and a checker reads who was promised what.
+"""Proof by experiment: processes are killed, logs are cut, and a checker compares the store with all promises.
 
-`worker` does random work on a store and writes a history of its own; `observer` looks at the store when everyone is
-dead; `checker` holds the histories against what is there. `crash` kills workers, `power` cuts the log, `reader` reads
+`worker` does random work on a store and writes its own history; `observer` inspects the store when all others are
+dead; `checker` compares the histories with the store. `crash` kills workers, `power` cuts the log, `reader` reads
 strictly while others write.
 """
 

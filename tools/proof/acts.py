@@ -1,9 +1,9 @@
-"""What histories say: messages that were put, and acts, each of which happens wholly or not at all.
+"""The contents of histories: messages that were put, and acts, each of which happens wholly or not at all.
 
-An act is a call outside units of work, a unit of work, or what a confirm id holds. It has *closings*, calls that end
-it with a yes or a no, and perhaps a *hold*, the call after which it outlives its process (a prepare, a put or get with
-a confirm id). What the histories leave possible are its *fates*: yes, no, or, where a process was killed in the
-middle of a closing call, either.
+An act is a call outside units of work, a unit of work, or the calls under a confirm id. It has *closings*, calls that
+commit or undo it, and perhaps a *hold*, the call after which it outlives its process (a prepare, a put or get with
+a confirm id). Its *fates* are the outcomes that the histories leave possible: yes, no, or, if a process was killed in
+the middle of a closing call, either.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ YES, NO = frozenset({True}), frozenset({False})
 
 
 class Finding(NamedTuple):
-    """A promise that was not kept: what kind of fault, and in words."""
+    """A broken promise: the kind of fault, and a description."""
 
     kind: str
     text: str
@@ -30,10 +30,10 @@ class Finding(NamedTuple):
 
 @dataclass(eq=False)
 class Act:
-    """What happens wholly or not at all.
+    """A unit that happens wholly or not at all.
 
     Args:
-        title: for findings.
+        title: the name in findings.
         last_at: the last sign of life of the process that began it (`history.Call`).
         puts, gets: labels.
     """
@@ -47,7 +47,7 @@ class Act:
 
     @property
     def fates(self) -> frozenset[bool]:
-        """Whether it may have happened, as far as the histories tell; empty if it was held and nobody ended it."""
+        """Whether it may have happened, as far as the histories show; empty if it was held and no call ended it."""
         told = frozenset(fate for call, fate in self.closings if call.outcome == "promised")
         possible = frozenset(fate for call, fate in self.closings if call.outcome == "unknown")
         if told:
@@ -58,20 +58,20 @@ class Act:
 
     @property
     def released_at(self) -> float:
-        """Until when it surely had what it got."""
+        """The time until which it certainly held the messages that it got."""
         if self.hold is None or self.hold.outcome == "unknown":
             return min([self.last_at, *(call.begun_at for call, _ in self.closings)])
         return min((call.begun_at for call, _ in self.closings), default=math.inf)
 
-    def calls_for(self, *, fate: bool) -> list[Call]:
-        """The calls that may have ended it so."""
-        told = [call for call, said in self.closings if said is fate and call.outcome == "promised"]
-        return told or [call for call, said in self.closings if said is fate and call.outcome == "unknown"]
+    def commits(self) -> list[Call]:
+        """The calls that may have committed it."""
+        told = [call for call, fate in self.closings if fate and call.outcome == "promised"]
+        return told or [call for call, fate in self.closings if fate and call.outcome == "unknown"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Put:
-    """A message that was put, or whose put was begun."""
+    """A message that was put, or whose put began."""
 
     label: str
     queue: str
@@ -88,28 +88,28 @@ class Put:
             return [self.call]
         if rule == "prepare" and self.act.hold is not None and self.act.hold.what == "prepare":
             return [self.act.hold]
-        return self.act.calls_for(fate=True)
+        return self.act.commits()
 
 
 class Sighting(NamedTuple):
-    """A message as a get, a lock or the observer was given it."""
+    """A message as a get, a lock or the observer received it."""
 
     label: str
     queue: str
     uid: tuple[str, int]
     place: tuple[int, int, int]
     call: Call
-    act: Act | None  # what got it
+    act: Act | None  # the act that got it
 
 
 class Reading:
-    """All that the histories of one round say.
+    """The contents of all histories of one round.
 
     Attributes:
-        blind: for each queue, how many messages gets may have taken whose process died before it was told which.
+        blind: for each queue, the number of messages that gets may have taken whose process died before the answer.
         strict: the strict gets among the sightings.
-        seen: for each queue, what the observer saw.
-        has_crashed: the server has, on which the store lies: what a call saw that was not to be on disk may be gone.
+        seen: for each queue, the messages that the observer saw.
+        has_crashed: whether the server with the store has crashed: messages that a call saw without a sync may be gone.
     """
 
     def __init__(self, calls: Iterable[Call]) -> None:
@@ -131,7 +131,7 @@ class Reading:
                     getattr(self, f"_on_{call.what}")(call)
         for act in self.acts:
             if len(act.fates) == 0:
-                self._find("vanished", f"{act.title} was held by {act.hold}, and nobody ended it, but it is not there")
+                self._find("vanished", f"{act.title} was held by {act.hold}, and no call ended it, but it is missing")
             said = {fate for call, fate in act.closings if call.outcome == "promised"}
             if len(said) > 1:
                 self._find("settled-twice", f"{act.title} was ended both ways, as its callers were told")
@@ -144,7 +144,7 @@ class Reading:
         return self.acts[-1]
 
     def _home(self, call: Call) -> Act:
-        """The act that a put or get belongs to: its unit of work, its confirm id, or itself."""
+        """The act of a put or get: its unit of work, its confirm id, or itself."""
         if call.intent["unit"]:
             return self._unit(call)
         act = self._act(call, str(call))
@@ -225,7 +225,7 @@ class Reading:
         found = []
         for label, uid, place, _persistent in call.told.get("messages", ()):
             if label.startswith("?"):
-                self._find("damaged", f"{call} was given a body that nobody put: {label[1:]}")
+                self._find("damaged", f"{call} was given a body that was never put: {label[1:]}")
                 continue
             found.append(Sighting(label, call.intent["queue"], (uid[0], uid[1]), tuple(place), call, act))
         self.sightings += found
@@ -241,7 +241,7 @@ class Reading:
 
     def _end_unit(self, call: Call, *, fate: bool) -> None:
         act = self._units.get((call.process, call.intent["unit"]))
-        if act is not None:  # a unit that held nothing is none
+        if act is not None:  # a unit that held nothing does not count
             act.closings.append((call, fate))
 
     def _on_settle(self, call: Call) -> None:
@@ -249,7 +249,7 @@ class Reading:
         if act is not None:
             act.closings.append((call, call.intent["outcome"] == "commit"))
         elif call.outcome == "promised":
-            self._find("invented", f"{call} settled the unit {call.intent['name']}, which nobody prepared")
+            self._find("invented", f"{call} settled the unit {call.intent['name']}, which was never prepared")
 
     def _on_confirm_put(self, call: Call) -> None:
         if not call.told.get("warned"):
@@ -265,21 +265,21 @@ class Reading:
         if act is not None:
             act.closings.append((call, fate))
         elif call.outcome == "promised":
-            self._find("invented", f"{call} ended confirm id {call.intent['confirm_id']}, which nobody used")
+            self._find("invented", f"{call} ended confirm id {call.intent['confirm_id']}, which was never used")
 
     def _on_release(self, call: Call) -> None:
-        """A lock that ends changes nothing that a promise is about."""
+        """Does nothing: no promise is about the end of a lock."""
 
     def _on_crash(self, _call: Call) -> None:
         self.has_crashed = True
 
     def is_lasting(self, sighting: Sighting) -> bool:
-        """Whether what was seen there stays."""
+        """Whether a message that was seen there stays."""
         call = sighting.call
         return call.what == "seen" or bool(call.told.get("durable")) or not self.has_crashed
 
     def _on_units(self, call: Call) -> None:
-        """When the observer has ended all named units, none may be left; the owners of the others are dead."""
+        """When the observer has ended all named units, none may remain; the owners of the others are dead."""
         if call.intent["when"] == "left":
             for kind, name, queue, puts, gets, locks in call.told.get("units", []):
                 what = " ".join(filter(None, (kind, "unit", name, queue)))

@@ -1,8 +1,8 @@
 """A process whose tasks do random work on a store through `inorder.aio` until it is killed.
 
-Each task does what a worker does, and has a history of its own, so that the checker takes it for a process. The worker
-is written for connections, and runs in a thread beside its task: a call of it is awaited by the task, to whose unit of
-work it then belongs. There are more tasks than connections.
+Each task does the work of a worker, and has its own history, so the checker treats it as a process. The worker is
+written for connections, and runs in a thread beside its task. The task awaits the worker's calls, which belong to the
+task's unit of work. There are more tasks than connections.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ TASKS, CONNECTIONS = 4, 3
 
 
 class Awaited:
-    """The calls of `aio.QueueManager` for a thread: one task awaits them all."""
+    """The calls of `aio.QueueManager` for a thread; one task awaits all of them."""
 
     def __init__(self, qm: aio.QueueManager) -> None:
         self._qm, self._loop = qm, asyncio.get_running_loop()
         self._calls: asyncio.Queue[tuple[Callable[[], Awaitable[Any]], Future[Any]]] = asyncio.Queue()
 
     async def serve(self) -> None:
-        """Awaits what the thread calls, one after another, until it is cancelled."""
+        """Awaits the calls of the thread, one after another, until it is cancelled."""
         while True:
             call, future = await self._calls.get()
             try:
@@ -43,7 +43,7 @@ class Awaited:
                 future.set_exception(error)
 
     def run(self, call: Callable[[], Awaitable[Any]]) -> Any:
-        """In the thread: what the task gets from it."""
+        """In the thread: makes a call in the task, and returns its result."""
         future: Future[Any] = Future()
         self._loop.call_soon_threadsafe(self._calls.put_nowait, (call, future))
         return future.result()
@@ -95,7 +95,7 @@ async def _all(messages: AsyncIterable[Any]) -> list[Any]:
 
 
 def work(store: str, history: Path, seed: int, steps: int, at_work: Callable[[], object]) -> int:
-    """What the process of an awaiting program does: the status with which it ends."""
+    """Runs the process of an awaiting program; returns its exit status."""
     make_small()
     try:
         asyncio.run(_work(store, history, random.Random(seed), steps, at_work))

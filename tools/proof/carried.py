@@ -1,4 +1,4 @@
-"""Processes that put, carry and read between two queue managers until they are killed, and one that ends it all.
+"""Processes that put, carry and read between two queue managers until they are killed, and a final one.
 
     python -m tools.proof.carried FOLDER
 
@@ -27,7 +27,7 @@ from .labels import Label, text_of
 from .limits import make_small
 
 HERE, THERE = "HERE", "THERE"
-URLS = ".url"  # in its place, where the stores lie on a server
+URLS = ".url"  # replaces the store if it is on a server
 ROLES = ("putter", "carrier", "reader", "carrier")
 PRIORITIES = (0, 0, 5)
 EXPIRY_SECONDS = (0.1, 0.3)
@@ -39,7 +39,7 @@ DRAIN = "drain"
 
 
 def place(folder: Path, name: str) -> str:
-    """Where a store of the two is."""
+    """The location of one of the two stores."""
     url = folder / f"{name}{URLS}"
     return url.read_text() if url.exists() else str(folder / f"{name}.db")
 
@@ -48,7 +48,7 @@ def create(folder: Path, **attributes: Any) -> None:
     """Makes both queue managers.
 
     Args:
-        attributes: of the channels.
+        attributes: the attributes of the channels.
     """
     for own, other in ((HERE, THERE), (THERE, HERE)):
         with inorder.connect(place(folder, own), name=own) as qm:
@@ -72,7 +72,7 @@ def create(folder: Path, **attributes: Any) -> None:
             channels.define_channel(qm, f"TO.{own}", "receiver", message_retry_count=0)
 
 
-# ---- what they do
+# ---- the workers
 
 
 class Putter:
@@ -138,7 +138,7 @@ class Reader:
             self._history.do("back_out", self._qm.back_out, unit=unit)
 
     def _get(self, count: int) -> Told:
-        """For the line that is written when they are got."""
+        """The values for the history's line about a get."""
         found = [self._qm.get("Q", syncpoint=True, read_order="strict", wait=0.05)]
         with suppress(NoMessageAvailable):
             while len(found) < count:
@@ -147,7 +147,7 @@ class Reader:
 
 
 class Carrier:
-    """Carries one of the two channels, in runs that never end by themselves."""
+    """Carries one of the two channels, in runs that do not end by themselves."""
 
     def __init__(self, folder: Path, history: History, chance: random.Random, name: str) -> None:
         own, other = chance.choice(((HERE, THERE), (HERE, THERE), (THERE, HERE)))
@@ -158,7 +158,7 @@ class Carrier:
         try:
             channels.run_channel(self._qm, self._channel)
         except (ObjectInUse, Fenced):
-            time.sleep(BUSY_SECONDS)  # another one carries it
+            time.sleep(BUSY_SECONDS)  # another worker carries it
 
 
 def told_messages(messages: list[Any]) -> Told:
@@ -169,7 +169,7 @@ WORKERS: dict[str, type[Putter | Reader | Carrier]] = {"putter": Putter, "reader
 
 
 def work(folder: Path, history: Path, seed: int, role: str, at_work: Callable[[], object]) -> int:
-    """What the process of a worker does: the status with which it ends; without a loss it does not."""
+    """Runs the process of a worker; returns the exit status after the loss of its connection, and otherwise never."""
     make_small()
     try:
         worker = WORKERS[role](folder, History(history), random.Random(seed), history.stem)
@@ -186,7 +186,7 @@ def work(folder: Path, history: Path, seed: int, role: str, at_work: Callable[[]
 
 
 def drain(folder: Path, history: History) -> None:
-    """Nobody is at work any more: carries the rest, waits for what expires, and writes down all that is there."""
+    """After the work: carries the rest, waits for messages to expire, and records everything that remains."""
     time.sleep(EXPIRY_SECONDS[1])
     with (
         inorder.connect(place(folder, HERE), program=DRAIN) as here,
@@ -202,7 +202,7 @@ def drain(folder: Path, history: History) -> None:
 
 
 def everything(qm: QueueManager, queue: str) -> Told:
-    """All that can be got from a queue."""
+    """All available messages of a queue."""
     found = []
     with suppress(NoMessageAvailable):
         while True:
@@ -211,7 +211,7 @@ def everything(qm: QueueManager, queue: str) -> Told:
 
 
 def left(qm: QueueManager) -> Told:
-    """What is there besides: of a proof that went well trigger messages alone."""
+    """The remaining messages: after a good proof only trigger messages."""
     (sent,), came = channels.status(qm), channels.received(qm)
     depths = {queue.name: qm.depth(queue.name) for queue in qm.queues() if queue.type == "local"}
     return {

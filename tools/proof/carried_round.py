@@ -1,14 +1,13 @@
 """A round of kills between two queue managers: the plan of its lives, and the judgement of their histories.
 
-What must hold, whoever was killed when, and is judged by histories alone:
+Whichever process was killed, and whenever, the histories must show this:
 
-* what was put outside of units, or committed, arrives once; what was backed out never does; of a unit whose end is not
-  known all or nothing arrives;
-* of each priority it stands at its target in the order in which it was put, as far as histories know that order;
-* a message that expires is read or reported, not both, and not neither; COA comes once for each arrival, COD once for
-  each get that was committed;
+* a message that was put outside of units, or committed, arrives once; one that was backed out never does; of a unit
+  with an unknown outcome everything or nothing arrives;
+* the messages of a priority stand at their target in the order of their puts, as far as histories know that order;
+* a message that expires is either read or reported; COA comes once for each arrival, COD once for each committed get;
 * each arrival made one trigger message;
-* no message is a dead letter, nothing is left on its way or in doubt, both sides agree on the number of batches.
+* no message is a dead letter, nothing remains on its way or in doubt, both sides agree on the number of batches.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ ENDS: Ends = {
     "reader": (RANDOM, *STORE_POINTS),
     "carrier": (RANDOM, *STORE_POINTS, *CHANNEL_POINTS, "delivered"),
 }
-# Where stores are elsewhere, only their servers come to the points of transactions.
+# Where stores are elsewhere, only their servers reach the points of transactions.
 ENDS_ELSEWHERE: Ends = {"putter": (RANDOM,), "reader": (RANDOM,), "carrier": (RANDOM, *CHANNEL_POINTS)}
 ELSEWHERE_SECONDS_MAX = 2.0  # of a life there
 DRAIN_SECONDS_MAX = 120
@@ -86,10 +85,10 @@ def run_served_round(
 def run_round(
     folder: Path, chance: random.Random, parents: list[Parent], lives: int, url: str | None = None
 ) -> tuple[Counter[str], list[Call], list[Finding]]:
-    """One round in a folder that is empty: what ended its lives, all calls, and what is wrong.
+    """Runs one round in an empty folder; returns the ends of its lives, all calls, and the faults.
 
     Args:
-        url: of the server on which the stores lie, instead of in files.
+        url: the server that has the stores, instead of files.
     """
     if url is not None:
         for name in (HERE, THERE):
@@ -105,10 +104,10 @@ def run_round(
 def run_lives(
     folder: Path, chance: random.Random, parents: list[Parent], lives: int, ends: Ends = ENDS
 ) -> tuple[Counter[str], list[Finding]]:
-    """The lives of all workers: what ended them, and what they complained of.
+    """Runs the lives of all workers; returns their ends and their complaints.
 
     Args:
-        ends: if these are those of stores elsewhere, a worker may also end because its connection is lost.
+        ends: with the ends of stores elsewhere, a worker may also end because its connection is lost.
     """
     plan = list(lives_of(chance, folder.name, len(parents), lives, ends))
     kills, findings = Counter[str](), list[Finding]()
@@ -125,17 +124,17 @@ def run_lives(
 
 
 def run_drain(folder: Path) -> list[Finding]:
-    """Has a process of its own end it all; a finding if it fails."""
+    """Runs the final process; returns a finding if it fails."""
     command = [sys.executable, "-m", "tools.proof.carried", str(folder)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DRAIN_SECONDS_MAX)
     except subprocess.TimeoutExpired:
-        return [Finding("unusable", f"the rest cannot be carried in {DRAIN_SECONDS_MAX} s: somebody waits")]
+        return [Finding("unusable", f"the rest cannot be carried in {DRAIN_SECONDS_MAX} s: a process waits")]
     return [Finding("unusable", f"the rest cannot be carried: {done.stderr[-2000:]}")] if done.returncode else []
 
 
 def remove(folder: Path) -> None:
-    """The stores of a round that lie on a server; those in files go with the folder."""
+    """Removes the stores of a round on a server; stores in files are removed with the folder."""
     for name in (HERE, THERE):
         if (folder / f"{name}{URLS}").exists():
             from inorder.stores.postgresql import drop, parse  # noqa: PLC0415 - a proof of files does without
@@ -148,13 +147,13 @@ def remove(folder: Path) -> None:
 
 @dataclass
 class Sent:
-    """One message: how it was put, and what histories tell of it afterwards.
+    """One message: its put, and its later history.
 
     Attributes:
-        fate: whether it was put for good; None: nobody knows.
-        places: where it stood at its target, by each who has read it.
-        reads: gets of it that were committed; maybe: whose commit nobody knows; drained: at the end.
-        reports: how many of each kind.
+        fate: whether it was put for good; None: unknown.
+        places: its places at its target, one for each of its readers.
+        reads: committed gets of it; maybe: gets whose commit is uncertain; drained: gets at the end.
+        reports: the number of reports of each kind.
     """
 
     put: Call
@@ -174,7 +173,7 @@ Unit = tuple[str, int]
 
 
 def check(calls: list[Call]) -> Iterator[Finding]:
-    """What is wrong in a round that was drained."""
+    """The faults of a round that was drained."""
     ends = {_unit_of(call): call for call in calls if call.what in ("commit", "back_out")}
     sent = {call.intent["label"]: Sent(call, _fate(call, ends)) for call in calls if call.what == "put"}
     yield from _read(calls, ends, sent)
@@ -190,7 +189,7 @@ def _unit_of(call: Call) -> Unit:
 
 
 def _fate(call: Call, ends: Mapping[Unit, Call]) -> bool | None:
-    """Whether what a call did in its unit stays."""
+    """Whether the effect of a call in its unit stays."""
     if call.outcome == "refused":
         return False
     if not call.intent["unit"]:
@@ -202,13 +201,13 @@ def _fate(call: Call, ends: Mapping[Unit, Call]) -> bool | None:
 
 
 def _read(calls: Iterable[Call], ends: Mapping[Unit, Call], sent: Mapping[str, Sent]) -> Iterator[Finding]:
-    """Notes what was read and reported; a finding for what nobody has put."""
+    """Records reads and reports; returns a finding for a message that was never put."""
     for call in calls:
         if call.what not in ("get", "drained") or call.outcome != "promised":
             continue
         for label, place_there, _, feedback in call.told["messages"]:
             if label not in sent:
-                yield Finding("between", f"{call} has got {label!r}, which nobody has put")
+                yield Finding("between", f"{call} has got {label!r}, which was never put")
             elif call.intent.get("queue") == "R":
                 sent[label].reports[FEEDBACKS.get(feedback, str(feedback))] += 1
             else:
@@ -226,30 +225,30 @@ def _note(one: Sent, call: Call, ends: Mapping[Unit, Call]) -> None:
 
 
 def _wrong(one: Sent) -> Iterator[str]:
-    """What is wrong with one message by itself."""
+    """The faults of a single message."""
     reported, asked = one.reports, one.put.intent["reports"]
     expired = reported["expiration"]
     gone = one.reads + one.drained
     if one.fate is False and (one.places or reported):
-        yield "was backed out, and is there"
+        yield "was backed out, but arrived"
     if gone > 1 or (gone and expired) or len(one.places) > 1:
-        yield f"was there more than once: {gone} reads, {expired} expired, at {sorted(one.places)}"
+        yield f"arrived more than once: {gone} reads, {expired} expired, at {sorted(one.places)}"
     if one.fate and not (gone or expired or one.maybe):
-        yield "was put for good, and is lost"
+        yield "was put for good, but is lost"
     if (expired and not one.put.intent["expires"]) or set(reported) - set(FEEDBACKS.values()):
-        yield f"was reported as nothing that has happened: {dict(reported)}"
+        yield f"has reports of events that did not happen: {dict(reported)}"
     if any(count > 1 for count in reported.values()) or (reported and not asked):
         yield f"has reports that it did not ask for, or twice: {dict(reported)}"
     if asked and gone and not (reported["coa"] and reported["cod"]):
         yield f"was read, and its reports are {dict(reported)}"
     if asked and one.maybe and not gone and not expired and not reported["cod"]:
-        yield "is gone by a get whose end nobody knows, and COD is missing"
+        yield "is gone by a get with an unknown end, and COD is missing"
     if reported["cod"] and not (gone or one.maybe):
-        yield "was reported as delivered, and nobody has got it"
+        yield "was reported as delivered, but was not got"
 
 
 def _torn(sent: Mapping[str, Sent]) -> Iterator[Finding]:
-    """Units whose end nobody knows: of messages that do not expire all are there, or none."""
+    """Finds units with an unknown end of which only some messages arrived, apart from those that expire."""
     units: dict[Unit, set[bool]] = defaultdict(set)
     for one in sent.values():
         if one.fate is None and one.put.outcome == "promised" and not one.put.intent["expires"]:
@@ -258,7 +257,7 @@ def _torn(sent: Mapping[str, Sent]) -> Iterator[Finding]:
 
 
 def _disorder(sent: Mapping[str, Sent]) -> Iterator[Finding]:
-    """Of two of one priority, of which the first was put before the second was begun, the first has the lower place."""
+    """Finds two messages of a priority in the wrong order, if the first was put before the second put began."""
     levels: dict[int, list[Sent]] = defaultdict(list)
     for one in sent.values():
         if one.places and one.put.outcome == "promised":
@@ -280,7 +279,7 @@ def _disorder(sent: Mapping[str, Sent]) -> Iterator[Finding]:
 
 
 def _rest(calls: Iterable[Call], arrived: int) -> Iterator[Finding]:
-    """What is left at both sides when all was read."""
+    """The messages that remain at both sides after all was read."""
     told = {call.intent["store"]: call.told for call in calls if call.what == "left" and call.process == DRAIN}
     here, there = told[HERE], told[THERE]
     for name, left in told.items():

@@ -1,10 +1,10 @@
-"""Servers of the two stores of a round, and the network before them: both break over and over.
+"""Servers of the two stores of a round, and the network in front of them; both fail again and again.
 
     python -m tools.proof.carried_served STORE
 
 The process of a store listens, and its children serve, one after another: each is killed at a random moment, or at a
-named point inside the store's transactions, and replaced. Programs come through a proxy, which cuts connections, also
-in the middle of a frame, and holds bytes up. They find the server's token in a file of credentials.
+named point inside the store's transactions, and replaced. Programs connect through a proxy, which cuts connections,
+also in the middle of a frame, and delays bytes. They find the server's token in a file of credentials.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .carried import HERE, THERE, URLS
 from .limits import make_small
 
 TOKEN = "the-token-of-a-proof"
-PAUSES = (0.1, 1.0)  # seconds between two breaks; a server takes some tenths to begin
+PAUSES = (0.1, 1.0)  # seconds between two failures; a server takes some tenths of a second to start
 HELD_SECONDS_MAX = 0.2
 NTH = (1, 3, 10)
 POINTS = ("", "", "", "begun", "written", "committed", "before-sync", "synced", "settled", "delivered", "delivered")
@@ -57,10 +57,10 @@ class ServedStore:
         self.port = int(self._out.readline())
 
     def again(self, point: str = "") -> None:
-        """Kills the present server, and begins another.
+        """Kills the present server, and starts another.
 
         Args:
-            point: POINT:NTH, where the new one is to be killed; empty: nowhere.
+            point: POINT:NTH, the point at which the new one is killed; empty: none.
         """
         self._in.write(f"{point}\n".encode())
 
@@ -98,16 +98,16 @@ class Breaker(threading.Thread):
             self.broken[what] += 1
 
     def stop(self) -> None:
-        """Ends it, and leaves a server that nobody breaks."""
+        """Ends it, and leaves a server that is not interrupted."""
         self._is_over.set()
         self.join()
         self.served.again()
-        self.proxy.cut()  # and forget the one that was to come
+        self.proxy.cut()  # and drop the cut that was due
 
 
 @contextlib.contextmanager
 def served(folder: Path, chance: random.Random) -> Iterator[Sequence[Breaker]]:
-    """Makes both stores in an empty folder, and serves them; those who break them have not begun."""
+    """Makes both stores in an empty folder, and serves them; their breakers have not started."""
     stores, tokens, breakers = contextlib.ExitStack(), list[str](), list[Breaker]()
     with stores:
         for name in (HERE, THERE):
@@ -127,7 +127,7 @@ def served(folder: Path, chance: random.Random) -> Iterator[Sequence[Breaker]]:
 
 
 def main() -> None:
-    """Listens, and has children serve, until there is no more input. A line is the point at which the next one dies."""
+    """Listens, and lets children serve, until its input ends. A line is the point at which the next one dies."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("store", type=Path)
     store = parser.parse_args().store

@@ -1,19 +1,19 @@
-"""Reads the histories of all processes, and says whether every promise was kept.
+"""Reads the histories of all processes, and checks whether every promise was kept.
 
     python -m tools.proof.checker FOLDER [--json]
 
 A folder has the store, `store.db`, and a folder of histories for each round in `rounds`. A round ends with the
-observer's history; where the last round has none, the store is looked at now. What is checked:
+observer's history; if the last round has none, the store is observed now. The checks:
 
-* every message whose put was acknowledged is there once, or was got once; none that was got comes back;
-* what has an intent alone happened wholly or not at all: units, groups, bulk calls;
+* every message whose put was acknowledged is on its queue, or was got, once; none that was got returns;
+* a call without an answer happened wholly or not at all: units, groups, bulk calls;
 * nothing is invented, doubled or damaged, and nothing is seen before its commit;
-* a unit that was prepared, a put or get with a confirm id is there until somebody ends it; other units end with their
+* a prepared unit, and a put or get with a confirm id, remain until a call ends them; other units end with their
   owner;
-* unique ids and numbers never come again; places ascend with time; strict readers read in order;
-* the store's own check finds nothing: the database is whole, and its tables agree.
+* unique ids and numbers are never reused; places ascend with time; strict readers read in order;
+* the store's own check finds nothing: the database is sound, and its tables agree.
 
-Messages that are not persistent may vanish, but must not come back, or come twice.
+Messages that are not persistent may vanish, but must not return, or arrive twice.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from .history import Call, read_folder
 from .order import Known, order_findings
 
 STORE = "store.db"
-URL = "store.url"  # in its place: where the store is that lies on a server
+URL = "store.url"  # replaces the store file if the store is on a server
 ROUNDS = "rounds"
 OBSERVER = "observer.jsonl"
 OBSERVER_SECONDS_MAX = 120
 
 
 def check_round(calls: Iterable[Call], known: Known) -> list[Finding]:
-    """The faults of one round; `known` has what the rounds before it left, and learns what this one leaves."""
+    """The faults of one round; `known` has the state after the rounds before it, and is updated by this one."""
     reading = Reading(calls)
     judge = Judge(reading, known.visible)
     fates = judge.choose()
@@ -53,13 +53,13 @@ def check_round(calls: Iterable[Call], known: Known) -> list[Finding]:
 
 
 def store_of(folder: Path) -> Path | str:
-    """What the processes of a proof connect to."""
+    """The location to which the processes of a proof connect."""
     url = folder / URL
     return url.read_text() if url.exists() else folder / STORE
 
 
 def check_store(store: Path | str) -> list[Finding]:
-    """What the store's own check finds: SQLite's, the references, and what its tables say twice; after an observer."""
+    """The faults that the store's own check finds, after an observer."""
     try:
         with inorder.connect(store, program="checker") as qm:
             return [Finding("tables", text) for text in qm.admin.check()]
@@ -72,20 +72,20 @@ def round_folders(folder: Path) -> list[Path]:
 
 
 def run_observer(store: Path | str, round_folder: Path, seed: int) -> list[Finding]:
-    """Has a process of its own look at the store; a finding if it fails."""
+    """Runs the observer in its own process; returns a finding if it fails."""
     asked = ["-m", "tools.proof.observer", store, round_folder / OBSERVER, "--seed", str(seed)]
     command = [sys.executable, *map(str, asked)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=OBSERVER_SECONDS_MAX)
     except subprocess.TimeoutExpired:
-        return [Finding("unusable", f"the store cannot be looked at in {OBSERVER_SECONDS_MAX} s: somebody waits")]
+        return [Finding("unusable", f"the store cannot be observed in {OBSERVER_SECONDS_MAX} s: a process waits")]
     if done.returncode == 0:
         return []
-    return [Finding("unusable", f"the store cannot be looked at: {done.stderr[-2000:]}")]
+    return [Finding("unusable", f"the store cannot be observed: {done.stderr[-2000:]}")]
 
 
 def check_folder(folder: Path) -> list[Finding]:
-    """The faults of all rounds, and of the database as it is now."""
+    """The faults of all rounds, and of the present database."""
     rounds, known = round_folders(folder), Known()
     findings = []
     if not (rounds[-1] / OBSERVER).exists():

@@ -1,13 +1,12 @@
-"""Kills workers on a store with SIGKILL, over and over, and checks after each round what they had been promised.
+"""Kills workers on a store with SIGKILL, over and over, and checks after each round their acknowledged calls.
 
     python -m tools.proof.crash --kills 3000 --seconds 1800
 
 In a round some workers run at once, each in several lives, and every life ends violently (`lives`). While one is dead
-the others go on, and notice. When all are dead the observer opens the store, as after a restart, and the checker judges
-the round. A store lives for some rounds. Behind every third one comes a round in which the workers put, carry and read
-between two queue managers (`carried_round`), in stores of its own. On PostgreSQL the server is stopped at once and
-started again in some rounds.
-The plan follows from the seed; when a kill falls is the machine's.
+the others continue, and notice. When all are dead the observer opens the store, as after a restart, and the checker
+judges the round. A store is used for some rounds. After every third one comes a round in which the workers put, carry
+and read between two queue managers (`carried_round`), in other stores. On PostgreSQL the server is stopped at once and
+started again in some rounds. The plan follows from the seed; the moments of the kills depend on the machine.
 """
 
 from __future__ import annotations
@@ -37,15 +36,15 @@ if TYPE_CHECKING:
     from tests.stores.postgresql.server import Server
 
 ROUNDS_OF_STORE = 8
-BETWEEN = 3  # so many rounds of a store before one between two queue managers
-CRASHES = 0.15  # of all rounds, where the store lies on a server
+BETWEEN = 3  # rounds of a store before one between two queue managers
+CRASHES = 0.15  # the share of rounds with a crash, if the store is on a server
 CRASH_SECONDS_MAX = 1.0
 ALL_ENDS = dict.fromkeys((*ENDS, *carried_round.ENDS["carrier"]))
-TOLD_SECONDS = 30.0  # between two lines that tell how far it is
+TOLD_SECONDS = 30.0  # between two lines of progress
 
 
 class Plan(NamedTuple):
-    """What a round is made of: one worker at a time of each parent, its lives, and the server, if there is one."""
+    """The plan of a round: the parents, with one worker at a time; the workers' lives; and the server, if any."""
 
     parents: list[Parent]
     lives: int
@@ -54,12 +53,12 @@ class Plan(NamedTuple):
 
 @dataclass
 class Report:
-    """What a run did and found.
+    """The results of a run.
 
     Attributes:
-        kills: how many, by what ended the life.
-        promises: how many calls were acknowledged, and so were checked.
-        kept: the folder of the store at which promises were broken, if any were.
+        kills: the number of kills by each end of a life.
+        promises: the number of acknowledged calls, which were checked.
+        kept: the folder of the store with broken promises, if any.
     """
 
     seed: int
@@ -77,12 +76,12 @@ class Report:
 
 
 def run_round(report: Report, folder: Path, known: Known, chance: random.Random, plan: Plan) -> None:
-    """One round on the store in `folder`: kills, then the observer, then the judgement."""
+    """Runs one round on the store in `folder`: kills, then the observer, then the judgement."""
     number = len(list((folder / ROUNDS).iterdir()))
     round_folder, server = folder / ROUNDS / f"{number:04}", plan.server
     round_folder.mkdir()
     crash: Crash | None = None
-    if not number:  # the first has no workers: its observer makes the queues
+    if not number:  # the first round has no workers: its observer makes the queues
         lives = []
     elif server is not None and chance.random() < CRASHES:
         lives = lives_of_crash(chance, round_folder.name, len(plan.parents))
@@ -109,7 +108,7 @@ def run_round(report: Report, folder: Path, known: Known, chance: random.Random,
 
 
 def run_between(report: Report, folder: Path, chance: random.Random, plan: Plan) -> None:
-    """One round between two queue managers; its stores go, if all promises were kept."""
+    """Runs one round between two queue managers; its stores are removed if all promises were kept."""
     folder.mkdir()
     url = None if plan.server is None else plan.server.url()
     kills, calls, findings = carried_round.run_round(folder, chance, plan.parents, plan.lives, url)
@@ -131,11 +130,11 @@ def run(
     server: Server | None = None,
     tell: Callable[[str], object] = lambda _: None,
 ) -> Report:
-    """Kills until there were enough, the time is over, or a promise was broken.
+    """Kills until the number of kills is reached, the time is over, or a promise was broken.
 
     Args:
-        server: the PostgreSQL server on which the stores lie, instead of in files.
-        tell: is told now and then how far it is.
+        server: the PostgreSQL server for the stores; None: they are files.
+        tell: called now and then with the progress.
     """
     chance, report, plan = random.Random(seed), Report(seed), Plan([Parent() for _ in range(workers)], lives, server)
     began = told_at = time.monotonic()
@@ -164,7 +163,7 @@ def run(
 
 
 def remove(folder: Path) -> None:
-    """A store whose promises were kept, with its histories."""
+    """Removes a store whose promises were kept, with its histories."""
     store = store_of(folder)
     if isinstance(store, str):
         from inorder.stores.postgresql import drop, parse  # noqa: PLC0415 - a proof of files does without
@@ -174,8 +173,8 @@ def remove(folder: Path) -> None:
 
 
 def run_on_server(**asked: Any) -> Report:
-    """The same on a PostgreSQL server of its own."""
-    from tests.stores.postgresql.server import Server  # noqa: PLC0415 - it is there where the tests are
+    """Runs the same on a PostgreSQL server that it starts."""
+    from tests.stores.postgresql.server import Server  # noqa: PLC0415 - only a checkout with the tests has it
 
     with Server() as server:
         report = run(**asked, server=server)
@@ -187,11 +186,11 @@ def run_on_server(**asked: Any) -> Report:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--kills", type=int, default=3000)
-    parser.add_argument("--seconds", type=float, default=3600.0, help="ends after this time, whatever was done")
+    parser.add_argument("--seconds", type=float, default=3600.0, help="ends after this time in any case")
     parser.add_argument("--workers", type=int, default=4, help="processes at once")
     parser.add_argument("--lives", type=int, default=3, help="lives of each worker in a round")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
-    parser.add_argument("--store", choices=("sqlite", "postgresql"), default="sqlite", help="where the stores lie")
+    parser.add_argument("--store", choices=("sqlite", "postgresql"), default="sqlite", help="the kind of the stores")
     asked = vars(parser.parse_args())
     kills = run if asked.pop("store") == "sqlite" else run_on_server
     report = kills(**asked, tell=lambda line: print(line, file=sys.stderr, flush=True))

@@ -1,7 +1,7 @@
 """Kills a process at a named point inside the stores' verbs (`inorder.stores.engine.points`), or of the run of a
 channel.
 
-In a process of one's own: `reach(kill_at("committed:3"))`. A process that is started with a command line is given
+In a separate process: `reach(kill_at("committed:3"))`. A process that is started with a command line is given
 `environment("committed:3")`: Python then imports `sitecustomize.py`, beside this file, before the program.
 """
 
@@ -21,23 +21,23 @@ POINTS = {**points.POINTS, **channel_points.POINTS, **channel_points.FAST_POINTS
 
 
 def reach(step: Callable[[str], object]) -> None:
-    """In this process each point that a store, or the run of a channel, comes to is told to `step`."""
+    """Calls `step` in this process at each point that a store, or the run of a channel, reaches."""
     points.reached = channel_points.reached = two_phases.reached = step
 
 
 def die() -> None:
-    """Kills this process, by which nothing is tidied up."""
+    """Kills this process, without any clean-up."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def kill_at(asked: str) -> Callable[[str], None]:
     """A step for `reach` that kills at "POINT:NTH": when that point is reached for the nth time.
 
-    Raises: ValueError, there is no such point, or nobody comes to it that often.
+    Raises: ValueError, there is no such point, or no process reaches it that often.
     """
     point, _, nth = asked.partition(":")
     if point not in POINTS or not nth.isdecimal() or int(nth) < 1:
-        raise ValueError(f"{asked!r}: say POINT:NTH, with one of the points {', '.join(POINTS)}")
+        raise ValueError(f"{asked!r}: must be POINT:NTH, with one of the points {', '.join(POINTS)}")
     left = int(nth)
 
     def step(name: str) -> None:
@@ -51,7 +51,7 @@ def kill_at(asked: str) -> Callable[[str], None]:
 
 
 def kill_at_step(number: int) -> Callable[[str], None]:
-    """A step for `reach` that kills when it is called for this time, from 1; 0: never."""
+    """A step for `reach` that kills at this call of it, from 1; 0: never."""
     left = number
 
     def step(name: str) -> None:
@@ -65,12 +65,12 @@ def kill_at_step(number: int) -> Callable[[str], None]:
 
 
 def environment(asked: str) -> dict[str, str]:
-    """For a process that is to be killed there: as the environment of this one."""
+    """The environment of this process, for a process that is to be killed there."""
     path = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     return os.environ | {VARIABLE: asked, "PYTHONPATH": os.pathsep.join(path)}
 
 
 def install() -> None:
-    """Does in this process what its environment asks for."""
+    """Applies the request in this process's environment."""
     if asked := os.environ.get(VARIABLE):
         reach(kill_at(asked))

@@ -1,9 +1,9 @@
-"""Which unfinished acts happened, and what no choice of them can explain.
+"""Decides which unfinished acts happened, and finds faults that no decision can explain.
 
 A process that was killed in the middle of a commit leaves an act that happened or did not. Every act of a round is
-given one fate; then each message must be where the fates say. Of all choices for the unfinished acts the one with the
-fewest faults is taken: if even that has one, a promise was broken. Acts that share no message are chosen apart, so
-there are few choices at a time.
+given one fate; then each message must be where the fates require. Of all choices for the unfinished acts the one with
+the fewest faults is taken: if even that has a fault, a promise was broken. Acts that share no message are decided
+separately, so there are few choices at a time.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from .acts import Act, Finding, Put, Reading
 Fates = MutableMapping[Act, bool]
 UNFINISHED_TOGETHER_MAX = 14
 
-# What can be wrong with one message. Its loss weighs less than the rest: it may have been got by a call that died.
+# The faults of one message. Its loss weighs less than the others: it may have been got by a call that died.
 TEXTS = {
-    "lost": "was put, is not there, and nobody was given it",
-    "resurrected": "is there again, though it was got",
+    "lost": "was put, is missing, and was given to no call",
+    "resurrected": "was got, but is on a queue again",
     "got-twice": "was got twice",
     "uncommitted": "came out of a unit that did not commit, or a put that was undone",
     "invented": "was never put",
@@ -29,7 +29,7 @@ WEIGHTS = {"lost": 1} | dict.fromkeys(("resurrected", "got-twice", "uncommitted"
 
 
 class Judge:
-    """Holds the fates of acts against what was seen."""
+    """Compares the fates of acts with the observations."""
 
     def __init__(self, reading: Reading, before: Mapping[str, Put]) -> None:
         self._reading = reading
@@ -42,7 +42,7 @@ class Judge:
                 self._getters[label].append(act)
 
     def choose(self) -> Fates:
-        """The fate of each act: as told, or as it explains most."""
+        """The fate of each act: as recorded, or as it explains most."""
         fates = {act: True in act.fates for act in self._reading.acts}
         for acts, labels in self._knots():
             assert len(acts) <= UNFINISHED_TOGETHER_MAX, f"{len(acts)} unfinished acts on the same messages"
@@ -54,7 +54,7 @@ class Judge:
         return fates
 
     def _knots(self) -> Iterator[tuple[list[Act], set[str]]]:
-        """Unfinished acts that share messages, with all messages of theirs."""
+        """Unfinished acts that share messages, with all their messages."""
         unfinished = [act for act in self._reading.acts if len(act.fates) != 1]
         while unfinished:
             acts = [unfinished.pop()]
@@ -69,11 +69,11 @@ class Judge:
         return sum(WEIGHTS[kind] for label in labels if (kind := self._fault(label, fates)) is not None)
 
     def _fault(self, label: str, fates: Fates) -> str | None:
-        """What is wrong with one message, if these are the fates."""
+        """The fault of one message under these fates."""
         put = self._puts.get(label)
         if put is None:
             return "invented"
-        was_put = fates.get(put.act, True)  # what was there before this round was put
+        was_put = fates.get(put.act, True)  # a message from before this round was put
         got = sum(fates[act] for act in self._getters[label])
         if not was_put and (got or label in self._visible or label in self._sighted):
             return "uncommitted"
@@ -84,7 +84,7 @@ class Judge:
         return "lost" if was_put and not got and put.persistent else None
 
     def findings(self, fates: Fates) -> list[Finding]:
-        """What these fates cannot explain."""
+        """The faults that these fates cannot explain."""
         labels = sorted(self._puts.keys() | self._sighted | self._getters.keys())
         faults = {label: kind for label in labels if (kind := self._fault(label, fates)) is not None}
         self._excuse(faults)
@@ -92,7 +92,9 @@ class Judge:
         return halves + [Finding(kind, f"{label}{self._where(label)} {TEXTS[kind]}") for label, kind in faults.items()]
 
     def _excuse(self, faults: dict[str, str]) -> None:
-        """A get whose process died before it was told took what is missing; but no more than it can have taken."""
+        """Excuses missing messages by gets whose process died before the answer, up to the number that they can have
+        taken.
+        """
         lost = Counter(self._puts[label].queue for label, kind in faults.items() if kind == "lost")
         for queue, total in lost.items():
             if total <= self._reading.blind[queue]:
@@ -101,7 +103,7 @@ class Judge:
                         del faults[label]
 
     def _halves(self, faults: dict[str, str], fates: Fates) -> Iterator[Finding]:
-        """Acts of which a part happened: told once each, instead of message by message."""
+        """Acts that happened in part: reported once each, instead of message by message."""
         for act, happened in fates.items():
             of_puts, of_gets = ("lost", "resurrected") if happened else ("uncommitted", "uncommitted")
             wrong = [label for label in act.puts if faults.get(label) == of_puts]

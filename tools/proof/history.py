@@ -1,9 +1,9 @@
-"""A history: what one process was about to do, and what it was then promised.
+"""A history: the calls that a process was about to make, and the promises that it then received.
 
 One file for each process, one line of JSON for each moment: "intent" before a call, "promised" or "refused" after it.
-A line is written by one `os.write`, so a killed process loses none that it wrote; a line without its end was not
-written. A call with an intent alone may have happened or not; so may one that ended as "unknown". A line with "lost" is
-the last of a process that has lost its connection: when, nobody knows.
+A line is written by one `os.write`, so a killed process loses no line that it has written; a line without its end was
+not written. A call with only an intent may have happened or not; so may one that ended as "unknown". A line with "lost"
+is the last one of a process that has lost its connection, at an unknown time.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ Told = dict[str, Any]
 Line = dict[str, Any]
 Outcome = Literal["promised", "refused", "unknown"]
 
-# What a call of a proof may be refused for. Any other error ends its process, and the proof.
+# The errors with which a call of a proof may be refused. Any other error ends its process, and the proof.
 REFUSALS = (NoMessageAvailable, OrderPending, OrderSelfBlocked, OrderDeadlock, NotFound, UnitNotFound)
 
-# What is said of a server with which no connection can be made.
+# Texts of errors about a server to which no connection can be made.
 UNREACHABLE = ("cannot be reached", "broke the connection off", "answered, but not as a server")
 
 
@@ -49,8 +49,8 @@ class History:
     """Writes the history of one process.
 
     Args:
-        path: the file; what is there already stays.
-        measure: asked at each promise; its answer stands in the line.
+        path: the file; existing contents stay.
+        measure: called at each promise; its result is in the line.
     """
 
     def __init__(self, path: Path, measure: Callable[[], Told] = dict) -> None:
@@ -59,7 +59,7 @@ class History:
         self._calls = 0
 
     def do(self, what: str, act: Callable[[], T], tell: Callable[[T], Told] = nothing, **intent: Any) -> Told | None:
-        """Makes a call and writes it down; what was told, or None if it was refused."""
+        """Makes a call and records it; returns the promise, or None if it was refused."""
         self._calls += 1
         call = self._calls
         self.write({"call": call, "is": "intent", "what": what, **intent})
@@ -72,7 +72,7 @@ class History:
             self.write({"call": call, "is": "unknown", "error": reason_of(error), "lost": True})
             raise
         except InorderError as error:
-            if is_loss(error):  # nothing of it has happened, as it says
+            if is_loss(error):  # the error says that nothing happened
                 self.write({"call": call, "is": "refused", "error": reason_of(error), "lost": True})
             raise
         self.write({"call": call, "is": "promised", **told, **self._measure()})
@@ -86,7 +86,7 @@ class History:
 
 
 def is_loss(error: InorderError) -> bool:
-    """Whether it says that the connection is lost, or that there is no server for another one."""
+    """Whether the error says that the connection is lost, or that there is no server for another one."""
     return isinstance(error, ConnectionBroken | OutcomeUnknown) or (
         type(error) is StoreError and any(said in str(error) for said in UNREACHABLE)
     )
@@ -98,15 +98,16 @@ def reason_of(error: InorderError) -> str:
 
 @dataclass(eq=False)
 class Call:
-    """A call as its history tells it.
+    """A call, as its history records it.
 
     Args:
-        process: who made it.
+        process: the process that made it.
         what: "put", "get", "commit" ...
-        intent: what was asked, as written before the call.
-        told: what was answered; empty unless promised.
+        intent: the request, as written before the call.
+        told: the answer; empty unless promised.
         begun_at, ended_at: nanoseconds of the machine's one monotonic clock; infinite if it has not ended.
-        last_at: the last sign of life of the process; if it has lost its connection, when that was surely there.
+        last_at: the last sign of life of the process; if it has lost its connection, the last time at which that
+            certainly existed.
     """
 
     process: str
@@ -128,7 +129,7 @@ def read_lines(path: Path) -> list[Line]:
 
 
 def calls_of(process: str, lines: Iterable[Line]) -> list[Call]:
-    """The calls that these lines tell of, in order."""
+    """The calls in these lines, in order."""
     calls: dict[int, Call] = {}
     last_at = 0
     for line in lines:

@@ -8,7 +8,7 @@ END = b"."
 
 
 class Label(NamedTuple):
-    """Names one message for ever.
+    """Identifies one message, permanently.
 
     Args:
         putter: the process that put it; no other has this name.
@@ -33,7 +33,7 @@ class Label(NamedTuple):
 
 
 def parse(text: str) -> Label:
-    """The label behind its text. Raises: ValueError, it is none."""
+    """Reads a label from its text. Raises: ValueError, if it is not a label."""
     putter, *numbers = text.split("/")
     serial, group, place, size = map(int, numbers)
     return Label(putter, serial, group, place, size)

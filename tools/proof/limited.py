@@ -1,15 +1,15 @@
-"""Kills workers whose tasks have limits and results, over and over, and checks what these promise.
+"""Kills workers whose tasks have limits and results, over and over, and checks the promises about them.
 
     python -m tools.proof.limited --kills 300 --seconds 300
 
 A round has a store, and jobs of four tasks: at most one call at once for each of two customers, at most two calls at
 once, at most 40 calls in a second, and a task without a limit. Some fail once, some always. All results are kept. There
-is a schedule that nobody has run for hours. Programs with a worker each are killed at random moments, some by a call of
-theirs, and begun again. A last one works until nothing is left. Each call notes in a file that it begins and ends, and
-each program that it is killed, before it is. Then
+is a schedule that has not run for hours. Programs with one worker each are killed at random moments, some by one of
+their calls, and started again. A last one works until nothing is left. Each call records in a file that it begins and
+ends, and each program records that it will be killed. Then
 
     no more calls ran at once, and no more have begun, than the limits say
-    each job has one end, done or dead, and one result, which says the same; none that was not committed has one
+    each job has one end, done or dead, and one result, which agrees with it; a job that was not committed has none
     a job is called once for each backout count that it had
     each run of the schedule was put once, in its turn
 """
@@ -105,7 +105,7 @@ def note(log: int, event: str, number: int, scope: str, seen: int) -> None:
 
 
 def kill(log: int, pid: int) -> None:
-    """Kills a program, which is noted before."""
+    """Kills a program, after recording it."""
     os.write(log, f"kill {pid}\n".encode())
     os.kill(pid, signal.SIGKILL)
 
@@ -124,7 +124,7 @@ def prepare(one: Round) -> dict[int, bytes]:
             properties: dict[str, Any] = {"task": name, "job.keep": 3_600.0}
             if name == "each":
                 body["customer"] = CUSTOMERS[number % len(CUSTOMERS)]
-                if number % 3:  # the others come from a program that knows no keys
+                if number % 3:  # the others come from a program without keys
                     properties["job.key"] = body["customer"]
             ids[number] = qm.put_json("TASKS", body, properties=properties, **asked).message_id
     seen_first(one.place, schedule(), one.since)
@@ -176,7 +176,7 @@ def run_round(report: Report, one: Round, chance: random.Random) -> None:
 
 
 def judge_calls(report: Report, one: Round, began: float) -> list[str]:
-    """What is wrong with the calls."""
+    """The faults of the calls."""
     found, running, seen_before, started = list[str](), dict[tuple[int, int], str](), set[tuple[int, int]](), 0
     for line in one.log.read_text().splitlines():
         event, process, *rest = line.split()
@@ -204,7 +204,7 @@ def judge_calls(report: Report, one: Round, began: float) -> list[str]:
 
 
 def judge_results(one: Round, ids: dict[int, bytes], *, has_ended: bool) -> list[str]:
-    """What is wrong with the results."""
+    """The faults of the results."""
     with inorder.connect(one.place) as qm:
         try:
             replies = list(qm.browse(RESULTS))

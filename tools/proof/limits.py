@@ -1,4 +1,4 @@
-"""The store's limits made small, so that short work comes to their edges: steps, reserved numbers, a long log."""
+"""Makes the store's limits small, so that short work reaches them: steps, reserved numbers, a long log."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from inorder.stores.sqlite import log
 
 
 def make_small() -> None:
-    """For the stores that this process opens from now on."""
+    """Applies to the stores that this process opens from now on."""
     operation.RESERVE, operation.DRAWN = 20, 5
     leftovers.STEP_CONTENTS = 2
     log.LONG_PAGES = 200

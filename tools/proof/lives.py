@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 LIFE_SECONDS_MAX = 0.4
 START_SECONDS_MAX = 60.0
-POINT_SECONDS_MAX = 1.5  # by then the worker has come to its point, or does not come to it
+POINT_SECONDS_MAX = 1.5  # by then the worker has reached its point, or will not reach it
 LOST_SECONDS_MAX = 60.0  # by then it has noticed that its connection is lost
 STEPS_MAX = 1_000_000
 NTH = (1, 3, 10, 40)
@@ -45,7 +45,7 @@ AWAITING_SHARE = 0.25  # of all lives
 POINTS = [point for point in ALL_POINTS if point not in ("staged", "settled-staging", "delivered")]
 RARE, NTH_OF_RARE = ("reaping", "checkpoint"), (1, 1, 2)  # points that a worker comes to a few times
 
-# What ends a life beside a point.
+# The ends of a life, besides a point.
 RANDOM = "random moment"
 TERMINATED = "backend terminated"
 CRASHED = "server stopped at once"
@@ -55,12 +55,12 @@ ENDS_ON_SERVER = (*(end for end in ENDS if end != "checkpoint"), TERMINATED, TER
 
 
 class Life(NamedTuple):
-    """One life of a worker: its name, its seed, and what ends it: a point, when it comes to it for the nth time, or
-    one of the ends above, after so many seconds.
+    """One life of a worker: its name, its seed, and its end: a point, at the nth time that the worker reaches it, or
+    one of the ends above, after this many seconds.
 
     Args:
-        role: of one that works between two queue managers, a key of `carried.WORKERS`.
-        awaits: its work is that of several tasks (`awaiting`).
+        role: the role of a worker between two queue managers, a key of `carried.WORKERS`.
+        awaits: whether its work is done by several tasks (`awaiting`).
     """
 
     name: str
@@ -108,25 +108,25 @@ class Parent:
         self._in, self._out = self._process.stdin, self._process.stdout
 
     def bear(self, store: Path | str, round_folder: Path, life: Life) -> int:
-        """Begins a life; the number of its process. `told` then tells that it is at work, and how it ended."""
+        """Begins a life; returns the id of its process. `told` then reports that it is at work, and how it ended."""
         self._in.write(json.dumps([str(store), str(round_folder), life]).encode() + b"\n")
         return int(self._out.readline())
 
     def told(self, seconds: float) -> str | None:
-        """What is told next: "at work", or the status with which it has ended; None: nothing in so many seconds."""
+        """The next report: "at work", or the exit status; None: nothing in this many seconds."""
         if not select.select([self._out], [], [], seconds)[0]:
             return None
         return self._out.readline().decode().strip()
 
     def close(self) -> None:
-        """No more lives."""
+        """Begins no more lives."""
         self._in.close()
         self._process.wait()
         self._out.close()
 
 
 def main() -> None:
-    """What the process of a parent does."""
+    """Runs the process of a parent."""
     for name in ("inorder.stores.sqlite", "inorder.stores.postgresql"):
         with suppress(ImportError):
             import_module(name)
@@ -139,7 +139,7 @@ def main() -> None:
 
 
 def _live(store: str, round_folder: Path, life: Life) -> NoReturn:
-    """What the process of a worker does."""
+    """Runs the process of a worker."""
     status = 1
     try:
         os.write(1, b"%d\n" % os.getpid())
@@ -169,7 +169,7 @@ def live(
     crashes: Callable[[], object] | None = None,
     may_lose: bool = False,
 ) -> tuple[str, list[Finding]]:
-    """Runs one life to its violent end; what ended it, and what it complained of before that.
+    """Runs one life to its violent end; returns the end, and its complaints before that.
 
     Args:
         crashes: called when it is at work; it returns when the server has crashed.
@@ -179,7 +179,7 @@ def live(
     told = parent.told(START_SECONDS_MAX)
     if crashes is not None:
         crashes()
-    if told is None:  # it is neither at work nor dead
+    if told is None:  # the worker is neither at work nor dead
         os.kill(pid, signal.SIGKILL)
         parent.told(LOST_SECONDS_MAX)
         return life.end, [Finding("worker", f"{life.name} was not at work after {START_SECONDS_MAX} s: it waits")]
@@ -206,13 +206,13 @@ def live(
 
 
 class Crash:
-    """The moment at which a server goes, when all workers are at work on it.
+    """The moment at which a server crashes, when all workers are at work on it.
 
     Args:
-        goes: lets it go; returns when it, or another in its place, is there.
-        history: of the server, in which that is written down.
-        workers: how many.
-        seconds: they work for so long before.
+        goes: crashes it; returns when it, or its replacement, is running.
+        history: the server's history, which records the crash.
+        workers: the number of workers.
+        seconds: the time for which they work before.
     """
 
     def __init__(self, goes: Callable[[], object], history: Path, workers: int, seconds: float) -> None:
@@ -220,7 +220,7 @@ class Crash:
         self._at_work = Barrier(workers, self._happen, START_SECONDS_MAX * 2)
 
     def happen(self) -> None:
-        """Called by each worker's thread; returns when it has happened."""
+        """Called by each worker's thread; returns after the crash."""
         self._at_work.wait()
 
     def _happen(self) -> None:

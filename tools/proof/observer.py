@@ -1,9 +1,10 @@
-"""Looks at a store when everyone else is dead, ends what they left in named units, and writes down what is there.
+"""Observes a store when all other processes are dead, ends their named units, and records the contents.
 
     python -m tools.proof.observer STORE HISTORY --seed 7
 
-It writes a history like every other process: puts on each queue (first, so that the next numbers and ids are theirs),
-which units it found, how it settled them, then all that can be seen. The first observer of a store makes the queues.
+It writes a history like every other process: puts on each queue (first, so that it gets the next numbers and ids),
+the units that it found, how it settled them, then everything that can be seen. The first observer of a store makes the
+queues.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def observe(qm: QueueManager, history: History, chance: random.Random, name: str
     for group, queue in enumerate(QUEUES):
         _draw(qm, history, queue, [Label(name, group * draws + serial) for serial in range(1, draws + 1)])
     for queue in QUEUES:
-        list(qm.browse(queue))  # whoever looks notices the dead, and backs out what they held
+        list(qm.browse(queue))  # a reader notices the dead processes, and backs out their work
     found = qm.inspect.units()
     _tell_units(qm, history, "found")
     for unit in found:

@@ -1,8 +1,8 @@
-"""Numbers, unique ids and order: what must hold for the places that messages were seen in.
+"""Numbers, unique ids and order: the rules for the places at which messages were seen.
 
-Two calls of which one ended before the other began are in order, whoever made them; the clock of the histories is one
-for all processes of the machine. So a number drawn by the later call is the greater, and what a later strict get was
-given stands behind what an earlier one was given. Priorities are sequences of their own (lifecycle B-34).
+Two calls of which one ended before the other began are in order, in any two processes: the clock of the histories is
+one for all processes of the machine. So a number drawn by the later call is greater, and a message of a later strict
+get is after those of an earlier one. Priorities are separate sequences (lifecycle B-34).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ FIRST: Position = (-1, -1)
 
 @dataclass
 class Known:
-    """What the rounds so far leave to the next: what is there, and what must not come again.
+    """The state after the rounds so far: the messages, and the ids and numbers that must not be reused.
 
     Attributes:
         visible: the messages on the queues, by label.
-        uids: whose unique id it is.
+        uids: the label with each unique id.
         numbers: for each queue the highest number seen.
         read: for each queue and rank the last position that a strict get was given.
     """
@@ -39,7 +39,7 @@ class Known:
 
 
 class Timed(NamedTuple):
-    """A position with the time in which it was drawn or read."""
+    """A position with the time at which it was drawn or read."""
 
     position: Position
     begun_at: float
@@ -61,7 +61,7 @@ def order_findings(reading: Reading, fates: Fates, known: Known) -> Iterator[Fin
 
 
 def _changed(reading: Reading, facts: dict[str, Sighting], puts: dict[str, Put]) -> Iterator[Finding]:
-    """A message has one place and one unique id for ever, and the rank of its priority."""
+    """Finds messages that changed their place or unique id, or have another rank than their priority."""
     for sighting in reading.sightings:
         if (fact := facts.get(sighting.label)) is None:
             continue
@@ -80,7 +80,7 @@ def _repeated_uids(reading: Reading, known: Known) -> Iterator[Finding]:
     for uid, label in told + [(sighting.uid, sighting.label) for sighting in reading.sightings]:
         owner = known.uids.setdefault(uid, label)
         if owner != label:
-            yield Finding("uid-repeated", f"{label} was given the unique id {uid} of {owner}")
+            yield Finding("uid-repeated", f"{label} has the unique id {uid} of {owner}")
 
 
 def _repeated_numbers(facts: dict[str, Sighting]) -> Iterator[Finding]:
@@ -92,7 +92,7 @@ def _repeated_numbers(facts: dict[str, Sighting]) -> Iterator[Finding]:
 
 
 def _drawn_in_order(reading: Reading, facts: dict[str, Sighting], known: Known) -> Iterator[Finding]:
-    """Numbers ascend from call to call, within a call from message to message, and over the rounds."""
+    """Finds numbers that do not ascend from call to call, within a call from message to message, or over the rounds."""
     drawn: dict[str, list[Timed]] = defaultdict(list)
     for act in reading.acts:
         of_call: dict[tuple[str, object], Timed] = {}
@@ -121,7 +121,7 @@ def _drawn_in_order(reading: Reading, facts: dict[str, Sighting], known: Known) 
 
 
 def overtaken(found: Iterable[Timed], *, by_number: bool = False) -> Iterator[tuple[Timed, Timed]]:
-    """Pairs of which the later, by its time, stands before the earlier, or at it.
+    """Pairs of which the later, by its time, is before the earlier, or at the same position.
 
     Args:
         by_number: messages of one number are of one act; they are judged elsewhere.
@@ -139,7 +139,7 @@ def overtaken(found: Iterable[Timed], *, by_number: bool = False) -> Iterator[tu
 
 
 def _read_in_order(reading: Reading, fates: Fates, known: Known) -> Iterator[Finding]:
-    """Strict gets ascend, and have left nothing behind them (lifecycle B-11, B-53). Undone gets do not count."""
+    """Finds strict gets that do not ascend, or have left a message behind (B-11, B-53). Undone gets do not count."""
     read: dict[tuple[str, int], list[Timed]] = defaultdict(list)
     for sighting in reading.strict:
         if sighting.act is not None and fates[sighting.act]:
@@ -147,7 +147,7 @@ def _read_in_order(reading: Reading, fates: Fates, known: Known) -> Iterator[Fin
             timed = Timed((position[0], position[1]), call.begun_at, call.ended_at, sighting.label)
             read[sighting.queue, rank].append(timed)
     for (queue, rank), found in read.items():
-        before = Timed(known.read.get((queue, rank), FIRST), -math.inf, -math.inf, "what an earlier round read")
+        before = Timed(known.read.get((queue, rank), FIRST), -math.inf, -math.inf, "a message of an earlier round")
         for earlier, later in overtaken([before, *found]):
             yield Finding("strict", f"{later.label} was read from {queue} after {earlier.label}, and stands before it")
         known.read[queue, rank] = max([before, *found]).position
@@ -158,7 +158,7 @@ def _read_in_order(reading: Reading, fates: Fates, known: Known) -> Iterator[Fin
 
 
 def _held_by_two(reading: Reading) -> Iterator[Finding]:
-    """What an open unit or a confirm id has got is given to nobody else."""
+    """Finds messages that an open unit or a confirm id had got, and that another call received, too."""
     by_label: dict[str, list[Sighting]] = defaultdict(list)
     for sighting in reading.sightings:
         by_label[sighting.label].append(sighting)
@@ -172,12 +172,12 @@ def _held_by_two(reading: Reading) -> Iterator[Finding]:
 
 
 def _read_too_early(reading: Reading, fates: Fates) -> Iterator[Finding]:
-    """What a unit puts is seen by nobody before its commit is asked for."""
+    """Finds messages of a unit that were seen before its commit was called."""
     for sighting in reading.sightings:
         put = reading.puts.get(sighting.label)
         if put is None or not fates[put.act]:
             continue
-        begun_at = min((call.begun_at for call in put.act.calls_for(fate=True)), default=-math.inf)
+        begun_at = min((call.begun_at for call in put.act.commits()), default=-math.inf)
         if sighting.call.ended_at < begun_at:
             yield Finding(
                 "uncommitted", f"{sighting.label} was given to {sighting.call} before its commit was asked for"

@@ -1,16 +1,16 @@
-"""Power loss: the log of a recorded history is cut, and everything promised up to the cut must be there.
+"""Power loss: the log of a recorded history is cut, and everything promised up to the cut must remain.
 
     python -m tools.proof.power --steps 300
 
-A worker works alone on a new store whose log is never copied into the database, and notes at each promise how long the
-log is, and how long it was when it was synced last. Then the database and the log, cut, are copied into a folder of
-their own, without the shared memory: what a disk has after a power loss. The log is cut at every frame, and inside
+A worker works alone on a new store whose log is never copied into the database, and records at each promise the length
+of the log, and its length at the last sync. Then the database and the cut log are copied into a separate folder,
+without the shared memory: this is the state of a disk after a power loss. The log is cut at every frame, and inside
 frames. A cut is judged like a killed process: `checker.check_round` reads the history up to the first promise before
-which more was synced than is left.
+which more was synced than remains.
 
-What is cut away had been told already, where nothing was synced for it (a put in a unit of work that was still open):
-its unique ids and numbers must not come again. The store knows of the loss either because its sidecar is not there, or
-because the sidecar, with whatever stands in it, was left by another run of the machine: a cut has one or the other.
+A part that is cut off may have been reported before, if it needed no sync (a put in a unit of work that was still
+open): its unique ids and numbers must not be reused. The store recognises the loss because its sidecar is missing, or
+because the sidecar, whatever its contents, is from another run of the machine: a cut has one of the two.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ HEADER_BYTES = 32
 FRAME_HEADER_BYTES = 24
 MAGIC = (0x377F0682, 0x377F0683)
 NAME = "recorded"
-PERSISTENT_SHARE = 0.5  # what is not persistent is told and seen without being on disk
+PERSISTENT_SHARE = 0.5  # other messages are reported and seen before they are on disk
 DRAWS = 10  # on each of four queues: more than are reserved at once
 SIDECARS = (b"", b"\0" * LENGTH, b"\xa5" * LENGTH)
 BOOT = "the next run of the machine"
@@ -61,10 +61,10 @@ def connect_untidied(path: Path) -> QueueManager:
 
 
 class Cut(NamedTuple):
-    """Where the log ends: after `length` bytes of it, and then perhaps bytes of a frame that was not written whole.
+    """The end of the log: after `length` bytes of it, and perhaps bytes of an incomplete frame.
 
     Args:
-        sidecar: what is left of the sidecar, if anything.
+        sidecar: the contents of the sidecar, if it is left.
     """
 
     length: int
@@ -77,7 +77,7 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """A store as a worker left it that was killed, and its history with the lengths of the log."""
+    """A store as a killed worker left it, and its history with the lengths of the log."""
 
     database: Path
     log: bytes
@@ -89,7 +89,7 @@ class Recording:
         return [0, *frame_ends(self.log)]
 
     def cuts(self, chance: random.Random, most: int) -> list[Cut]:
-        """Cuts at frames and inside them, `most` of all that there are; the last one always."""
+        """Cuts at frames and inside them, at most `most`; always with the last one."""
         ends, found = self.ends, list[Cut]()
         for end, following in pairwise(ends):
             frame = self.log[end:following]
@@ -100,15 +100,15 @@ class Recording:
         return [*sorted(chance.sample(found, min(most - 1, len(found)))), Cut(ends[-1])]
 
     def told_at(self, length: int) -> list[Line]:
-        """What may have been told when the log was lost behind `length`, and the intents of that time."""
+        """The answers before the log was lost after `length`, and the intents until then."""
         return list(takewhile(lambda line: line.get("synced", 0) <= length, self.lines))
 
     def lost_at(self, length: int) -> list[Line]:
-        """What of that is cut away."""
+        """The answers among them that are cut off."""
         return [line for line in self.told_at(length) if line.get("log", 0) > length]
 
     def unsynced(self) -> list[Finding]:
-        """Calls that must be on disk when they return, and brought nothing there."""
+        """Calls that must be on disk when they return, but have written nothing."""
         promised = [line for line in self.lines if "log" in line]
         return [
             Finding("unsynced", f"call {line['call']} returned before it was on disk")
@@ -118,7 +118,7 @@ class Recording:
 
 
 def frame_ends(log: bytes) -> list[int]:
-    """Where the header and each frame of a write-ahead log end. Raises: ValueError, it was begun anew meanwhile."""
+    """The ends of the header and of each frame of a write-ahead log. Raises: ValueError, if it was restarted."""
     if not log:
         return []
     magic, _, page_bytes = struct.unpack_from(">III", log)
@@ -141,7 +141,7 @@ def sidecar_of(store: Path) -> Path:
 
 
 def record(folder: Path, *, seed: int, steps: int) -> Recording:
-    """Has a process of its own work on a new store in `folder`, and die."""
+    """Runs a process that works on a new store in `folder`, and dies."""
     store, history = folder / STORE, folder / f"{NAME}.jsonl"
     asked = ["-m", "tools.proof.power", "--record", folder, "--seed", seed, "--steps", steps]
     done = subprocess.run([sys.executable, *map(str, asked)], capture_output=True, text=True, check=False)
@@ -151,7 +151,7 @@ def record(folder: Path, *, seed: int, steps: int) -> Recording:
 
 
 def work_and_die(folder: Path, *, seed: int, steps: int) -> None:
-    """The recording process: killed at its end, so that nothing is tidied up."""
+    """The recording process: killed at its end, so that nothing is cleaned up."""
     store = folder / STORE
     synced, sync = 0, log.sync_data
 
@@ -175,7 +175,7 @@ def work_and_die(folder: Path, *, seed: int, steps: int) -> None:
 
 
 def check_cut(recording: Recording, cut: Cut, folder: Path) -> list[Finding]:
-    """Opens the store as the cut leaves it, in the new folder `folder`, and judges what is there."""
+    """Opens the store as the cut leaves it, in the new folder `folder`, and judges its contents."""
     folder.mkdir()
     store, history = folder / STORE, folder / "observer.jsonl"
     shutil.copy(recording.database, store)
@@ -187,14 +187,14 @@ def check_cut(recording: Recording, cut: Cut, folder: Path) -> list[Finding]:
         with run_of_machine, inorder.connect(str(store), program="observer") as qm:
             observe(qm, History(history), random.Random(0), "observer", draws=DRAWS)
     except InorderError as error:
-        return [Finding("unusable", f"{cut}: the store cannot be looked at: {error}")]
+        return [Finding("unusable", f"{cut}: the store cannot be observed: {error}")]
     calls: list[Call] = calls_of(NAME, recording.told_at(cut.length)) + calls_of("observer", read_lines(history))
     findings = check_round(calls, Known()) + check_store(store)
     return [Finding(kind, f"{cut}: {text}") for kind, text in findings]
 
 
 def check_cuts(recording: Recording, cuts: Iterable[Cut], folder: Path) -> list[Finding]:
-    """The faults of all cuts; a folder is kept only if its cut has some."""
+    """The faults of all cuts; only the folders of cuts with faults are kept."""
     findings = []
     for number, cut in enumerate(cuts):
         found = check_cut(recording, cut, folder / str(number))
@@ -206,8 +206,8 @@ def check_cuts(recording: Recording, cuts: Iterable[Cut], folder: Path) -> list[
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--steps", type=int, default=300, help="of the worker")
-    parser.add_argument("--cuts", type=int, default=10**9, help="how many of all cuts; default: all")
+    parser.add_argument("--steps", type=int, default=300, help="the number of steps of the worker")
+    parser.add_argument("--cuts", type=int, default=10**9, help="the number of cuts; default: all")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
     parser.add_argument("--record", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -218,9 +218,7 @@ def main() -> int:
     cuts = recording.cuts(random.Random(asked.seed), asked.cuts)
     findings = recording.unsynced() + check_cuts(recording, cuts, folder)
     losing = sum(bool(recording.lost_at(cut.length)) for cut in cuts)
-    print(
-        f"seed {asked.seed}: {len(cuts)} cuts of {len(recording.log):,} bytes, {losing} before something that was told"
-    )
+    print(f"seed {asked.seed}: {len(cuts)} cuts of {len(recording.log):,} bytes, {losing} before an answer")
     print(told(findings, as_json=False))
     if findings:
         print(f"the stores and their histories are in {folder}")

@@ -1,19 +1,20 @@
-"""Kills servers with SIGKILL while clients work over HTTP, over and over, and checks what was acknowledged.
+"""Kills servers with SIGKILL while clients work over HTTP, over and over, and checks all acknowledged requests.
 
     python -m tools.proof.serving --kills 200 --seconds 300
 
 A round has a store and some processes of `inorder serve`, each killed at a random moment or at a named point inside the
-store's transactions (`crash_points`), and begun again. In some rounds one of them has several workers, of which one is
-killed, or their parent, or all (`serving_workers`). Clients send each request to any server that is there, and repeat
-it to another where the answer is lost and the interface lets them; somebody uses the console (`serving_desk`). Then
+store's transactions (`crash_points`), and started again. In some rounds one of them has several workers, and one
+worker, their parent, or all of them are killed (`serving_workers`). Clients send each request to any running server,
+and repeat it to another if the answer is lost and the interface allows that; one client uses the console
+(`serving_desk`). Then
 
-    what was put with an Idempotency-Key and acknowledged is there once, however often it was sent
-    a message is got once; as many are missing as gets without a key to repeat them remained without an answer
-    what was got under a confirm id and confirmed is gone; what was undone is back
-    a lease goes on with another server: it is over before its deadline only if its client has ended it
-    a lease that was committed has happened whole, one that was backed out or left to its deadline not at all
-    what the console said it had put, moved or deleted is so, and nothing is at two places
-    no server answers that it failed, and none leaves a unit of work, a process or a port in use behind
+    a message that was put with an Idempotency-Key and acknowledged is on its queue once, however often it was sent
+    a message is got once; at most one message is missing for each get without an answer that could not be repeated
+    a message that was got under a confirm id and confirmed is gone; an undone one is back
+    a lease continues with another server: it is over before its deadline only if its client has ended it
+    a lease that was committed has happened wholly, one that was backed out or left to its deadline not at all
+    the puts, moves and deletes that the console reported have happened, and nothing is at two places
+    no server reports a failure, and none leaves a unit of work, a process or a used port
 """
 
 from __future__ import annotations
@@ -47,17 +48,17 @@ from .serving_workers import TOGETHER, WORKERS, Together
 
 SLOTS, LIVES = 2, 5  # servers at once, and lives of each in a round
 SERVED_SECONDS_MAX = 1.5
-POINT_SECONDS_MAX = 4.0  # by then the server has come to its point, or does not come to it
-REST_SECONDS_MAX = 60.0  # by then all leases are over
+POINT_SECONDS_MAX = 4.0  # by then the server has reached its point, or will not reach it
+REST_SECONDS_MAX = 60.0  # by then all leases have ended
 NTH = (1, 4, 12)
 QUEUES = ("PUT", "IN", "OUT", serving_desk.DESK, serving_desk.FILED)
 LIVES_TOGETHER = 3  # of servers with workers, in a round that has one
 
 
 class Life(NamedTuple):
-    """The life of a server: what ends it, a point, when it comes to it for the nth time, or else a moment.
+    """The life of a server, and its end: a point, at the nth time that the server reaches it, or else a moment.
 
-    One that ends by something of `TOGETHER` has several workers.
+    A life with an end in `TOGETHER` is of a server with several workers.
     """
 
     end: str
@@ -108,7 +109,7 @@ class Slot:
         self.findings: list[str] = []
 
     def live(self, life: Life, is_over: Callable[[], bool] = lambda: False) -> None:
-        """Begins a server, lets it serve until it is over, and kills it."""
+        """Starts a server, lets it serve for its life, and kills it."""
         is_point = life.end in POINTS
         environment = crash_points.environment(f"{life.end}:{life.nth}") if is_point else dict(os.environ)
         command = [sys.executable, "-m", "inorder", "serve", "--store", self._place, "--port", "0", "--json"]
@@ -147,18 +148,18 @@ class Slot:
         self.kills[life.end] += 1
 
     def run(self, lives: list[Life]) -> None:
-        """One life after another."""
+        """Runs one life after another."""
         try:
             for life in lives:
                 self.live(life)
-        except Exception:  # noqa: BLE001 - what a thread raises is a finding
-            self.findings.append(f"the life of a server could not be lived: {traceback.format_exc()}")
+        except Exception:  # noqa: BLE001 - an exception of a thread is a finding
+            self.findings.append(f"the life of a server could not be run: {traceback.format_exc()}")
 
 
 def run_round(
     report: Report, place: str, folder: Path, chance: random.Random, lives: int, *, has_workers: bool = False
 ) -> None:
-    """Kills servers while clients work, lets a last server end what is under way, and judges."""
+    """Kills servers while clients work, lets a last server finish the open work, and judges."""
     with inorder.connect(place) as qm:
         for queue in QUEUES:
             qm.create_queue(queue)
@@ -203,7 +204,7 @@ def judge(report: Report, place: str, clients: list[Client]) -> None:
         while (units := qm.inspect.units()) and time.monotonic() < ends:
             time.sleep(0.05)
         report.findings += [f"a unit of work is left: {unit}" for unit in units]
-        for confirm_id in done.confirm_ids:  # held for a client that has gone: it is there, and not lost
+        for confirm_id in done.confirm_ids:  # held for a client that has ended, so it is not lost
             with suppress(inorder.errors.NotFound):
                 qm.undo("PUT", confirm_id)
         there = {queue: [bytes(message.body).decode() for message in qm.browse(queue)] for queue in QUEUES}
@@ -212,7 +213,7 @@ def judge(report: Report, place: str, clients: list[Client]) -> None:
 
 
 def found_in(there: dict[str, list[str]], done: Done) -> list[str]:
-    """What the queues show that was not promised."""
+    """The contents of the queues that contradict the promises."""
     taken = Counter(done.got)
     moved = [body.partition("@") for body in there["OUT"]]
     ends = {
@@ -230,7 +231,7 @@ def found_in(there: dict[str, list[str]], done: Done) -> list[str]:
     of_lease = Counter(lease for _, _, lease in moved)
     for lease, fate in done.leases.items():
         if (fate == "committed" and of_lease[lease] != 1) or (fate == "backed out" and of_lease[lease]):
-            found.append(f"lease {lease} is {fate}, and {of_lease[lease]} messages of it are there")
+            found.append(f"lease {lease} is {fate}, and {of_lease[lease]} of its messages have arrived")
     return found
 
 
@@ -238,13 +239,13 @@ def run(*, kills: int, seed: int, seconds: float = float("inf"), parent: Path | 
         workers: bool = False,
         place: Callable[[Path], str] = lambda folder: str(folder / "store.db"),
         tell: Callable[[str], object] = lambda _: None) -> Report:  # fmt: skip
-    """Rounds until there were enough kills, the time is over, or a promise was broken.
+    """Runs rounds until the number of kills is reached, the time is over, or a promise was broken.
 
     Args:
-        lives: of each server in a round.
+        lives: the lives of each server in a round.
         workers: every second round has a server with several workers.
-        place: where the store of a round is, by its folder.
-        tell: called after each round with how far it is.
+        place: the location of the store of a round, from its folder.
+        tell: called after each round with the progress.
     """
     chance, report, ends, rounds = random.Random(seed), Report(seed), time.monotonic() + seconds, 0
     while not report.findings and report.kills.total() < kills and time.monotonic() < ends:

@@ -1,7 +1,7 @@
 """The clients of servers that are killed: their requests over HTTP, and the promises that they received.
 
-A request whose answer is lost has happened or not. `Client.ask` says so, and each client does what the interface has
-for it: it repeats a put with its Idempotency-Key, undoes what stands under a confirm id, backs a lease out.
+A request whose answer is lost has happened or not. `Client.ask` raises Lost then, and each client uses the remedy of
+the interface: it repeats a put with its Idempotency-Key, undoes a confirm id, or backs a lease out.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from inorder import Reason
 BASE: Final = "/inorder/v1"
 LEASE: Final = "Inorder-Lease"
 LEASE_SECONDS: Final = 2.0
-STOPPING: Final = "INWB0009E"  # a server that stops says so, and has done nothing
-ANSWER_SECONDS: Final = 60.0  # within which some server answers
+STOPPING: Final = "INWB0009E"  # the answer of a stopping server, which has done nothing
+ANSWER_SECONDS: Final = 60.0  # within which a server answers
 PAUSE_SECONDS: Final = 0.01
 
 
@@ -52,15 +52,15 @@ class Servers:
 
 @dataclass
 class Done:
-    """What clients did, and what they were promised.
+    """The work of clients, and the promises that they received.
 
     Attributes:
-        put: the bodies of each queue that are acknowledged.
+        put: the acknowledged bodies, by queue.
         got: bodies that are gone for good.
-        unanswered_gets: each may have taken a message.
-        confirm_ids: under which something may be held still.
-        leases: how each ended, as far as its client knows.
-        answers: how many there were.
+        unanswered_gets: the number of gets without an answer, each of which may have taken a message.
+        confirm_ids: ids that may still hold messages.
+        leases: the end of each, as far as its client knows.
+        answers: the number of answers.
     """
 
     put: dict[str, set[str]] = field(default_factory=lambda: {"PUT": set(), "IN": set()})
@@ -72,7 +72,7 @@ class Done:
     findings: list[str] = field(default_factory=list)
 
     def add(self, other: Done) -> None:
-        """What another client did."""
+        """Adds the work of another client."""
         for queue, bodies in other.put.items():
             self.put[queue] |= bodies
         self.got += other.got
@@ -84,15 +84,15 @@ class Done:
 
 
 class Lost(Exception):
-    """The answer to a request is lost: it has happened, or not."""
+    """The answer to a request is lost: the request has happened, or not."""
 
 
 class Client:
-    """One client, in a thread of its own.
+    """One client, in a separate thread.
 
     Args:
-        number: which makes its bodies and ids its own.
-        stop: then it ends what it does, and does nothing more.
+        number: makes its bodies and ids unique.
+        stop: ends its present work, after which it does nothing more.
     """
 
     def __init__(self, number: int, seed: int, servers: Servers, stop: Event) -> None:
@@ -108,17 +108,17 @@ class Client:
                 while not self._stop.is_set():
                     self.act(count)
                     count += 1
-        except Exception:  # noqa: BLE001 - what a thread raises is a finding
+        except Exception:  # noqa: BLE001 - an exception of a thread is a finding
             self.done.findings.append(f"client {self.number} ({type(self).__name__}): {traceback.format_exc()}")
 
     def act(self, count: int) -> None:
-        """One piece of work."""
+        """Does one piece of work."""
         raise NotImplementedError
 
     def ask(
         self, path: str, record: Any = None, *, headers: Mapping[str, str] | None = None, **query: Any
     ) -> httpx.Response:
-        """The answer of any server, which is not that it failed.
+        """The answer of any server, unless it reports a failure.
 
         Raises: Lost; TimeoutError, there was no server; AssertionError, a server failed.
         """
@@ -127,7 +127,7 @@ class Client:
         )
 
     def to_any(self, send: Callable[[str], httpx.Response]) -> httpx.Response:
-        """The answer of any server to what is sent to its address. Raises: as `ask`."""
+        """The answer of any server to a request that is made for its address. Raises: as `ask`."""
         ends = time.monotonic() + ANSWER_SECONDS
         while time.monotonic() < ends:
             if (url := self._servers.any(self.chance)) is not None:
@@ -162,7 +162,7 @@ def check_status(answer: httpx.Response, *statuses: int) -> httpx.Response:
 
 
 def reason_of(answer: httpx.Response) -> int:
-    """Of a refusal, the reason code; 0 of any other answer."""
+    """The reason code of a refusal; 0 for any other answer."""
     reason: int = answer.json()["error"][0]["reasonCode"] if answer.status_code == 409 else 0
     return reason
 
@@ -171,7 +171,7 @@ class Putter(Client):
     """Puts with an Idempotency-Key, until it is acknowledged."""
 
     def act(self, count: int) -> None:
-        """One message, on either queue."""
+        """Puts one message, on either queue."""
         body, queue = f"{self.number}-{count}", ("PUT", "IN")[count % 2]
         answer, _ = self.insist(f"queues/{queue}/put", {"body": body}, headers={"Idempotency-Key": body})
         check_status(answer, 201)
@@ -182,7 +182,7 @@ class Getter(Client):
     """Gets at most once."""
 
     def act(self, count: int) -> None:
-        """One message, waiting for it now and then."""
+        """Gets one message, sometimes with a wait."""
         try:
             answer = self.ask("queues/PUT/get", wait=count % 2)
         except Lost:
@@ -197,7 +197,7 @@ class Confirmer(Client):
     """Gets under a confirm id, and confirms or undoes."""
 
     def act(self, count: int) -> None:
-        """One message; where the answer is lost, it undoes what there may be."""
+        """Handles one message; if the answer is lost, it undoes the confirm id."""
         confirm_id = self.number * 1_000_000 + count + 1
         self.done.confirm_ids.add(confirm_id)
         try:
@@ -228,7 +228,7 @@ class Leaser(Client):
     """Moves messages from one queue to another in leases, each request to any server."""
 
     def act(self, count: int) -> None:
-        """One lease, which its client ends, or leaves to its deadline."""
+        """Runs one lease, which its client ends, or leaves to its deadline."""
         begun = time.monotonic()
         answer, _ = self.insist("leases", seconds=LEASE_SECONDS)
         check_status(answer, 201)
@@ -238,7 +238,7 @@ class Leaser(Client):
         self.done.leases[name] = self._moved(name)
 
     def _moved(self, name: str) -> str:
-        """How it ended."""
+        """Runs a lease; returns how it ended."""
         try:
             answer = self.ask("queues/IN/get", headers=self._headers)
         except Lost:
@@ -270,7 +270,7 @@ class Leaser(Client):
         return "backed out"
 
     def _is_over(self, answer: httpx.Response) -> bool:
-        """Whether it is; it must not be before its deadline."""
+        """Whether the lease has ended; it must not end before its deadline."""
         if reason_of(answer) != Reason.LEASE_OVER.value:
             return False
         early = self._earliest - time.monotonic()

@@ -1,7 +1,7 @@
-"""Somebody at the console while servers are killed: puts, moves and deletes by its forms, and what was promised.
+"""A client at the console while servers are killed: its puts, moves and deletes by forms, and their answers.
 
-A form has no key under which it may be sent again. An answer that is lost leaves two cases, of the whole act: it is one
-unit of work. So each body is at one place at most, and where an answer came it is where the answer says.
+A form has no key for a repeat. A lost answer leaves two cases for the whole act, which is one unit of work. So each
+body is at one place at most, and after an answer it is where the answer says.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ CHOSEN_MAX: Final = 3
 
 @dataclass
 class Acts:
-    """What was done at the console.
+    """The work at the console.
 
     Attributes:
-        put, deleted: bodies whose act was answered.
-        maybe_put, maybe_deleted: those whose answer was lost, or did not say which of them it left alone.
+        put, deleted: the bodies of answered acts.
+        maybe_put, maybe_deleted: bodies of acts whose answer was lost, or did not name the skipped messages.
     """
 
     put: set[str] = field(default_factory=set)
@@ -36,7 +36,7 @@ class Acts:
     maybe_deleted: set[str] = field(default_factory=set)
 
     def add(self, other: Acts) -> None:
-        """What somebody else did."""
+        """Adds the work of another client."""
         self.put |= other.put
         self.maybe_put |= other.maybe_put
         self.deleted |= other.deleted
@@ -44,7 +44,7 @@ class Acts:
 
 
 def found_in(there: Mapping[str, Sequence[str]], acts: Acts) -> list[str]:
-    """What the two queues show that was not promised."""
+    """The contents of the two queues that contradict the answers."""
     counts = Counter([*there.get(DESK, ()), *there.get(FILED, ())])
     found = [f"message {one} of the console is there {count} times" for one, count in counts.items() if count > 1]
     found += [f"message {one} of the console was never put" for one in counts.keys() - acts.put - acts.maybe_put]
@@ -63,7 +63,7 @@ class Clerk(Client):
         self.acts = Acts()
 
     def act(self, count: int) -> None:
-        """A put, then now and then a move and a delete."""
+        """Puts, and sometimes moves and deletes."""
         body = f"{self.number}-{count}"
         self.acts.maybe_put.add(body)
         if self._send(DESK, "put", 303, body=body, kind="text", persistent="yes") is not None:
@@ -88,7 +88,7 @@ class Clerk(Client):
             self.acts.deleted |= bodies
 
     def ask_for(self, path: str, **query: Any) -> httpx.Response:
-        """What is read by GET; it may be repeated."""
+        """The answer to a GET, which may be repeated."""
         while True:
             try:
                 return check_status(self.to_any(lambda url: self.http.get(f"{url}{BASE}/{path}", params=query)), 200)
@@ -96,7 +96,7 @@ class Clerk(Client):
                 continue
 
     def _send(self, queue: str, form: str, *statuses: int, **fields: Any) -> httpx.Response | None:
-        """The answer to a form; None: it was lost. A form is of one server: another one refuses it."""
+        """The answer to a form; None: it was lost. A form belongs to one server; others refuse it."""
 
         def send(url: str) -> httpx.Response:
             page = self.http.get(f"{url}/console/queue/{queue}/put")

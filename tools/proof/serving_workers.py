@@ -1,8 +1,8 @@
 """A server with several worker processes: kills one of them, or their parent, and checks the consequences.
 
-a worker that is killed is begun again; the others serve meanwhile
+a killed worker is replaced; the others serve meanwhile
 workers whose parent is killed end by themselves
-whatever was killed, no process is left in the end, and the port is free
+after any kill, no process is left at the end, and the port is free
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ import httpx
 WORKERS: Final = 3
 WORKER, PARENT, ALL = "a worker", "the parent", "all processes"
 TOGETHER: Final = (WORKER, PARENT, ALL)
-BACK_SECONDS: Final = 60.0  # by then a killed worker has been begun again, on a busy machine too
-END_SECONDS: Final = 60.0  # by then workers without a parent are gone: they give requests 30 seconds
+BACK_SECONDS: Final = 60.0  # by then a killed worker has been replaced, even on a busy machine
+END_SECONDS: Final = 60.0  # by then workers without a parent have ended: they give requests 30 seconds
 POLL_SECONDS: Final = 0.05
 
 
@@ -34,7 +34,7 @@ class Together:
 
     Args:
         process: the parent, which leads a process group.
-        url: where it listens.
+        url: its address.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], url: str, chance: random.Random) -> None:
@@ -42,10 +42,10 @@ class Together:
         self.findings: list[str] = []
 
     def kill(self, what: str, seconds: float, gone: Callable[[], None]) -> None:
-        """Lets it serve for so long, kills what is said, and looks.
+        """Lets it serve for this long, kills the given process, and checks.
 
         Args:
-            gone: called when it serves nobody any more.
+            gone: called when it no longer serves.
         """
         if what != ALL or seconds > 0.5:
             self._wait("it did not begin its workers", lambda: len(self.workers()) == WORKERS, BACK_SECONDS)
@@ -65,7 +65,7 @@ class Together:
         self._check_port()
 
     def workers(self) -> list[int]:
-        """Those that serve, or are about to."""
+        """The processes that serve, or are about to."""
         found = []
         for one in Path("/proc").iterdir():
             with suppress(OSError, ValueError, IndexError):
@@ -77,25 +77,25 @@ class Together:
         return found
 
     def _kill_workers(self, seconds: float) -> None:
-        """One after another, so that others serve; each is begun again."""
+        """Kills one worker after another, so that others serve; each is replaced."""
         for _ in range(2):
             before = self.workers()
             if not before:
-                self.findings.append("no worker is there to be killed")
+                self.findings.append("there is no worker to kill")
                 return
             victim = self._chance.choice(before)
             with suppress(ProcessLookupError):
                 os.kill(victim, signal.SIGKILL)
             self._wait(
-                "a killed worker was not begun again",
+                "a killed worker was not replaced",
                 partial(self._are_without, victim),
                 BACK_SECONDS,
             )
-            self._wait("nobody answers behind the kill of a worker", self._answers, BACK_SECONDS)
+            self._wait("no worker answers after the kill of a worker", self._answers, BACK_SECONDS)
             time.sleep(seconds / 2)
 
     def _are_without(self, victim: int) -> bool:
-        """Whether all workers are there, and this is none of them."""
+        """Whether all workers are running, without this one."""
         now = self.workers()
         return len(now) == WORKERS and victim not in now
 

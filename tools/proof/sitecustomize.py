@@ -8,7 +8,7 @@ import traceback
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-# What lies beside this file is imported as a part of its package.
+# Files beside this file are imported as parts of its package.
 sys.path[:] = [path for path in sys.path if Path(path).resolve() != HERE]
 sys.path.append(str(HERE.parents[1]))
 

@@ -4,8 +4,8 @@
     python -m tools.proof.strict getter STORE HISTORY --queue BY_PUT
     python -m tools.proof.strict browser STORE HISTORY --queue BY_PUT
 
-A writer puts in units of work, which it commits, backs out, or prepares and settles later. A reader reads until it
-comes to the message that says so. Each writes its history.
+A writer puts in units of work, which it commits, backs out, or prepares and settles later. A reader reads up to the
+message that marks the end. Each writes its history.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Writer:
             self._unit_of_work()
 
     def finish(self) -> None:
-        """Settles all that is prepared: nobody waits for it for ever."""
+        """Settles all prepared units, so that no reader waits for them forever."""
         while self._prepared:
             self._settle(self._prepared.pop())
 

@@ -1,7 +1,7 @@
 """A process that does random work on a store until it is killed, or has made its steps.
 
-The name of the history's file is the name of the process; each life has another. What it does follows from the seed
-and from what the others leave it.
+The name of the history's file is the name of the process; each life has another name. The work follows from the seed,
+and from the messages that the other processes leave.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PRIORITIES = (0, 0, 0, 4, LOCKED_PRIORITY)
 
 
 def told_message(message: Message) -> list[Any]:
-    """A message as histories tell it: label, unique id, place, whether persistent."""
+    """A message as histories record it: label, unique id, place, whether persistent."""
     return [text_of(message.body), message.uid, message.place, message.persistent]
 
 
@@ -43,7 +43,7 @@ class Worker:
     """One process of a proof, at work through one connection.
 
     Args:
-        name: of this process in this life: what it puts carries it.
+        name: the name of this process in this life, which its messages have.
         persistent_share: how many of its messages are persistent, 0 to 1.
     """
 
@@ -66,7 +66,7 @@ class Worker:
         ]
 
     def step(self) -> None:
-        """Does one thing, from one call to a whole unit of work."""
+        """Does one thing, from a single call to a whole unit of work."""
         self.chance.choice(self._acts)()
 
     # --- puts
@@ -91,7 +91,7 @@ class Worker:
         self._put(queue, labels, lambda: self.qm.put_many(queue, messages), unit, priority, persistent)
 
     def put_group(self, unit: int = 0) -> None:
-        """Puts a whole group, in the open unit of work or in one of its own."""
+        """Puts a whole group, in the open unit of work or in a separate one."""
         self._groups += 1
         size = self.chance.randint(2, 4)
         labels = [self._label(self._groups, place, size) for place in range(1, size + 1)]
@@ -183,7 +183,7 @@ class Worker:
                 self.history.do("commit", block.commit, lambda _: {"durable": durable}, unit=unit)
 
     def _prepare(self, unit: int) -> bool:
-        """Prepares the open unit; not if it holds nothing. Then it is settled here, or left to the others."""
+        """Prepares the open unit, unless it holds nothing. Then it is settled here, or left to the others."""
         name = f"{self.name}-{unit}"
         told = self.history.do("prepare", lambda: self.qm.prepare(name), _durable, unit=unit, name=name)
         if told is not None and self.chance.random() < 0.5:
@@ -191,7 +191,7 @@ class Worker:
         return told is not None
 
     def settle_prepared(self) -> None:
-        """Settles a prepared unit, whoever made it."""
+        """Settles a prepared unit of any process."""
         names = sorted(unit.name for unit in self.qm.inspect.units() if unit.kind == "prepared")
         if names:
             self._settle(self.chance.choice(names))
@@ -206,7 +206,7 @@ class Worker:
         return self.chance.getrandbits(63) | 1
 
     def confirmed_put(self) -> None:
-        """Puts under a confirm id; then confirms, undoes, or forgets it."""
+        """Puts under a confirm id; then confirms, undoes, or abandons it."""
         queue, priority = self.chance.choice(SINGLES), self.chance.choice(PRIORITIES)
         label, persistent, confirm_id = self._label(), self._persistent(), self._confirm_id()
         message = self._message(label, priority=priority, persistent=persistent)
@@ -224,7 +224,7 @@ class Worker:
             self._end_held(queue, confirm_id, "confirm_put", lambda: self.qm.confirm_put(queue, uid))
 
     def confirmed_get(self) -> None:
-        """Gets under a confirm id; then confirms, undoes, or forgets it."""
+        """Gets under a confirm id; then confirms, undoes, or abandons it."""
         queue, confirm_id = self.chance.choice(SINGLES), self._confirm_id()
         told = self._get(queue, confirm_id=confirm_id)
         if told is not None:
@@ -241,7 +241,7 @@ class Worker:
             )
 
     def lock(self) -> None:
-        """Locks all messages of one priority; takes, removes and frees some; frees the rest, or forgets it."""
+        """Locks all messages of one priority; takes, removes and frees some; frees the rest, or abandons it."""
         queue, match = self.chance.choice(SINGLES), Match(priority=LOCKED_PRIORITY)
         told = self.history.do(
             "lock",
@@ -274,7 +274,7 @@ def _warned(warning: object) -> Told:
 
 
 def create_queues(qm: QueueManager) -> None:
-    """Makes the queues of a proof, those that are not there yet."""
+    """Makes the missing queues of a proof."""
     there = {queue.name for queue in qm.queues()}
     for name, order in QUEUES.items():
         if name not in there:
@@ -282,7 +282,7 @@ def create_queues(qm: QueueManager) -> None:
 
 
 def work(store: str, history: Path, seed: int, steps: int, at_work: Callable[[], object]) -> int:
-    """What the process of a worker does: the status with which it ends."""
+    """Runs the process of a worker; returns its exit status."""
     make_small()
     try:
         with inorder.connect(store, program=history.stem) as qm:

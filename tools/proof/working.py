@@ -1,21 +1,21 @@
-"""Kills workers with SIGKILL while they call functions, over and over, and checks what workers promise.
+"""Kills workers with SIGKILL while they call functions, over and over, and checks the promises of workers.
 
     python -m tools.proof.working --kills 300 --seconds 300
 
-A round has a store, a queue that is read strictly or not, and messages of which some fail, a few times or always, and
-some are given up by `Dead` or `Discard`; a schedule that nobody has run for hours; and messages that are put under
-keys. Programs with a worker each, which puts what the schedule says too, are killed at random moments and begun again;
-each puts all keys meanwhile, alone or in units. Some kill themselves when a call has given up its message and that is
-on disk, before the message is set aside. A last one works until nothing is left. Each call of the function first notes,
-in a file, its message and the backout count that it saw, and so does each verdict that is on disk. Then
+A round has a store, a queue that is read strictly or not, and messages, some of which fail, a few times or always, or
+are given up by `Dead` or `Discard`; a schedule that has not run for hours; and messages that are put under keys.
+Programs with one worker each, which also puts the messages of the schedule, are killed at random moments and started
+again; each puts all keys meanwhile, alone or in units. Some kill themselves when a call has given up its message and
+this is on disk, before the message is set aside. A last one works until nothing is left. Each call of the function
+first records, in a file, its message and the backout count that it saw; so does each verdict that is on disk. Then
 
-    each message is done once, or a dead letter once; what never fails is no dead letter unless it was killed too often
-    what a call has given up is a dead letter for that reason, or removed, and is not called again
+    each message is done once, or a dead letter once; one that never fails is only dead if it was killed too often
+    a message that a call has given up is a dead letter for that reason, or removed, and is not called again
     no attempt is lost from the count: no two calls of one message saw the same backout count
-    a dead letter says its reason, its error and its queue, and as many attempts as it may have
-    what was done on a queue that is read strictly was done in the order in which it was put
+    a dead letter has its reason, its error, its queue, and the allowed number of attempts
+    messages of a queue that is read strictly were done in the order of their puts
     each run of the schedule was put once, in its turn
-    what was put under a key is there once, from the moment of the promise
+    a message under a key exists once, from the moment of the promise
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ from inorder.work.periodic import Periodic, standings
 ATTEMPTS, MESSAGES, LIVES = 5, 40, 6
 LIFE_SECONDS_MAX = 0.5
 LAST_SECONDS = 120.0
-RUNS, EVERY_SECONDS = 600, 60  # of the schedule
+RUNS, EVERY_SECONDS = 600, 60  # runs of the schedule, and their distance
 KEYS = 400
-ALWAYS = 99  # how often a message fails that is never done
-DEAD, DISCARDED = 1_000, 1_001  # instead of that: its first call that ends gives it up
+ALWAYS = 99  # for a message that always fails
+DEAD, DISCARDED = 1_000, 1_001  # for a message that its first finished call gives up
 Kind = Literal["messages", "arguments", "async"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-REASON = 70_000  # of those that are dead then
-CHANCE_OF_DEATH = 0.3  # of a program, between a verdict and what it asks for
+REASON = 70_000  # the reason of messages given up as dead
+CHANCE_OF_DEATH = 0.3  # of a program, between a verdict and its execution
 
 
 class Round(NamedTuple):
-    """A round: where it is, how its queue is read, how often each message fails, when the schedule was seen first, and
-    whether its function takes messages, or arguments, or is an `async def` function with arguments.
+    """A round: its location, the read order of its queue, how often each message fails, when the schedule was first
+    seen, and whether its function takes messages, or arguments, or is an `async def` function with arguments.
 
     Args:
         log: a line for each call, `message count`, and for each verdict that is on disk, `message count given up`.
@@ -100,7 +100,7 @@ class Report:
 
 @functools.cache
 def schedule() -> Schedule:
-    """Each of its runs is to be put."""
+    """A schedule, all of whose runs must be put."""
     return Schedule(
         name="minutely", cron="* * * * *", queue="CLOCK", missed="all", body=lambda due: due.isoformat().encode()
     )
@@ -114,7 +114,7 @@ def plan(place: str, log: Path, chance: random.Random) -> Round:
 
 
 def seen_first(place: str, one: Schedule, at: float) -> None:
-    """The schedule was seen at this time, and has not run since."""
+    """Makes the schedule look as if it was seen at this time, and has not run since."""
     clock = ManualClock(at)
     is_url = place.startswith("postgresql:")
     store = PostgresStore(place, "INORDER", clock=clock) if is_url else SqliteStore(place, clock=clock)
@@ -126,7 +126,7 @@ def seen_first(place: str, one: Schedule, at: float) -> None:
 
 
 def prepare(one: Round) -> None:
-    """Makes the queues, and what is on them in the beginning."""
+    """Makes the queues and their initial messages."""
     with inorder.connect(one.place) as qm:
         qm.create_queue("Q", read_order="strict" if one.strict else "relaxed")
         qm.create_queue("NEXT")
@@ -141,8 +141,8 @@ def prepare(one: Round) -> None:
 
 
 def tasks_of(one: Round) -> tuple[Tasks, TaskFunction[..., Any] | None]:
-    """A function that notes its call, and fails as the round says; and the schedule. If it takes arguments, it is the
-    second of these.
+    """A function that records its call, and fails as the round says; and the schedule. If the function takes arguments,
+    it is the second result.
     """
     tasks = Tasks()
     tasks.add(schedule())
@@ -182,18 +182,18 @@ def tasks_of(one: Round) -> tuple[Tasks, TaskFunction[..., Any] | None]:
 
 
 def number_of(message: inorder.Message) -> int:
-    """The number of a message for the function."""
+    """The number of a message, for the function."""
     body = message.json()
     return int(body["number"] if isinstance(body, dict) else body)
 
 
 def opened(log: Path) -> int:
-    """For lines of several programs."""
+    """Opens a log for the lines of several programs."""
     return os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
 
 def watch_verdicts(one: Round, chance_of_death: float) -> None:
-    """This program notes each verdict that is on disk, and may be killed then."""
+    """Records each verdict that is on disk, and may kill this program then."""
     log, back_out = opened(one.log), attempts.back_out
 
     def noted(unit: Any, first: inorder.Got, verdict: attempts.AttemptVerdict) -> None:
@@ -207,7 +207,7 @@ def watch_verdicts(one: Round, chance_of_death: float) -> None:
 
 
 def forked(act: Callable[[], None]) -> int:
-    """Forks a process that does it and ends; returns its number."""
+    """Forks a process that calls a function and ends; returns its id."""
     pid = os.fork()
     if not pid:
         _as_child(act)
@@ -226,8 +226,8 @@ def _as_child(act: Callable[[], None]) -> NoReturn:
 
 
 def put_keys(one: Round, qm: inorder.QueueManager) -> None:
-    """Puts a message under each key that has none, every fourth alone, the others in units of work of three; notes
-    each that was promised.
+    """Puts a message under each key that has none, every fourth alone, the others in units of work of three; records
+    each promise.
     """
     promised = opened(one.promised)
     for first in range(0, KEYS, 4):
@@ -239,7 +239,7 @@ def put_keys(one: Round, qm: inorder.QueueManager) -> None:
 
 
 def _is_put(qm: inorder.QueueManager, keys: Iterable[int]) -> bool:
-    """Whether all of them are put, by this unit of work or before; not, where a unit of another program has a key."""
+    """Whether all of them are put, by this unit of work or before; no, if a unit of another program has a key."""
     try:
         with qm.unit_of_work():
             for key in keys:
@@ -268,7 +268,7 @@ def finish(one: Round) -> None:
             qm.depth("Q")
             or any(
                 unit.kind == "session" for unit in qm.inspect.units()
-            )  # what killed programs have staged stays for its time
+            )  # rows that killed programs have staged stay until they expire
             or standings(qm, [schedule()])[0].overdue
         ):
             if time.monotonic() > ends:
@@ -297,7 +297,7 @@ def run_round(report: Report, one: Round, chance: random.Random) -> None:
 
 
 def judge(report: Report, one: Round) -> list[str]:
-    """What is not as it was promised."""
+    """The differences from the promises."""
     lines = [line.split() for line in one.log.read_text().splitlines()] if one.log.exists() else []
     calls = [(int(number), int(seen)) for number, seen, *verdict in lines if not verdict]
     verdicts = {int(number): int(seen) for number, seen, *verdict in lines if verdict}
@@ -337,7 +337,7 @@ def judge(report: Report, one: Round) -> list[str]:
 
 
 def by_the_clock(report: Report, qm: inorder.QueueManager, one: Round) -> list[str]:
-    """What is wrong with the puts of the schedule."""
+    """The faults of the puts of the schedule."""
     puts = [datetime.fromisoformat(message.body.decode()).timestamp() for message in qm.browse("CLOCK")]
     report.runs += len(puts)
     due = list(schedule().times.between(one.since, standings(qm, [schedule()])[0].last or one.since))
@@ -350,7 +350,7 @@ def by_the_clock(report: Report, qm: inorder.QueueManager, one: Round) -> list[s
 
 
 def lost_keys(one: Round) -> list[str]:
-    """Keys whose put was promised, and which have no message; the next program would put them once more."""
+    """Keys with a promised put but no message; the next program would put them again."""
     with inorder.connect(one.place) as qm:
         there = {message.body.decode() for message in qm.browse("KEYED")}
     promised = one.promised.read_text().split() if one.promised.exists() else []
@@ -358,24 +358,24 @@ def lost_keys(one: Round) -> list[str]:
 
 
 def under_keys(qm: inorder.QueueManager) -> list[str]:
-    """What is wrong with what was put under keys."""
+    """The faults of the puts under keys."""
     times = Counter(int(message.body) for message in qm.browse("KEYED"))
     return [f"key {key} has {times[key]} messages" for key in range(KEYS) if times[key] != 1]
 
 
 Play = Callable[[Report, Path, str, random.Random], object]
-"""A round: in a folder, with a store."""
+"""Runs a round, in a folder, with a store."""
 
 
 def repeat(play: Play, of: str, *, kills: int, seed: int, seconds: float = float("inf"), parent: Path | None = None,
            place: Callable[[Path], str] = lambda folder: str(folder / "store.db"),
            tell: Callable[[str], object] = lambda _: None) -> Report:  # fmt: skip
-    """Rounds until there were enough kills, the time is over, or a promise was broken.
+    """Runs rounds until the number of kills is reached, the time is over, or a promise was broken.
 
     Args:
         of: the killed programs, in words.
-        place: where the store of a round is, by its folder.
-        tell: is told after each round how far it is.
+        place: the location of the store of a round, from its folder.
+        tell: called after each round with the progress.
     """
     chance, report, ends = random.Random(seed), Report(seed), time.monotonic() + seconds
     while not report.findings and report.kills < kills and time.monotonic() < ends:

@@ -1,7 +1,7 @@
-"""What of docs is made from the program: tables of attributes, errors, reason codes; our HTTP interface; the command;
-what of MQ's commands is answered.
+"""Makes the generated parts of docs from the program: tables of attributes, errors and reason codes; our HTTP
+interface; the command; the supported commands of MQ.
 
-`make reference` writes them; tests/house/test_reference.py fails when one is not what the program says.
+`make reference` writes them; tests/house/test_reference.py fails when one differs from the program.
 """
 
 from __future__ import annotations

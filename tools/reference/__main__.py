@@ -1,4 +1,4 @@
-"""python -m tools.reference: writes what is made from the program."""
+"""python -m tools.reference: writes the pages and parts that are made from the program."""
 
 from __future__ import annotations
 

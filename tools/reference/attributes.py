@@ -78,7 +78,7 @@ def _default(attribute: Attribute) -> str:
 
 
 def _of_type(kind: QueueType) -> str:
-    """The attributes of a type of queue; for a model, the defaults that differ from those of a local queue."""
+    """The attributes of a type of queue; for a model, the defaults that differ from a local queue's."""
     has = [name for name, each in QUEUE_ATTRIBUTES.items() if kind in each.applies_to and name not in OF_ALL]
     if kind == "model":
         local, model = define_queue("Q"), define_queue("Q", kind)

@@ -1,6 +1,6 @@
 """The pages of the command `inorder`, with the help that Click writes: one for each group, and one that lists them.
 
-What is not in a group stands together by what it is for (`TOGETHER`); a new one has a page of its own until then."""
+Commands outside groups are on pages by their purpose (`TOGETHER`); a new one gets its own page until then."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from inorder.cli.app import app
 
 from .markdown import Parts, page, sentence, table
 
-# Commands that are in no group: the name of their page, its heading, and which.
+# Commands that are in no group: the name of their page, its heading, and the commands.
 TOGETHER = {
     "messages": ("Messages", ("put", "get", "browse", "watch", "move", "copy")),
     "store": ("The store", ("create", "rename", "check", "backup", "upgrade", "export", "import", "login")),
@@ -25,7 +25,7 @@ Path = tuple[str, ...]
 
 
 def commands(command: click.Command = app, path: Path = ("inorder",)) -> Iterator[tuple[Path, click.Command]]:
-    """The tree, each command before what is below it, as the help lists them."""
+    """The tree of commands, each command before its subcommands, in the order of the help."""
     yield path, command
     if isinstance(command, click.Group):
         for name in command.list_commands(click.Context(command)):
@@ -33,7 +33,7 @@ def commands(command: click.Command = app, path: Path = ("inorder",)) -> Iterato
 
 
 class Topic(NamedTuple):
-    """A page: its name, its heading, and the commands below the first word that are on it."""
+    """A page: its name, its heading, and its commands below the first word."""
 
     name: str
     heading: str
@@ -48,7 +48,7 @@ def topics() -> list[Topic]:
 
 
 def parts() -> Parts:
-    """Of docs/reference/command.md: all commands, and their pages."""
+    """The parts of docs/reference/command.md: all commands, and their pages."""
     found = topics()
     rows = [
         (f"[`{' '.join(path[1:])}`](command/{topic.name}.md#{'-'.join(path)})", _summary(command))
@@ -61,7 +61,7 @@ def parts() -> Parts:
 
 
 def topic_page(topic: Topic) -> str:
-    """The page of a group, or of what stands together: the help of each command, as Click writes it."""
+    """The page of a group, or of commands with one purpose: the help of each, as Click writes it."""
     found = ["[Exit status](../command.md#exit-status)"]
     for path, command in commands():
         if path[1:2] and path[1] in topic.words:

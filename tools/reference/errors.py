@@ -18,7 +18,7 @@ from .remedies import REMEDIES
 
 SOURCE = Path(inspect.getfile(errors)).parent
 OWN_FROM = 9000
-# Reasons whose error a call does not name beside them; "warning": on the result, nothing is raised.
+# Reasons without the name of their error in the same call; "warning": it is on the result, and nothing is raised.
 COMES_AS: dict[str, tuple[str, ...]] = {
     "NONE": (),
     "BACKOUT_THRESHOLD_REACHED": ("reason of a dead letter",),
@@ -53,7 +53,7 @@ FAULTS = {"caller": CallerError, "queue": QueueCondition, "store": StoreError}
 
 
 def classes() -> list[type[InorderError]]:
-    """The tree of errors, as it is written down."""
+    """The tree of errors, in the order of its definition."""
     return [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, InorderError)]
 
 
@@ -75,7 +75,7 @@ def _error_row(kind: type[InorderError]) -> tuple[str, ...]:
 
 
 def reason_parts() -> Parts:
-    """Of docs/reference/reasons.md: our own reasons, and MQ's."""
+    """The parts of docs/reference/reasons.md: our own reasons, and MQ's."""
     headings = ("number", "name", "meaning", "comes as")
     return {
         "own": table(headings, (_reason_row(each) for each in Reason if each > OWN_FROM)),
@@ -91,7 +91,7 @@ def _reason_row(reason: Reason) -> tuple[str, ...]:
 
 @cache
 def raised() -> dict[str, set[str]]:
-    """The errors of each reason: that of the class, and what calls name side by side."""
+    """The errors of each reason: the class with this reason, and the errors that calls raise with it."""
     found = {kind.reason.name: {kind.__name__} for kind in reversed(classes())}
     for _, tree in files_with_reasons():
         for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
@@ -112,7 +112,7 @@ def _errors_by_call() -> dict[str, str]:
 
 
 def _kinds(kind: type[ParameterKind[Any]]) -> Iterator[type[ParameterKind[Any]]]:
-    """The kinds of parameters, which refuse what is not of the kind."""
+    """The kinds of parameters, which refuse wrong values."""
     yield kind
     for one in kind.__subclasses__():
         yield from _kinds(one)
@@ -133,7 +133,7 @@ def reasons_in(tree: ast.AST) -> Iterator[str]:
 
 
 def used() -> set[str]:
-    """The reasons that any file names, but the list of them, and the MQI: its calls return reasons as numbers."""
+    """The reasons that any file names, except their list and the MQI, whose calls return reasons as numbers."""
     return {
         reason
         for path, tree in files_with_reasons()

@@ -12,7 +12,7 @@ from .markdown import Parts, code, table
 
 
 def parts() -> Parts:
-    """Of docs/reference/http-own.md: all operations, and what they exchange."""
+    """The parts of docs/reference/http-own.md: all operations, and their bodies."""
     index = table(("operation", "does"), map(_row, OPERATIONS))
     return {
         "operations": "\n\n".join([index, *map(_operation, OPERATIONS)]),
@@ -47,7 +47,7 @@ def _parameter(one: ApiParameter) -> tuple[str, str, str]:
 
 
 def _range(schema: Schema) -> str:
-    """What a value may be, in short."""
+    """The allowed values, in short."""
     if "enum" in schema:
         return f"{' or '.join(map(code, schema['enum']))}."
     if "maximum" in schema:
@@ -65,7 +65,7 @@ def _answer(one: ApiResponse) -> str:
 
 
 def _shape(schema: Schema) -> str:
-    """What a value looks like: a name below, or the keys of an object."""
+    """The form of a value: the name of a schema, or the keys of an object."""
     name = _named(schema)
     if name:
         return f"See [{name}](#json-{name.lower()})."

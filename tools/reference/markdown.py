@@ -18,7 +18,7 @@ def page(title: str, *parts: str) -> str:
 
 
 def filled(path: Path, parts: Callable[[], Parts]) -> str:
-    """A page that is written by hand, with the parts that the program makes between its marks."""
+    """A page that is written by hand, with the parts that the program makes in place of its marks."""
     made, text = parts(), path.read_text(encoding="utf-8")
     assert sorted(PART.findall(text)) == sorted(made), f"{path.name} must have marks for {sorted(made)}"
     return PART.sub(lambda found: f"{found[1]} -->\n\n{made[found[1]]}\n\n", text)
@@ -36,7 +36,7 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def code(text: str) -> str:
-    """A text as code inside a line; nothing, if there is none."""
+    """A text as code inside a line; empty for an empty text."""
     return f"`{text}`" if text else ""
 
 
@@ -45,5 +45,5 @@ def codes(texts: Iterable[str]) -> str:
 
 
 def sentence(text: str) -> str:
-    """With a capital and a full stop."""
+    """The text with a capital and a full stop."""
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', ':')) else '.'}"

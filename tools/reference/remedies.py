@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 REMEDIES: dict[str, str] = {
-    "CallerError": "Correct the call; the same call would fail again. Its subclasses tell what is wrong.",
+    "CallerError": "Correct the call; the same call would fail again. Its subclasses name the fault.",
     "ArgumentError": "Give `argument` one of the values in `allowed`. It is a `ValueError`, too.",
     "OptionsError": "Leave out the unknown option, or one of the two that exclude each other.",
     "MatchError": "Match on fields that the call can use; the text names them.",

@@ -1,4 +1,4 @@
-"""What of MQ's commands and attributes inorder has, out of the table in `inorder.mq.words`."""
+"""The commands and attributes of MQ that inorder has, from the table in `inorder.mq.words`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command: long runs on a store, and what they found.
+"""The command: long runs on a store, and their findings.
 
 python -m tools.soak                                  all of them, as long as `make soak` does
 python -m tools.soak opens --opens 1000               one of them, shorter
@@ -30,12 +30,12 @@ def arguments_of(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("names", nargs="*", metavar="name", help=f"some of: {', '.join(RUNS)}; default: all")
     parser.add_argument("--opens", type=int, default=100_000, help="how many opens and closes")
     parser.add_argument("--rounds", type=int, default=100_000, help="how many rounds in wake-ups")
-    parser.add_argument("--minutes", type=float, default=60.0, help="of mixed work")
+    parser.add_argument("--minutes", type=float, default=60.0, help="the duration of mixed work")
     parser.add_argument(
         "--jump", type=float, default=mixed.HOUR, help="seconds that the clock is set back, and forward"
     )
-    parser.add_argument("--seconds", type=float, default=20.0, help="of puts, for processes and for threads")
-    parser.add_argument("--parent", type=Path, default=Path("/var/tmp"), help="where the folder of the run is made")
+    parser.add_argument("--seconds", type=float, default=20.0, help="the duration of puts, by processes and by threads")
+    parser.add_argument("--parent", type=Path, default=Path("/var/tmp"), help="the parent of the folder of the run")
     parser.add_argument("--json", action="store_true", help="write the reports as one JSON list")
     asked = parser.parse_args(words)
     unknown = [name for name in asked.names if name not in RUNS]

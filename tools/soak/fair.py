@@ -1,4 +1,4 @@
-"""Many that put at once, processes and threads of one process: how long the slowest puts take, and each one's share."""
+"""Many simultaneous puts, by processes and by threads of one process: the slowest puts, and the share of each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ P99_MS_MAX = 50.0
 
 
 def run(folder: Path, *, seconds: float, processes: int = 8, threads: int = 32) -> Report:
-    """First the processes for so many seconds, then the threads."""
+    """Runs the processes for this many seconds, then the threads."""
     report = Report(name="fair")
     for kind, found in (
         (f"{processes} processes", among_processes(folder / "processes", seconds, processes)),
@@ -26,7 +26,7 @@ def run(folder: Path, *, seconds: float, processes: int = 8, threads: int = 32) 
     ):
         report.figures.update({f"{kind}: {name}": value for name, value in found.items()})
         if found["p99 ms"] > P99_MS_MAX:
-            report.findings.append(f"{kind}: p99 of a put is {found['p99 ms']:.1f} ms, wanted are {P99_MS_MAX:g} ms")
+            report.findings.append(f"{kind}: p99 of a put is {found['p99 ms']:.1f} ms, above {P99_MS_MAX:g} ms")
     return report
 
 
@@ -37,7 +37,7 @@ def among_processes(folder: Path, seconds: float, processes: int) -> Figures:
 
 
 def among_threads(folder: Path, seconds: float, threads: int) -> Figures:
-    """Each thread has a connection of its own."""
+    """Measures puts of threads, each with its own connection."""
     folder.mkdir()
     with ExitStack() as stack:
         systems = [stack.enter_context(closing(Ours(folder))) for _ in range(threads)]

@@ -1,7 +1,7 @@
-"""Processes that do all kinds of work on one store, while somebody sets the clock.
+"""Processes that do all kinds of work on one store while its clock is set.
 
-Every act takes away what it puts and frees what it holds, so that nothing may grow. A wait that nobody answers takes
-as long as was asked for, whatever the clock is set to.
+Every act removes its puts and frees its holds, so that nothing may grow. A wait without an answer takes the requested
+time, whatever the clock is set to.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ SAMPLES = 40
 ROUNDS_MIN = 12
 HOUR = 3600.0
 WAIT_SECONDS = 0.05
-WAIT_SECONDS_MORE = 5.0  # a wait that is over so much later was lengthened, not only served late
+WAIT_SECONDS_MORE = 5.0  # a wait that ends this much later was lengthened, not only served late
 GRACE_SECONDS = 30.0
 BLOCK = 20
-BEHIND, AHEAD = (0.45, 0.55), (0.65, 0.75)  # when the clock is wrong, in parts of the run
+BEHIND, AHEAD = (0.45, 0.55), (0.65, 0.75)  # the times at which the clock is wrong, as parts of the run
 
 
 class Work(NamedTuple):
-    """What a process answers: its samples, how often it did each act, and the seconds that its waits in vain took."""
+    """The answer of a process: its samples, its number of rounds, and the seconds of its waits without a message."""
 
     samples: list[Usage]
     rounds: int
@@ -82,7 +82,7 @@ class Worker:
             self.qm.get_many(BUSY, BLOCK)
 
     def unit(self) -> None:
-        """Committed or backed out, it leaves the depth as it was."""
+        """Runs a unit, committed or backed out, that leaves the depth as it was."""
         with suppress(NoMessageAvailable), self.qm.unit_of_work() as block:
             self.qm.get(BUSY)
             self.qm.put(BUSY, self.body())
@@ -136,7 +136,7 @@ class Worker:
         self.qm.inspect.overview()
 
     def work(self, seconds: float) -> Work:
-        """Rounds in which each act comes once, in an order drawn by lot."""
+        """Runs rounds in which each act comes once, in random order."""
         names, began, rounds = list(self.acts), time.monotonic(), 0
         samples: list[Usage] = []
         self.waited = []
@@ -152,7 +152,7 @@ class Worker:
 
 
 def serve(pipe: Connection, store: Path, clock: Path, seed: int) -> None:
-    """A process that works for as many seconds as it is told."""
+    """A process that works for the number of seconds that it is told."""
     with inorder.connect(SqliteStore(store, clock=ShiftedClock(clock)), program="soak") as qm:
         worker = Worker(qm, random.Random(seed))
         pipe.send("ready")
@@ -161,10 +161,10 @@ def serve(pipe: Connection, store: Path, clock: Path, seed: int) -> None:
 
 
 def run(folder: Path, *, seconds: float, processes: int = 4, jump: float = HOUR, seed: int = 1) -> Report:
-    """Work for so many seconds.
+    """Works for this many seconds.
 
     Args:
-        jump: in the middle the clock is so many seconds behind for a while, and later as many ahead; 0: it stays right.
+        jump: in the middle the clock is this many seconds behind for a while, and later ahead; 0: it stays right.
     """
     report, store, clock = Report(name="mixed"), folder / "mixed.db", ShiftedClock(folder / "clock")
     with inorder.connect(store) as qm:
@@ -193,7 +193,7 @@ def run(folder: Path, *, seconds: float, processes: int = 4, jump: float = HOUR,
 
 
 def _set_the_clock(clock: ShiftedClock, store: Path, seconds: float, jump: float) -> list[Files]:
-    """While the others work: the clock is set at its times, the files are measured all along."""
+    """Sets the clock at its times while the others work, and measures the files all along."""
     files, began = list[Files](), time.monotonic()
     while (elapsed := time.monotonic() - began) < seconds or len(files) < 2:
         part = elapsed / seconds

@@ -20,7 +20,7 @@ ANSWER_SECONDS = 4 * 3600.0
 
 
 def serve(pipe: Connection, store: Path) -> None:
-    """A process that opens and closes as often as it is told; it answers what it had in use on the way."""
+    """A process that opens and closes as often as it is told; it answers its use of resources on the way."""
     for count in orders(pipe):
         samples = []
         for number in range(count):
@@ -37,7 +37,7 @@ def open_and_close(store: Path) -> None:
 
 
 def run(folder: Path, *, count: int, processes: int = 2) -> Report:
-    """So many opens and closes, by all processes together."""
+    """Makes this many opens and closes, by all processes together."""
     report, store = Report(name="opens"), folder / "opens.db"
     with inorder.connect(store) as qm:
         qm.create_queue(QUEUE)

@@ -1,4 +1,4 @@
-"""What a long run did and found: figures by name, and what was not as it should be."""
+"""The report of a long run: figures by name, and the faults found."""
 
 from __future__ import annotations
 

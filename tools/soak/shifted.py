@@ -14,7 +14,7 @@ LENGTH = 8
 class ShiftedClock(SystemClock):
     """The machine's clock, and a shift that all processes read from one small file.
 
-    Nobody is told when it is set: that is what differs from `inorder.testing.ManualClock`.
+    No process is notified when it is set: this is the difference from `inorder.testing.ManualClock`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -28,5 +28,5 @@ class ShiftedClock(SystemClock):
         return time.time() + self._shift[0]
 
     def set(self, seconds: float) -> None:
-        """So far before or behind the machine's clock, from now on, for all processes."""
+        """Shifts the clock by this many seconds from the machine's, from now on, for all processes."""
         self._shift[0] = seconds

@@ -1,4 +1,4 @@
-"""What a process has in use, and how long the files of a store are; and whether either stays flat."""
+"""Measures the resources of a process, and the files of a store; and finds growth."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from benchmarks.children import memory_mb
 
-# What leaks grows with each call. But the allocator has ups and downs; the thread that watches for waits, the
+# A leak grows with each call. But the allocator has ups and downs; the thread that watches for waits, the
 # connection for checkpoints and the log's descriptor are made when first needed; SQLite maps more for a longer log.
 ALLOWED_MORE = {"memory_mb": 8.0, "descriptors": 4, "threads": 1, "shared": 2}
 LOG_MB_MAX = 64.0  # a log that had to grow for a long reader shrinks to this
@@ -18,7 +18,7 @@ SHARED = ("-shm", "-lock")
 
 
 class Usage(NamedTuple):
-    """What a process has in use at one moment; `shared`: its mappings of what the processes of a store share."""
+    """The resources of a process at one moment; `shared`: its mappings of memory that a store's processes share."""
 
     memory_mb: float
     descriptors: int
@@ -27,7 +27,7 @@ class Usage(NamedTuple):
 
 
 class Files(NamedTuple):
-    """How long the files of a store are, in MB (10^6 bytes)."""
+    """The lengths of the files of a store, in MB (10^6 bytes)."""
 
     store_mb: float
     log_mb: float
@@ -35,7 +35,7 @@ class Files(NamedTuple):
 
 
 def usage() -> Usage:
-    """Of this process, now."""
+    """The resources of this process now."""
     maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
     return Usage(
         memory_mb("VmRSS"),
@@ -46,7 +46,7 @@ def usage() -> Usage:
 
 
 def files_of(store: Path) -> Files:
-    """Of this store, now; a file that is not there has no length."""
+    """The files of this store now; a missing file has no length."""
 
     def length_mb(*suffixes: str) -> float:
         paths = [Path(f"{store}{suffix}") for suffix in suffixes]
@@ -56,7 +56,7 @@ def files_of(store: Path) -> Files:
 
 
 def grown(who: str, samples: Sequence[Usage]) -> list[str]:
-    """What grew in a process: the second half of its samples is held against what it had come to in the first."""
+    """The growth of a process: compares the second half of its samples with the peak of the first."""
     half = len(samples) // 2
     before, after = peak(samples[:half]), peak(samples[half:])
     return [
@@ -67,7 +67,7 @@ def grown(who: str, samples: Sequence[Usage]) -> list[str]:
 
 
 def peak(samples: Iterable[Usage]) -> Usage:
-    """The most of each."""
+    """The maximum of each value."""
     return Usage(*map(max, zip(*samples, strict=True)))
 
 

@@ -1,9 +1,9 @@
 """Requests and replies between processes that are killed and stopped all the time: every wait is woken.
 
 A client puts a request and waits for the reply with its correlation id; a server waits for requests, in a unit of work,
-so that one whose server is killed comes again. Nobody looks by itself while it waits: a wake-up that is lost is a wait
-that is never over. What a killed process could not tell is told by the next one that has the turn, as whoever starts in
-its place has.
+so that a request returns if its server is killed. No process checks by itself while it waits: after a lost wake-up a
+wait never ends. A notice that a killed process could not give is given by the next process that has the turn, such as
+its replacement.
 
 The queues of all pairs share their bits of the bell, so that each put wakes processes that it does not concern.
 """
@@ -30,7 +30,7 @@ from inorder.stores.sqlite.bell import QUEUE_BITS
 
 from .report import Report
 
-LOST_SECONDS = 60.0  # a round that takes longer is lost: the machine may be busy, and processes start anew
+LOST_SECONDS = 60.0  # a round that takes longer is lost; a busy machine that starts processes may delay one
 KILL_SHARE = 0.3  # of all interruptions; the others are stops
 PAUSE_SECONDS = (0.02, 0.3)  # between two interruptions
 STOP_SECONDS = (0.0, 0.03)
@@ -43,19 +43,19 @@ def _never_look() -> None:
 
 
 def request(path: Path, pair: int, answered: Any) -> None:
-    """A client, for ever: it counts what was answered."""
+    """A client that runs until it is killed, and counts its answers."""
     _never_look()
     with inorder.connect(path, program="soak") as qm:
         while True:
             number = answered[pair]
-            own = os.urandom(24)  # a client that was killed has left a reply
+            own = os.urandom(24)  # a killed client may have left a reply
             qm.put(f"REQUEST.{pair}", b"", correlation_id=own, persistent=number % 2 == 0)
             qm.get(f"REPLY.{pair}", match=inorder.Match(correlation_id=own), wait=inorder.FOREVER)
             answered[pair] = number + 1
 
 
 def reply(path: Path, pair: int) -> None:
-    """A server, for ever."""
+    """A server that runs until it is killed."""
     _never_look()
     with inorder.connect(path, program="soak") as qm:
         while True:
@@ -67,7 +67,7 @@ def reply(path: Path, pair: int) -> None:
 
 
 class Pairs:
-    """Clients and servers, each of which can be killed; another one takes its place."""
+    """Clients and servers, each of which can be killed and is then replaced."""
 
     def __init__(self, path: Path, pairs: int) -> None:
         self.answered = CONTEXT.RawArray(c_uint64, pairs)
@@ -83,7 +83,7 @@ class Pairs:
         return process
 
     def interrupt(self, chance: random.Random) -> str:
-        """Kills or stops one of them; what was done."""
+        """Kills or stops one of them; returns a description."""
         number = chance.randrange(len(self._processes))
         process, who = self._processes[number], ("clients", "servers")[number % 2]
         assert process.pid is not None
@@ -98,7 +98,7 @@ class Pairs:
 
     @property
     def dead(self) -> int:
-        """How many have ended by themselves, which none is to."""
+        """The number of processes that have ended by themselves, which must not happen."""
         return sum(process.exitcode is not None for process in self._processes)
 
     def end(self) -> None:
@@ -113,7 +113,7 @@ def _end(process: BaseProcess) -> None:
 
 
 def run(folder: Path, *, rounds: int, pairs: int = 2, seed: int | None = None) -> Report:
-    """So many rounds of all pairs together."""
+    """Runs this many rounds of all pairs together."""
     seed = random.randrange(1 << 32) if seed is None else seed
     report, path, chance, done = Report(name="wake-ups"), folder / "wake-ups.db", random.Random(seed), Counter[str]()
     slowest = array("d", [0.0] * pairs)
@@ -135,7 +135,7 @@ def run(folder: Path, *, rounds: int, pairs: int = 2, seed: int | None = None) -
                     if each.answered[pair] != count:
                         seen[pair] = each.answered[pair], now
                     elif now - since > LOST_SECONDS:
-                        report.findings.append(f"pair {pair}: round {count:,} is not over after {LOST_SECONDS:g} s")
+                        report.findings.append(f"pair {pair}: round {count:,} has not ended after {LOST_SECONDS:g} s")
         finally:
             each.end()
     answered = sum(each.answered)

@@ -37,7 +37,7 @@ waits in its connection, so that deadlocks of strict readers are found (B-31).
 So CancelledError means that the call has not happened, and a result means that it has. Each back out of a message
 increases its backout count (A-40). For this, a get costs a second trip to the thread, and a unit of work.
 
-**Threads.** The loop's own thread makes only brief calls that wait for nobody (`brief.py`). Arguments and results pass
+**Threads.** The loop's own thread makes only brief calls that do not wait (`brief.py`). Arguments and results pass
 between threads unchanged, with the context of the task, so traces continue. A `QueueManager` belongs to the loop in
 which it was made; a child made by fork makes its own.
 """

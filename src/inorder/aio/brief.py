@@ -3,12 +3,12 @@
 Waking a thread, and then the loop, costs more than a put. So the loop's thread makes a brief call at once if the call
 need not wait: no other thread or process is writing now, and the store is on this machine. The cases:
 
-    nobody is writing        the loop makes the call at once (`_is_made`)
+    no writer is active      the loop makes the call at once (`_is_made`)
         it owes no sync          it is over
         it is the only call,     the loop waits for the sync, and the call is over
         and syncs are short
         otherwise                it joins `_owing`, and the loop continues; the thread does one sync for all of them
-    somebody is writing      it joins `_next.jobs`, as do all later calls. The loop tries again at the end of its turn;
+    a writer is active       it joins `_next.jobs`, as do all later calls. The loop tries again at the end of its turn;
                              then the thread makes the calls, with one sync for all
 
 The thread gets one `CallBatch` at a time, with the calls of one turn of the loop, or those that arrived while it was
@@ -77,7 +77,7 @@ class CallBatch:
 
     @property
     def owes(self) -> bool:
-        """Whether calls that were made wait for what they have promised."""
+        """Whether calls that were made wait for their sync."""
         return any(calls for _, _, calls in self._owing)
 
     @property

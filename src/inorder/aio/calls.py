@@ -1,7 +1,7 @@
 """The calls of a connection, awaitable.
 
 `awaited` makes each from the ordinary call of the same name, which documents it and has its signature.
-What a connection has, and is not among these calls, is written by hand: blocks, loops, and what waits.
+The other members of a connection are written by hand: blocks, loops, and calls that wait.
 """
 
 from __future__ import annotations

@@ -191,7 +191,7 @@ class Lane:
         return leave() if self.is_over else await finished(self.submit(lambda _: leave(), is_revocable=False))
 
     def post(self, call: Callable[[], object]) -> None:
-        """Makes a call in the thread that nobody awaits; finalizers may call this from any thread."""
+        """Makes a call in the thread, without waiting for it; finalizers may call this from any thread."""
         tell(self._loop, lambda: self.is_over or self.submit(lambda _: call(), is_revocable=False))
 
     # --- in the thread
@@ -353,7 +353,7 @@ class LanePool:
         return lane
 
     async def close(self, ends_well: Callable[[Lane], bool]) -> None:
-        """Ends all connections and threads, with a commit where `ends_well` says so. Raises: as the commit."""
+        """Ends all connections and threads, with a commit if `ends_well` returns True. Raises: as the commit."""
         self.is_closed = True
         for waiting in self._waiting:
             if not waiting.done():

@@ -20,9 +20,9 @@ Jobs = SimpleQueue[Callable[[], None] | None]
 
 
 class LentLane(Lane):
-    """A connection whose calls the thread that has it makes, from a queue of jobs.
+    """A connection whose calls its thread makes, from a queue of jobs.
 
-    It stays with its task whatever happens, so that no call of the function leaves the unit of work unnoticed: if the
+    It always stays with its task, so that no call of the function leaves the unit of work unnoticed: if the
     connection is lost, or is ended from outside, all later calls raise ConnectionClosed.
     """
 

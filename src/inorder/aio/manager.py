@@ -205,11 +205,12 @@ class QueueManager(ManagerCalls):
 
         Args:
             is_brief: whether the function takes about as long as a put or a get. Brief functions of all tasks share an
-                extra connection. The loop's own thread runs one at once if the store is on this machine and nobody
-                else is writing to it. Otherwise the connection's thread runs the waiting ones one after another.
+                    extra connection. The loop's own thread runs one at once if the store is on this machine and no
+                    other program is writing to it. Otherwise the connection's thread runs the waiting ones one after
+                    another.
                 One sync serves several, after which they return or raise. While one takes long, others use other
-                connections. Nobody else can write while the function runs in the loop, so it must call this connection
-                only, no other store, and must not wait for another thread.
+                    connections. No other program can write while the function runs in the loop, so it must call only
+                    this connection and no other store, and must not wait for another thread.
 
         Raises: as the function; CallInProgress 2219, a brief function makes a call that waits.
         """
@@ -286,7 +287,7 @@ class QueueManager(ManagerCalls):
     async def _open(self, name: str, dynamic_name: str, options: OpenKeywords) -> Queue:
         handle = await self._call(Connection.open, name, dynamic_name=dynamic_name, **options)
         seat = self._shared.seat_around
-        assert seat is not None, "the task holds the connection of what it has opened"
+        assert seat is not None, "the task holds the connection of its open queue"
         assert seat.lane is not None
         return Queue(self._shared, seat.lane, handle)
 

@@ -129,7 +129,7 @@ class UnitOfWork:
         await self._settle("backed out", lambda unit: unit.back_out(delay=delay, error=error))
 
     async def prepare(self, name: str) -> None:
-        """Prepares the unit under a name; it then waits, also over a restart, until someone settles it (R5.10).
+        """Prepares the unit under a name; it then waits, also over a restart, until it is settled (R5.10).
 
         Raises: UnitExists, the name is taken; UnitNotFound, the unit holds nothing.
         """
@@ -211,7 +211,7 @@ class Queue(Calls):
         return await self._get(queue.Queue.browse_next, get_options(keywords, options, BROWSE_NEXT))
 
     async def browse_cursor(self, options: GetOptions | None = None, **keywords: Unpack[BrowseKeywords]) -> Got:
-        """Copies the message under the cursor again. Raises NoMessageUnderCursor 2034 if it is not there."""
+        """Copies the message under the cursor again. Raises NoMessageUnderCursor 2034 if it is gone."""
         return await self._get(queue.Queue.browse_cursor, get_options(keywords, options, BROWSE_FIRST))
 
     leave_group = awaited(queue.Queue.leave_group)

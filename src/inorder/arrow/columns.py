@@ -63,7 +63,7 @@ def _in_range(kind: Integer | Seconds, besides: Iterable[float]) -> Check:
 
 
 def _column(kind: ParameterKind[Any] | None) -> Column:
-    """The column of a field of that kind; what is the queue's default is null there."""
+    """The column of a field of that kind, in which null stands for the queue's default."""
     match kind:
         case ReportOptions():
             low, high, refused = kind.low, kind.high, pa.scalar(kind.refused | REPORT_GENERATED, pa.int64())
@@ -136,10 +136,10 @@ ACCEPTED: Final[Mapping[Given, tuple[Callable[[pa.DataType], bool], str]]] = {
     "text or binary": (lambda kind: _is_text(kind) or _is_binary(kind), "binary, string, or a large one of them"),
     "boolean": (types.is_boolean, "bool"),
     "time": (lambda kind: types.is_timestamp(kind) and kind.tz is not None, "timestamp with a time zone"),
-    "map": (_is_map, "a map of strings to plain values, or to what the source gives"),
+    "map": (_is_map, "a map of strings to plain values, or to the structs of the source"),
 }
-"""For each kind, Arrow's types and their names. No dictionaries, views and run ends: in those, few bytes can expand to
-many.
+"""For each kind, Arrow's types and their names. Dictionaries, views and run ends are refused, because few bytes of them
+can expand to many.
 """
 
 

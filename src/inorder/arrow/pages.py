@@ -110,7 +110,7 @@ def _not_a_text(page: BulkPage, queue: str) -> QueueCondition:
         except UnicodeDecodeError as error:
             return QueueCondition(
                 f"the body of message {message_id.hex()} (number {number:,} on {queue}) is not UTF-8: byte "
-                f"{body[error.start]:#04x} at {error.start:,}. Read with body=binary, and decode it as what it is: "
+                f"{body[error.start]:#04x} at {error.start:,}. Read with body=binary, and decode it accordingly: "
                 f"its format is {one['format']!r}, its coded_character_set_id {one['coded_character_set_id']}",
                 reason=Reason.FORMAT_ERROR,
                 message_id=message_id,

@@ -73,7 +73,7 @@ SECTIONS: Final = {
 
 
 class CommandModules(Mapping[str, click.Command]):
-    """The commands by their names. A module is imported when its command is looked up: a call needs one of them."""
+    """The commands by name. A module is imported when its command is looked up, because a call needs only one."""
 
     places: ClassVar[dict[str, str]] = {name: place for section in SECTIONS.values() for name, place in section.items()}
 

@@ -194,14 +194,14 @@ class GroupGaps:
         return self._known[group_id]
 
     def before(self, sight: MessageView) -> Iterator[tuple[bytes, Gaps]]:
-        """The gaps to report before this message: in logical order, those of the group that just ended."""
+        """The gaps to report before this message: in logical order, the gaps of the group that just ended."""
         if self._order == "logical" and _group_of(sight) != self._open:
             yield from self.at_end()
             self._open = _group_of(sight)
             self.missing(sight)
 
     def after(self, sight: MessageView) -> Iterator[tuple[bytes, Gaps]]:
-        """The gaps to report after this message: in physical order, those of a group that is new here."""
+        """The gaps to report after this message: in physical order, the gaps of a group that is new here."""
         group_id = _group_of(sight)
         if self._order == "physical" and group_id not in self._known:
             missing = self.missing(sight)

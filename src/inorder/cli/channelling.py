@@ -191,9 +191,9 @@ ADDRESS_COLUMNS = {"address": "address of MQ", "connection": "connection"}
 @click.argument("name", required=False, metavar="[CONNECTION]", shell_complete=connection_names)
 @takes_store
 def map_address(run: Run, address: str | None, name: str | None) -> None:
-    """Let channels with an address of MQ, CONNAME('host(port)'), use a named connection; without arguments, list them.
+    """Map an address of MQ, CONNAME('host(port)'), to a named connection for channels; without arguments, list the map.
 
-    An MQSC script can then define its channels as they are.
+    An MQSC script can then define its channels unchanged.
     """
     if address is not None and name is None:
         raise click.UsageError("Name the connection, too: inorder channel map ADDRESS CONNECTION.")
@@ -213,7 +213,7 @@ def unmap_address(run: Run, address: str) -> None:
     """Remove an address of MQ from the table."""
     with run.opened() as qm:
         channels.unmap_address(qm, address)
-    run.output.tell({"address": address, "done": "removed"}, f"{address} leads nowhere now")
+    run.output.tell({"address": address, "done": "removed"}, f"removed {address}")
 
 
 # --- running
@@ -284,7 +284,7 @@ def trigger(run: Run, name: str) -> None:
     """Make a home-server queue collect now, also if it was stopped because its home server could not be reached."""
     with run.opened() as qm:
         channels.trigger_transmission(qm, name)
-    run.output.tell({"queue": name, "done": "triggered"}, f"{name} is to collect")
+    run.output.tell({"queue": name, "done": "triggered"}, f"triggered {name}")
 
 
 class _Puller(threading.Thread):
@@ -316,12 +316,12 @@ class _Puller(threading.Thread):
             self._noted = str(event.metadata.get("status"))
 
     def _wait(self, seconds: float) -> bool:
-        """Waits. First it prints the status, if it is another one."""
+        """Prints the status if it has changed, then waits."""
         if self._noted != self._told and (self._noted == "paused" or not self._until_empty):
             self._told = self._noted
             found = [one for one in channels.status(self._qm) if one.queue == self._queue]
             why = f": {found[0].error}" if found and found[0].error else ""
-            then = "; trigger it when this is over" if self._told == "stopped" else ""
+            then = "; trigger it when the problem is solved" if self._told == "stopped" else ""
             self._run.output.note(f"{self._queue}: {self._told}{why}{then}")
         return self._ends.wait(seconds)
 
@@ -375,7 +375,7 @@ class _Carrier(threading.Thread):
             self._noted = str(event.metadata.get("status"))
 
     def _wait(self, seconds: float) -> bool:
-        """Waits between tries. First it prints the problem that the run noted, or that it is over."""
+        """Prints the problem that the run noted, or that it is over, then waits for the next try."""
         noted, self._noted = self._noted, ""
         if noted in IN_THE_WAY:
             with contextlib.suppress(InorderError):  # only the run itself handles errors of the store
@@ -444,7 +444,7 @@ def ping(run: Run, name: str) -> None:
 @says_yes
 @takes_store
 def reset(run: Run, name: str, number: int, yes: bool) -> None:
-    """Set the number of the next batch, after a sequence error. The other side takes it when the channel runs next."""
+    """Set the number of the next batch, after a sequence error. The other side adopts it when the channel next runs."""
     run.output.confirm(
         f"Reset {name}? Messages that the receiver lacks stay lost, and messages sent again arrive twice.", yes=yes
     )

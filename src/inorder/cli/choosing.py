@@ -56,7 +56,7 @@ def takes_format(what: str) -> Callable[[F], F]:
 
 
 def one_property(value: str) -> tuple[str, PropertyValue]:
-    """A property, as `property_text` has it."""
+    """Parses a property that `property_text` wrote."""
     return read_property(value)
 
 

@@ -42,8 +42,8 @@ def list_connections(run: Run, queue: str | None) -> None:
     """List the connections of all running processes with their open queues; with QUEUE, only those that have it open.
 
     A queue is open to get (get, or get exclusive), to put, or only to browse, inquire or set, which are all listed as
-    look. The time of opening is not recorded. The age is that of the process, or of its session for a store on a
-    server. Processes that 'inorder work' starts are listed under that name.
+    look. The time of opening is not recorded. The age is the age of the process or, for a store on a server, of its
+    session. Processes that 'inorder work' starts are listed under that name.
     """
     with run.opened() as qm:
         own = qm.internals.owner
@@ -76,7 +76,8 @@ def _record_of_connection(one: ConnectionView) -> dict[str, Any]:
 )
 @click.argument("name")
 @click.argument("location")
-@click.option("--user", default="", help="Stop channels if the server at LOCATION knows this side as another user.")
+@click.option("--user", default="", help="Stop channels if the server at LOCATION authenticates this side as another "
+              "user.")  # fmt: skip
 @click.option("--replace", is_flag=True, help="Change the connection if it exists.")
 @takes_store
 def define_connection(run: Run, name: str, location: str, user: str, replace: bool) -> None:

@@ -46,7 +46,7 @@ def reason_of(value: str) -> int:
 
 
 def takes_choice(function: F) -> F:
-    """Gives a command the options that choose dead letters, and its function those as `chosen`."""
+    """Adds the options that choose dead letters to a command, and passes them to its function as `chosen`."""
 
     @click.option("--reason", type=reason_of, metavar="NUMBER|NAME", help="Only letters with this reason.")
     @click.option("--queue", metavar="NAME", help="Only letters meant for this queue.")
@@ -99,7 +99,7 @@ def list_letters(run: Run, chosen: dict[str, Any]) -> None:
 )
 @takes_store
 def replay(run: Run, chosen: dict[str, Any], to: str | None, most: int | None) -> None:
-    """Put dead letters where they belong, each in a unit of work of its own.
+    """Put dead letters where they belong, each in its own unit of work.
 
     They keep their ids, group, priority, remaining time to live, and the user and time of the original put. A letter
     that cannot be put stays; exit status 1 means that at least one stayed.

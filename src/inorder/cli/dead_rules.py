@@ -65,7 +65,7 @@ def _lines(path: str) -> Iterable[str]:
 
 
 class _WorkThread(threading.Thread):
-    """The work, in a thread of its own, so that the main thread can handle signals."""
+    """The work, in a separate thread, so that the main thread can handle signals."""
 
     def __init__(
         self, run: Run, qm: QueueManager, rules: DeadRules, queue: str | None, ends: threading.Event, *, dry_run: bool

@@ -2,7 +2,7 @@
 
 The script is MQSC. MQSC has no commands for users and connections, so these are comments with the calls of `inorder`
 that define them, and MQ can run the script too. `import` first runs the script on a copy of the definitions in memory.
-The difference between the two is what it shows, and only the commands that make it run on the store.
+It shows the differences, and runs on the store only the commands that make them.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def export(run: Run) -> int:
 
 
 def _read(lines: Iterable[str], name: str) -> DefinitionScript:
-    """Reads a script. `name`: of the queue manager. Raises: click.UsageError, MqscSyntaxError."""
+    """Reads a script. `name`: the name of the queue manager. Raises: click.UsageError, MqscSyntaxError."""
     script, text = DefinitionScript(), [line.rstrip("\r\n") for line in lines]
     for number, line in enumerate(text, 1):
         if line.startswith(CALL):
@@ -153,7 +153,7 @@ def _read(lines: Iterable[str], name: str) -> DefinitionScript:
 
 
 def _key(source: Source) -> ObjectName:
-    """The object that a command defines. Raises: click.UsageError, it does something else; MqscSyntaxError."""
+    """The object that a command defines. Raises: click.UsageError, if it defines none; MqscSyntaxError."""
     command = parse(source)
     if isinstance(command, AlterManager):
         return MANAGER
@@ -168,7 +168,7 @@ def _key(source: Source) -> ObjectName:
 
 
 def _take(script: DefinitionScript, number: int, text: str) -> None:
-    """Takes a call from a comment. Raises: click.UsageError, it is not one that export writes."""
+    """Reads a call from a comment. Raises: click.UsageError, if export does not write such a call."""
     try:
         words = [*map(str, json.loads(text))] if text.startswith("[") else shlex.split(text)
         match words:
@@ -218,7 +218,7 @@ def _apply(qm: QueueManager, script: DefinitionScript, chosen: Iterable[ObjectNa
 
 
 def _define_user(qm: QueueManager, name: str, given: Mapping[str, Any]) -> None:
-    """Creates a user, who cannot log in yet, or alters the one that is there; a password and tokens stay.
+    """Creates a user without a password or token, or alters an existing user, who keeps both.
 
     Raises: ArgumentError.
     """
@@ -232,7 +232,7 @@ def _define_user(qm: QueueManager, name: str, given: Mapping[str, Any]) -> None:
 
 
 class DefinitionChange(NamedTuple):
-    """A difference between a store and a script: the lines of a definition that go, and those that come."""
+    """A difference between a store and a script: the removed and the added lines of one definition."""
 
     key: ObjectName
     removed: list[str]
@@ -275,7 +275,7 @@ def import_definitions(run: Run, script: str, dry_run: bool, yes: bool) -> int:
     SCRIPT is a file, or - for standard input. It may be written by hand: DEFINE and ALTER of MQSC, and the comments in
     which export writes users and connections. A second import changes nothing. Objects that the script does not name
     stay, and so do passwords and tokens; a new user has none. If a command of the script is wrong, nothing changes. A
-    missing store is created. Each definition is a transaction of its own: after a failure, run the import again. Users
+    missing store is created. Each definition is a separate transaction: after a failure, run the import again. Users
     cannot be defined in a store elsewhere.
     """
     lines = list(script_lines(script))

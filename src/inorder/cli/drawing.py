@@ -45,7 +45,7 @@ class Show(Protocol):
 
 
 def console(*, stderr: bool) -> Console:
-    """A stream of the process."""
+    """Standard output, or standard error, for rich."""
     looked_at = (sys.stderr if stderr else sys.stdout).isatty()
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=None if looked_at else PIPED_WIDTH)
 
@@ -142,7 +142,7 @@ def _bar(to: Console, columns: Sequence[ProgressColumn], what: str) -> Iterator[
 
 
 def time_left(elapsed: float, done: int, total: int | None) -> str:
-    """How long the rest of some work will take if its speed stays the same; empty if that is not known."""
+    """The time left for some work if its speed stays the same; empty if it is not known."""
     return f"{span(elapsed * (total - done) / done)} left" if total and 0 < done < total else ""
 
 

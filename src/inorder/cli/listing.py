@@ -47,7 +47,7 @@ class Rows:
     Args:
         sights: the messages to show. A column that would be empty for all of them is left out.
         now: the present time, for ages.
-        width: of the terminal or the output.
+        width: the width of the terminal or the output.
         steady: more tables follow, so keep the columns and their widths the same.
     """
 

@@ -26,7 +26,8 @@ def login(url: str, remove: bool, as_json: bool, **files: Path | None) -> None:
 
     The command asks for the token, or reads a line of standard input. Your commands and programs then use it for stores
     with this URL. It is stored in ~/.config/inorder/credentials, or the file that INORDER_CREDENTIALS names, which only
-    you can read; of certificates and keys the paths are stored. inorder token create makes a token, where the store is.
+    you can read. For certificates and keys the paths are stored. To make a token, run inorder token create on the
+    machine that has the store.
     """
     from ..stores.remote import address, credentials  # noqa: PLC0415 - they load TLS
 

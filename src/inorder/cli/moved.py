@@ -1,4 +1,4 @@
-"""`inorder demo` and `inorder scenarios`: what 0.1.0 had, until 0.3. No help lists them."""
+"""`inorder demo` and `inorder scenarios`: commands of 0.1.0 that 0.3 will remove. No help lists them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ANYTHING: Final = {"ignore_unknown_options": True, "help_option_names": []}
 def demo(given: tuple[str, ...]) -> int:
     """Says where the demonstrations are."""
     del given
-    raise click.ClickException("the demonstrations are in the repository alone: 'make order' and 'make demo' run them")
+    raise click.ClickException("the demonstrations are only in the repository: 'make order' and 'make demo' run them")
 
 
 @click.command("scenarios", hidden=True, context_settings=ANYTHING)

@@ -71,7 +71,7 @@ def move(run: Run, source: str, target: str, to_store: Location | None, **given:
     if to_store is not None and wants.match:
         raise click.UsageError(
             f"A move to another store takes all messages in order, so {_named(wants.match)} cannot be used. Move "
-            f"the messages to a queue of their own first."
+            f"the messages to a separate queue first."
         )
     with _opened_both(run, to_store, source, target, wants) as (qm, other):
         if other is None:
@@ -153,7 +153,7 @@ class _Wants:
 def _opened_both(
     run: Run, to_store: Location | None, source: str, target: str, wants: _Wants
 ) -> Iterator[tuple[QueueManager, QueueManager | None]]:
-    """Opens the store of the source, and that of the target if it is another one.
+    """Opens the store of the source, and the store of the target if it is another one.
 
     Raises: click.UsageError; UnknownQueue 2085, if the target is missing, with the way to create it.
     """

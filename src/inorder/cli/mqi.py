@@ -42,7 +42,7 @@ def mqi() -> None:
 
 
 class _ProgramCommand(Command):
-    """Options that follow the program belong to it."""
+    """Leaves the options after PROGRAM to the program."""
 
     allow_interspersed_args = False
 
@@ -57,7 +57,7 @@ def run(program: str, arguments: tuple[str, ...], store: Location | None, as_jso
 
     Others are commands, as in: inorder mqi run -- node app.js. Options for inorder stand before PROGRAM, all others go
     to PROGRAM. Without a C compiler, Python programs run with substitutes for the C modules of ibmmq and pymqi. The
-    exit status is that of PROGRAM.
+    exit status is the status of PROGRAM.
     """
     del as_json  # the output is the program's
     variables = _of_store(store)
@@ -80,7 +80,7 @@ def _of_store(store: Location | None) -> dict[str, str]:
 
 @contextmanager
 def _interrupts_left_to_program() -> Iterator[None]:
-    """Ctrl-C at a terminal reaches both processes: the program decides."""
+    """Leaves Ctrl-C to the program, because a terminal sends it to both processes."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield
@@ -104,7 +104,7 @@ def env(store: Location | None, as_json: bool) -> None:
 @mqi.command("build", example="inorder mqi build")
 @tells_json
 def build(as_json: bool) -> None:
-    """Compile the library, if it does not exist, and print its folder. Run and env do so by themselves.
+    """Compile the library, if it does not exist, and print its folder. The commands run and env do this themselves.
 
     Programs in other languages than Python need the shared library of this Python, too; a note says if it is missing.
     """
@@ -170,8 +170,8 @@ def cflags(as_json: bool) -> None:
 def answer_commands(run: Run, until_empty: bool) -> None:
     """Answer the requests in PCF on SYSTEM.ADMIN.COMMAND.QUEUE, until Ctrl-C.
 
-    Programs that 'inorder mqi run' starts answer their own requests, so this is for those that others put, and for
-    those of a program that died. If the store has users, a request may do what the user in its context may do.
+    Programs that 'inorder mqi run' starts answer their own requests. This command answers those of other programs and
+    of programs that died. If the store has users, a request may do what the user in its context may do.
     """
     from ..mqi.pcf.serving import serve_commands  # noqa: PLC0415 - it loads PCF, and with it MQSC
 
@@ -185,7 +185,7 @@ def answer_commands(run: Run, until_empty: bool) -> None:
 
 
 class _ServerThread(threading.Thread):
-    """The command server, in a thread of its own, so that the main thread can handle signals."""
+    """The command server, in a separate thread, so that the main thread can handle signals."""
 
     def __init__(self, requests: Callable[[], Iterator[object]]) -> None:
         super().__init__(name="command server")

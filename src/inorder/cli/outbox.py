@@ -17,7 +17,7 @@ from .wording import count
 @click.option("--table", default="inorder_outbox", show_default=True, metavar="NAME", help="The table of messages.")
 @click.option("--application", default="outbox", show_default=True, metavar="NAME",
               help="Identifies this outbox at the queues. Two databases that fill the same queue must have different "
-              "ones.")  # fmt: skip
+              "names.")  # fmt: skip
 @click.option("--create", "creates", is_flag=True, help="Create the table if it does not exist.")
 @click.option("--until-empty", is_flag=True, help="End when all messages have been tried, with the exit status of "
               "the first error if queues have refused some.")  # fmt: skip
@@ -30,8 +30,8 @@ def outbox(
 
     DATABASE is an SQLite file of the application, or the URL of its PostgreSQL database. The application inserts the
     messages in its own transactions (inorder.integrations.outbox). Each is put on its queue exactly once after the
-    commit, in the order of moving, whatever is killed. A queue that refuses messages, or whose next row is not a
-    message, is tried again every 5 seconds, and holds up no other queue.
+    commit, in the order of moving, even if processes are killed. A queue that refuses messages, or whose next row is
+    not a message, is tried again every 5 seconds, and holds up no other queue.
     """
     box, status = Outbox(table), 0
     with run.opened(program="inorder outbox") as qm, ends_by_signal() as ends:

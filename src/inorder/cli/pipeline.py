@@ -45,7 +45,7 @@ QUEUE = click.argument("queue", shell_complete=queue_names)
 
 
 class Failed(InorderError):
-    """A job failed. Whatever error Spark or the queue raised, the exit status is that of trouble."""
+    """A job failed. The exit status is 3 for any error that Spark or the queue raised."""
 
 
 class JobCommand(Command):
@@ -475,8 +475,8 @@ def tell_result(run: Run, result: Any) -> None:
             run.output.console.print(Text(f"{name:{width}}  {plain(_figure(line))}"))
 
 
-# The labels of figures whose names are names of programs. None leaves a figure out; one with parts gets a line for
-# each.
+# Labels of figures that their field names would not explain. None hides a figure; a figure with parts gets a line for
+# each part.
 FIGURES = {
     "size": "bytes of bodies",
     "batches": "micro-batches",

@@ -14,11 +14,11 @@ OF_TLS: Final = ("ca", "certificate", "key")  # options before the command
 
 
 class PlaceType(click.Path):
-    """The path of a file, the URL of a PostgreSQL database, or that of a server elsewhere.
+    """The path of a file, or the URL of a PostgreSQL database or of a server elsewhere.
 
     Args:
-        is_second: whether it is another store than that of the command. The credentials in the environment are only for
-            the latter.
+        is_second: whether this names a second store. The credentials in the environment apply only to the command's own
+            store.
     """
 
     def __init__(self, *, is_second: bool = False) -> None:

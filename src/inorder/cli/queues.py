@@ -233,7 +233,7 @@ def clear(run: Run, name: str, yes: bool) -> None:
     "--uid",
     type=Of(UniqueIds()),
     metavar=METAVARS[UniqueIds],
-    help="Only the message with this unique id, and those of its group that failed with it.",
+    help="Only the message with this unique id, and the messages of its group that failed with it.",
 )
 @takes_store
 def retry(run: Run, name: str, uid: UniqueId | None) -> None:

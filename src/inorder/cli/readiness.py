@@ -1,4 +1,5 @@
-"""Checks the needs of a Spark job before a JVM starts, because that takes seconds and Spark's own errors fill pages.
+"""Checks the prerequisites of a Spark job before a JVM starts, because that takes seconds and Spark's own errors fill
+pages.
 
 Paths outside the local file system are left to Spark.
 """

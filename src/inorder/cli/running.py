@@ -84,7 +84,7 @@ class Run:
             raise click.UsageError(f"{what} {path} exists and is not a file: to write to a pipe or a device, use >.")
 
     def is_there(self) -> bool:
-        """Whether the store exists. Raises: StoreError, this cannot be found out."""
+        """Whether the store exists. Raises: StoreError, if that cannot be determined."""
         with _patience(self.store, self.output, PATIENCE_SECONDS):
             return self.store.is_there(PROGRAM)
 
@@ -119,7 +119,8 @@ def _remedy(where: Location) -> str:
 
 @contextmanager
 def _patience(place: Location, output: Output | None, most: float) -> Iterator[None]:
-    """While a store is opened: if another program has it locked, a note says so, and in the end it is an error.
+    """Limits the wait while a store is opened: prints a note if another program has locked it, and at last raises an
+    error.
 
     Opening a store writes, so a write lock delays it, and so does a suspended process that is next in line. A timer
     signal ends such a wait, as Ctrl-C does. Only the main thread receives signals; in other threads the wait has no
@@ -355,7 +356,9 @@ def as_json_value(value: object) -> Any:
 
 
 def script_lines(script: str) -> Iterable[str]:
-    """The lines of a file, or of standard input for -. Raises: click.UsageError, it cannot be read or is not UTF-8."""
+    """The lines of a file, or of standard input for -. Raises: click.UsageError, if it cannot be read or is not
+    UTF-8.
+    """
     try:
         content = standard_input().read() if script == STANDARD_INPUT else Path(script).read_bytes()
         return io.StringIO(content.decode("utf-8-sig"), newline=None)

@@ -37,7 +37,7 @@ DELETE QLOCAL(NAME)        also QALIAS, QMODEL, QREMOTE, CHANNEL, PROCESS; PURGE
 CLEAR QLOCAL(NAME)         removes the messages
 START CHANNEL(NAME)        also STOP, PING, RESET, RESOLVE
 TRIGGER QHOME(NAME)        triggers the collection of its messages
-PING QMGR, DISPLAY QMSTATUS    whether the queue manager is there
+PING QMGR, DISPLAY QMSTATUS    check that the queue manager answers
 A line that ends with + continues on the next one. Names in lower case need quotes: QLOCAL('orders')."""
 
 
@@ -60,9 +60,9 @@ def mqsc(run: Run, script: str | None, check: bool, stop: bool, skip: bool, expo
     They are DEFINE, ALTER, DISPLAY, DELETE, CLEAR, START, STOP, PING, RESET, RESOLVE and TRIGGER.
 
     SCRIPT is a file. Without it, or with -, the command reads standard input; a terminal gets a prompt. Each command is
-    a transaction of its own. A missing store is created if the script defines a queue. Answers have the layout and the
-    message numbers of runmqsc, and appear on standard output in order. The exit status is that of the worst command: 1
-    refused for now, 2 wrong, 3 trouble with the store.
+    a separate transaction. A missing store is created if the script defines a queue. Answers have the layout and the
+    message numbers of runmqsc, and appear on standard output in order. The exit status is the status of the worst
+    command: 1 refused for now, 2 wrong, 3 trouble with the store.
     """
     if export:
         if script is not None or check or stop or skip:

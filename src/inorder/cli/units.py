@@ -109,8 +109,8 @@ def _table(run: Run, sights: Sequence[MessageView]) -> Table:
 def commit(run: Run, unit: str, yes: bool) -> None:
     """Commit a prepared unit: its puts become visible, its gets are removed for good.
 
-    If it is a part of a unit of work of another queue manager, that one decides. If the outcomes differ, the unit is
-    half committed, and nothing mends that: look at its outcome there first, with 'inorder unit list'.
+    If it is a part of a unit of work of another queue manager, that queue manager decides. If the outcomes differ, the
+    unit is half committed, and nothing can repair that: look at its outcome there first, with 'inorder unit list'.
     """
     with run.opened() as qm:
         found = find_unit(qm, unit)
@@ -130,8 +130,9 @@ def backout(run: Run, unit: str, yes: bool) -> None:
 
     Its puts are discarded and its gets return to their places.
 
-    If a prepared unit is a part of a unit of work of another queue manager, that one decides. If the outcomes differ,
-    the unit is half committed, and nothing mends that: look at its outcome there first, with 'inorder unit list'.
+    If a prepared unit is a part of a unit of work of another queue manager, that queue manager decides. If the outcomes
+    differ, the unit is half committed, and nothing can repair that: look at its outcome there first, with 'inorder unit
+    list'.
     """
     with run.opened() as qm:
         found = find_unit(qm, unit)
@@ -145,10 +146,10 @@ def backout(run: Run, unit: str, yes: bool) -> None:
 @unit.command("settle", example="inorder unit settle --store orders.db")
 @takes_store
 def settle(run: Run) -> None:
-    """Carry out what is decided about global units, at every owner that can be reached.
+    """Carry out the decided outcomes of global units, at every owner that can be reached.
 
-    A global unit whose program has ended without a decision is backed out; others without one are left alone. Programs
-    do this too, when they connect to an owner. 'inorder unit list' shows the rest.
+    A global unit whose program has ended without a decision is backed out; others without a decision are left alone.
+    Programs do this too, when they connect to an owner. 'inorder unit list' shows the rest.
     """
     with run.opened() as qm:
         before = _global_units(qm)
@@ -173,8 +174,8 @@ def _global_units(qm: QueueManager) -> set[str]:
 def forget(run: Run, unit: str, yes: bool) -> None:
     """Forget a global unit without settling its parts, because an owner is gone for good.
 
-    A part that an owner still has stays prepared there, and strict readers wait for it, until somebody settles it by
-    hand. If that has another outcome than the unit here, the unit is half committed.
+    A part that an owner still has stays prepared there, and strict readers wait for it, until an operator settles it.
+    If its outcome then differs from the outcome of the unit here, the unit is half committed.
     """
     with run.opened() as qm:
         found = find_unit(qm, unit)
@@ -187,7 +188,7 @@ def forget(run: Run, unit: str, yes: bool) -> None:
 
 
 def _warn(run: Run, one: Unit) -> None:
-    """Warns of settling a part of a unit of another queue manager by hand."""
+    """Warns that another queue manager decides about this part of its unit."""
     if coordinator := coordinator_of(one):
         run.output.note(
             f"this is a part of a unit of work of the store {coordinator}, which decides: if the outcomes differ, the "
@@ -226,7 +227,7 @@ def _record_of_unit(one: Unit) -> dict[str, Any]:
 
 @click.group("lock", cls=CommandGroup, epilog="Example: inorder lock list --store orders.db")
 def lock() -> None:
-    """List and release locks on messages, which a browse has taken."""
+    """List and release the locks that browses have taken on messages."""
 
 
 @lock.command("list", example="inorder lock list --store orders.db")

@@ -113,14 +113,14 @@ def work(
 
     Every process also runs the registered schedules (tasks.periodic); each run is put only once.
 
-    SIGTERM or Ctrl-C ends the command after the grace time, a second one at once; messages in work return to their
-    queues. It also ends when the reader of its --json output closes the pipe. Exit status 1: it ended at once, or a
-    task or schedule had stopped. A process whose store was replaced, or whose sync to disk failed, ends with status 3
+    SIGTERM or Ctrl-C ends the command after the grace time, a second signal ends it at once; messages in work return to
+    their queues. It also ends when the reader of its --json output closes the pipe. Exit status 1: it ended at once, or
+    a task or schedule had stopped. A process whose store was replaced, or whose sync to disk failed, ends with status 3
     and is replaced; with --metrics the command ends with that status too. Programs that a function starts end with its
-    process, unless they have a session of their own.
+    process, unless they have their own session.
 
-    inorder work status ID shows the state of one job, its result if that is kept, and its errors. ID is that of the
-    job's message, as in the log of the workers. Exit status 1: no message, result or dead letter has it.
+    inorder work status ID shows the state of one job, its result if that is kept, and its errors. ID is the message id
+    of the job, as the log of the workers shows it. Exit status 1: no message, result or dead letter has it.
     """
     given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
     if job is not None:
@@ -295,7 +295,7 @@ def _line(level: int, process: int, text: str) -> str:
     return f"{when(time.time())} {logging.getLevelName(level)} [{process}] {text}"
 
 
-# --- what is registered
+# --- the registered tasks and schedules
 
 
 def _record(qm: QueueManager, task: Task, threads: int) -> dict[str, Any]:
@@ -335,7 +335,7 @@ def _takes(task: Task) -> str:
 
 
 def _tell_status(context: click.Context, run: Run, job: str, queue: str) -> None:
-    """Shows a job. Raises: click.UsageError, if the id is none."""
+    """Shows a job. Raises: click.UsageError, if it is not an id."""
     try:
         place = JobPlace(id_of(job), queue)
     except ArgumentError as error:

@@ -10,9 +10,9 @@ data, and usually an empty line.
                                                              ignored
     A VER 2                                                  A, a code of three letters, the value from column 7 on
     A FMT MQSTR
-    A MSI 414D51...                                          bytes in hexadecimal; what is missing at the end is NUL
+    A MSI 414D51...                                          bytes in hexadecimal; missing bytes at the end are NUL
     N                                                        in front: no descriptor, all fields as by default
-    X 48656C6C6F               <Hello>                       data in hexadecimal, perhaps with a column of text behind
+    X 48656C6C6F               <Hello>                       data in hexadecimal, perhaps followed by a column of text
     S "Hello"                                                data as characters; ~" and ~~ stand for " and ~
     T Hello                                                  data as a line of text, and a line's end
 
@@ -161,7 +161,7 @@ OF_THEIR_OWN: Final[Mapping[str, tuple[Callable[[bytes], Any], Callable[[Any], s
 
 
 def _of_field(name: str, field: Field[Any]) -> Iterator[tuple[str, _Attribute]]:
-    """The codes of a field, each with what it is."""
+    """The codes of a field, each with its attribute."""
     code, *others = field.code.split()
     match field.kind:
         case _ if name in OF_THEIR_OWN:
@@ -178,7 +178,7 @@ def _of_field(name: str, field: Field[Any]) -> Iterator[tuple[str, _Attribute]]:
 
 
 def _turn(name: str) -> int:
-    """Where the tool writes a field: BOC stands behind COI."""
+    """The place at which the tool writes a field: BOC after COI."""
     return Message.FIELDS["correlation_id" if name == "backout_count" else name].index
 
 
@@ -190,7 +190,7 @@ ATTRIBUTES: Final[Mapping[str, _Attribute]] = {
 FIRST: Final = "VER"  # with which the tool begins each descriptor
 OTHERS: Final = (FIRST, "PTD", "PTT")  # which are not fields of their own
 WITHOUT_CODE: Final = [one for one in GIVEN if not GIVEN[one].code and one not in ("put_at", "properties")]
-# In the order in which the tool writes them, PTD and PTT behind PAN; it writes either the bytes or the characters.
+# In the order in which the tool writes them, PTD and PTT after PAN; it writes either the bytes or the characters.
 WRITTEN: Final = tuple(code for code in ATTRIBUTES if code not in ("AID", "AOD"))
 
 
@@ -200,7 +200,7 @@ WRITTEN: Final = tuple(code for code in ATTRIBUTES if code not in ("AID", "AOD")
 def parse(stream: Readable | IO[bytes]) -> Iterator[Message]:
     """The messages of a file, one after the other; memory holds one.
 
-    A field without a line has MQ's default. `backout_count` is that of the file; a put resets it to 0. With
+    A field without a line has MQ's default. `backout_count` is the value in the file; a put resets it to 0. With
     `context="set_all"` a put keeps the original putter and time, as the tool itself does.
 
     Args:
@@ -289,7 +289,7 @@ def _descriptor(line: _Line, lines: Iterator[_Line]) -> tuple[_Line, dict[str, t
         if code == FIRST and (code in values or (values and begun.kind == "N")):
             break  # it belongs to the next message: this one has no data
         if code in values:
-            following.refuse(f"{code} is there twice")
+            following.refuse(f"{code} is given twice")
         if value is not None:
             values[code] = (following, value)
         following = next(lines, None)
@@ -460,7 +460,7 @@ def write(
 
 def _values(message: Message, count: int) -> list[tuple[str, str]]:
     if message.length != len(message.body):
-        raise _unwritable(count, "body", f"{len(message.body):,} of {message.length:,} bytes are there")
+        raise _unwritable(count, "body", f"{len(message.body):,} of {message.length:,} bytes are present")
     date, time = _date_and_time(message.put_at)
     found = [("VER", "2")]
     for code in WRITTEN:

@@ -44,7 +44,7 @@ class FileError(FormatError):
 
 
 class FileChanged(FileError):
-    """A file changed while it was read, so the bytes read are not those of any one version; data: path."""
+    """A file changed while it was read, so the bytes read are not from a single version; data: path."""
 
 
 class FileExists(FileError):

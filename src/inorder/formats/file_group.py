@@ -218,7 +218,7 @@ class Rebuilder:
             or a link.
         sync: whether the file is on disk, with its name, when `finish` returns.
 
-    Raises UnsafePath if a part of the path is a link or not a folder, or if the path is that of a store or of one of
+    Raises UnsafePath if a part of the path is a link or not a folder, or if the path is a store or one of
     its files; FileExists; FileError.
     """
 

@@ -6,8 +6,8 @@ The work to do is on queues, too::
     QUEUE.LOADED     a message for each file that was loaded, or given up
 
 A process gets a ticket, puts the file on QUEUE, puts a record on QUEUE.LOADED, and commits: one unit of work. If it
-dies, the ticket is back, and no part of the file is on the queue. So an interrupted load is continued by calling it
-again, and any number of processes may get tickets at the same time.
+dies, the ticket returns to its queue, and no part of the file is on QUEUE. So calling it again continues an interrupted
+load, and any number of processes may get tickets at the same time.
 
 One process makes the tickets while no other has the ticket queue open, so it sees all of them: files that have neither
 a ticket nor a message on QUEUE.LOADED get one. A file is known by its path; one that was loaded is not loaded again if
@@ -132,7 +132,7 @@ def load_folder(
         root, patterns, exclude: the files, as for `folder`.
         rule, chunk, record_max, record_format, fields: as for `put_file`.
         processes: how many load at the same time, 1 to 256.
-        attempts: how often a file is tried, from 1, before it is given up; a death of the process counts.
+        attempts: how often a file is tried, from 1, before it is given up; the death of its process counts.
         wait_others: seconds to wait for the processes of an earlier call that died.
         progress: called in this process with each `LoadEvent`. An exception from it ends the load, which can be
             continued.
@@ -271,8 +271,8 @@ class _Crew:
         self._progress(event)
 
     def _replace(self, process: BaseProcess, path: str) -> None:
-        """Replaces a lost process even if no ticket seems to be left: the next get of a ticket backs out that of the
-        lost one.
+        """Replaces a lost process even if no ticket seems to be left: the next get of a ticket backs out the ticket of
+        the lost one.
         """
         how = f"it ended with {process.exitcode}"
         log.warning("a process that loads files was lost at %r: %s", path, how)
@@ -315,7 +315,7 @@ def _next(work: _Work, manager: QueueManager, tickets: Queue, tell: Callable[[Lo
                 event = _load(work, manager, path, ticket.backout_count + 1)
     except BrokenPipeError:
         raise
-    except Exception as trouble:  # whatever is wrong with one file, the others are loaded
+    except Exception as trouble:  # the faults of one file must not keep others from being loaded
         if ticket is None:
             raise
         log.warning("%r is backed out: %s", _read(ticket)["path"], trouble)

@@ -115,7 +115,7 @@ def open_file(root: Root, path: str) -> int:
 
 
 def length_of(root: Root, path: str) -> int:
-    """The size of a file below a folder in bytes; for a link, that of the link. Raises FileError."""
+    """The size of a file below a folder in bytes; for a link, the size of the link. Raises FileError."""
     with naming(path):
         return os.lstat(os.path.join(os.fsencode(root), path_bytes(path))).st_size  # noqa: PTH118 - bytes
 

@@ -101,7 +101,7 @@ def unfolded(message: Message) -> Message:
 def parsed(message: Message) -> Message:
     """Returns a message with the properties of the headers at the front of its body as properties.
 
-    The body, format, encoding and character set are then those behind the header, or, if it has other folders too, the
+    The body, format, encoding and character set are then those after the header, or, if it has other folders too, the
     header with only those. A message without an MQRFH2 is returned unchanged.
 
     Raises:

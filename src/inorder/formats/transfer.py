@@ -66,7 +66,7 @@ def put_file(
         chunk: bytes read at a time, and bytes in a segment for the rule `whole`, fewer if the queue's limit is lower.
         record_max: the most bytes that a record may have.
         record_format: the format in the records' descriptors, at most 8 characters.
-        **fields: fields of the descriptor of all messages, for example `priority`; not those of the group.
+        **fields: fields of the descriptor of all messages, for example `priority`; not the fields of the group.
 
     Raises as `records`, and as `Queue.put`; UnitTooLarge 2024 if the file has more records than a unit may hold.
     """
@@ -193,7 +193,7 @@ def _following(handle: Queue, manifest: Manifest, head: Message) -> Iterator[tup
 
 
 def _batch_size(manifest: Manifest) -> int:
-    """How many messages of this file make a batch; for a whole file one segment."""
+    """The number of messages of this file in a batch; for a whole file one segment."""
     if isinstance(manifest.split_rule, Whole):
         return 1
     mean = manifest.size // max(1, manifest.messages)

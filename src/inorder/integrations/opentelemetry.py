@@ -1,6 +1,6 @@
 """Events as OpenTelemetry spans and metrics; needs the extra ``inorder[otel]``.
 
-Names are those of the semantic conventions for messaging, version 1.44.0 (status: development). The span of a call is a
+The names follow the semantic conventions for messaging, version 1.44.0 (status: development). The span of a call is a
 child of the span in which the program made it.
 
 Each message carries the putter's context in properties with the names of the global propagator: `traceparent`,

@@ -1,6 +1,6 @@
 """An outbox: messages that an application writes into its own database, in its own transaction, for a queue.
 
-The database and the store cannot share a transaction. So the application inserts a row with the message, which is there
+The database and the store cannot share a transaction. So the application inserts a row with the message, which exists
 exactly if its transaction commits, and a mover puts the rows on their queues, each exactly once:
 
     mark the next rows of a queue as a batch  ->  put them with the batch's name in the ledger  ->  delete the rows
@@ -165,7 +165,8 @@ class Outbox:
         unit: int = UNIT_MESSAGES,
         ends: Callable[[], bool] | None = None,
     ) -> Generator[Moved, None, None]:
-        """Moves the messages to their queues in batches, and yields after each; exactly once, whatever is killed.
+        """Moves the messages to their queues in batches, and yields after each; exactly once, even if processes are
+        killed.
 
         If a queue refuses a batch, that is yielded, and the other queues go on; it is tried again every 5 seconds.
 
@@ -173,7 +174,7 @@ class Outbox:
             database: the path of the SQLite file, or the URL of PostgreSQL, postgresql://...
             qm: a connection to the queue manager that has the queues, which nothing else uses meanwhile.
             application: identifies this outbox in the ledgers of the queues, 1 to 200 characters. Two databases that
-                fill the same queue must have different ones.
+                fill the same queue must use different names.
             unit: messages of a batch; fewer if they have more than 64 MiB.
             ends: asked at least once a second: True ends the mover. None: it ends when all rows have been tried.
 
@@ -388,7 +389,7 @@ def _record(message: Message) -> str:
 
 
 def _execute(connection: Any, statement: str, values: tuple[str, str]) -> None:
-    """Executes a statement on a connection of whichever library."""
+    """Executes a statement on a connection of any library."""
     made = connection
     if not hasattr(connection, "exec_driver_sql") and callable(getattr(connection, "connection", None)):
         made = connection.connection()  # of SQLAlchemy's session

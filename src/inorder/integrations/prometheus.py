@@ -120,7 +120,7 @@ class Counters:
                 self._stops.labels(task or schedule, queue).inc()
 
     def _label_of(self, event: StoreEvent) -> str:
-        """The queue's name while there is room: dynamic queues come and go, but a label stays for ever."""
+        """The queue's name while there is room: dynamic queues come and go, but a label stays forever."""
         queue = str(event.metadata.get("queue", ""))
         if queue not in self._queues:
             if len(self._queues) >= QUEUES_MAX:
@@ -191,7 +191,7 @@ class StoreSeen(NamedTuple):
     """A store at a scrape.
 
     Args:
-        dead_letter_queue: the one that the queue manager names, or SYSTEM.DEAD.LETTER.QUEUE.
+        dead_letter_queue: the queue that the queue manager names, or SYSTEM.DEAD.LETTER.QUEUE.
         file: the path of the store, if it is a file.
         groups: the incomplete groups of queues, as far as they were found in time.
     """

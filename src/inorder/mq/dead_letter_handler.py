@@ -31,11 +31,11 @@ Wait = Callable[[float], bool]
 
 
 class DeadEvent(NamedTuple):
-    """What a handler has done with a dead letter, or would do without dry run.
+    """The action of a handler on a dead letter; in a dry run, the action that it would take.
 
     Args:
-        event: "discarded"; "retried", put where it should have gone; "forwarded"; "failed", the action was tried in
-            vain; "ignored", it stays.
+        event: "discarded"; "retried", put where it should have gone; "forwarded"; "failed", the action failed;
+            "ignored", it stays.
         letter: the letter, without its body.
         line: the rule's line in its file; 0: no rule is left for it, or the message is not a dead letter.
         queue, manager: where it was put, or should have been; otherwise empty.
@@ -51,7 +51,7 @@ class DeadEvent(NamedTuple):
 
 
 class Handled(NamedTuple):
-    """How many letters were handled in each way; `failed` counts tries."""
+    """The number of letters handled in each way; `failed` counts tries."""
 
     discarded: int = 0
     retried: int = 0
@@ -108,7 +108,7 @@ def _nowhere(event: DeadEvent) -> None:
 
 
 class _Known(NamedTuple):
-    """A letter that was tried in vain, and its next try; `next` None: it stays."""
+    """A letter whose action has failed, and its next try; `next` None: it stays."""
 
     next: Try | None
     due_at: float = math.inf
@@ -184,7 +184,7 @@ class _Handler:
 
     def _handle(self, uid: UniqueId, letter: DeadLetter, known: _Known | None) -> None:
         if not is_dead(letter.message):
-            error = CallerError("it does not say why it is a dead letter", reason=Reason.FORMAT_ERROR)
+            error = CallerError("it has no reason for being a dead letter", reason=Reason.FORMAT_ERROR)
             self._stays(uid, DeadEvent("ignored", letter, error=error))
             return
         rules, given = self._rules.rules, facts(letter.message, letter.why, self._manager)
@@ -271,7 +271,7 @@ class _Handler:
             raise CallerError("the letter names no queue", reason=Reason.UNKNOWN_OBJECT_NAME)
         if manager in ("", self._manager) and self._local(queue) == self._queue:
             raise CallerError(
-                f"{queue} is its own queue: it would come back for ever", reason=Reason.OPTION_NOT_VALID_FOR_TYPE
+                f"{queue} is its own queue: it would return forever", reason=Reason.OPTION_NOT_VALID_FOR_TYPE
             )
 
     def _stays(self, uid: UniqueId, event: DeadEvent) -> None:
@@ -285,7 +285,7 @@ class _Handler:
         self._report(event)
 
     def _local(self, name: str) -> str:
-        """The local queue that an alias names; for any other name itself. Raises UnknownQueue 2085."""
+        """The local queue that an alias names; any other name is returned as it is. Raises UnknownQueue 2085."""
         found = self._own.attributes(name)
         return found.base_queue if found.type == "alias" else found.name
 

@@ -227,7 +227,7 @@ class _Monitor:
         with self._own._session:
             is_own = self._own._store.is_own(message.token)
         if not is_own:
-            raise _Unstartable(Feedback.TM_ERROR, "the queue manager has not put it there for a trigger")
+            raise _Unstartable(Feedback.TM_ERROR, "the queue manager did not put it for a trigger")
         try:
             return TriggerMessage.from_bytes(message.body)
         except ArgumentError:

@@ -29,7 +29,7 @@ LOADER_PATH: Final = "LD_LIBRARY_PATH"
 
 
 class NotBuilt(OSError):
-    """The library cannot be made here, or must not be put there; the text says why and what to do."""
+    """The library cannot be made here, or must not be put there; the text has the reason and the remedy."""
 
 
 def compiler() -> str | None:
@@ -122,13 +122,15 @@ def install(folder: Path) -> list[Path]:
 
 
 def environment(folder: Path, given: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The variables with which a program finds the library of a folder: the loader's, and that of Node's package."""
+    """The variables with which a program finds the library of a folder: those of the loader and of Node's package."""
     before = [each for each in given.get(LOADER_PATH, "").split(":") if each and each != str(folder)]
     return {LOADER_PATH: ":".join([str(folder), *before]), "MQIJS_PREFER_INSTALLED_LIBRARY": "1"}
 
 
 def python_file() -> str:
-    """The text of the file beside the library: libpython, the interpreter, and how inorder becomes importable."""
+    """The text of the file beside the library: libpython, the interpreter, and a statement that makes inorder
+    importable.
+    """
     home = str(Path(__file__).parents[2])
     is_installed = home in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
     importable = "" if is_installed else f"import sys; sys.path.insert(0, {home!r})"

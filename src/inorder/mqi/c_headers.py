@@ -19,7 +19,8 @@ from .layouts import Layout, StructureField
 # The version that a structure's initializer has in C, where it is not the oldest.
 CD_VERSION: Final = 6
 CHANNEL: Final = "CD"
-# Constants that only headers need: the ranges of attributes, and those of the MQAI, whose functions answer 2298.
+# Constants that only headers need: the ranges of attributes, and the constants of the MQAI, whose functions answer
+# 2298.
 RANGES: Final = {"MQIA_FIRST": 1, "MQIA_LAST": 2000, "MQCA_FIRST": 2001, "MQCA_LAST": 4000}
 BAGS: Final = {
     "MQHB_UNUSABLE_HBAG": -1,

@@ -1,4 +1,4 @@
-"""MQCONN, MQCONNX, MQDISC: connections to the store that a queue manager's name stands for.
+"""MQCONN, MQCONNX, MQDISC: connections to the store for which a queue manager's name stands.
 
 Rules: M-7 to M-9.
 """

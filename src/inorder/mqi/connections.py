@@ -1,4 +1,4 @@
-"""Connections (Hconn) and open objects (Hobj) of this process, and which thread may use them when.
+"""Connections (Hconn) and open objects (Hobj) of this process, and the threads that may use them.
 
 A unit of work belongs to its connection, whichever thread calls: a runtime like Node's makes each call from another
 thread of a pool. So the connection admits every caller, and the calls take turns here.
@@ -44,16 +44,16 @@ class MqiConnection:
     """A program's connection to a queue manager; a `with` block of it is a call.
 
     Attributes:
-        name: the queue manager as the program named it; empty: the default one.
+        name: the name of the queue manager as the program gave it; empty: the default one.
         own_name: its name.
-        settings: of its store; None: a test has made it of an open one.
+        settings: the settings of its store; None: a test has made it from an open store.
         character_set: its coded character set.
         share: one of MQCNO_HANDLE_SHARE_*: which threads may call.
         is_client: whether the program named a channel; such a connection is always a new one.
         objects: the open objects, by their handles.
-        user: that the program has logged in as; None: the store has no users, or the program named none.
+        user: the user of the program's log-in; None: the store has no users, or the program named none.
         consumers: the functions that MQCB registered; None: there were never any.
-        requests: those to the command server in the unit of work.
+        requests: the requests to the command server in the unit of work.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class MqiConnection:
         self.handle = next(_handles)
         self.manager, self.name, self.share, self.is_client = manager, name, share, is_client
         self.settings, self.thread = settings, threading.get_ident()
-        self._thread_of_system = threading.get_native_id()  # which no new thread soon has again
+        self._thread_of_system = threading.get_native_id()  # which the system does not soon reuse
         self.user: User | None = None
         self.objects: dict[int, OpenObject] = {}
         self.consumers: Consumption | None = None
@@ -100,7 +100,7 @@ class MqiConnection:
 
     @property
     def is_of_this_process(self) -> bool:
-        """Whether it is not that of a parent."""
+        """Whether it was made by this process, not by a parent."""
         return self._life is forks.current
 
     def count(self, warning: object) -> None:
@@ -108,14 +108,12 @@ class MqiConnection:
         self._puts[0 if warning is None else 1] += 1
 
     def take_counts(self) -> tuple[int, int, int]:
-        """The numbers of such puts since the last call that succeeded, had a warning, and failed, which is told at
-        once.
-        """
+        """The numbers of such puts since the last call: succeeded, with a warning, failed (0: reported at once)."""
         (succeeded, warned), self._puts = self._puts, [0, 0]
         return succeeded, warned, 0
 
     def check(self, *, controls: bool = False) -> bool:
-        """Whether the calling thread is the one that calls the program's functions.
+        """Whether the calling thread calls the program's functions.
 
         Args:
             controls: whether the call is one that others may make while functions are called: MQCTL, MQDISC.
@@ -131,7 +129,7 @@ class MqiConnection:
         return False
 
     def admits_thread(self) -> bool:
-        """Whether it is one that MQCONN gives the calling thread again: alive, for this thread alone, local."""
+        """Whether MQCONN gives it to the calling thread again: it is alive, local, and for this thread alone."""
         return (
             self.share == MQCNO_HANDLE_SHARE_NONE
             and not self.is_client
@@ -194,7 +192,7 @@ class MqiConnection:
 
 
 class Consumption(Protocol):
-    """What `consumers.Consumers` does for its connection."""
+    """The calls of `consumers.Consumers` that its connection makes."""
 
     @property
     def is_runner(self) -> bool: ...
@@ -287,6 +285,6 @@ def abandon_all() -> None:
 
 @atexit.register
 def _warn_at_the_end() -> None:
-    """The end of Python backs out, before it deletes objects of bindings, whose destructors call MQDISC."""
+    """Backs out at the end of Python, before it deletes objects of bindings, whose destructors call MQDISC."""
     if any(one.holds_unit for one in _connections.values()):
         _log.warning("the program ends without MQDISC: the messages that it did not commit are backed out")

@@ -9,8 +9,8 @@ it. So waiting costs nothing, and a stop takes effect at once.
 While consumption is started, only that thread may use the connection: other threads get 2500, except for MQCTL and
 MQDISC. While it is suspended, every thread may.
 
-What IBM leaves open: a message that is too long for MaxMsgLength and must not be cut is passed on once, and again only
-when the queue has changed.
+IBM's pages leave one case open: a message that is too long for MaxMsgLength and must not be cut is passed on once, and
+again only when the queue has changed.
 
 Rules: M-13 of *mqi*; the pages of IBM MQ's reference about MQCB, MQCTL, MQCBC and MQCBD.
 """
@@ -79,11 +79,11 @@ class Consumers:
 
     @property
     def is_runner(self) -> bool:
-        """Whether the calling thread is the one that makes the calls."""
+        """Whether the calling thread makes the calls."""
         return self._runner == threading.get_ident()
 
     def admit(self) -> bool:
-        """Whether the calling thread is the one that makes the calls.
+        """Whether the calling thread makes the calls.
 
         Raises: Refused 2500, another thread has the connection.
         """
@@ -256,7 +256,7 @@ class Consumers:
     def _run(self, is_begun: threading.Event) -> int:
         """Calls the functions until the state is another; returns the reason."""
         with self._changed:
-            pass  # the starter has written who runs
+            pass  # the starter has stored the runner
         try:
             for one in list(self._by_handle.values()):
                 if not one.is_started:
@@ -308,7 +308,7 @@ class Consumers:
         if self._state == mq.MQOP_SUSPEND:
             self._reason = int(mq.MQRC_CONNECTION_SUSPENDED)
             self._leave()
-        elif self._state == mq.MQOP_START:  # nobody is left to call
+        elif self._state == mq.MQOP_START:  # no thread is left to make the calls
             self._state, self._reason = mq.MQOP_STOP, int(mq.MQRC_NO_CALLBACKS_ACTIVE)
 
     def _must_end(self) -> bool:
@@ -393,7 +393,7 @@ class Consumers:
         self._call(one, mq.MQCBCT_EVENT_CALL, MQCC_FAILED, reason, md=md, gmo=gmo, state=state)
 
     def _break(self, reason: int) -> None:
-        """The connection is of no use any more: tells all functions, and stops."""
+        """Reports to all functions that the connection is unusable, and stops."""
         for one in [one for one in self._by_handle.values() if one.opened is not None or not one.is_suspended]:
             self._call(one, mq.MQCBCT_EVENT_CALL, MQCC_FAILED, reason, state=mq.MQCS_STOPPED)
         with self._changed:
@@ -402,7 +402,7 @@ class Consumers:
     # --- watches
 
     def _watch(self, one: Consumer) -> None:
-        """From now on, news of the queue wake the thread; the first comes at once."""
+        """From now on, changes of the queue wake the thread; the first comes at once."""
         opened = one.opened
         assert opened is not None
         assert opened.queue is not None
@@ -425,7 +425,7 @@ class Consumers:
             return
         try:
             store.watch_apart(internals.number, changed, ended)
-        except InorderError as error:  # the get that follows tells what is wrong
+        except InorderError as error:  # the following get reports the fault
             ended(error)
 
     def _watch_elsewhere(self, name: str, changed: Callable[[], None], ended: Callable[[BaseException], None]) -> None:
@@ -449,7 +449,7 @@ class Consumers:
         threading.Thread(target=watch, name=f"inorder consumer of {name}", daemon=True).start()
 
     def _end_watches(self) -> None:
-        """Ends the watches of this connection; those of consumers that are left begin anew."""
+        """Ends the watches of this connection; those of remaining consumers begin anew."""
         watching, self._elsewhere = self._elsewhere, []
         for _, is_over in watching:
             is_over.set()  # for a thread that has not begun to watch

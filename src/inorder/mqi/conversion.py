@@ -1,4 +1,4 @@
-"""Conversion of the data of a message: what MQGMO_CONVERT does.
+"""Conversion of the data of a message, for MQGMO_CONVERT.
 
 MQSTR is text. A chain of headers (MQRFH2, MQDLH, MQXQH, MQMDE) is converted header by header: numbers by the encoding,
 characters by the character set; each header describes the next part. All other formats are the program's own. A part
@@ -8,8 +8,8 @@ that cannot be converted stays as it is, and the reason is a warning (CC 1):
 2110 the format is blank, unknown, or the data does not have it
 2111 the character set of the data is unknown, or not one for headers
 2112 the numbers of a header are in an encoding that is neither normal nor reversed
-2115 the same of the wanted character set
-2116 the same of the wanted encoding
+2115 the wanted character set is unknown, or not one for headers
+2116 the wanted encoding is neither normal nor reversed
 2119 the data is not text in its character set, or a name in a header becomes too long
 2272 the headers were converted, a later part was not; the last header describes it
 ==== ==============================================================================
@@ -67,7 +67,7 @@ HEADERS: Final[Mapping[bytes, tuple[str, ...]]] = {
 
 
 class CharacterSet(NamedTuple):
-    """How text in one CCSID is read and written; `encode` writes a question mark for a character that it lacks."""
+    """Decodes and encodes the text of a CCSID; `encode` writes a question mark for a character that it lacks."""
 
     decode: Callable[[bytes], str]
     encode: Callable[[str], bytes]

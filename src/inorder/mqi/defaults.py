@@ -1,4 +1,4 @@
-"""What a queue manager for programs of MQ has from the beginning: MQ's defaults for new queues, and a command queue.
+"""The initial objects of a queue manager for programs of MQ: MQ's defaults for new queues, and a command queue.
 
 With one exception, NPMCLASS(HIGH): a queue manager of MQ keeps running when its programs end, and keeps messages that
 are not persistent. A store without a connection counts as a stopped queue manager.

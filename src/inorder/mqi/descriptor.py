@@ -26,7 +26,7 @@ from .refusals import Refused
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-PARTS: Final = struct.Struct("=8s40s24s24s4x96s128s")  # of version 1: its name, what is said, ids, replies, context
+PARTS: Final = struct.Struct("=8s40s24s24s4x96s128s")  # version 1: name, Report to Persistence, ids, replies, context
 GOT: Final = struct.Struct("=40s24s24si96s128s")
 SAID: Final = struct.Struct("=6i8s2i")
 IDS: Final = struct.Struct("=24s24s")
@@ -91,7 +91,7 @@ class Described(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it says nothing, so that the body alone is the message."""
+        """Whether it has only defaults, so that the body alone is the message."""
         return (
             self.said == PLAIN
             and self.message_id == NO_ID
@@ -204,7 +204,7 @@ def context_of(context: bytes) -> Row:
 
 
 def time_of(digits: bytes) -> float:
-    """Seconds since 1970, of PutDate and PutTime; 0 if they are no time."""
+    """Seconds since 1970, of PutDate and PutTime; 0 if they are not a time."""
     try:
         hundredths = int(digits[14:16])
         at = timegm(time.strptime(digits[:14].decode("ascii"), "%Y%m%d%H%M%S")) + hundredths / 100

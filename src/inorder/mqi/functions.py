@@ -74,7 +74,7 @@ class Function(NamedTuple):
 
     @property
     def is_bag(self) -> bool:
-        """Whether it belongs to the MQAI, of which nothing is here."""
+        """Whether it belongs to the MQAI, which is not supported."""
         return self.name.startswith("mq")
 
     def prototype(self) -> str:

@@ -71,7 +71,7 @@ def get(handle: int, hobj: int, md: Any, gmo: Any, buffer: Any, longest: int | N
     """Gets or browses a message; returns the length of its data.
 
     Args:
-        longest: the greatest length before a conversion; None: that of the buffer.
+        longest: the greatest length before a conversion; None: the length of the buffer.
 
     Raises: Refused, InorderError.
     """
@@ -126,7 +126,7 @@ def _unlock(opened: OpenObject) -> Answer:
 
 
 class _Call:
-    """One MQGET: what it found, and how it answers."""
+    """One MQGET: the message found, and the answer."""
 
     __slots__ = (
         "_connection",

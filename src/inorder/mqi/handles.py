@@ -1,8 +1,8 @@
 """Message handles: MQCRTMH, MQDLTMH, and the properties that a handle has.
 
 A handle belongs to the connection that made it and ends with it; one made with MQHC_UNASSOCIATED_HCONN belongs to the
-process. Its properties are in the order in which they were set; those of a message that was got, by name. It has each
-name once, because a message has.
+process. Its properties are in the order in which they were set; the properties of a message that was got are in the
+order of their names. It has each name once, because a message has.
 
 Rules: M-12 of *mqi*.
 """
@@ -41,7 +41,7 @@ SYNONYMS: Final[Mapping[str, str]] = {
     "JMSXGroupID": "jms.Gid",
     "JMSXGroupSeq": "jms.Seq",
 }
-"""Names that MQ takes for one another, and the one that a message has here."""
+"""Names that are equal for MQ, with the name that a message uses here."""
 
 _numbers = itertools.count(1)
 _handles: dict[int, MessageHandle] = {}
@@ -65,7 +65,7 @@ class MessageHandle:
     Attributes:
         hconn: the connection that made it; MQHC_UNASSOCIATED_HCONN: none.
         properties: in order.
-        descriptor: the MQMD fields that were set, or those of the message that was got, by MQ's names.
+        descriptor: the MQMD fields that were set, or the fields of the message that was got, by MQ's names.
         cursor: the place of the property under the cursor; -1: there is none.
         is_under: whether that property still exists.
     """
@@ -77,7 +77,7 @@ class MessageHandle:
         self.cursor, self.is_under = -1, False
 
     def fill(self, properties: Mapping[str, PropertyValue]) -> None:
-        """Replaces all properties by those of a message."""
+        """Replaces all properties by the properties of a message."""
         self.properties = [Property(name, value, type_of(value)) for name, value in properties.items()]
         self.cursor, self.is_under = -1, False
 
@@ -221,8 +221,8 @@ UNSUPPORTED: Final = mq.MQPD_REJECT_UNSUP_MASK | mq.MQPD_ACCEPT_UNSUP_IF_XMIT_MA
 def composed(hconn: int, original: int, new: int, action: int) -> dict[str, PropertyValue]:
     """The properties that the handles of an MQPMO give to the message.
 
-    A new message has those of the new handle, or without one those of the original. One that is forwarded, a reply or a
-    report has those of the original that are copied so (MQCOPY), and those of the new handle.
+    A new message has the properties of the new handle, or without one those of the original. A forwarded message, a
+    reply or a report has those properties of the original whose MQCOPY allows it, and the properties of the new handle.
 
     Raises: Refused 2460; 2490, a property that must be supported; 2535.
     """

@@ -114,7 +114,7 @@ def message_of(
 
 
 def _in(described: Described, encoding: int, character_set: int, form: bytes) -> Described:
-    """The descriptor with what a header says of the data after it."""
+    """The descriptor with a header's description of the data after it."""
     said = list(described.said)
     said[ENCODING] = encoding
     said[CHARACTER_SET] = character_set if character_set > 0 else said[CHARACTER_SET]
@@ -178,7 +178,7 @@ def presented(message: Message, md_version: int, headers: int, handle: MessageHa
     """The message with its headers.
 
     Args:
-        headers: MQGMO's bits that say how properties come back.
+        headers: MQGMO's bits about the form of properties.
         handle: gets the properties; None: none does.
     """
     why = None
@@ -201,7 +201,7 @@ def presented(message: Message, md_version: int, headers: int, handle: MessageHa
 
 
 def _described(row: Row, form: bytes, encoding: int = MQENC_NATIVE, character_set: int | None = None) -> Row:
-    """The row with a description of what its data begins with."""
+    """The row with a description of the beginning of its data."""
     return (
         *row[:ENCODING],
         encoding,
@@ -232,7 +232,7 @@ def _extended(row: Row, body: bytes) -> tuple[Row, bytes]:
 
 
 def _for_transmission(row: Row, body: bytes) -> tuple[Row, bytes]:
-    """With an MQXQH, which has the message's descriptor; its own says what is needed on the way."""
+    """With an MQXQH, which has the message's descriptor; its own has the fields needed on the way."""
     queue, manager = row[TRANSMISSION]
     md = bytearray(b"MD  " + struct.pack("=i", 1) + bytes(316))
     write_got(md, 1, row)

@@ -1,7 +1,7 @@
 """MQINQ, MQSET and MQSTAT: attributes by MQ's numbers, of the tables of attributes in `inorder.model`.
 
-A selector that MQ knows for this kind of object, and that has no value here, is answered like one of another type of
-queue: warning 2068, the value -1 or asterisks.
+A selector that MQ knows for this kind of object, but that has no value here, is answered like a selector of another
+type of queue: warning 2068, the value -1 or asterisks.
 
 Rules: 4.1, M-15.
 """
@@ -261,8 +261,8 @@ def _text(field: bytes) -> str:
 
 
 def status(handle: int, kind: int, sts: Buffer) -> tuple[int, int]:
-    """MQSTAT: puts whose answer the program did not wait for. Here each put has its own answer, so none has failed
-    since.
+    """MQSTAT: the outcomes of puts whose answer the program did not wait for. Here each put has its own answer, so none
+    has failed since.
 
     Raises: Refused 2426 (a wrong MQSTS), 2430.
     """

@@ -1,4 +1,4 @@
-"""MQ's structures as tables: how each lies in memory, by version.
+"""MQ's structures as tables: the layout of each in memory, by version.
 
 `layouts.txt` has them. A line with a name begins a structure; `wrong` is the reason code for a wrong identifier or
 version. The lines below it have the fields that a version adds, as NAME:TYPE=DEFAULT, in the order of memory, with the
@@ -53,7 +53,7 @@ class Charv(NamedTuple):
 
 
 class StructureField(NamedTuple):
-    """A field of a structure: `code` is its type in layouts.txt, `version` the first one that has it."""
+    """A field of a structure: `code` is its type in layouts.txt, `version` the first version that has it."""
 
     name: str
     code: str

@@ -97,7 +97,7 @@ def _size(name: str) -> int:
 
 
 def _structure(address: int | None, name: str) -> Any:
-    """The structure at an address, as long as its newest version: its own version says how much of it is there."""
+    """The structure at an address, as long as its newest version: its own version says how much of it exists."""
     return None if address is None else _view(address, _size(name), _WRITABLE)
 
 

@@ -98,7 +98,7 @@ def names_of(values: Any) -> tuple[str, str]:
 def _opened(
     connection: MqiConnection, name: str, elsewhere: str, dynamic: str, chosen: OpenOptions, options: int
 ) -> Queue:
-    """Opens a queue. One that is opened to inquire or set alone is opened to browse, which excludes nobody."""
+    """Opens a queue. One that is opened to inquire or set alone is opened to browse, which excludes no other open."""
     manager = connection.manager
     how: Any = {"manager": elsewhere, "dynamic_name": dynamic}
     wanted: Any = {"input": chosen.input, "output": chosen.output, "browse": chosen.browse, "co_op": chosen.co_op}

@@ -224,7 +224,7 @@ def put_options(options: int, version: int, one: bool) -> Putting:
 
     Args:
         options: the sum of MQPMO's bits.
-        version: of the descriptor.
+        version: the version of the descriptor.
         one: whether the call is MQPUT1.
 
     Raises: Refused 2046, 2257.
@@ -273,7 +273,7 @@ class Getting(NamedTuple):
     Args:
         options: with the match on everything.
         match: MQMO's bits.
-        headers: MQGMO's bits that say how properties come back.
+        headers: MQGMO's bits about the form of properties.
     """
 
     options: GetOptions
@@ -292,8 +292,8 @@ def get_options(options: int, match: int, wait: int, length: int, md_version: in
         options: the sum of MQGMO's bits.
         match: the sum of MQMO's bits; of version 1 it does not count.
         wait: WaitInterval.
-        length: of the buffer; -1: the caller sees itself whether a message fits.
-        md_version, gmo_version: of the structures.
+        length: the length of the buffer; -1: the caller checks whether a message fits.
+        md_version, gmo_version: the versions of the structures.
 
     Raises: Refused 2046, 2090, 2247, 2256, 2257; as `GetOptions`.
     """

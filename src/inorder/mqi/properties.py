@@ -1,4 +1,4 @@
-"""Properties of messages: the verbs on message handles, and what a put and a get make of handles and MQRFH2 headers.
+"""Properties of messages: the verbs on message handles, and the handles and MQRFH2 headers of puts and gets.
 
 A put turns the property folders of an MQRFH2 at the front of the data into properties of the message; other folders
 stay in the header. A get gives the properties to a message handle, puts an MQRFH2 before the data, or leaves them out,
@@ -135,7 +135,7 @@ def delete_property(hconn: int, hmsg: int, dmpo: Buffer | None, name: bytes) -> 
 
 
 class Inquired(NamedTuple):
-    """What MQINQMP found: MQ's type, the length of the whole value, the name, and the reason of a warning or 0."""
+    """The result of MQINQMP: MQ's type, the length of the whole value, the name, and the reason of a warning or 0."""
 
     kind: int
     length: int
@@ -316,7 +316,7 @@ def at_put(hconn: int, data: Data, original: int, new: int, action: int) -> tupl
     """The data and the properties of a message that is put.
 
     Args:
-        original, new, action: of MQPMO; 0 for a handle that is not given. What they say counts more than a header.
+        original, new, action: the fields of MQPMO; 0: the handle is not given. They take precedence over a header.
 
     Raises: Refused, as `unfolded` and `handles.composed`; ArgumentError 2478, 2498, the properties do not go together.
     """

@@ -89,7 +89,7 @@ def _text(data: bytes, encoding: int, ccsid: int) -> str:
 def written(kind: int, value: PropertyValue, encoding: int, ccsid: int) -> tuple[bytes, int, int, int]:
     """A value as MQINQMP returns it, with its encoding, character set and the reason of the warning, or 0.
 
-    What cannot be written in this encoding or character set is in this machine's and in UTF-8: 2466.
+    A value that cannot be written in this encoding or character set is in this machine's and in UTF-8: 2466.
     """
     ccsid = UTF_8 if ccsid in DEFAULT_CCSIDS else ccsid
     data = _data(kind, value, encoding, ccsid)
@@ -115,7 +115,7 @@ def converted(value: PropertyValue, kind: int, wanted: int) -> PropertyValue:
 
     Args:
         kind: its own type.
-        wanted: MQTYPE_AS_SET leaves it as it is.
+        wanted: the wanted type; MQTYPE_AS_SET does not change the value.
 
     Raises: Refused 2473, no such type; 2470, there is no such conversion, or a number does not fit; 2472, a string says
     no number.

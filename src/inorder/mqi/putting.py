@@ -142,7 +142,7 @@ def _message(
     handles: Handles,
     data: Buffer,
 ) -> tuple[Message | bytes, Row, PutOptions]:
-    """What is put, its context, and how: the body alone if the descriptor says nothing."""
+    """The message to put, its context, and the options; the body alone if the descriptor has only defaults."""
     body, options = data if type(data) is bytes else bytes(data), putting.options
     is_given = bool(putting.passes or putting.sets)
     if handles is NO_HANDLES and described.said[FORMAT] not in WITH_HEADERS:
@@ -161,7 +161,7 @@ def _message(
 
 
 def _properties_of(message: Message | bytes) -> Properties:
-    """The properties of what is put."""
+    """The properties of the message to put."""
     return message.properties if isinstance(message, Message) else NO_PROPERTIES
 
 

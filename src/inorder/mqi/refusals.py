@@ -1,7 +1,7 @@
 """Refusals: a failed verb's completion code and reason, and MQ's reasons in place of inorder's own.
 
-An error with one of MQ's reasons keeps it. `CLOSEST` has the others: each has the reason of MQ whose meaning for the
-program is the closest, that is after which the program should do the same.
+An error with one of MQ's reasons keeps it. `CLOSEST` has the others: each has the reason of MQ whose meaning is the
+closest for the program, so that the program should react in the same way.
 """
 
 from __future__ import annotations

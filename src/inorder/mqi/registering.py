@@ -1,4 +1,4 @@
-"""What MQCB registers: a function of the program, for the messages of a queue or for events.
+"""The registrations of MQCB: a function of the program, for the messages of a queue or for events.
 
 Rules: M-13 of *mqi*; the pages of IBM MQ's reference about MQCB and MQCBD.
 """
@@ -43,9 +43,9 @@ class Consumer:
 
     Attributes:
         area: CallbackArea.
-        md, gmo: what each get begins with; the MQGMO is of the newest version and without a wait.
+        md, gmo: the initial structures of each get; the MQGMO is of the newest version and without a wait.
         interval: seconds after which the function is told that there is no message; infinite: it is not.
-        length: of the buffer at most; -1: as long as each message.
+        length: the longest buffer; -1: as long as each message.
         is_started: whether it has got its start call.
         is_suspended: by MQCB, or after an error.
         is_over: it is registered no longer.
@@ -76,7 +76,7 @@ class Consumer:
 
     @property
     def growth(self) -> int:
-        """How many times as long its buffer is as the longest message that it takes before a conversion."""
+        """The ratio of its buffer to the longest message that it takes before a conversion."""
         is_whole = self.length == mq.MQCBD_FULL_MSG_LENGTH
         return CONVERSION_GROWTH_MAX if is_whole and self.gmo.Options & mq.MQGMO_CONVERT else 1
 
@@ -107,7 +107,7 @@ def described(connection: MqiConnection, cbd: Any, hobj: int, md: Any, gmo: Any,
 
 
 def _prepare(made: Consumer, md: Any, gmo: Any) -> None:
-    """Checks and keeps what each get begins with."""
+    """Checks and keeps the initial structures of each get."""
     opened, options = made.opened, gmo.Options
     assert opened is not None
     if opened.queue is None or not opened.options & (mq.MQOO_BROWSE if options & BROWSES else INPUTS):

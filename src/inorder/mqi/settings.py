@@ -1,4 +1,4 @@
-"""Which store a queue manager's name stands for: `mqi.toml` and the variables of the environment.
+"""The store for which a queue manager's name stands: `mqi.toml` and the variables of the environment.
 
 ::
 
@@ -50,7 +50,7 @@ SERVER: Final = re.compile(r"([^/]+)/([^/]+)/(.+)")  # channel, transport, conne
 
 @dataclass(frozen=True, slots=True)
 class StoreSettings:
-    """A store, and the credentials for it; `user` is that of programs that name none, empty for the process's."""
+    """A store, and the credentials for it; `user` is the user of programs that name none; empty: the process's user."""
 
     store: str
     credentials: Mapping[str, Any] = field(repr=False)
@@ -58,7 +58,7 @@ class StoreSettings:
 
     @property
     def location(self) -> Location:
-        """Where it is. Raises: ArgumentError, CallerError."""
+        """The location of the store. Raises: ArgumentError, CallerError."""
         return locate(self.store, credentials=self.credentials)
 
 
@@ -72,7 +72,7 @@ def settings_of(name: str, connection: str = "") -> StoreSettings:
     """The settings for a queue manager.
 
     Args:
-        name: of the queue manager; empty: the default one.
+        name: the name of the queue manager; empty: the default one.
         connection: a client's HOST(PORT); empty: the program names none.
 
     Raises: Refused 2058, nothing names a store; CallerError 2012, the file is not usable.

@@ -160,7 +160,7 @@ def mqset(hconn: int, hobj: int, selectors: Sequence[int], ints: Sequence[int], 
 
 @answers()
 def mqstat(hconn: int, type: int, sts: Buffer) -> Codes:
-    """Tells how puts ended whose answer the program did not wait for."""
+    """Reports the outcome of puts whose answer the program did not wait for."""
     return inquiring.status(hconn, type, sts)
 
 
@@ -181,7 +181,7 @@ def mqput1(hconn: int, od: Buffer, md: Buffer | None, pmo: Buffer | None, data: 
 
 @answers(0)
 def mqget(hconn: int, hobj: int, md: Buffer | None, gmo: Buffer | None, buffer: Buffer) -> tuple[int, int, int]:
-    """Gets or browses a message; returns the length of its data, which may be greater than that of the buffer."""
+    """Gets or browses a message; returns the length of its data, which may be greater than the buffer's."""
     return getting.get(hconn, hobj, md, gmo, buffer)
 
 

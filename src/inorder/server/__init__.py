@@ -12,7 +12,7 @@ other program (`inorder.aio`). No process keeps the state of a client, so a requ
 * **`identity.py`** is the seam for users and their authorities. **`users.py`** reads them from the store,
   **`authentication.py`** reads the credentials of a request, **`sessions.py`** makes cookies that every worker can
   verify, and **`subjects.py`** writes the subject of a client certificate.
-* **`operator_log.py`** logs acts. Which authority a command needs lists `mq/mqsc/authorities.py`.
+* **`operator_log.py`** logs acts. `mq/mqsc/authorities.py` lists the authority that each command needs.
 * Every request passes **`guard.py`**. **`watching.py`** answers probes and scrapes, **`logs.py`** writes the log.
 * **`app.py`** builds the application of a worker, **`protocol.py`** handles a connection, **`running.py`** runs the
   processes. **`certificates.py`**, **`revocation.py`** and **`renewing.py`** have the files of TLS.

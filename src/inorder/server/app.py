@@ -54,7 +54,7 @@ UNUSED_SECONDS: Final = 1.0  # after which a queue that no request uses is close
 
 
 def _connected(store: str) -> QueueManager:
-    """Connects to the store. What a user asks for never opens another store with the rights of this process (P-3)."""
+    """Connects to the store. A user's request never opens another store with the rights of this process (P-3)."""
     qm = connect(store, program=PROGRAM)
     qm.internals.stay_here()
     return qm

@@ -72,7 +72,7 @@ class Context:
     """The state that all requests to a worker share.
 
     Args:
-        name: of the queue manager.
+        name: the name of the queue manager.
         stopping: an event that is set when the server stops.
     """
 

@@ -6,7 +6,7 @@ rebinding) sends that name as Host; any other page sends its Origin. Both are re
 contains.
 
 A client that takes the server for a proxy sends the whole address as its target ("absolute form"). In that case the
-host in the target counts, whatever Host says (RFC 9112, 3.2.2).
+host in the target counts, and Host is ignored (RFC 9112, 3.2.2).
 """
 
 from __future__ import annotations

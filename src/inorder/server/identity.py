@@ -29,7 +29,7 @@ IBM_ROLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "application": ("MQWebUser",),
     }
 )
-"""What IBM's interface calls a role."""
+"""The roles of IBM's interface."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ LOOK_SECONDS: Final = 0.1  # so that they are more than two times `UNUSED_SECOND
 async def acted(
     context: Context, request: Request, act: str, queue: str, work: Callable[[QueueManager, Acting], T]
 ) -> T:
-    """Runs an act in the thread of a connection, and logs its begin and its outcome. Returns the result of `work`.
+    """Runs an act in the thread of a connection, and logs its beginning and its outcome. Returns the result of `work`.
 
     Args:
         act: its name in the log, such as "clear".

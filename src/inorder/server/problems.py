@@ -274,8 +274,8 @@ class Problem(Exception):
         number: one of `KINDS`.
         inserts: for its texts.
         completion, reason: MQ's codes, if any.
-        headers: of the response.
-        status: the HTTP status, if it differs from that of the number.
+        headers: headers of the response.
+        status: the HTTP status, if it differs from the number's.
     """
 
     number: str

@@ -31,7 +31,7 @@ class Filter:
     """A condition on one attribute.
 
     Args:
-        path: of the attribute, as in storage.maximumDepth.
+        path: the path of the attribute, as in storage.maximumDepth.
         operator: one of `OPERATORS`.
         value: as in the query.
     """

@@ -2,7 +2,7 @@
 
 `inorder.mq.words` gives the place of each attribute, with the names in IBM's own answers, and
 `inorder.model.attributes` has the values and their checks. Our attributes without such a name are in `runCommandJSON`,
-which has all.
+which has all attributes.
 """
 
 from __future__ import annotations
@@ -100,7 +100,9 @@ def object_of(queue: QueueAttributes, paths: frozenset[str], status: QueueStatus
 
 
 def status_of(status: QueueStatus, paths: frozenset[str], age: int) -> dict[str, int | str]:
-    """The status of a queue as JSON, with the values at these paths. `age`: of its oldest message, in seconds."""
+    """The status of a queue as JSON, with the values at these paths. `age`: the age of its oldest message, in
+    seconds.
+    """
     return {name: value(status, age) for name, value in STATUS.items() if f"status.{name}" in paths}
 
 

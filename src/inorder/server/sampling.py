@@ -13,7 +13,7 @@ SAMPLE_SECONDS: Final = 0.5
 
 
 class SampledQueues(NamedTuple):
-    """The state of all local queues, by name. `at`: seconds of the loop's clock, which nobody sets."""
+    """The state of all local queues, by name. `at`: seconds of the loop's clock, which cannot be set."""
 
     at: float
     views: Sequence[QueueView]

@@ -64,10 +64,10 @@ class Settings:
         key: signs sessions; the server makes it at its start.
         token: the launch token; None: only users can log in.
         hosts: the names that clients may use for the server, in lower case, with IPv6 addresses in brackets.
-        port: on which it listens.
+        port: the port on which it listens.
         is_secure: whether it uses TLS.
         workers: the number of processes.
-        connections: to the store, for each worker.
+        connections: the number of connections to the store, for each worker.
         exits: the modules whose functions the server may call as exits of channels' receivers.
     """
 

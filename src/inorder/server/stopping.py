@@ -22,7 +22,7 @@ SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 def set_by_signals(stopping: asyncio.Event) -> Iterator[None]:
     """Sets the event when a signal stops the server, before uvicorn handles the signal.
 
-    It changes nothing if nobody handles the signals, as in a program that runs the application in its own loop.
+    It changes nothing if no handler is set for the signals, as in a program that runs the application in its own loop.
     """
     before: dict[int, Callable[[int, FrameType | None], Any]] = {}
     loop = asyncio.get_running_loop()

@@ -170,7 +170,7 @@ def _still(identity: Identity, user: User | None, token: Token | None) -> Identi
     """The present state of a user who has logged in; None, if the user or the credential is no longer valid.
 
     Args:
-        token: by which the user logged in, as the store has it now; no other token ever gets its name.
+        token: the token of the log-in, as the store has it now; no other token ever gets its name.
     """
     if user is None or not user.enabled or (identity.subject and identity.subject not in user.subjects):
         return None

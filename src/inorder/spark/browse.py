@@ -3,8 +3,8 @@
 A batch surveys each queue once, and cuts it into stretches, which are divided among the tasks. A query on one queue is
 a query on a list of one.
 
-A stream is a strict browse of each queue. Its offset has for each a browse token (B-41), together with the stretches of
-the batch that ends there, so that Spark reads the same ones again after a restart, and the number of messages shown. No
+A stream is a strict browse of each queue. For each queue its offset holds a browse token (B-41), the stretches of the
+batch that ends there, so that Spark reads the same ones again after a restart, and the number of messages shown. No
 message is missed or shown twice. A batch that Spark reads again is the same only if no messages were removed in
 between: a browse locks nothing. The offset of a query on one queue is that queue's entry, as in 0.1.0.
 """
@@ -76,7 +76,9 @@ def parts_of(source: SourceQueue, stretches: Iterable[Stretch], before: int) -> 
 
 
 def tasks_of(parts: Sequence[Part], options: SourceOptions) -> list[SourceQueuePartition]:
-    """Divides the stretches among tasks. Of one queue each gets its own: every priority has some."""
+    """Divides the stretches among tasks. For a single queue each stretch is a task: there are some for every
+    priority.
+    """
     return packed(parts, options.partitions if options.is_several else len(parts))
 
 
@@ -363,7 +365,7 @@ class BrowseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return BulkBrowser(self._stores.queue(source, browse=True))
 
     def _positions(self, offset: Offset) -> dict[str, StreamPosition]:
-        """The positions in an offset by key. Raises OptionsError if the checkpoint is that of another kind of query."""
+        """The positions in an offset by key. Raises OptionsError if the checkpoint is from another kind of query."""
         if not self._options.is_several:
             return {self._stores.only().key: StreamPosition.of(offset)}
         entries = offset.get("queues")

@@ -6,10 +6,10 @@ each queue.
 
     latestOffset     confirms the claims that are done in the checkpoint, and takes the next ones
     partitions       Spark's log knows the claims now: they are planned, and cut into slices
-    read             reads a slice, as often as Spark likes
+    read             reads a slice; Spark may repeat this
     commit           confirms
 
-A query on one queue is a query on a list of one. Only its offset has a form of its own, that of 0.1.0:
+A query on one queue is a query on a list of one. Only its offset has a different form, from 0.1.0:
 
     {"queue": "ORDERS", "application": "archive", "claim": 7, "made": 1795912406525603, "size": 93}
     {"application": "archive", "size": 93, "queues": {"ORDERS.A@1795912406525603": {"claim": 7, "size": 93}}}
@@ -18,8 +18,8 @@ A micro-batch takes at most one claim of each queue. A queue that the offset doe
 checkpoint.
 
 While Spark's tasks read the claim of a query on one queue, a thread of the planner takes the next one ahead, if the
-limits left messages on the queue. When Spark asks for it, it gets it without delay: the claim before is only marked as
-done, and its messages are removed while the tasks read again.
+limits left messages on the queue. When Spark asks for it, it gets it without delay: the previous claim is only marked
+as done, and its messages are removed while the tasks read again.
 
 Spark asks for the initial offset only if the checkpoint has no batch yet, and then numbers its batches from 0. A sink
 that knows batches by their numbers skips them if an earlier checkpoint has written to it. So if claims are over, a new
@@ -99,7 +99,7 @@ def claim_of(offset: Mapping[str, Any], options: SourceOptions, made: int) -> in
 
 
 def entries_of(offset: Mapping[str, Any], application: str) -> Entries:
-    """The entries of an offset of several queues by key. Raises OptionsError if the checkpoint is that of another kind
+    """The entries of an offset of several queues by key. Raises OptionsError if the checkpoint is from another kind
     of query.
     """
     entries = offset.get("queues")
@@ -192,7 +192,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """For Spark's progress: the `figures` of all queues together; `lag` is how many messages Spark has not got yet.
 
         The lag counts all messages on the queues except those in claims that Spark has; it includes those in open units
-        of work. The offset of one queue has the last claim that was taken; of several, `read` is how many there are.
+        of work. The offset of one queue has the claim taken last; that of several has the number of queues as `read`.
         """
         seen = {key: one for key, one in self._stores.look().items() if one.is_chosen}
         given = {key: self._given[key].number if key in self._given else 0 for key in seen}
@@ -283,8 +283,8 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def stop(self) -> None:
         """Ends the planner's connections. Also called after the driver was killed. Harmless when repeated.
 
-        Removes the messages of claims that are done, and returns those of a claim taken ahead, unless another reader
-        has started since, which has done so. Claims that Spark works on are not changed.
+        Removes the messages of claims that are done, and returns those of a claim taken ahead, unless a reader that has
+        started since has already done so. Claims that Spark works on are not changed.
         """
         stop_though_terminated()
         epochs, self._epochs, self._has_started = self._epochs, {}, False
@@ -304,8 +304,8 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # --- taking
 
     def _take(self, before: Entries, asked: BatchLimits) -> tuple[dict[str, SourceQueue], dict[str, Claim]]:
-        """Confirms what is done on each queue, and takes the next claims within the limits. Returns the queues that
-        exist, and the claims.
+        """Confirms the finished claims on each queue, and takes the next claims within the limits. Returns the queues
+        that exist, and the claims.
         """
         starts = {key: one["claim"] for key, one in before.items()}
         if self._options.is_several:
@@ -354,8 +354,8 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {key: BatchLimits(messages[key], size) for key, size in sizes.items()}, confirmed
 
     def _shares_of_bytes(self, messages: Mapping[str, int], most: int) -> Mapping[str, int]:
-        """Divides the limit of bytes among queues. Nobody knows the bytes on a queue: its last claim gives an estimate.
-        A queue that was not read yet counts as deep.
+        """Divides the limit of bytes among queues. The bytes on a queue are unknown, so its last claim gives an
+        estimate. A queue that was not read yet counts as deep.
         """
         if most == NO_LIMIT:
             return dict.fromkeys(messages, NO_LIMIT)
@@ -465,7 +465,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._has_ended_empty = True
 
     def _source_queues(self, keys: AbstractSet[str]) -> dict[str, SourceQueue]:
-        """Where the queues of an offset are. Raises CheckpointLost if one is gone whose claim Spark still needs."""
+        """Finds the queues of an offset. Raises CheckpointLost if one is gone whose claim Spark still needs."""
         if not keys <= self._known.keys():
             self._known = {key: one.source for key, one in self._stores.look().items()}
         for key in keys:
@@ -490,7 +490,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"queue": only.queue, "application": application, "claim": 0, "made": only.made} | entries[only.key]
 
     def _entries(self, offset: Offset) -> Entries:
-        """Raises OptionsError, CheckpointLost: the offset is that of another query, or of an earlier queue."""
+        """Raises OptionsError, CheckpointLost: the offset is from another query, or of an earlier queue."""
         if self._options.is_several:
             return entries_of(offset, self._options.application)
         only = self._stores.only()

@@ -39,7 +39,7 @@ from ..model.message import NO_ID, Message
 from .batches import in_batches, rows_of
 from .tally import Tally
 
-TASK_BYTES = 128 * 2**20  # what one task reads; starting a task costs as much as 700 small files
+TASK_BYTES = 128 * 2**20  # for one task; starting a task costs as much as 700 small files
 FILE_BYTES = 64 * 2**10  # a file costs as much by itself (find, open twice, manifest) as reading this many bytes
 TROUBLES_KEPT = 20
 PART = "part-"

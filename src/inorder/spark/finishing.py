@@ -77,7 +77,7 @@ def finish(url: str, queue: str, application: str, checkpoint: str | Checkpoint)
 
 
 def _finish_all(url: str, options: SourceOptions, offsets: Sequence[dict[str, Any]]) -> int:
-    """Confirms what is done on all queues of a store that the options name."""
+    """Confirms the claims of committed batches, on all queues of a store that the options name."""
     total = 0
     with open_store(url, options.application) as qm:
         made = {one: made_at(qm, one) for one in chosen_of(qm, options.queues)}

@@ -1,6 +1,6 @@
 """The state of streaming queries for operators: a line of the log for each micro-batch, and Prometheus metrics.
 
-Spark gives a Python source no metrics of its own. The source writes its figures into the offset that Spark shows with
+Spark gives a Python source no metrics. The source writes its figures into the offset that Spark shows with
 the progress of a query, and a listener in the driver reads them there.
 """
 

@@ -4,8 +4,8 @@ Every process opens the store itself: the planner beside the driver, and each Py
 an inherited connection, and a task's connection ends with the task. Connecting to a server takes some 50 ms, longer
 than a small task, so an idle worker keeps that connection for the next task, for some seconds at most.
 
-Work that has begun waits for a server of inorder that restarts, as an open connection does. What checks the options
-does not wait: a wrong address is an error at once.
+Work that has begun waits for a server of inorder that restarts, as an open connection does. Checks of options do not
+wait: a wrong address is an error at once.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def open_though_restarting(url: str, application: str) -> QueueManager:
 
 
 def side_by_side(urls: Sequence[str], work: Callable[[str], T]) -> dict[str, T]:
-    """Does the same at several stores, each in a thread of its own. Raises the first error when all have ended."""
+    """Does the same at several stores, each in a separate thread. Raises the first error when all have ended."""
     if len(urls) < 2:
         return {url: work(url) for url in urls}
     with ThreadPoolExecutor(min(len(urls), THREADS_MAX), thread_name_prefix="inorder-stores") as pool:
@@ -157,7 +157,7 @@ def check_queue(qm: QueueManager, queue: str) -> QueueAttributes:
 
 
 def made_at(qm: QueueManager, queue: str) -> int:
-    """When a local queue was created, in microseconds since 1970: another one with its name is another queue (B-41)."""
+    """The creation time of a local queue, in microseconds since 1970; it distinguishes queues of one name (B-41)."""
     return round(qm.inspect.status(queue).created_at * 1_000_000)
 
 

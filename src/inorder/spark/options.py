@@ -68,9 +68,9 @@ class Reads:
             raise self.kind.refusal(f"option {name}", value) from None
 
 
-def whole_number(low: int, high: int) -> Check:
-    """An integer in this range."""
-    return Reads(Integer(low, high, Reason.OPTIONS_ERROR))
+def whole_number(most: int) -> Check:
+    """An integer from 1 to `most`."""
+    return Reads(Integer(1, most, Reason.OPTIONS_ERROR))
 
 
 def one_of(*words: str) -> Check:
@@ -210,7 +210,7 @@ OPTIONS = (
     Option(
         "maxMessagesPerTrigger",
         "most",
-        whole_number(1, COUNT_MAX),
+        whole_number(COUNT_MAX),
         "The most messages in one micro-batch; default: all.",
         ("stream read",),
         STREAMS_ONLY,
@@ -218,7 +218,7 @@ OPTIONS = (
     Option(
         "maxBytesPerTrigger",
         "most_bytes",
-        whole_number(1, COUNT_MAX),
+        whole_number(COUNT_MAX),
         "The most bytes of bodies in one micro-batch, but always at least one message or group.",
         ("stream read",),
         STREAMS_ONLY,
@@ -240,7 +240,7 @@ OPTIONS = (
         STREAMS_ONLY,
     ),
     Option("readOrder", "read_order", one_of("strict", "relaxed"), "Default: the read order of the queue.", READS),
-    Option("partitions", "partitions", whole_number(1, PARTITIONS_MAX), "Tasks that read in parallel; 1.", READS),
+    Option("partitions", "partitions", whole_number(PARTITIONS_MAX), "Tasks that read in parallel; 1.", READS),
     Option("body", "body", one_of("binary", "string"), "The type of the column body; string decodes UTF-8.", READS),
     Option(
         "pushdown",

@@ -49,8 +49,8 @@ def limits(limit: ReadLimit, options: SourceOptions) -> BatchLimits:
 
 
 def redelivered(account: Claims | None) -> int:
-    """How many messages a run that starts now is given though an earlier run may have read them: those of the claim
-    that is planned.
+    """The number of messages that a run starting now gets although an earlier run may have read them: those of the
+    planned claim.
     """
     given = None if account is None else account.open
     return given.messages if given is not None and given.planned else 0

@@ -94,7 +94,7 @@ def check_columns(schema: StructType, options: SinkOptions) -> None:
     if "body" not in names:
         raise OptionsError(
             f"the data frame has no column 'body', it has {', '.join(names) or 'none'}: a message needs one. Name it "
-            "so, for example .withColumn('body', to_json(struct('*'))), and drop what is then in it"
+            "so, for example .withColumn('body', to_json(struct('*'))), and drop the columns that are then in it"
         )
     if options.group_by is not None:
         _check_own_groups(names, options)
@@ -133,7 +133,7 @@ def _check_own_groups(names: Sequence[str], options: SinkOptions) -> None:
     own = [name for name in MADE_BY_GROUPS if name in names and name not in _only_keys(options)]
     if own:
         raise OptionsError(
-            f"groupBy makes groups and numbers them, and the data frame has {', '.join(own)} of its own: drop "
+            f"groupBy makes groups and numbers them, and the data frame already has {', '.join(own)}: drop "
             f"{'them' if len(own) > 1 else 'it'}, or leave out groupBy"
         )
 

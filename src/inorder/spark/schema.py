@@ -17,7 +17,7 @@ def spark_schema(body: Body = "binary", *, several: bool = False) -> StructType:
     """The schema in Spark's types.
 
     Args:
-        several: that of a read of several queues, which begins with the column `store`.
+        several: for a read of several queues, whose schema begins with the column `store`.
     """
     store = [pa.field(STORE, pa.string())] if several else []
     return from_arrow_schema(pa.schema([*store, *arrow_schema(body)]))

@@ -55,7 +55,7 @@ log = logging.getLogger("inorder.spark.sink")
 ROWS_AT_ONCE = 1000  # for a writer that gets rows
 QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
 APPEND_ONLY = (
-    "the sink appends: messages on a queue are there for their readers, and cannot be overwritten. Use "
+    "the sink appends: messages on a queue belong to its readers, and cannot be overwritten. Use "
     ".mode('append'), or outputMode('append'); to empty a queue first, read it with mode=drain"
 )
 
@@ -151,7 +151,7 @@ class Stagers:
         return urls
 
     def undo(self) -> None:
-        """Removes all of them."""
+        """Removes all stagings."""
         for url, qm in self._managers.items():
             stagers = [one for place, one in self.messages.items() if place.url == url]
             qm.bulk.undo_staging([one.name for one in (*stagers, *filter(None, [self.diverted.get(url)]))])

@@ -1,6 +1,6 @@
 """The stores that a sink puts on: which of them takes a row, and the commit of a batch in all of them.
 
-Two stores cannot share a transaction. Each puts its part of a batch in a transaction of its own, and its ledger notes
+Two stores cannot share a transaction. Each puts its part of a batch in a separate transaction, and its ledger notes
 the batch. If the driver dies between two of them, Spark repeats the batch: a store that has it drops the rows, the
 others put them. For that each row must go to the same store again. So rows are divided by their contents and the list
 of stores, and another list is refused while a batch may be half committed:
@@ -9,7 +9,7 @@ of stores, and another list is refused while a batch may be half committed:
     before a put   each ledger whose last note of the query's list differs notes the present one
     the order      the store with the oldest queue commits first, alone; then the others, side by side
     a new list     is refused if one of its stores has the batch; or if it lacks the store that commits first under the
-                   noted list. If that store is there and lacks the batch, no store has it
+                   noted list. If that store is present and lacks the batch, no store has it
 
 A transaction's list is noted under its name, a stream's under its query.
 """
@@ -48,7 +48,7 @@ class SinkStore(NamedTuple):
 
 
 class SinkPlace(NamedTuple):
-    """Where a row goes."""
+    """The store and the queue of a row."""
 
     url: str
     queue: str
@@ -112,10 +112,10 @@ def _key_as_bytes(key: object) -> bytes | None:
 
 
 class Ledger(NamedTuple):
-    """What a store's ledger knows when a batch is committed.
+    """The entries of a store's ledger at the commit of a batch.
 
     Args:
-        stores: the list of stores that it noted last for the query or transaction; empty: none.
+        stores: the list of stores noted last for the query or transaction; empty: none.
         since: the query's batch for which it was noted.
         last: the last batch of the query; -1: none, or it is a transaction.
         has_batch: whether the batch was put there.
@@ -132,7 +132,7 @@ class BatchCommit:
 
     Args:
         stores: in the order of their commits.
-        key: the batch; without a name in a write that nobody repeats, which has one store.
+        key: the batch; without a name in a write that is not repeated, which has one store.
     """
 
     def __init__(self, options: SinkOptions, stores: Sequence[SinkStore], key: LedgerKey) -> None:
@@ -143,7 +143,7 @@ class BatchCommit:
         self._noted_under = f"stores of {self._writer}"
 
     def run(self, staged: Sequence[StagedAt]) -> Settled:
-        """Puts what is staged, in each store once; a store that has the batch drops its part.
+        """Puts the staged messages, in each store once; a store that has the batch drops its part.
 
         Raises OptionsError, CheckpointTooOld, CheckpointLost, Fenced: this call has put nothing. After another error
         some stores may have put their parts, and the batch must be repeated.

@@ -89,12 +89,12 @@ class Seen(NamedTuple):
 
     @property
     def claimed(self) -> int:
-        """How many messages are in claims of the application."""
+        """The number of messages in claims of the application."""
         return 0 if self.account is None else sum(one.messages for one in self.account.held)
 
     @property
     def free(self) -> int:
-        """How many messages are in no claim of the application."""
+        """The number of messages in no claim of the application."""
         return self.depth - self.claimed
 
 
@@ -112,7 +112,7 @@ class Stores:
     Copies in other processes are empty.
 
     Attributes:
-        gone: the errors of a queue that was deleted since it was seen, where the query goes on with others.
+        gone: the errors of a queue that was deleted since it was seen, if the query continues with others.
     """
 
     def __init__(self, options: SourceOptions) -> None:
@@ -193,7 +193,7 @@ class Stores:
     def each(self, wanted: Mapping[str, SourceQueue], work: Callable[[str, SourceQueue], T]) -> dict[str, T]:
         """Does the same for several queues, by key: for all of one store in turn, for several stores side by side.
 
-        What it changes in a store is written to disk once, after the last of its queues.
+        Its changes to a store are written to disk once, after the last of its queues.
         """
         by_store: dict[str, list[str]] = {}
         for key, source in wanted.items():
@@ -220,7 +220,7 @@ class Stores:
         return self._handles[source.key]
 
     def close_unused(self, used: AbstractSet[str]) -> None:
-        """Closes the handles of all other queues, so that these may be deleted; that of an only queue stays."""
+        """Closes the handles of all other queues, so that these may be deleted; the handle of an only queue stays."""
         if self._options.is_several:
             for key in self._handles.keys() - used:
                 with suppress(QueueDeleted):
@@ -249,7 +249,7 @@ def chosen_of(qm: QueueManager, patterns: Iterable[str]) -> list[str]:
     """The local queues of a store that names and patterns name, sorted.
 
     A pattern leaves out temporary dynamic queues, transmission queues, the dead-letter queue and, unless it begins with
-    SYSTEM. itself, those whose names do: they belong to other programs. A name names them.
+    SYSTEM., queues whose names begin so: they belong to other programs. Only their full names select them.
 
     Raises WrongQueueType for the name of an alias: it and its queue would be two readers of the same messages.
     """
@@ -309,8 +309,8 @@ def _nothing(options: SourceOptions, existing: Iterable[str], name: str = "") ->
 def fair_shares(waiting: Mapping[str, int], most: int, served: Mapping[str, int]) -> dict[str, int]:
     """Divides the limit of a micro-batch among queues, so that a deep queue never keeps the others out.
 
-    Each gets an equal share; what a shallow queue leaves of its share goes to deeper ones. If the limit is smaller than
-    the number of sources, those come first that were served longest ago, with one message each.
+    Each gets an equal share; the unused part of a shallow queue's share goes to deeper ones. If the limit is smaller
+    than the number of sources, those come first that were served longest ago, with one message each.
 
     Args:
         waiting: how many messages each has, at least 1.
@@ -359,7 +359,7 @@ def rows_of(
 
     Args:
         read: reads one part, with the connection to its store.
-        application: of the connection.
+        application: the application of the connection.
     """
     assert isinstance(partition, SourceQueuePartition)
     for url, parts in groupby(partition.parts, key=lambda one: one[0].url):

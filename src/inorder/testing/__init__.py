@@ -1,4 +1,4 @@
-"""For tests of your own code: a clock that stands still, and a queue manager that is gone afterwards.
+"""For tests of your own code: a clock that stands still, and a queue manager that is deleted afterwards.
 
 `inorder.testing.fixtures` has both as fixtures of pytest.
 """
@@ -13,7 +13,7 @@ from .stores import STORES, temporary_manager
 
 __all__ = ["STORES", "ManualClock", "temporary_manager"]
 
-if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+if not TYPE_CHECKING:  # otherwise a type checker would accept any name
     __getattr__ = renamed(
         __name__,
         Failure="inorder_scenarios.ScenarioFailure",

@@ -1,4 +1,4 @@
-"""`python -m inorder.testing`: what is now `python -m inorder_scenarios`."""
+"""`python -m inorder.testing`: the old name of `python -m inorder_scenarios`."""
 
 from __future__ import annotations
 

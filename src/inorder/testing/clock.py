@@ -1,4 +1,4 @@
-"""ManualClock: time that moves only when a test says so."""
+"""ManualClock: time that moves only when a test moves it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class ManualClock:
     """A clock that stands still until `advance` moves it.
 
     Args:
-        start: the time it shows first, seconds since 1970.
-        path: a file that holds the time, so that several processes share one clock; made if it is missing.
+        start: the initial time, in seconds since 1970.
+        path: a file that holds the time, so that several processes share one clock; created if it is missing.
     """
 
     def __init__(self, start: float = START, path: str | os.PathLike[str] | None = None) -> None:

@@ -23,7 +23,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def qm(clock: ManualClock) -> Iterator[QueueManager]:
-    """A connection to a queue manager in memory, which is gone after the test."""
+    """A connection to a queue manager in memory, which is deleted after the test."""
     with temporary_manager(clock=clock) as manager:
         yield manager
 

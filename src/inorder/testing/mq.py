@@ -1,4 +1,4 @@
-"""For tests of programs written for IBM MQ: a queue manager in a temporary file, which such programs find.
+"""For tests of programs written for IBM MQ: a queue manager in a temporary file, which such programs can find.
 
 The fixture `mq` of `inorder.testing.fixtures` is the same.
 """
@@ -28,10 +28,11 @@ class MqTest:
     """A queue manager for programs written for IBM MQ.
 
     Attributes:
-        name: of the queue manager.
+        name: the name of the queue manager.
         store: the path of its store.
-        qm: a connection of its own, to put messages and to look at them.
-        environment: variables with which a program in another process finds both; until the end in `os.environ`.
+        qm: a separate connection, to put and inspect messages.
+        environment: the variables by which programs in other processes find the store; also in `os.environ` until the
+            end.
     """
 
     name: str
@@ -50,7 +51,7 @@ def temporary_mq(*queues: str, name: str = "QM1", in_python: bool = False) -> It
 
     Args:
         queues: the names of local queues that it has.
-        name: of the queue manager.
+        name: the name of the queue manager.
         in_python: uses the substitute modules in this process, also if the library can be built.
     """
     with ExitStack() as until_the_end:

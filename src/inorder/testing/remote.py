@@ -1,6 +1,6 @@
 """A store that is reached over the network, for tests: a server on the loopback, in a thread of this process.
 
-One server serves all such stores of the process. The token of a connection says which one it is for.
+One server serves all such stores of the process. The token of a connection names its store.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ START_SECONDS: Final = 60.0
 
 
 class ServedStore(RemoteStore):
-    """A store behind the server of this process, and what a test does to the store itself.
+    """A store behind the server of this process, with the calls that tests make on the store itself.
 
     Args:
         inner: the store that the server opens.
@@ -73,12 +73,12 @@ class ServedToken:
         weakref.finalize(self, server.forget, self.token).atexit = False
 
     def end(self) -> None:
-        """Serves the store no more. Harmless when repeated."""
+        """Stops serving the store. Harmless when repeated."""
         self._server.remove(self.token)
 
 
 class AsideUsers:
-    """Logs users in: calls the accounts of a queue manager in threads, each call on a connection of its own."""
+    """Logs users in: calls the accounts of a queue manager in threads, each call on a separate connection."""
 
     def __init__(self, qm: QueueManager) -> None:
         self._qm, self.accounts = qm, self
@@ -92,7 +92,7 @@ class AsideUsers:
 
 
 class Here(ThreadPoolExecutor):
-    """Makes calls in the thread that submits them: from Python 3.12 on no thread can begin at the end of a process."""
+    """Makes calls in the thread that submits them: from Python 3.12 on no thread can start while a process ends."""
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         made: Future[T] = Future()
@@ -104,7 +104,7 @@ class Here(ThreadPoolExecutor):
 
 
 class LoopbackServer:
-    """The server, which begins when it is made and ends with the process."""
+    """The server, which starts when it is created and ends with the process."""
 
     def __init__(self) -> None:
         self._endpoints: dict[str, StoreEndpoint] = {}
@@ -122,7 +122,7 @@ class LoopbackServer:
         )
         self._server, self._begun = Server(config), threading.Event()
         threading.Thread(target=self._run, name="inorder test server", daemon=True).start()
-        assert self._begun.wait(START_SECONDS), "the server has begun"
+        assert self._begun.wait(START_SECONDS), "the server has started"
         port = self._server.servers[0].sockets[0].getsockname()[1]
         self.url = f"http://127.0.0.1:{port}"
 
@@ -146,10 +146,10 @@ class LoopbackServer:
         asyncio.run(served())
 
     def add(self, store: QueueStore | str, users: QueueManager | None = None) -> str:
-        """Serves one more store, which may be a URL. Returns the token of its administrator.
+        """Serves another store, which may be a URL. Returns the token of its administrator.
 
         Args:
-            users: has the users who may connect too, once `admit` knows their tokens.
+            users: a queue manager whose users may connect too, after `admit` of their tokens.
         """
         token = secrets.token_hex(16)
         settings = Settings(store=cast("str", store), key=bytes(32), token=token)
@@ -174,7 +174,7 @@ class LoopbackServer:
         return token
 
     def remove(self, token: str) -> None:
-        """Serves a store no more: ends its connections. Harmless when repeated."""
+        """Stops serving a store, and ends its connections. Harmless when repeated."""
         endpoint = self._endpoints.pop(token, None)
         if endpoint is not None:
             asyncio.run_coroutine_threadsafe(endpoint.close(), self._loop).result()
@@ -186,7 +186,7 @@ class LoopbackServer:
             asyncio.run_coroutine_threadsafe(endpoint.close(), self._loop)
 
     def admit(self, token: str, administrators: str) -> None:
-        """Lets a token of a user lead to the same store as that of its administrator."""
+        """Lets a token of a user lead to the same store as its administrator's."""
         self._endpoints[token] = self._endpoints[administrators]
 
     async def _app(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -200,6 +200,6 @@ class LoopbackServer:
 
 @functools.cache
 def the_server(process: int) -> LoopbackServer:
-    """The server of a process: a child made by fork has none of its parent's."""
+    """The server of a process: a forked child does not use its parent's."""
     del process
     return LoopbackServer()

@@ -1,4 +1,4 @@
-"""Schemas in PostgreSQL for stores of tests: a used one is emptied for the next store, whose tables are there then."""
+"""PostgreSQL schemas for the stores of tests: a used schema is emptied, with its tables, for the next store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from psycopg import sql
 
 from ..stores.engine.store import new_manager
 
-STORES_MAX: Final = 50  # in one schema, one after the other: what is deleted stays in the way until it is vacuumed
+STORES_MAX: Final = 50  # in one schema, one after the other: deleted rows take up space until they are vacuumed
 BYTES_MAX: Final = 2**20  # of the table of messages
 LOCK_TIMEOUT: Final = "10s"  # for a store that was never closed and still holds locks
 
@@ -26,7 +26,7 @@ EMPTIED: Final = {"r": sql.SQL("DELETE FROM {}"), "S": sql.SQL("ALTER SEQUENCE {
 
 
 class Schemas:
-    """Those of a database that a process has made, and those among them that are empty."""
+    """The schemas of a database that a process has created, and the empty ones among them."""
 
     def __init__(self, url: str, process: int) -> None:
         self._url, self._process = url, process
@@ -34,14 +34,14 @@ class Schemas:
         self._empty: defaultdict[str, list[str]] = defaultdict(list)  # by the queue manager's name
 
     def take(self, manager: str) -> str:
-        """One in which a store of a queue manager of this name may be made, or is as good as new."""
+        """Returns a new schema for a store of a queue manager of this name, or an emptied one."""
         empty = self._empty[manager]
         schema = empty.pop() if empty else f"inorder_{uuid.uuid4().hex}"
         self._used[schema] = self._used.get(schema, 0) + 1
         return schema
 
     def give_back(self, schema: str, manager: str) -> None:
-        """The store is no longer used. A child made by fork leaves that to its parent."""
+        """Takes back the schema of a store that is no longer used. A forked child leaves that to its parent."""
         if self._process != os.getpid():
             return
         options = f"-c lock_timeout={LOCK_TIMEOUT} -c inorder.groups=off -c inorder.fronts=off"
@@ -52,7 +52,7 @@ class Schemas:
                 connection.execute(DROPPED.format(sql.Identifier(schema)))
 
     def drop_all(self) -> None:
-        """At the end of the process."""
+        """Drops all schemas, at the end of the process."""
         empty = [schema for several in self._empty.values() for schema in several]
         if empty and self._process == os.getpid():
             with psycopg.connect(self._url, autocommit=True, options=f"-c lock_timeout={LOCK_TIMEOUT}") as connection:
@@ -61,7 +61,7 @@ class Schemas:
 
 
 def _empty(connection: psycopg.Connection, schema: str, manager: str) -> bool:
-    """Takes all out of a store, and gives it another queue manager; False: somebody has it open, or it is too large."""
+    """Empties a store for another queue manager; returns False if a program has it open, or it is too large."""
     name = sql.Identifier(schema)
     with connection.transaction():
         try:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class RestartableStore(LocalStore, Protocol):
-    """A store that a test can restart, and of which it can watch who waits."""
+    """A store that a test can restart, and whose waiting readers it can watch."""
 
     waiting: WaitingRoom
 
@@ -36,7 +36,7 @@ class RestartableStore(LocalStore, Protocol):
 
 
 class Maker(Protocol):
-    """Makes a fresh store of its kind, of a queue manager of this name."""
+    """Makes a new store of its kind, for a queue manager of this name."""
 
     def __call__(self, clock: Clock, name: str = ...) -> RestartableStore: ...
 
@@ -70,7 +70,7 @@ def _postgresql(clock: Clock, name: str = NAME) -> RestartableStore:
 
 @functools.cache
 def _schemas(url: str, process: int) -> Schemas:
-    """Those of a process: a child made by fork has none of its parent's."""
+    """The schemas of a process: a forked child does not use its parent's."""
     from .schemas import Schemas  # noqa: PLC0415 - only with such a store
 
     schemas = Schemas(url, process)
@@ -87,14 +87,14 @@ def _remote(clock: Clock, name: str = NAME) -> RestartableStore:
 KINDS: Final[Mapping[str, Maker]] = {
     "memory": _memory,
     "sqlite": _sqlite,
-    "sqlite-long-way": functools.partial(_sqlite, shortcuts=False),  # plain requests as all others, by the rules
+    "sqlite-long-way": functools.partial(_sqlite, shortcuts=False),  # plain requests, too, go through the rules
     "postgresql": _postgresql,
     "remote": _remote,  # a server on the loopback over SQLite
 }
 
 
 class _Here(Mapping[str, Maker]):
-    """The kinds that can be made now: "postgresql" is one of them where the environment names a database."""
+    """The kinds that can be made now; "postgresql" needs a database named by the environment."""
 
     def __getitem__(self, name: str) -> Maker:
         if name == "postgresql" and not os.environ.get(POSTGRESQL_URL):
@@ -112,7 +112,7 @@ STORES: Final[Mapping[str, Maker]] = _Here()
 
 
 def make_store(name: str, clock: Clock, manager: str = NAME) -> RestartableStore:
-    """A fresh store of this kind, of a queue manager of this name. Raises: ArgumentError, an unknown kind."""
+    """Makes a new store of this kind, for a queue manager of this name. Raises: ArgumentError for an unknown kind."""
     if name not in STORES:
         needs = f" ({POSTGRESQL_URL}, a URL, is not set)" if name in KINDS else ""
         raise bad_argument("store", name, f"one of: {', '.join(STORES)}{needs}")
@@ -124,7 +124,7 @@ def temporary_manager(store: str = "memory", clock: Clock | None = None) -> Iter
     """A connection to a new queue manager, which is deleted at the end of the block.
 
     Args:
-        store: which kind, see `STORES`.
+        store: its kind, see `STORES`.
         clock: its clock; default: a new `ManualClock`.
     """
     fresh = make_store(store, clock or ManualClock())

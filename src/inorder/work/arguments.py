@@ -2,11 +2,11 @@
 
     def pack(order_id: int, note: str = "") -> None        {"order_id": 17}
 
-`msgspec` reads JSON as exactly the types of the annotations. The sender reads what it has just written, so it refuses
-what a worker would refuse. Arguments are data: nothing in a message names a class or a function.
+`msgspec` reads JSON as exactly the types of the annotations. The sender reads the JSON that it has just written, so it
+refuses all arguments that a worker would refuse. Arguments are data: nothing in a message names a class or a function.
 
     an argument is missing           its default applies; without one the arguments do not match
-    there is an additional one       the arguments do not match: a worker must not ignore what it was sent
+    there is an additional one       the arguments do not match: a worker must not ignore an argument
     no annotation                    any value of JSON
 """
 
@@ -37,7 +37,7 @@ class TaskArguments:
     """The parameters of a task's function.
 
     Attributes:
-        names: of the parameters that a message gives.
+        names: the names of the parameters that a message gives.
         connection: the name of the parameter that takes the connection, annotated as `QueueManager`; "": none.
         message: the name of the parameter that takes the message itself, annotated as `Message`; "": none.
 
@@ -100,7 +100,7 @@ class TaskArguments:
         return {name: value for name in self.names if (value := getattr(found, name)) is not self._unset}
 
     def result(self, value: object) -> Any:
-        """What a function has returned, as a value of JSON. Raises WrongResult if JSON cannot express it."""
+        """The value that a function has returned, as JSON values. Raises WrongResult if JSON cannot express it."""
         try:
             return json.loads(self._encoder.encode(value))
         except self._wrong as error:
@@ -147,7 +147,7 @@ def _from_json(kind: Any, value: Any) -> Any:
 
 
 def _connections() -> tuple[object, ...]:
-    """The classes of connections; that of asyncio only if the program has imported it."""
+    """The classes of connections; the class of asyncio only if the program has imported it."""
     return QueueManager, sys.modules.get("inorder.aio", SimpleNamespace(QueueManager=QueueManager)).QueueManager
 
 
@@ -164,7 +164,7 @@ def takes_messages(function: Callable[..., object], *, has_queue: bool) -> bool:
     """Whether a function takes messages, not arguments.
 
     Its first parameter is annotated as a message, or as a list or iterator of messages; or it has no annotation, and
-    the function was registered for a queue of its own.
+    the function was registered for a named queue.
     """
     try:
         first = next(iter(inspect.signature(function).parameters.values()), None)

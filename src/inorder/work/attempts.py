@@ -12,8 +12,8 @@
     a full or inhibited target       the same for as long as the task's `trouble_for`; then as any other exception
     any other exception              backed out, and hidden for a while; after the last attempt set aside
     over its time limit              backed out from outside, the connection ended: see `Lane.end_overdue`
-    the function backed out          an attempt, whatever it returned or raised
-    the function committed           done, whatever it raised afterwards: see `as_settled`
+    the function backed out          an attempt, even if it returned
+    the function committed           done, even if it raised afterwards: see `as_settled`
 
 The queue manager counts attempts: they are the message's backout count, so a program that is killed during an attempt
 has used it up. A message to be set aside is first backed out, which undoes the function's puts. It is then got again,
@@ -66,7 +66,7 @@ class AttemptVerdict(NamedTuple):
         reason: the reason of the dead letter.
         trace: where the function failed, for a log.
         is_failure: whether a call failed, or did not end: its unit is undone.
-        is_final: whether the call has decided, however many attempts are left.
+        is_final: whether the call has decided, regardless of the attempts left.
         is_trouble: whether it is retried without using up an attempt, because the store, or a target queue, is full.
         since: since when a target has refused messages, seconds since 1970; 0: it failed for another reason.
     """
@@ -98,7 +98,7 @@ def take(qm: QueueManager, task: Task, options: GetOptions) -> TakenMessages:
     """Gets the message or group for the next call, in the open unit of work. Raises as a get.
 
     Args:
-        options: those of the task, or for now others.
+        options: the options of the task, or others for now.
     """
     if task.group is None:
         message = qm.get(task.queue, options)
@@ -148,7 +148,7 @@ def _called(qm: QueueManager, task: Task, taken: TakenMessages) -> object:
 
 
 def begin(qm: object, task: Task, taken: TakenMessages) -> Any:
-    """Calls the function, and returns what it returns: for an `async def` function, what is to be awaited.
+    """Calls the function, and returns its result: for an `async def` function, the awaitable.
 
     Args:
         qm: the connection that the function gets, if it takes one.
@@ -197,7 +197,7 @@ def attempts_of(qm: QueueManager, task: Task) -> int:
 
 
 def local(qm: QueueManager, queue: str) -> QueueAttributes:
-    """The attributes of a queue, or of the one that an alias names."""
+    """The attributes of a queue, or of the queue that an alias names."""
     found = qm.attributes(queue)
     return qm.attributes(found.base_queue) if found.type == "alias" else found
 

@@ -1,4 +1,4 @@
-"""Queues that workers and tasks use by themselves: they are made when they are first needed."""
+"""Queues that workers and tasks use by themselves: they are created when first needed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEFAULT_QUEUE: Final = "TASKS"  # of tasks that name no queue
 
 
 def create_queue(qm: QueueManager, name: str = DEFAULT_QUEUE) -> None:
-    """Makes a queue if the store does not have it. Raises as `create_queue` of a queue manager."""
+    """Creates a queue if it does not exist. Raises as `create_queue` of a queue manager."""
     with contextlib.suppress(UnknownQueue):
         qm.attributes(name)
         return
@@ -23,7 +23,7 @@ def create_queue(qm: QueueManager, name: str = DEFAULT_QUEUE) -> None:
 
 
 def put_made(qm: QueueManager, queue: str, message: Message, **options: Any) -> PutResult:
-    """Puts a message on such a queue. Raises as a put, and as `create_queue`."""
+    """Puts a message on a queue, and creates the queue if needed. Raises as a put, and as `create_queue`."""
     try:
         return qm.put(queue, message, **options)
     except UnknownQueue:

@@ -1,10 +1,10 @@
-"""Which task a message is for: the threads of a queue get its messages for all tasks that share it.
+"""Finds the task for a message: the threads of a queue get its messages for all tasks that share it.
 
     the message has the property `task`     the task with arguments of that name
     it has none                             the function of messages of that queue
     neither exists                          no task takes it: see `LaneTasks.unknown`
 
-A function of messages that has its queue for itself gets all messages, whatever properties they have.
+A function of messages that has its queue for itself gets all messages, with any properties.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class LaneTasks(NamedTuple):
     """The tasks whose messages a lane gets.
 
     Args:
-        first: the task whose queue and options the gets have: those of all are the same.
+        first: the task whose queue and options the gets use; those of all tasks are the same.
         tasks: all of them.
-        unknown: what becomes of a message that none of them takes, as in `Tasks`.
+        unknown: the treatment of a message that none of them takes, as in `Tasks`.
     """
 
     first: Task
@@ -38,7 +38,7 @@ class LaneTasks(NamedTuple):
         return self.first.name if len(self.tasks) == 1 else f"tasks of {self.first.queue}"
 
     def calls_at_once(self, threads: int) -> int:
-        """How many calls run at once in each process: the largest number of a task, or the worker's number."""
+        """The number of simultaneous calls in each process: the largest number of a task, or the worker's number."""
         return max(one.threads or threads for one in self.tasks)
 
     def without_waits(self) -> LaneTasks:
@@ -67,7 +67,7 @@ class LaneTasks(NamedTuple):
 
 
 def shared(tasks: Tasks) -> Iterable[LaneTasks]:
-    """The tasks as lanes take them: those of one queue together, unless their options choose messages."""
+    """The tasks of each lane: the tasks of a queue together, unless their options choose messages."""
     by_queue: dict[str, list[Task]] = {}
     for one in tasks:
         if one.arguments is None and (one.is_alone or not _has_named(tasks, one.queue)):

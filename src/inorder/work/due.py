@@ -1,7 +1,7 @@
 """Computes when a cron expression is due, in order, even when the clocks of its time zone change.
 
 Nothing here asks for the time. The instants do not depend on where the count begins, so programs that look at different
-times agree on them. Therefore an instant can be used as a key.
+times agree on them, and an instant can be used as a key.
 
 When the clocks change, local times are treated as in Debian's cron, by the library cronsim:
 
@@ -74,7 +74,7 @@ def check_cron(expression: object) -> str:
 
 
 class Cron(NamedTuple):
-    """An expression and its time zone; both are checked.
+    """A checked expression and its time zone.
 
     Args:
         zone: the name of a time zone.

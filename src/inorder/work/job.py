@@ -19,7 +19,7 @@ WAIT: Final = Seconds(0, 99_999_999.9)
 
 
 class Connections(Protocol):
-    """Where a job finds a connection if it was put without one."""
+    """The connections for a job that was put without one."""
 
     def here(self) -> QueueManager: ...
     def in_loop(self) -> aio.QueueManager: ...
@@ -28,11 +28,11 @@ class Connections(Protocol):
 class Job:
     """A call of a task that was sent; made by `put` and `put_async` of a task, and by its `job`.
 
-    Any program may ask, with a connection that may browse the queues of the job and of the results. A job that was
+    Any program whose connection may browse the queues of the job and of the results can ask for them. A job that was
     put in a unit of work exists once that is committed.
 
     Attributes:
-        message_id: that of its message; `id` is the same as hexadecimal digits.
+        message_id: the id of its message; `id` is the same as hexadecimal digits.
         queue: the queue of its task.
         put_result: the result of the put; None: made from an id.
     """
@@ -57,26 +57,26 @@ class Job:
         return self.message_id.hex()
 
     def status(self, *, qm: QueueManager | None = None) -> JobStatus:
-        """Returns what is known of the job now.
+        """Returns the present state of the job.
 
         Args:
-            qm: a connection; None: that of the put, otherwise the store of the tasks.
+            qm: a connection; None: the connection of the put, otherwise the store of the tasks.
 
         Raises: CallerError without a connection; as `Inspect.look`.
         """
         return status_of(self._connection(qm), self._place)
 
     def result(self, wait: float = 0, *, qm: QueueManager | None = None) -> Any:
-        """Returns what the function returned, as values of JSON: a tuple as a list, a dataclass as a dictionary.
+        """Returns the function's result, as values of JSON: a tuple as a list, a dataclass as a dictionary.
 
-        The result stays where it is for the time of `keep`.
+        The result stays on its queue for the time of `keep`.
 
         Args:
             wait: seconds to wait for it, 0 to 99,999,999.9.
             qm: as in `status`.
 
-        Raises: NoMessageAvailable 2033, there is none within that time: the text has the state. JobFailed 9082, the job
-        is dead, discarded or expired. As `status`.
+        Raises: NoMessageAvailable 2033, if there is no result within that time: the text has the state. JobFailed 9082,
+        if the job is dead, discarded or expired. As `status`.
         """
         WAIT.check("wait", wait)
         return result_of(self._connection(qm), self._place, wait)

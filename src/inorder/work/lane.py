@@ -72,11 +72,11 @@ class WorkerLane:
     While the function runs, the lane or another thread (the keeper, or one that stops the worker) may decide how
     the attempt ends: the first to take `_lock`. If it is another thread, the lane is *lost*. The other thread ends the
     connection before it releases the lock, so that the lane can no longer commit. A call of an `async def` function is
-    then cancelled, and its thread ends with it; only if the function takes long to end, it is left as a thread is.
+    then cancelled, and its thread ends with it; if the function takes long to end, its thread is abandoned as well.
 
     Attributes:
         tasks: the tasks whose messages it gets.
-        task: the one whose message it has, or had last.
+        task: the task of its present or last message.
         is_at_work: whether it works, or waits for work. A lost lane is at work until its attempt is reported and the
             worker has replaced it; otherwise the process could look idle, and end before that.
     """
@@ -209,7 +209,7 @@ class WorkerLane:
                 self._end()
 
     def _finds_more(self, before: int) -> bool:
-        """Whether to look again after a get that found nothing.
+        """Whether to try again after a get that found nothing.
 
         Args:
             before: the attempts that the worker had reported before that get.
@@ -311,7 +311,7 @@ class WorkerLane:
         return self._limits.held(qm, self.task, first, may_pass=may_pass)
 
     def _put_back(self, unit: UnitOfWork, held: Withheld) -> str:
-        """Puts back a message that has no permit, which is no attempt."""
+        """Puts back a message that has no permit; this uses up no attempt."""
         unit._put_off(Later(held.hidden, counts=False))
         if held.pause:
             self._worker.ends.wait(held.pause)
@@ -330,7 +330,9 @@ class WorkerLane:
 
     @property
     def _delay(self) -> float:
-        """Seconds before a message in trouble may be read again: longer than the pause, so that others have a turn."""
+        """Seconds before a message in trouble may be read again: longer than the pause, so that other messages have a
+        turn.
+        """
         return 2 * TROUBLE.after(self._troubles + 1, 0.5)
 
     def _settled_before(self, qm: QueueManager, taken: TakenMessages, *, is_known: bool) -> AttemptVerdict | None:

@@ -1,4 +1,4 @@
-"""Messages that no function's `match` takes: a thread of a worker reports them, and buries them if asked.
+"""Messages that no function's `match` takes: a thread of a worker reports them, or makes dead letters of them if asked.
 
 It looks at the start, and every ten seconds at the messages that have come since, on queues all of whose functions have
 a match. On any other queue a thread gets every message, and reports those that it cannot use.
@@ -45,14 +45,14 @@ class Leftovers:
     """Looks for messages that no function takes.
 
     Attributes:
-        thread: does so until the worker ends.
+        thread: looks until the worker ends.
     """
 
     def __init__(self, worker: LeftoversOwner, tasks: Tasks) -> None:
         self._worker, self._buries = worker, tasks.unknown == "dead"
         self._matches = matches_of(tasks)
         self._seen = dict.fromkeys(self._matches, 0)  # the number of the last message that was looked at
-        self._later: dict[UniqueId, str] = {}  # not handled yet, not committed or not buried; and their queues
+        self._later: dict[UniqueId, str] = {}  # still to be handled, with their queues
         self.thread = threading.Thread(target=self._run, name="inorder work: leftovers", daemon=True)
 
     def __bool__(self) -> bool:
@@ -67,14 +67,14 @@ class Leftovers:
                         self.look(qm)
                         if self._worker.ends.wait(LOOK_SECONDS):
                             return
-            except InorderError as error:  # tried again; what is wrong with a queue, its tasks report, too
+            except InorderError as error:  # tried again; the tasks of a queue report its faults, too
                 for queue in self._matches:
                     self._worker.report(WorkerEvent("trouble", queue, task=f"tasks of {queue}", text=str(error)))
             if self._worker.ends.wait(LOOK_SECONDS):
                 return
 
     def look(self, qm: QueueManager) -> None:
-        """Reports the messages that have come since the last look. Raises as `Inspect.look`."""
+        """Reports the messages that arrived since the last look. Raises as `Inspect.look`."""
         for queue in self._matches:
             self._later |= dict.fromkeys(self._left(qm, queue), queue)
         for uid, queue in list(self._later.items()):
@@ -82,7 +82,7 @@ class Leftovers:
                 del self._later[uid]
 
     def _left(self, qm: QueueManager, queue: str) -> Iterable[UniqueId]:
-        """The messages that have come since the last look, and match nothing."""
+        """The messages that arrived since the last look and match nothing."""
         after = self._seen[queue]
         found = {one.message.uid: one for one in qm.inspect.look(queue, numbered_after=after, preview=0)}
         self._seen[queue] = max([after, *(one.place.number for one in found.values() if one.place)])
@@ -92,9 +92,9 @@ class Leftovers:
         return [uid for uid in found if uid is not None]
 
     def _handle(self, qm: QueueManager, queue: str, uid: UniqueId) -> bool:
-        """Reports or buries a message if it is still there: then it was there when the matches looked.
+        """Reports a message, or makes a dead letter of it, if it is still on the queue.
 
-        Returns: whether that is over; else it is handled again at the next look.
+        Returns: whether that is done; otherwise it is handled again at the next look.
         """
         began = time.monotonic()
         view = next(iter(qm.inspect.look(queue, match=Match(uid=uid), most=1, preview=0)), None)
@@ -112,7 +112,7 @@ class Leftovers:
 
 
 def _is_buried(qm: QueueManager, queue: str, uid: UniqueId) -> bool:
-    """Makes a dead letter of a message; not, if someone has it, it is delayed, or no queue takes the letter now."""
+    """Makes a dead letter of a message, unless a program holds it, it is delayed, or no queue takes the letter now."""
     try:
         with qm.unit_of_work():
             message = qm.get(queue, match=Match(uid=uid), wait=0)

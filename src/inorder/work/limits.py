@@ -4,10 +4,10 @@ A permit is the key of a put (`deduplicate`) on the queue TASKS.LIMITS. The stor
 
     at once    one of `concurrency` keys, put in the unit of work of the call and kept no longer than that: the commit
                frees it, and so does the back out of a call that fails or whose process is killed
-    rate       one of up to 10 keys, put outside of that unit and kept for 10 intervals: whatever becomes of the call,
-               its permit is spent
+    rate       one of up to 10 keys, put outside of that unit and kept for 10 intervals: the permit is spent even if
+               the call fails
 
-So nothing has to be set up, counted or cleaned up, and every store has it. The messages are empty and expire.
+So nothing has to be set up, counted or cleaned up, and it works on every store. The messages are empty and expire.
 
 A lane that has got a message but no permit backs it out without using up an attempt. For a while it then gets no
 messages of this task and key: a selector passes over them, so they keep their places. A lane that finds several keys
@@ -38,10 +38,10 @@ CONCURRENCY_MAX: Final = 1_000
 RATE: Final = re.compile(r"([1-9][0-9]{0,5})/(s|second|m|min|minute|h|hour|d|day)")
 SECONDS: Final = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 AT_A_TIME_MAX: Final = 10  # permits of a rate that may be taken at the same moment
-BRIEF: Final = 1e-300  # seconds; added to any time it is nothing: the commit frees the key
+BRIEF: Final = 1e-300  # seconds; too short to change any time, so that the commit frees the key
 PERMIT_SECONDS: Final = 0.1  # until the message of a permit expires
 FIRST_SECONDS, MOST_SECONDS = 0.02, 1.0  # for which a lane passes over messages without a permit
-SHARE: Final = 10  # such a look takes at most one part in so many of a lane's time, or one a second
+SHARE: Final = 10  # such a look takes at most this fraction of a lane's time, 1/SHARE, or one look a second
 PASSED_MAX: Final = 50  # keys that one selector passes over
 LUCK: Final = random.SystemRandom()
 
@@ -94,14 +94,14 @@ def checked(limit: object) -> tuple[Limit, ...]:
 
 
 class Scope(NamedTuple):
-    """What a limit applies to: a task, or one of the values of its key."""
+    """The scope of a limit: a task, or one of the values of its key."""
 
     task: str
     key: str | None
 
 
 class LimitedTask(Protocol):
-    """What limits need to know of a task."""
+    """The attributes of a task that limits use."""
 
     @property
     def name(self) -> str: ...
@@ -114,7 +114,7 @@ class LimitedTask(Protocol):
 def key_of(name: str | None, body: bytes, default: Any = None) -> str | None:
     """The value of a task's key in the arguments of a message, as a text; None: the task has no key.
 
-    Of a body that holds no arguments it is the default: such a message becomes a dead letter without a call.
+    If a body holds no arguments it is the default: such a message becomes a dead letter without a call.
     """
     if name is None:
         return None
@@ -164,7 +164,7 @@ class Withheld(NamedTuple):
     """How a message without a permit is put back.
 
     Args:
-        hidden: seconds for which nobody gets it; 0: this lane passes over it.
+        hidden: seconds for which no lane gets it; 0: only this lane passes over it.
         pause: seconds for which the lane waits, because the read order allows no message to pass this one.
     """
 
@@ -173,14 +173,14 @@ class Withheld(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """Until when, in monotonic time, and for how long a lane passes over messages."""
+    """The end, in monotonic time, and the duration of a time in which a lane passes over messages."""
 
     until: float
     seconds: float
 
 
 class LaneLimits:
-    """What one lane knows of permits: which messages it passes over."""
+    """One lane's view of the permits: the messages that it passes over."""
 
     def __init__(self) -> None:
         self._without = dict[Scope, Passed]()
@@ -211,7 +211,7 @@ class LaneLimits:
         return True
 
     def forget(self) -> None:
-        """Looks at all messages again: calls have ended."""
+        """Looks at all messages again, because calls have ended."""
         self._without.clear()
 
     def held(self, qm: QueueManager, task: LimitedTask, message: Message, *, may_pass: bool) -> Withheld | None:
@@ -248,7 +248,7 @@ class LaneLimits:
 
 
 def _passing(scopes: Iterable[Scope]) -> str:
-    """A selector that is true for all messages but those of these tasks and keys."""
+    """A selector that is true for all messages except those of these tasks and keys."""
     keys: dict[str, list[str]] = {}
     tasks = {scope.task for scope in scopes if scope.key is None}
     for scope in scopes:

@@ -29,7 +29,7 @@ def load(named: str) -> Tasks:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as missing:
         if missing.name is None or not f"{module_name}.".startswith(f"{missing.name}."):
-            raise  # the module exists, but lacks another one
+            raise  # the module exists, but a module that it imports is missing
         raise ArgumentError(
             f"there is no module {missing.name}, neither here ({here}) nor on Python's path", argument="tasks"
         ) from missing

@@ -1,8 +1,8 @@
-"""The loop of a worker, for `async def` functions: one thread for all of their calls in the process.
+"""The event loop of a worker for `async def` functions: one thread for all of their calls in the process.
 
 A lane has got the message and has the connection, as for any function. It starts the call in the loop, and makes the
 calls of the function on its connection until the function ends (`aio.lent`). So attempts, retries, limits of time and
-the end of a worker are those of all functions, and a call that is ended from outside is cancelled.
+the end of a worker are as for all functions, and a call that is ended from outside is cancelled.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ END_SECONDS = 5.0
 
 
 class TaskLoop:
-    """An event loop in a thread of its own."""
+    """An event loop in a separate thread."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -49,7 +49,7 @@ class TaskLoop:
         return AsyncCall(self, qm, unit, begin)
 
     def end(self) -> None:
-        """Ends the loop, and waits a few seconds for that; what still runs in it is cancelled."""
+        """Ends the loop, and waits a few seconds for that; calls that still run are cancelled."""
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(END_SECONDS)
 

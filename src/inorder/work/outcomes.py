@@ -1,4 +1,4 @@
-"""How attempts end."""
+"""The outcomes of attempts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..reasons import Reason
 
 
 class Outcome(enum.Enum):
-    """How an attempt ended."""
+    """The outcome of an attempt."""
 
     DONE = "done"
     RETRIED = "retried"
@@ -25,12 +25,13 @@ class Ended(NamedTuple):
     """An attempt that has ended.
 
     Args:
-        message_id: that of the message, for a group that of its first.
-        attempt: its number, from 1; for a message set aside without a call, that of its last attempt; 0: it had none.
+        message_id: the id of the message, or of the first message of a group.
+        attempt: its number, from 1; for a message set aside without a call, the number of its last attempt; 0: it had
+            none.
         delay: seconds before the next attempt.
         error: a description of the error; empty: none.
         trace: the traceback, for a log.
-        reason: that of the dead letter; 0: the message is none.
+        reason: the reason of the dead letter; 0: the message is not a dead letter.
     """
 
     outcome: Outcome

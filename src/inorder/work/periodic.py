@@ -250,7 +250,7 @@ class Periodic:
         return runs
 
     def next_due(self) -> float | None:
-        """When the next run is due as far as this process knows, seconds since 1970; None: never."""
+        """The next due time that this process knows, in seconds since 1970; None: there is none."""
         dues = [one.times.next(self._last.get(one, self._qm.internals.clock.now())) for one in self.schedules]
         return min((due for due in dues if due is not None), default=None)
 
@@ -376,5 +376,5 @@ def _instant(text: str) -> float | None:
         raise damaged("the ledger", f"a periodic put was due at {text!r:.60}") from None
 
 
-if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+if not TYPE_CHECKING:  # otherwise a type checker would accept any name
     __getattr__ = renamed(__name__, Run="ScheduledRun")

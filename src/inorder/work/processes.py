@@ -1,8 +1,8 @@
 """Worker processes and their supervisor, which starts them, replaces those that died, and ends them.
 
-A process has died if it ended without its supervisor asking, whatever its status: a SIGTERM that is sent to it alone
-ends it with status 0, and it is replaced. Only a process all of whose tasks have stopped is not replaced. One
-whose store was replaced or could not be synced ends with status 3: its successor opens the store anew.
+A process has died if it ended without being asked by its supervisor, whatever its status: a SIGTERM that is sent to it
+alone ends it with status 0, and it is replaced. Only a process all of whose tasks have stopped is not replaced. A
+process whose store was replaced or could not be synced ends with status 3: its successor opens the store anew.
 
 The next program that uses the queue backs out the work of a process that died, and raises the messages' backout
 count. A process that dies is replaced immediately. Only if its successors also die soon after their start, each is
@@ -37,11 +37,11 @@ from ..rules.retries import Backoff
 from .worker import GRACE_SECONDS, SETTLE_SECONDS, Worker
 
 CANNOT_GO_ON: Final = 4  # the status of a process all of whose tasks have stopped: it is not replaced
-STORE_LOST: Final = 3  # of one that can no longer use the store, like every command that has trouble with it
-HAD_STOPPED: Final = 5  # of one that was asked to end, and some of whose tasks had already stopped by themselves
-FINISHED: Final = 7  # of one that was to end when nothing was left to do: it is not replaced
-UNREAD: Final = 6  # of one whose output is no longer read: all processes end
-WORN_OUT: Final = 75  # of one that ended because a call in it did not: it is replaced immediately
+STORE_LOST: Final = 3  # the status of a process that can no longer use the store, as of every command in that case
+HAD_STOPPED: Final = 5  # was asked to end when some of its tasks had already stopped by themselves
+FINISHED: Final = 7  # ended because nothing was left to do: it is not replaced
+UNREAD: Final = 6  # its output is no longer read: all processes end
+WORN_OUT: Final = 75  # ended because one of its calls did not: it is replaced immediately
 STEADY_SECONDS: Final = 30.0  # a process that has lived this long did not die at its start
 RESTARTS: Final = Backoff(first=0.5, most=30.0)
 SLACK_SECONDS: Final = SETTLE_SECONDS + 5.0  # beyond the grace time, before a process is killed
@@ -81,8 +81,8 @@ class ProcessPlace:
         self._began = time.monotonic()
 
     def ends(self, *, at_once: bool = False) -> float:
-        """Records a death; returns the seconds until the next start: 0, unless others before it died soon after their
-        start, too.
+        """Records a death; returns the seconds until the next start: 0, unless predecessors also died soon after their
+        start.
         """
         now = time.monotonic()
         self.deaths = 1 if now - self._began >= STEADY_SECONDS else self.deaths + 1
@@ -115,7 +115,8 @@ class Supervisor:
         count: the number of processes.
         grace: seconds in which they must end.
         log: called with each event.
-        has_changed: asked every second; if it says so, the processes end in the grace time, and others replace them.
+        has_changed: called every second; if it returns True, the processes end in the grace time, and others replace
+            them.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """The record of each worker in its store: its tasks with the numbers of the last minutes, and its schedules.
 
-A worker counts its attempts in memory, and every ten seconds a thread sends them to the store. That is how other
-programs, such as the console, see how tasks do. A record names the connection that sent it: without it, the
-worker has ended, and the record means nothing any more. Workers that are killed leave theirs; others delete them later.
+A worker counts its attempts in memory, and every ten seconds a thread sends them to the store, where other programs,
+such as the console, see them. A record names the connection that sent it: once that has ended, the worker has ended
+too, and the record is void. Workers that are killed leave their records; others delete them later.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class WorkerTally:
             self._failing[event.schedule] = text if event.run is None else ""
             return
         one = self._tasks.get(event.task)
-        if one is None:  # several tasks of a queue, for a message of none of them
+        if one is None:  # a message of a queue with several tasks, and of none of these
             return
         if event.kind == "stopped":
             one = one._replace(stopped=text)
@@ -89,7 +89,7 @@ class WorkerTally:
 
 
 def _kept(text: str) -> str:
-    """A text of an error, as a record can have it."""
+    """An error text, shortened for a record."""
     return as_storable(text)[:TEXT_MAX]
 
 

@@ -21,7 +21,7 @@ class WorkerEvent(NamedTuple):
     Args:
         kind: "attempt", one has ended; "put", a periodic put; "trouble", it will be retried; "stopped", it has ended by
             itself.
-        task, schedule: the name of the one that it is about; the other is empty.
+        task, schedule: the name of its task or schedule; the other is empty.
         queue: the queue that the task works on, or that the schedule puts to.
         text: a description of the error.
         ended: the attempt that has ended.
@@ -40,7 +40,7 @@ class WorkerEvent(NamedTuple):
 
     @property
     def is_fine(self) -> bool:
-        """Whether all went well, so that nobody needs to read it."""
+        """Whether all went well, so that the event needs no attention."""
         ended = self.ended
         return self.run is not None or (ended is not None and ended.outcome is Outcome.DONE and not ended.error)
 

@@ -1,4 +1,4 @@
-"""What became of a job: its status, and its result if the sender asked for it.
+"""The status of a job, and its result if the sender asked for it.
 
 A sender that wants the result names a reply queue and a time in the message of the job: the fields `reply_to_queue` and
 `report`, and the property `job.keep`, seconds. The worker puts the reply in the unit of work that got the job. So there
@@ -66,7 +66,7 @@ class JobAttempt(NamedTuple):
 
 
 class JobStatus(NamedTuple):
-    """What is known of a job.
+    """The status of a job.
 
     Args:
         state: "waiting"; "delayed", until `since`; "running"; "retrying", an attempt has failed and the next one is
@@ -91,7 +91,7 @@ class JobStatus(NamedTuple):
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing more happens to it."""
+        """Whether the state is final."""
         return self.state in ("done", "dead", "discarded", "expired")
 
 
@@ -113,7 +113,7 @@ def keep_result(
     """Puts the result of a call, in its unit of work, if the sender asked for it.
 
     Args:
-        name, arguments: of the task.
+        name, arguments: the name and the arguments of the task.
 
     Raises WrongResult if it cannot be JSON; as a put.
     """
@@ -168,14 +168,14 @@ def attempts_of(message: Message) -> tuple[JobAttempt, ...]:
     return tuple(JobAttempt(number, at, job_error(error)) for number, at, error in every)
 
 
-# --- for those who ask
+# --- for senders
 
 
 class JobPlace(NamedTuple):
     """Where to look for a job.
 
     Args:
-        message_id: that of its message.
+        message_id: the id of its message.
         queue: the queue of its task.
         results: the queue of its result.
         expires_at: when it expires, seconds since 1970; None: never, or not known.
@@ -224,7 +224,7 @@ def _kept(qm: QueueManager, job: JobPlace) -> JobStatus | None:
 
 
 def _as_status(reply: Message) -> JobStatus | None:
-    """What a reply says about its job; None: it is another program's."""
+    """The status that a reply reports; None: the reply is another program's."""
     if reply.message_type == MessageType.REPORT and reply.feedback == Feedback.EXPIRATION:
         return JobStatus("expired", since=reply.put_at)
     try:
@@ -254,7 +254,7 @@ def _dead(qm: QueueManager, job: JobPlace) -> JobStatus | None:
 
 
 def result_of(qm: QueueManager, job: JobPlace, wait: float) -> Any:
-    """The result of a job, which stays where it is.
+    """The result of a job, which stays on its queue.
 
     Args:
         wait: seconds.
@@ -284,7 +284,7 @@ def result_of(qm: QueueManager, job: JobPlace, wait: float) -> Any:
 
 
 def failed(job: JobPlace, status: JobStatus) -> JobFailed:
-    """The error for one who waits for the result of a job that has ended without one."""
+    """The error for a program that waits for the result of a job that has ended without one."""
     error = status.error or JobError("", "")
     why = ": ".join(filter(None, error))
     text = f"job {job.message_id.hex()} of {job.queue} is {status.state}{f': {why}' if why else ''}"

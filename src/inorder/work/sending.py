@@ -1,9 +1,9 @@
-"""A task as its module sees it: called as the function that it is, or put on its queue with arguments.
+"""A task as its module sees it: a function to call, or to put on its queue with arguments.
 
     pack.put(order_id=17, delay=60)
     await pack.put_async(order_id=17)
 
-A put joins the unit of work that this thread or asyncio task has open, whichever connection has it. So a message that
+A put joins the unit of work that this thread or asyncio task has open, on any connection. So a message that
 a task puts is sent if and only if the task is done. Without a unit of work the tasks' own store is used, with a
 connection for each thread, and one of asyncio's for each loop.
 """
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-TASK: Final = "task"  # the property of a message that has the name of its task
+TASK: Final = "task"  # the property of a message with the name of its task
 KEPT: Final = Seconds(0.1, EXPIRY_SECONDS_MAX)  # how long a result may be kept
 ABOUT_EXPIRY: Final = Report.EXPIRATION | Report.PASS_DISCARD_AND_EXPIRY  # a report of it, which expires too
 LOST: Final = (ConnectionBroken, ConnectionClosed, OutcomeUnknown)
@@ -106,7 +106,7 @@ class OwnConnections:
         """The connections of the running loop. Raises CallerError without a store, and in `eagerly`."""
         from .. import aio  # noqa: PLC0415 - only programs with asyncio load it
 
-        if self._eager is not None:  # the store must not get what a test sends
+        if self._eager is not None:  # the store must not get the messages of a test
             raise CallerError("in tasks.eager() a call of asyncio needs qm=QUEUE_MANAGER, or a unit of work")
         if self._store is None:
             raise self._without_store()
@@ -198,8 +198,8 @@ class TaskFunction(Generic[P, R]):
 
         Args:
             *given, **named: the arguments of the function.
-            qm: the connection; None: that of the unit of work which this thread or asyncio task has open, otherwise
-                the store of the tasks.
+            qm: the connection; None: the connection of the unit of work which this thread or asyncio task has open,
+                otherwise the store of the tasks.
             delay: seconds before the call may begin.
             expiry: seconds after which the message is discarded if the call has not begun.
             priority: 0 to 9.
@@ -207,7 +207,7 @@ class TaskFunction(Generic[P, R]):
             keep: seconds for which the result, or the errors, can be asked for after the end, 0.1 to 99,999,999.9;
                 None: as the task says, which by default keeps nothing.
 
-        Returns: the job; its `id` is that of its message, which is in the worker's log.
+        Returns: the job; its `id` is the id of its message, which is in the worker's log.
 
         Raises ArgumentError if the arguments do not match the annotations of the function; CallerError without a
         connection; otherwise as `QueueManager.put`.
@@ -229,7 +229,7 @@ class TaskFunction(Generic[P, R]):
         return self._job(put, manager if qm is not None or unit is not None else None, expiry)
 
     def job(self, message_id: bytes | str) -> Job:
-        """The job with this id, which is that of its message: bytes, or `Job.id`. Nothing is looked up yet."""
+        """The job with this id, the id of its message: bytes, or `Job.id`. Nothing is looked up yet."""
         return Job(message_id, self.queue, self._own)
 
     def _job(self, put: PutResult, manager: QueueManager | aio.QueueManager | None, expiry: float | None) -> Job:

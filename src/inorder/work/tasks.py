@@ -14,8 +14,9 @@
     def nightly(due):
         return due.isoformat().encode()
 
-`inorder work shop.tasks` and `QueueManager.worker` run what is registered. A function may decide about its message by
-raising `Retry`, `Discard` or `Dead`. Any other exception is a failure, and the message is tried again.
+`inorder work shop.tasks` and `QueueManager.worker` run the registered functions and schedules. A function may decide
+about its message by raising `Retry`, `Discard` or `Dead`. Any other exception is a failure, and the message is tried
+again.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ H = TypeVar("H", bound=Hook)
 
 
 class TaskDecorator(Protocol):
-    """Registers the function below it: one of messages stays as it is, any other becomes a `TaskFunction`."""
+    """Registers the function below it: a function of messages is unchanged, any other becomes a `TaskFunction`."""
 
     @overload
     def __call__(self, function: F, /) -> F: ...
@@ -165,9 +166,9 @@ class Tasks:
     Args:
         store: the store of messages that are put outside of any unit of work, as for `inorder.connect`; not in memory.
             None: `put` needs a unit of work, or `qm=`.
-        unknown: what a worker does with a message whose task it does not know: "retry", it reports the message and
-            puts it back for others, with a delay as long as its age, 1 to 600 seconds; "dead", it makes it a dead
-            letter with reason 9080 TASK_UNKNOWN. Neither calls a function.
+        unknown: the treatment of messages whose task a worker does not know: "retry", the worker reports the message
+            and puts it back for other workers, with a delay as long as its age, 1 to 600 seconds; "dead", it makes the
+            message a dead letter with reason 9080 TASK_UNKNOWN. Neither calls a function.
 
     Raises ArgumentError.
     """
@@ -232,12 +233,12 @@ class Tasks:
         annotations when they are sent, and before it is called. A parameter annotated as `QueueManager` takes the
         worker's connection, one annotated as `Message` the message.
 
-        A function *of messages* stays as it is. Its first parameter is annotated as `Message`, or as a list or iterator
+        A function *of messages* is not changed. Its first parameter is annotated as `Message`, or as a list or iterator
         of messages; or it has no annotation, and a queue is given. The worker calls it with the message, and with the
         connection if it has a second parameter.
 
-        Get, call and commit are one unit of work: the function's puts and gets through that connection, and what it
-        puts with `put` of a task, are committed with the get, or undone with it.
+        Get, call and commit are one unit of work: the function's puts and gets through that connection, and its puts
+        with `put` of a task, are committed with the get, or undone with it.
 
         Args:
             queue: a local queue, or an alias of one; None, or no parentheses: TASKS, which is made when it is needed.
@@ -245,7 +246,7 @@ class Tasks:
                 if the function may move: messages are sent under it.
             group: call the function with a complete group, or one message in no group, as a "list" or as an "iterator",
                 which holds a page of a large group in memory. None: call it with one message.
-            logical: messages come in logical order, each in a unit of its own. A group is in this order anyway.
+            logical: messages come in logical order, each in a separate unit. A group is in this order anyway.
             read_order: "strict" or "relaxed"; None: the read order of the queue.
             match: get only messages that match.
             attempts: how many attempts a message has before it is set aside, from 1. None: the queue's
@@ -259,7 +260,7 @@ class Tasks:
             dead_on: exceptions that another attempt would not avoid: the message becomes a dead letter immediately.
             trouble_for: seconds, from 0. If the function raises QueueFull 2053 or PutInhibited 2051, its message is
                 backed out and tried again later without using up an attempt, for this long after the first time; after
-                that each try uses one up. A full disk (StoreFull 2192) uses up no attempt, however long it lasts.
+                that each try uses one up. A full disk (StoreFull 2192) uses up no attempt, for any duration.
             keep: seconds for which the result of each job, or its errors, can be asked for after its end, 0.1 to
                 99,999,999.9, unless `put` says otherwise; None: nothing is kept.
             limit: how many calls may run at once or begin in a time, in all processes: a `Limit`, or several.
@@ -362,7 +363,7 @@ class Tasks:
         """Registers the decorated function: its result is put whenever the expression is due.
 
         The function is called with the instant at which it is due, in the time zone, and returns bytes or a `Message`.
-        Each instant is put once, however many processes and workers run it. The function itself is unchanged.
+        Each instant is put once, even if several processes and workers run it. The function itself is unchanged.
 
         Args:
             cron: minute, hour, day of the month, month, day of the week; or six fields, the first for seconds.
@@ -407,7 +408,7 @@ class Tasks:
         that come later (a test may use a manual clock, or `Backoff(first=0)`), and runs no schedules.
 
         Args:
-            qm: the queue manager; the calls use connections of their own, and see what is committed.
+            qm: the queue manager; the calls use separate connections, and see only committed messages.
             threads: as for `QueueManager.worker`.
 
         Returns: the attempts that have ended, in that order, with their errors.
@@ -426,9 +427,9 @@ class Tasks:
         """In the block, each `put` calls the task at once: for tests and for trying things out.
 
         The messages go through a queue manager in memory and a real worker, so arguments, attempts, limits and results
-        are as always. What a task puts is called after its commit. A put in a unit of work of yours is called by the
-        next put outside of any, or by `drain`. Delayed calls and later attempts are not made. `put_async` needs `qm=`,
-        and `drain` with it.
+        are as always. Puts of a task are called after its commit. A put in your own unit of work is called by the
+        next put outside of any unit, or by `drain`. Delayed calls and later attempts are not made. `put_async` needs
+        `qm=`, and `drain` with it.
 
         Yields: the queue manager. Queues that the tasks name, except TASKS, must be created in it.
 
@@ -445,7 +446,7 @@ class Tasks:
                 yield qm
 
     def around(self, hook: H) -> H:
-        """Registers a hook: each call of a task of these runs in the context manager that it returns::
+        """Registers a hook: each call of one of these tasks runs in the context manager that the hook returns::
 
             @tasks.around
             @contextmanager
@@ -527,7 +528,7 @@ def _check_for_arguments(task: Task, keep: float | None) -> None:
 
 
 def _calls_at_once(threads: int | None, concurrency: int | None, *, is_async: bool) -> int | None:
-    """How many calls run at once; None: as many as the worker has threads. Raises ArgumentError."""
+    """The number of simultaneous calls; None: as many as the worker has threads. Raises ArgumentError."""
     if is_async and threads is not None:
         raise bad_argument("threads", threads, "left out for an async function: concurrency=NUMBER")
     if not is_async and concurrency is not None:

@@ -71,7 +71,7 @@ class Timekeeper:
             self._wakes.set()
 
     def give_back(self) -> None:
-        """Ends a put that has not ended by itself: its function may run on, but can put nothing any more."""
+        """Ends a put that has not ended by itself: its function may run on, but can no longer put anything."""
         if self.is_at_work:
             self._is_lost = True
             self._close()

@@ -1,7 +1,7 @@
 """Threads that get messages and call functions, each on its own connection; their end; their time limits.
 
-Each task has its own threads, *lanes*: a lane waits for one queue. One more thread, the *keeper*, does what a
-lane cannot do itself: it ends calls that take too long, and lanes that do not end in time.
+Each task has its own threads, *lanes*: a lane waits for one queue. One more thread, the *keeper*, does
+what a lane cannot do itself: it ends calls that take too long, and lanes that do not end in time.
 
 A thread cannot be killed. Instead a call that is over its time limit loses its connection: its unit of work is backed
 out, the message returns with the error and a back-off, and nothing that the function does through the connection
@@ -54,7 +54,7 @@ class Worker:
     the process.
 
     Attributes:
-        stopped: the tasks and schedules that could not continue, by name, and why.
+        stopped: the tasks and schedules that could not continue, by name, each with the reason.
         is_worn: whether a call exceeded its time, so that its thread may still be running.
         lost: the error that stopped the whole worker: its program must close the store, or end, to use it again.
         is_burst: whether it ends by itself as soon as no message is ready and no call runs.
@@ -215,7 +215,7 @@ class Worker:
                 return
             try:
                 self._log(event)
-            except BaseException:  # whatever it is, it must not end the reporting thread
+            except BaseException:  # it must not end the reporting thread
                 log.exception("an event of the worker could not be logged")
 
     def _recorded(self, connection: int, schedules: Sequence[ScheduleRecord]) -> WorkerRecord:
@@ -229,7 +229,7 @@ class Worker:
     def may_try_again(self, task: Task, failure: Failure | None) -> bool:
         """Whether a message that stays on its queue, and has used up its attempts, gets one more.
 
-        It does if the last attempt was before this worker started: whoever starts a worker wants it tried.
+        It does if the last attempt was before this worker started: an operator who starts a worker wants it tried.
         """
         if (
             failure is not None and self._began_at <= failure.time <= self.qm.internals.clock.now()

@@ -85,7 +85,7 @@ def test_what_is_ours_is_shown_if_it_is_named_or_differs(defined: inorder.QueueM
 
 def test_a_ping_says_that_the_queue_manager_is_there(qm: inorder.QueueManager) -> None:
     (answer,) = answers(qm, "PING QMGR")
-    assert (answer.outcome, answer.number, answer.text) == ("done", "AMQ8415I", "Queue manager TEST is there.")
+    assert (answer.outcome, answer.number, answer.text) == ("done", "AMQ8415I", "Queue manager TEST responds.")
 
 
 @pytest.mark.every_store

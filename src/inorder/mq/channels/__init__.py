@@ -1,4 +1,4 @@
-"""Channels send messages of a transmission queue to another queue manager, each once, in order (between C-1 to C-7).
+"""Channels send messages of a transmission queue to another queue manager, each once, in order (C-1 to C-7).
 
 A channel is defined in the sending queue manager, with the transmission queue and the location of the other store.
 `run_channel` runs it; any number of processes may call this, and one at a time runs the channel.

@@ -4,7 +4,7 @@
 
     take the channel, bind the receiver      earlier runs are fenced on both sides; both agree on the next batch
     claim a batch, confirm the one before    one transaction here
-    receive what is fast                     non-persistent messages, which that transaction has removed
+    receive fast messages                    non-persistent ones, which that transaction has removed
     read it, pass it through this exit       nothing changes
     pass it through the receiver's exit      where the receiver's store is open: here, or in its server
     receive                                  one transaction there, which advances its record by one
@@ -74,7 +74,7 @@ class Stopping(Exception):
 
 
 class Retries(NamedTuple):
-    """How often a run has tried in vain since its last success."""
+    """The failed tries of a run since its last success."""
 
     short: int = 0
     long: int = 0
@@ -138,7 +138,7 @@ def never_ends(seconds: float) -> bool:
 
 
 class ChannelRun:
-    """One run of a channel: of one that sends, or by which a queue manager collects (`collecting`).
+    """One run of a channel that sends, or by which a queue manager collects (`collecting`).
 
     Args:
         own: a connection to the sender's side, for this run alone.
@@ -190,7 +190,7 @@ class ChannelRun:
             raise
 
     def _is_latest(self) -> bool:
-        """Whether no other run has begun since: then the store is elsewhere, and the connection was made again."""
+        """Whether no other run has begun since: the store is then elsewhere, and the connection was made again."""
         if self._carrying is None:
             return False
         try:
@@ -200,7 +200,7 @@ class ChannelRun:
         return True
 
     def _stop(self) -> str:
-        """How an operator has stopped it; "" if none has."""
+        """The mode in which an operator has stopped it; "" if it is not stopped."""
         return now_of(self._sending.manager, self._definition).stop
 
     def _ends(self, status: str, error: InorderError | None = None) -> None:
@@ -272,7 +272,7 @@ class ChannelRun:
     def _send_fast(
         self, carrying: Carrying, messages: Sequence[Message], receiver: Receiver, there: ChannelAttributes
     ) -> None:
-        """Sends messages that are off the transmission queue: once, whatever happens to them."""
+        """Sends messages that were removed from the transmission queue: once, whether or not they arrive."""
         read_at = self._sending.now()
         batch = self._passed(ChannelBatch(carrying.sender, 0, carrying.epoch, b"", messages), receiver, there)
         try:

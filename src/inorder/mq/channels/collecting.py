@@ -1,14 +1,14 @@
 """Home-server queues: collect messages that wait for this queue manager at another one, each once, in order (K-3).
 
-The home server has a store-and-forward queue of the same name. What waits there for this queue manager is on a
-transmission queue, and a collection is the run of a channel whose sender is there and whose receiver is here, begun by
-the receiver: `carrying` carries its batches, so all that is said there holds here too::
+The home server has a store-and-forward queue of the same name, and keeps the messages for this queue manager on a
+transmission queue. A collection is the run of a channel with its sender there and its receiver here, begun by the
+receiver. `carrying` carries its batches, so its guarantees hold here too::
 
     claim a batch at the home server, put it here and note its number in one transaction, confirm it there
 
-While the interval is above 0 the connection to the home server stays open, and the store-and-forward queue is looked at
-after each interval. Otherwise each trigger makes a connection, collects everything, and closes it. If the connection is
-lost or cannot be made, the queue is stopped, and only a trigger starts it again (D); with `retry`, also the time.
+While the interval is above 0 the connection to the home server stays open, and the store-and-forward queue is checked
+after each interval. Otherwise each trigger makes a connection, collects everything, and closes it. If the connection
+is lost or cannot be made, the queue is stopped, and only a trigger starts it again (D), or with `retry` the interval.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from .carrying import LOOK_SECONDS, TROUBLE, ChannelRun, Stopping, Wait, never_e
 from .sides import Connect, Receiver, collecting_channel, home_server, open_receiver, reach_home
 
 RETRY_SECONDS: Final = 60.0
-"""How soon `retry` tries again if the interval is 0."""
+"""Seconds before `retry` tries again if the interval is 0."""
 IN_USE: Final = (ObjectInUse, Fenced)  # another program collects
 
 
 def trigger_transmission(qm: QueueManager, queue: str) -> None:
-    """Makes the program that collects for a home-server queue do so now; if none runs, the next one begins with it.
+    """Makes the program that collects for a home-server queue do so now; if none runs, the next one begins by
+    collecting.
 
     A queue that is stopped, because the connection was lost, starts again.
 
@@ -57,7 +58,7 @@ def pull(
     Args:
         until_empty: collect now, and end when nothing more can be claimed; trouble is raised.
         wait: as in `run_channel`.
-        exits: as in `run_channel`; the exit is that of the receiver with the queue's name here.
+        exits: as in `run_channel`; the exit is the one of the receiver with the queue's name here.
         connects: connects to the home server; default: `inorder.connect` to a store that must exist.
 
     Returns: the status of the queue.
@@ -81,13 +82,13 @@ class _Collector:
     """One call of `pull`.
 
     Attributes:
-        channel: by which it collects; the status of the home-server queue has its name here, too.
+        channel: the channel by which it collects; the status of the home-server queue has its name here, too.
     """
 
     def __init__(self, own: QueueManager, queue: str, wait: Wait, exits: Collection[str], connects: Connect) -> None:
         self._own, self._queue, self._program_waits, self._exits, self._connects = own, queue, wait, exits, connects
         self.channel = collecting_channel(own.admin.manager_attributes().name, queue)
-        self._ends = False  # the program does
+        self._ends = False  # whether the program ends
 
     def run(self) -> None:
         """Collects whenever it is due, until the program ends."""
@@ -114,7 +115,7 @@ class _Collector:
             self._note("inactive")
 
     def _begins(self) -> bool:
-        """Takes the queue for this program, when no other one has it; returns whether it is to collect at once."""
+        """Takes the queue for this program, when no other one has it; returns whether to collect at once."""
         while not self._ends:
             now = self.now()
             try:
@@ -127,7 +128,9 @@ class _Collector:
         return False
 
     def _collects(self) -> float | None:
-        """Collects until it can no more; returns the seconds until it is due again, None: when it is triggered."""
+        """Collects as long as it can; returns the seconds until the next collection, None: the next trigger begins
+        it.
+        """
         self._note("running")
         try:
             self._collect(until_empty=False)
@@ -183,7 +186,7 @@ class _Collector:
         return self._ends
 
     def _waits(self, seconds: float | None) -> bool:
-        """Waits for a trigger, or so long; returns whether it is due, False: the program ends."""
+        """Waits for a trigger, at most this long; returns whether a collection is due; False: the program ends."""
         while not self._ends and (seconds is None or seconds > 0):
             if self.now().status == "triggered":
                 return True
@@ -193,7 +196,7 @@ class _Collector:
         return not self._ends
 
     def _idles(self) -> bool:
-        """Waits for the next look at the home server; returns whether there is one."""
+        """Waits for the next check of the home server; returns whether there is one."""
         seconds = self._definition.interval_ms / 1000
         if not seconds or not self._waits(seconds):
             return False

@@ -1,4 +1,4 @@
-"""Named connections to other stores, and the table that gives MQ's addresses one (W-9).
+"""Named connections to other stores, and the table that maps MQ's addresses to them (W-9).
 
 A channel's `connection` is the name of a connection, an address of MQ like `host(1414)`, or else the path or URL of a
 store. An address of MQ never names a file.
@@ -43,14 +43,14 @@ def _mapped(text: str) -> MappedAddress:
 
 
 def checked_connection(text: str) -> Connection:
-    """Reads a connection that a client gives. Raises ArgumentError; StoreDamaged, it is none."""
+    """Reads a connection that a client gives. Raises ArgumentError; StoreDamaged, if it is not a connection."""
     made = read_connection(text)
     _check(made)
     return made
 
 
 def checked_address(text: str) -> MappedAddress:
-    """Reads an entry of the table that a client gives. Raises ArgumentError; StoreDamaged, it is none."""
+    """Reads an entry of the table that a client gives. Raises ArgumentError; StoreDamaged, if it is not an entry."""
     made = _mapped(text)
     _check_address(made)
     return made
@@ -65,7 +65,7 @@ def define_connection(
     database in libpq's. `INORDER_TOKEN` is not used.
 
     Args:
-        user: only for a URL of a server: a channel stops if the server knows this side as somebody else.
+        user: only for a URL of a server: a channel stops if the server authenticates this side as another user.
         replace: whether an existing connection of this name is changed.
 
     Raises ArgumentError; ObjectExists 2100.
@@ -102,7 +102,7 @@ def _check(one: Connection) -> None:
 
 
 def delete_connection(qm: QueueManager, name: str) -> None:
-    """Deletes a connection. Channels that name it cannot run any more. Raises UnknownObject 2085."""
+    """Deletes a connection. Channels that name it can no longer run. Raises UnknownObject 2085."""
     with qm._session:
         qm._store.delete_object(CONNECTION, name)
 
@@ -120,7 +120,7 @@ def connections(qm: QueueManager) -> list[Connection]:
 
 
 def map_address(qm: QueueManager, address: str, connection: str) -> None:
-    """Lets channels whose `connection` is an address of MQ use a named connection.
+    """Maps an address of MQ to a named connection, for channels whose `connection` is this address.
 
     Args:
         address: as in CONNAME: `host(port)`, or several with commas between them. An entry of this address is replaced.
@@ -163,8 +163,8 @@ def addresses(qm: QueueManager) -> dict[str, str]:
 def connection_of(qm: QueueManager, channel: ChannelAttributes) -> Connection:
     """Returns the connection of a channel; its name is empty if the channel names a path or URL itself.
 
-    Raises UnknownObject 2085, with `channel`: it has an address of MQ that is not in the table, or that leads to a
-    connection that is gone.
+    Raises UnknownObject 2085, with `channel`: its address of MQ is not in the table, or leads to a connection that no
+    longer exists.
     """
     text = channel.connection
     if MQ_ADDRESS.fullmatch(text):

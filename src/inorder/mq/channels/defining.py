@@ -109,7 +109,7 @@ def channels(qm: QueueManager) -> list[ChannelAttributes]:
 def status(qm: QueueManager) -> list[ChannelNow]:
     """The status of the sender channels, by name: DISPLAY CHSTATUS.
 
-    After these come those by which other queue managers collect here, NAME:MANAGER, and home-server queues here.
+    They are followed by channels by which other queue managers collect here, NAME:MANAGER, and by home-server queues.
     """
     senders = [(one.name, one.transmission_queue) for one in channels(qm) if one.type == "sender"]
     with qm._session:
@@ -120,7 +120,7 @@ def status(qm: QueueManager) -> list[ChannelNow]:
 
 
 def other_ends(qm: QueueManager) -> dict[str, str]:
-    """The queue managers that the messages on transmission queues are for, by those; "" if there are several.
+    """The destination of the messages on each transmission queue, a queue manager; "" if there are several.
 
     A transmission queue that no remote queue names has the name of its queue manager.
     """
@@ -153,7 +153,7 @@ def identifier(qm: QueueManager) -> str:
 def start_channel(qm: QueueManager, name: str) -> None:
     """Lets a stopped channel run again: a program that waits to run it then does.
 
-    The name may also be that of a channel by which another queue manager collects here, QUEUE:MANAGER.
+    The name may also be the name of a channel by which another queue manager collects here, QUEUE:MANAGER.
 
     Raises UnknownObject 2085; UnknownQueue 2085, there is no such store-and-forward queue, or it has no such target.
     """
@@ -169,7 +169,7 @@ def stop_channel(qm: QueueManager, name: str, mode: StopMode = "quiesce") -> Non
         mode: "quiesce": end after the current batch. "force": end at the next call; a batch may stay in doubt.
             "terminate": the same, without waiting for the program that runs the channel.
 
-    The name may also be that of a channel by which another queue manager collects here, QUEUE:MANAGER.
+    The name may also be the name of a channel by which another queue manager collects here, QUEUE:MANAGER.
 
     Raises ArgumentError; otherwise as `start_channel`.
     """
@@ -193,7 +193,9 @@ def ping_channel(qm: QueueManager, name: str, connects: Connect = open_receiver)
 
 @contextlib.contextmanager
 def _at_the_other_side(name: str) -> Iterator[None]:
-    """Gives errors of the other side's store the name of the channel, by which callers know them from their own."""
+    """Adds the name of the channel to errors of the other side's store, so that callers can tell them from their
+    own.
+    """
     try:
         yield
     except StoreError as error:
@@ -204,9 +206,9 @@ def _at_the_other_side(name: str) -> Iterator[None]:
 def reset_channel(qm: QueueManager, name: str, number: int = 1, connects: Connect = open_receiver) -> None:
     """Sets the number of the next batch of a channel: RESET CHANNEL SEQNUM.
 
-    For a sender channel the other side, which need not be reachable now, takes the number when the channel runs next.
-    For a receiver, the number of every sender that has used the channel is set here alone. The name may also be that
-    of a home-server queue: its number is set at the home server, and this side takes it with the next collection.
+    For a sender channel the other side, which need not be reachable now, adopts the number when the channel next runs.
+    For a receiver, the number of every sender that has used the channel is set only here. The name may also be that
+    of a home-server queue: its number is set at the home server, and this side adopts it with the next collection.
 
     Raises QueueCondition 9032 if a batch is in doubt: resolve it first; ObjectInUse 2042 if the channel runs;
     StoreError if a home server cannot be reached.
@@ -228,7 +230,7 @@ def resolve_channel(
 ) -> Action:
     """Confirms the batch in doubt if the receiver has it, otherwise returns it to its place: RESOLVE CHANNEL.
 
-    The name may also be that of a home-server queue.
+    The name may also be the name of a home-server queue.
 
     Args:
         action: the expected action; it must agree with the receiver.

@@ -6,7 +6,7 @@ lost answer the exit sees the messages of a batch again.
 
 Each process has a list of the modules whose functions it may call as exits. It imports those and no others: a
 definition can name a function of them, and nothing else (W-9). The sender's exit runs in the process that runs the
-channel, the receiver's in the one that has the receiver's store open: the server, if that is elsewhere.
+channel, the receiver's in the process that has the receiver's store open: its server, if it is elsewhere.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def load(definition: ChannelAttributes, modules: Collection[str]) -> Exit | None
     """Returns the exit that a definition names, module:function; None: it names none.
 
     Args:
-        modules: those that this process allows.
+        modules: the modules that this process allows.
 
     Raises ArgumentError: the module is not among them, cannot be imported, or does not define the function.
     """
@@ -38,7 +38,8 @@ def load(definition: ChannelAttributes, modules: Collection[str]) -> Exit | None
         if definition.type == "sender":
             how = f"start inorder channel run with --exits {module}, or pass it to run_channel as exits"
         else:
-            how = f"start whatever has the receiver's store open, inorder serve or channel run, with --exits {module}"
+            opener = "the program that has the receiver's store open (inorder serve or channel run)"
+            how = f"start {opener} with --exits {module}"
         raise _none(definition, f"this process does not allow the module {module}: {how}")
     try:
         found = vars(import_module(module)).get(function)

@@ -80,7 +80,7 @@ class Sending:
         return ClaimRequest(claimer, done, self.options, self.definition.batch_size, most_bytes)
 
     def next(self, carrying: Carrying, done: int, *, fast: bool = False) -> NextBatch:
-        """Confirms all claims up to `done`, and gets the next batch, or the one that is open."""
+        """Confirms all claims up to `done`, and gets the next batch, or the open one."""
         name = self.definition.name
         return self.call(lambda store, handle: store.next_batch(self._request(handle, carrying, done), name, fast=fast))
 
@@ -117,7 +117,7 @@ class Sending:
 
 
 def messages_of(page: BulkPage, age: float) -> list[Message]:
-    """Rows of a claim as messages, so many seconds after it was taken."""
+    """The rows of a claim as messages, this many seconds after it was taken."""
     made: dict[str, Iterable[Any]] = {
         "expiry": [math.inf if left is None else max(EXPIRY_SECONDS_MIN, left - age) for left in page.column("expiry")],
         "persistent": map(bool, page.column("persistent")),
@@ -151,7 +151,7 @@ def aged(messages: Sequence[Message], seconds: float) -> Sequence[Message]:
 
 
 class Receiver:
-    """The receiver's side: a connection to its store. Of a home-server queue it is the sender's side.
+    """The receiver's side: a connection to its store. For a home-server queue it is the sender's side.
 
     Attributes:
         connection: the connection.
@@ -172,7 +172,7 @@ class Receiver:
 
     @property
     def user(self) -> str | None:
-        """The user that the server of that store knows this process as; None: this process opens the store itself."""
+        """The user as whom that server authenticates this process; None: this process opens the store itself."""
         return getattr(self.connection._store, "user", None)
 
     def definition(self, name: str) -> ChannelAttributes:
@@ -224,8 +224,8 @@ def open_receiver(location: str) -> Receiver:
 def reach(qm: QueueManager, definition: ChannelAttributes, connects: Connect) -> Receiver:
     """Connects to the other side of a channel, by its connection.
 
-    Raises UnknownObject 2085, its address of MQ has no connection; NotAuthorized 2035, the server knows this side as
-    another user than the connection says; StoreError and its subclasses.
+    Raises UnknownObject 2085, its address of MQ has no connection; NotAuthorized 2035, the server authenticates
+    this side as another user than the connection names; StoreError and its subclasses.
     """
     return reach_by(connection_of(qm, definition), connects)
 
@@ -250,7 +250,7 @@ def home_server(qm: QueueManager, queue: str) -> QueueAttributes:
 
 
 def collecting_channel(manager: str, queue: str) -> ChannelAttributes:
-    """Returns the channel by which a queue manager collects from a store-and-forward queue: it is defined nowhere."""
+    """Returns the channel by which a queue manager collects from a store-and-forward queue: it has no definition."""
     return ChannelAttributes(name=collecting(queue, manager), transmission_queue=manager)
 
 
@@ -258,7 +258,7 @@ def reach_home(qm: QueueManager, queue: str, connects: Connect) -> Receiver:
     """Connects to the home server of a home-server queue.
 
     Raises UnknownQueue 2085, UnknownObject 2085, the queue or its connection does not exist; WrongQueueType 2043, 2087,
-    another queue manager is there; otherwise as `reach`.
+    another queue manager answers there; otherwise as `reach`.
     """
     found = home_server(qm, queue)
     name = found.connection or found.remote_manager

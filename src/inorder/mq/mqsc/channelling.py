@@ -201,10 +201,10 @@ def _done(qm: QueueManager, command: ObjectCommand) -> str:
             text = f"Channel {name} may run: `inorder channel run {name}` runs it."
         case "TRIGGER":
             channels.trigger_transmission(qm, name)
-            text = f"Queue {name} is to collect: `inorder channel pull {name}` does it."
+            text = f"Queue {name} was triggered: `inorder channel pull {name}` collects its messages."
         case "STOP":
             channels.stop_channel(qm, name, **given)
-            text = f"Channel {name} is to stop."
+            text = f"Channel {name} was asked to stop."
         case "PING":
             text = f"Channel {name} reaches queue manager {channels.ping_channel(qm, name)}."
         case "RESET":

@@ -88,7 +88,7 @@ class Display:
         type: only queues of this type; None is all.
         keywords: the keywords to show, ALL is everything; empty is everything of one object, or only names of several.
         is_status: whether it is QSTATUS.
-        handles: QSTATUS of handles, by what they are open for; None: of queues.
+        handles: QSTATUS of handles, by the uses for which they are open; None: of queues.
     """
 
     name: str

@@ -143,7 +143,7 @@ def together(source: Source) -> CommandText:
 
 
 def _beginning(source: Source, n: int) -> int:
-    """How many characters at the beginning of a line to skip: after "+" its blanks."""
+    """The number of characters to skip at the beginning of a line: after "+" its blanks."""
     line = source.lines[n][1]
     follows_minus = n > 0 and source.lines[n - 1][1][-1] == "-"
     return 0 if follows_minus else len(line) - len(line.lstrip(BLANKS))

@@ -1,4 +1,4 @@
-"""PING QMGR, and DISPLAY QMSTATUS: the queue manager as clients ask whether it is there."""
+"""PING QMGR, and DISPLAY QMSTATUS: clients ask with them whether the queue manager responds."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run_manager_command(qm: QueueManager, command: ObjectCommand) -> tuple[str, 
     """Runs a command; returns the number of the answer, its text, and the row of a DISPLAY."""
     name = qm.admin.manager_attributes().name
     if command.target != STATUS:
-        return "AMQ8415I", f"Queue manager {name} is there.", ()
+        return "AMQ8415I", f"Queue manager {name} responds.", ()
     row: Row = {"QMNAME": name, "TYPE": "QMGR", "STATUS": "RUNNING", "CONNS": len(qm.inspect.connections())}
     shown = chosen("qmstatus", row, command.asked or (ALL,), ("QMNAME", "TYPE", "STATUS"))
     return "AMQ8705I", "Display Queue Manager Status Details.", (shown,)

@@ -32,7 +32,7 @@ class Words:
 
     Args:
         who: the name of one object in errors.
-        keywords: those of its attributes, including its name.
+        keywords: the keywords of its attributes, including its name.
         shown: further keywords that a DISPLAY shows.
         integers: those of `shown` that are numbers.
         unsupported_names: keywords of MQ that are not supported.
@@ -147,7 +147,9 @@ def meets(condition: Condition | None, thing: object, row: Row, words: Words) ->
 
 
 def wanted(name: str, asked: Sequence[str], where: Condition | None) -> tuple[str, ...]:
-    """The keywords that a DISPLAY shows besides the name: those asked for and compared, ALL for one object without."""
+    """The keywords that a DISPLAY shows besides the name: those asked for and compared; for one object without any,
+    ALL.
+    """
     default = () if name.endswith("*") else (ALL,)
     return (*(asked or default), *([where.keyword] if where else ()))
 
@@ -173,7 +175,7 @@ def _is_ours_by_default(kind: str, word: str, row: Row) -> bool:
         return False
     if known.attribute is None:
         return True
-    # The first name of a queue manager is by default the one that it has.
+    # By default the first name of a queue manager is its present name.
     return row[word] in (mqsc_value(known.attribute, known.attribute.default), row.get("QMNAME"))
 
 

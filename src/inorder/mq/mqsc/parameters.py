@@ -41,7 +41,7 @@ class Parameter:
 
     def refuse_value(self, allowed: str) -> None:
         if self.values is not None:
-            raise syntax_error(self.values[0].at, f"a value behind {self.keyword}", allowed)
+            raise syntax_error(self.values[0].at, f"a value after {self.keyword}", allowed)
 
 
 class Tokens:

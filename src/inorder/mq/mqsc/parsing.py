@@ -275,7 +275,7 @@ def _refuse(parameter: Parameter, owner: str, verb: str, known: Sequence[str]) -
             parameter.token.at, f"{word}, which {verb} cannot give to {who}", "an attribute that can change"
         )
     if word in QUEUE_KEYWORDS:
-        raise syntax_error(parameter.token.at, f"{word}, which {who} has not", f"one of {', '.join(known)}")
+        raise syntax_error(parameter.token.at, f"{word}, which {who} does not have", f"one of {', '.join(known)}")
     raise unknown_word(parameter.token.at, parameter.keyword, f"an attribute of {who}", known)
 
 

@@ -338,7 +338,9 @@ def define(qm: QueueManager, command: Define) -> str:
 
 
 def _taken_over(qm: QueueManager, command: Define) -> dict[str, Any]:
-    """The attributes of the object that LIKE names, or of the default object, as far as another may copy them."""
+    """The attributes of the object that LIKE names, or of the default object, without those that another object may not
+    copy.
+    """
     name = command.like or BY_TYPE[command.type].default
     if not name:
         return {}
@@ -466,7 +468,7 @@ def _manager_row(qm: QueueManager, asked: tuple[str, ...]) -> Row:
 
 
 def _creation(qm: QueueManager, asked: tuple[str, ...]) -> Row:
-    """The date of the store, as its first queues have it; left out for a user who may not see them."""
+    """The date of the store, from its first queues; left out for a user who may not see them."""
     words = ("CRDATE", "CRTIME")
     try:
         return _some(status_values(qm.inspect.status(BY_TYPE["local"].default)), words)

@@ -1,7 +1,7 @@
 """MQ's words, in one table: the commands, objects, attributes and status attributes of MQ 9.4 on Linux, and on z/OS.
 
 MQSC and IBM's HTTP interfaces read it. For each word it has MQ's name, type and PCF number, and says whether inorder
-has it or why not. The attributes that inorder has come from the tables in `inorder.model`; the others, and what a
+has it or why not. The attributes that inorder has come from the tables in `inorder.model`; the others, and those that
 DISPLAY alone shows, are in the text files of this folder:
 
 ::
@@ -12,9 +12,9 @@ DISPLAY alone shows, are in the text files of this folder:
 
 `REASON` is a key in reasons.txt. `HARMLESS` are the values that have no effect here: words, '' for an empty value,
 "alone" for the keyword without a value, "any" for all. A "-" stands for something that MQ does not have, or that we
-could not look up. Kinds of objects that are not here, in others.txt, have neither: their reason is that of the object,
-in commands.txt. The SYSTEM objects that are not here are in system.txt, by their names or, before a dot at the end, the
-beginnings of these. The numbers are those of IBM's header files.
+could not look up. Unsupported kinds of objects, in others.txt, have neither: their reason is the object's, in
+commands.txt. Unsupported SYSTEM objects are in system.txt, by name, or by the beginning of a name, with a dot at its
+end. The numbers are those of IBM's header files.
 
 values.txt has the constants for words that are values, as KEYWORD PREFIX WORD=CONSTANT; a WORD alone is the name of its
 constant. The attributes in `inorder.model` have the numbers themselves.
@@ -59,11 +59,12 @@ class MqWord:
 
     Args:
         keyword: in MQSC; in JSON it is in lower case.
-        name: MQ's name, or that of its constant, MQIA_DEF_BIND; None: MQ does not have it, or it is not a parameter.
+        name: MQ's name, or the name of its constant, MQIA_DEF_BIND; None: MQ does not have it, or it is not a
+            parameter.
         number: MQ's number in PCF and MQINQ; None: none, or not known.
         values: MQ's type: its words, the range of an integer, or "char", "bytes", "list", "date", "time".
-        attribute: ours that it stands for.
-        why: the reason why it is not here; "": it is.
+        attribute: our attribute for it.
+        why: the reason why it is not supported; "": it is.
         harmless: values that have no effect; "" is an empty value, None the keyword alone.
         any_value: whether every value is harmless, because it only concerns a feature that is switched off.
         constants: the names of the constants in PCF for words that are values, unless `attribute` has the numbers.
@@ -88,7 +89,7 @@ class MqWord:
 
     @property
     def is_ours(self) -> bool:
-        """Whether inorder has it and MQ does not."""
+        """Whether it exists in inorder and not in MQ."""
         return self.name is None and not self.why
 
 
@@ -96,7 +97,7 @@ class MqWord:
 class MqCommand:
     """A command: a verb and an object.
 
-    `number` is that of PCF, None if the command is our own; `why` as in `MqWord`; `kind` is that of `words_of`.
+    `number`: in PCF, None if the command is our own; `why` as in `MqWord`; `kind` as for `words_of`.
     """
 
     verb: str
@@ -118,7 +119,7 @@ def _sections(file: str) -> Iterator[tuple[str, list[str]]]:
 
 @cache
 def reasons() -> Mapping[str, str]:
-    """The reasons why words of MQ are not here, by their keys in the text files."""
+    """The reasons why words of MQ are not supported, by their keys in the text files."""
     lines = (files(__package__) / "reasons.txt").read_text(encoding="utf-8").splitlines()
     return {key: sentence.strip() for key, _, sentence in (line.partition(" ") for line in lines)}
 
@@ -184,7 +185,7 @@ def here(kind: str) -> tuple[str, ...]:
 
 @cache
 def lacking(kind: str) -> Mapping[str, MqWord]:
-    """The words of MQ that are not here, by keyword."""
+    """The words of MQ that are not supported, by keyword."""
     return {word: each for word, each in words_of(kind).items() if each.why}
 
 
@@ -196,19 +197,19 @@ def integers(kind: str) -> frozenset[str]:
 
 @cache
 def channel_types() -> Mapping[str, str]:
-    """The reasons why MQ's other types of channels are not here, by the words of CHLTYPE."""
+    """The reasons why MQ's other types of channels are not supported, by the words of CHLTYPE."""
     rows = (columns for heading, columns in _sections("channel") if heading == "channel types")
     return {word: reasons()[reason] for word, _, reason in rows if reason != HERE}
 
 
 @cache
 def system_objects() -> Mapping[str, str]:
-    """The reasons why SYSTEM objects of MQ are not here, by their names or the beginnings of these."""
+    """The reasons why SYSTEM objects of MQ are not supported, by their names or the beginnings of these."""
     return {name: reasons()[reason] for _, (name, reason) in _sections("system")}
 
 
 def why_missing(name: str) -> str | None:
-    """Why a SYSTEM object of every queue manager of MQ is not here; None: MQ has none of this name, or it is here."""
+    """Why a SYSTEM object of every queue manager of MQ is not supported; None: MQ has no such object, or it is."""
     for known, why in system_objects().items():
         if name == known or (known.endswith(".") and name.startswith(known)):
             return why

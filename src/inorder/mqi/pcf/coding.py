@@ -65,7 +65,7 @@ class PcfParameter:
         number: MQ's number of it, MQIA_ or MQCA_ and so on.
         value: texts without the blanks and NULs at their end; of a group the parameters in it.
         type: MQCFT_INTEGER and so on.
-        operator: of a filter, MQCFOP_EQUAL and so on.
+        operator: the operator of a filter, MQCFOP_EQUAL and so on.
     """
 
     number: int
@@ -106,7 +106,7 @@ UTF_8: Final = Unicode()
 
 @dataclass(frozen=True, slots=True)
 class Coding:
-    """How integers and texts are written: the byte order as `struct` names it, and the character set."""
+    """The coding of integers and texts: the byte order as `struct` names it, and the character set."""
 
     order: str
     texts: TextCoding = UTF_8
@@ -273,7 +273,7 @@ def _padded(size: int) -> int:
 
 
 def no_texts(character_set: int) -> TextCoding | None:
-    """No character set but that of the message."""
+    """Allows only the character set of the message."""
     return None
 
 
@@ -315,7 +315,7 @@ def parameter(number: int, value: Value | Padded | Iterable[str], coding: Coding
     """Writes a parameter: an integer as MQCFIN, or MQCFIN64 if it needs to be, bytes as MQCFBS, and so on.
 
     Args:
-        character_set: of texts; 0: that of the message.
+        character_set: the character set of texts; 0: the message's.
     """
     match value:
         case int() if -(2**31) <= value < 2**31:

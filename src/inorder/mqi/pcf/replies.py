@@ -32,7 +32,7 @@ REASONS: Final[Mapping[Reason, str]] = {
     Reason.NOT_FOUND: "MQRCCF_CHANNEL_NOT_ACTIVE",
     Reason.ARGUMENT_ERROR: "MQRCCF_ATTR_VALUE_ERROR",
 }
-"""The reasons that PCF has a name of its own for; the others are those of the MQI."""
+"""The reasons for which PCF has separate names; the others have the MQI's."""
 OF_CHANNELS: Final[Mapping[Reason, str]] = {
     Reason.UNKNOWN_OBJECT_NAME: "MQRCCF_CHANNEL_NOT_FOUND",
     Reason.OBJECT_ALREADY_EXISTS: "MQRCCF_CHANNEL_ALREADY_EXISTS",
@@ -102,7 +102,7 @@ def rows_in(kind: str, rows: Iterable[Found], manager: str, coding: Coding) -> l
 
 
 def _apart(kind: str, found: Found) -> Iterator[Row]:
-    """A connection and each of its handles, which are objects of their own in PCF."""
+    """A connection and each of its handles, which are separate objects in PCF."""
     own = {word: cast(Value, value) for word, value in found.items() if word != OBJECTS}
     if kind != "conn":
         yield own
@@ -144,7 +144,7 @@ def connection_id(digits: str, manager: str) -> bytes:
 
 
 def written(word: MqWord, value: Value) -> int | Padded | list[str]:
-    """A value of MQSC as PCF has it."""
+    """A value of MQSC in PCF's form."""
     if isinstance(value, tuple):
         if word.constants:
             return sum(int(constants()[word.constants[each]]) for each in value)

@@ -1,8 +1,8 @@
 """Turns a request in PCF into a command of MQSC, through the table of MQ's words.
 
 A request names a command, an object and its attributes by numbers; `inorder.mq.words` has the words for all of them. So
-MQSC's grammar, checks and outcomes are those of PCF, and what one knows both know. What PCF says otherwise than MQSC is
-here: the names of copies, the lists of attributes, the kinds of a status, filters and identifiers of connections.
+PCF shares MQSC's grammar, checks and outcomes. This module has only the differences: the names of copies, the lists of
+attributes, the kinds of a status, filters and identifiers of connections.
 
 Rules: *mqi* M-14.
 """
@@ -116,7 +116,7 @@ class Request:
     """A command that was read, to be given to MQSC.
 
     Attributes:
-        kind: of the object, as in `inorder.mq.words`; "handle": the handles of queues.
+        kind: the kind of the object, as in `inorder.mq.words`; "handle": the handles of queues.
         parameters: values by keywords, for `source_of`; origins: the parameters that they come from.
         asked: the keywords that an inquiry asks for.
         info: of an inquiry of connections, CONN, HANDLE or ALL.
@@ -249,7 +249,7 @@ def _one_of(at: PcfParameter, allowed: Mapping[int, str], fault: str = "MQRCCF_P
 
 
 def _special(request: Request, at: PcfParameter) -> bool:
-    """Reads a parameter that PCF has and MQSC says otherwise; returns whether it is one."""
+    """Reads a parameter that PCF writes otherwise than MQSC; returns whether it is one."""
     kind, code = request.kind, at.number
     if at.type == GROUP:
         raise PcfFault("MQRCCF_CFGR_PARM_ID_ERROR", code)

@@ -3,7 +3,7 @@
 One unit of work gets a request and puts its replies. A command that changes something is not part of that unit, so
 before it runs, a mark for the request is committed to another queue, and the unit removes the mark. A server that dies
 in between leaves the request and its mark: the next one finds both, does not run the command again, and answers with
-MQRC_CALL_INTERRUPTED, for nobody can know whether it was done. So no command is done twice, and none is lost.
+MQRC_CALL_INTERRUPTED, because it is unknown whether it was done. So no command is done twice, and none is lost.
 
 Rules: *mqi* M-14.
 """
@@ -46,7 +46,7 @@ LOOK_SECONDS: Final = 1.0
 
 
 def answer_requests(manager: QueueManager, requests: list[UniqueId], may: May) -> None:
-    """Answers requests that a program has just put, through connections of their own.
+    """Answers requests that a program has just put, through separate connections.
 
     A request that this program may not get, or that another server has got, is left to it.
     """
@@ -84,7 +84,7 @@ class CommandServer:
 
     Args:
         serving: the connection that gets requests and puts replies.
-        running: the one that runs commands.
+        running: the connection that runs commands.
     """
 
     def __init__(self, serving: QueueManager, running: QueueManager) -> None:
@@ -95,7 +95,7 @@ class CommandServer:
         """Answers the next request that matches; returns whether there was one.
 
         Args:
-            may: the rights of the user; None: those of the user who put the request.
+            may: the rights of the user; None: the rights of the user who put the request.
         """
         with self._serving.unit_of_work():
             try:
@@ -182,8 +182,8 @@ def mark_of(request: Got) -> bytes:
 def rights_of(manager: QueueManager, user: str) -> May:
     """The rights of the user in a message's context.
 
-    Without users in the store every program may do everything. With users, one of them may do what the user's roles and
-    grants say, and this program's own user everything; others may do nothing.
+    Without users in the store every program may do everything. With users, a user may do everything that the user's
+    roles and grants say, and this program's own user everything; others may do nothing.
     """
     try:
         users = {each.name: each for each in manager.accounts.users()}

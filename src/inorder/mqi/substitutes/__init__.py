@@ -1,4 +1,4 @@
-"""Modules in Python in place of the C modules `ibmmqc` and `pymqe`, for Python programs where the library is not there.
+"""Modules in Python in place of the C modules `ibmmqc` and `pymqe`, for Python programs without the library.
 
 ``python -m inorder.mqi.substitutes PROGRAM.py`` runs a program with them.
 

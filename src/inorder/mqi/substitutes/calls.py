@@ -1,4 +1,4 @@
-"""What `ibmmqc` and `pymqe` have in common: a function for each verb, over bytes.
+"""The common part of `ibmmqc` and `pymqe`: a function for each verb, over bytes.
 
 Each returns a tuple that ends with CompCode and Reason. Structures come as bytes of the newest length and go back in
 that length.
@@ -123,7 +123,7 @@ def _as_bytes(text: bytes | str) -> bytes:
 
 
 def _stored(kind: int, value: Any, length: int) -> bytes:
-    """A value of a property as it lies in memory."""
+    """A value of a property as it is stored in memory."""
     if kind in NUMBERS:
         number = int(value) if NUMBERS[kind] in "bhiq" else float(value)
         return struct.pack(NUMBERS[kind], number)

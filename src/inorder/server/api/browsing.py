@@ -1,7 +1,8 @@
 """Browse: pages of messages, which stay on the queue. The cursor in the request is the whole state of a browse.
 
 A cursor is the token of a strict browse (B-38, B-41): its position in each priority. So no page misses a message or
-shows one twice, whatever is put meanwhile, and any worker may serve the next page. A relaxed browse has no such
+shows one twice, even if messages are put meanwhile, and any worker may serve the next page. A relaxed browse has no
+such
 position: it shows one page of the present state of the queue.
 """
 

@@ -167,7 +167,7 @@ OPERATIONS: Final = (
         authority="get",
         also=("put",),
         body=ApiBody("The confirm id.", record({"confirm_id": ID})),
-        answers={200: ApiResponse("How many messages.", COUNTED)},
+        answers={200: ApiResponse("The number of messages.", COUNTED)},
     ),
     _operation(
         "browse_and_lock",
@@ -215,7 +215,7 @@ OPERATIONS: Final = (
         "Unlock all messages under a lock id.",
         authority="get",
         body=ApiBody("The lock id.", record({"lock_id": ID})),
-        answers={200: ApiResponse("How many messages.", COUNTED)},
+        answers={200: ApiResponse("The number of messages.", COUNTED)},
     ),
     ApiOperation(
         name="unique_ids",

@@ -99,7 +99,7 @@ class ApiBody:
 
     Args:
         summary: a sentence about it.
-        schema: of its JSON; for other media types, as much as JSON schema can express.
+        schema: the schema of its JSON; for other media types, as much as JSON schema can express.
         media_type: the required media type. The handler reads the body, with `Call`.
         example: a body that works.
     """
@@ -117,8 +117,8 @@ class ApiResponse:
 
     Args:
         summary: its meaning, a sentence.
-        schema: of the body; None: it has no body.
-        media_type: of the body.
+        schema: the schema of the body; None: it has no body.
+        media_type: the media type of the body.
         headers: the meaning of each header, by its name.
     """
 
@@ -135,16 +135,16 @@ class ApiOperation:
 
     Args:
         name: unique among all operations.
-        method: of HTTP.
+        method: the HTTP method.
         path: after ``/inorder/v1/``; ``{queue}`` stands for the name of a queue.
         authority: that the user needs on the queue in the address, or on the queue manager if it names none. It is
             checked before the handler runs. None: every user who has logged in may send the request.
         also: more authorities that the user needs.
         summary: its effect, a sentence.
         text: more about it, in Markdown.
-        parameters: of the query and the headers. Other parameters are refused, and so are other headers that begin with
-            ``inorder-``.
-        body: of the request; None: the request has no body.
+        parameters: the parameters in the query and the headers. Other parameters are refused, and so are other headers
+            that begin with ``inorder-``.
+        body: the body of the request; None: the request has no body.
         answers: by status of HTTP. Every operation may also answer an error, which has one form.
         handler: answers the request.
     """

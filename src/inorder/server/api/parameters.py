@@ -1,4 +1,4 @@
-"""The kinds of parameters that only our own interface has, and its forms of the others."""
+"""Kinds of parameters: those that only our own interface has, and its forms of the shared ones."""
 
 from __future__ import annotations
 

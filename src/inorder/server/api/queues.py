@@ -70,8 +70,8 @@ SCHEMAS: Final = {
         {
             "at": value("string", "when the last sample of its slot was taken, in UTC", format="date-time"),
             "depth": value("integer", "the highest depth that was seen in the slot"),
-            "put": value("number null", "messages put, a second, since the value before; null if that slot has none"),
-            "got": value("number null", "the same for messages that left the depth, less those that came back"),
+            "put": value("number null", "messages put per second since the previous value; null if its slot has none"),
+            "got": value("number null", "the same for messages that left the depth, minus those that came back"),
             "age": value("number", "the highest age of its oldest message that was seen in the slot, in seconds"),
         },
         is_open=True,

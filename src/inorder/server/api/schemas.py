@@ -31,7 +31,7 @@ HOW: Final[Mapping[str, str]] = {
 """Descriptions of the fields whose values in JSON differ from those in Python."""
 BY_DEFAULT: Final = "null, or without this key: the queue's default."
 HOW_TO_PUT: Final[Mapping[str, str]] = {
-    "expiry": "Time to live in seconds from the put; null for ever. Without this key: the queue's default.",
+    "expiry": "Time to live in seconds from the put; null: it never expires. Without this key: the queue's default.",
     "encoding": f"{HOW['encoding']} Without this key: that of the server's machine.",
     "priority": f"{HOW['priority']} {BY_DEFAULT}",
     "persistent": f"{HOW['persistent']} {BY_DEFAULT}",

@@ -16,10 +16,10 @@ T = TypeVar("T")
 
 
 class Streamed(StreamingResponse):
-    """An answer of unknown length. It holds resources while it is sent, and releases them however it ends.
+    """An answer of unknown length. It holds resources while it is sent, and releases them at its end in any case.
 
     Args:
-        parts: of the body; each is made after the previous one was sent.
+        parts: the parts of the body; each is made after the previous one was sent.
         held: the resources; closed at the end.
         seconds: for the client to take a part; afterwards the connection is closed. None: no limit.
 

@@ -115,7 +115,7 @@ async def taken(
     Args:
         work: gets in the present unit of work, without waiting, and makes the answer.
         key: equal for gets with equal options.
-        now: does the same as `work`, without a wait, in a unit or call of its own, if the client is still connected.
+        now: does the same as `work`, without a wait, in a separate unit or call, if the client is still connected.
         is_held: whether a confirm id holds the messages, so that no message is lost with the answer.
 
     Raises: OrderPending; the errors of the get; ClientDisconnect; Problem 503.

@@ -7,7 +7,7 @@ It needs the extra ``inorder[server]``.
   request, logs visitors in and out, and shows errors. Each module with pages adds a line to that table.
 * **`rendering.py`** fills the templates in ``templates`` and serves the files in ``static``: a style sheet, htmx, and a
   few lines of script. **`labels.py`** writes times, sizes and bodies for people; **`listing.py`** makes the rows of
-  messages and finds incomplete groups; **`watching.py`** samples the queues while somebody watches.
+  messages and finds incomplete groups; **`watching.py`** samples the queues while a page is open.
 * **`forms.py`** reads forms, protects them against forgery, and leaves a notice for the next page. **`acting.py`** has
   the acts on chosen messages, and logs each of them.
 * **`defining.py`** has the forms for queues, which run MQSC; **`users.py`** those for users, which ask for the password

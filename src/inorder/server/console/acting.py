@@ -29,7 +29,7 @@ from .rendering import shown
 CHOSEN_MAX: Final = 5_000
 """The most messages in one act."""
 PAGE: Final = 500
-"""How many messages one call reads."""
+"""The number of messages that one call reads."""
 
 
 def left_out(argument: str, text: str) -> ArgumentError:

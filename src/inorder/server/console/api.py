@@ -116,7 +116,7 @@ def content_of(one: Schema) -> tuple[str, Schema] | None:
 
 
 def fields_of(schema: Schema, before: str = "") -> Iterator[ShownField]:
-    """The keys of an object, and of inner objects that have no name of their own."""
+    """The keys of an object, and of inner objects without a name."""
     required = schema.get("required", ())
     for name, one in schema.get("properties", {}).items():
         yield ShownField(before + name, one, name in required)

@@ -49,7 +49,7 @@ async def _listed(
 
     Args:
         given: the filter.
-        chosen, target: of a refused form; the page ticks these boxes again.
+        chosen, target: the values of a refused form; the page ticks these boxes again.
     """
     values: dict[str, Any] = {
         "given": {name: given.get(name, "") for name in FILTER},

@@ -135,7 +135,7 @@ async def create(visit: Visit) -> Response:
     return forms.done(visit, answer.text, *(("queue", name) if kind == "local" else ("",)))
 
 
-# --- a queue that is there
+# --- an existing queue
 
 
 def _was(visit: Visit, found: QueueAttributes) -> dict[str, str]:

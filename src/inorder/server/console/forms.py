@@ -4,8 +4,8 @@ A token is an HMAC, with the server's key, of the credentials of the page reques
 another site cannot know it, and no worker has to remember it.
 
 A form with text that is not UTF-8 is refused. Starlette would silently replace each wrong byte, and put a message that
-nobody sent. So plain forms are read here. In a form with a file, Starlette decodes texts as Latin-1, in which each byte
-is a character, and this module decodes them again.
+no client sent. So plain forms are read here. In a form with a file, Starlette decodes texts as Latin-1, in which each
+byte is a character, and this module decodes them again.
 
 An act that succeeds redirects to a page, and leaves a notice for it in a signed cookie. The page shows the notice once.
 """

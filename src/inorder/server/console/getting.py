@@ -26,7 +26,7 @@ def _values(visit: Visit, selector: str) -> dict[str, Any]:
 
 
 async def show(visit: Visit) -> Mapping[str, Any]:
-    """GET queue/NAME/get: the form, which says what a get removes."""
+    """GET queue/NAME/get: the form, which explains that a get removes a message."""
     return _values(visit, visit.query("selector").get("selector", ""))
 
 

@@ -62,9 +62,10 @@ class Running(NamedTuple):
 
 
 def running(connections: Sequence[ConnectionView], units: Sequence[Unit], waits: Sequence[Wait]) -> list[Running]:
-    """The programs: workers first, then by name. A connection whose process is unknown counts as a program of its own.
+    """The programs: workers first, then by name. A connection whose process is unknown counts as a separate program.
 
-    In a store on a server, each connection of a process has a start time of its own, and hosts number their processes.
+    In a store on a server, each connection of a process has its own start time, and process ids are unique only within
+    a host.
     """
     together: dict[tuple[object, ...], list[ConnectionView]] = {}
     for one in connections:

@@ -42,7 +42,7 @@ class ShownPeriod(NamedTuple):
     Args:
         label: its link.
         seconds: how long it is; `step`: between two times on its axis.
-        slot: what a value stands for.
+        slot: the time for which a value stands.
         time: the format of a time in the table.
         first: how soon a new queue has its first value.
     """

@@ -193,7 +193,7 @@ def shown_body(data: bytes, length: int, wanted: str = "") -> BodyView:
 
     Args:
         data: the beginning of the body, at most `SHOWN_MAX` bytes.
-        length: of the whole body.
+        length: the length of the whole body.
     """
     found: dict[View, str] = {}
     is_whole = len(data) >= length

@@ -58,7 +58,7 @@ class Block(NamedTuple):
     """Messages that stand together in logical order: a group, or messages in no group.
 
     Args:
-        name: of the group; empty: these messages are in none.
+        name: the name of the group; empty: these messages are in none.
         begun, goes_on: whether the previous page has some of its messages, and the next page has more.
         missing: the gaps of the group, in words; empty: it has none.
         held: the holders of its messages, each once.

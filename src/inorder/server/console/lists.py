@@ -56,7 +56,7 @@ async def act_on_channel(visit: Visit) -> Response:
 
 
 async def show_acts(visit: Visit) -> Mapping[str, Any]:
-    """GET log: acts through servers that nobody can undo, newest first."""
+    """GET log: acts through servers that cannot be undone, newest first."""
     given = visit.query("user", "queue")
     user, queue = (given.get(name, "").strip() or None for name in ("user", "queue"))
     acts = await visit.context.qm.run(lambda qm: list(islice(qm.accounts.acts(user=user, queue=queue), ACTS + 1)))

@@ -102,7 +102,7 @@ def _of_groups(queue: str, seen: SeenStore) -> Iterator[StoreProblem]:
         oldest = span(seen.now - min(one.put_at for one in lacking))
         count = "1 group is" if len(lacking) == 1 else f"{number(len(lacking))} groups are"
         yield StoreProblem(
-            "warn", queue, f"{count} not all there; the oldest began {oldest} ago".replace("now ago", "now")
+            "warn", queue, f"{count} incomplete; the oldest began {oldest} ago".replace("now ago", "now")
         )
 
 

@@ -71,7 +71,7 @@ class Page:
         authority: that a visitor needs: on the queue if the path begins with ``queue/{queue}``, otherwise on the queue
             manager. None: every visitor may open the page, which shows only objects that the visitor may see.
         template: in ``templates``; it extends ``base.html``.
-        show: returns the values for the template, or a response of its own.
+        show: returns the values for the template, or a complete response.
         act: answers a POST of a form on this page, mostly with `forms.done`, or with `rendering.shown` to show the form
             again. None: the page has no form.
         menu: its word in the navigation; empty: it is not in the navigation.

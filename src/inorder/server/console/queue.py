@@ -216,7 +216,7 @@ def _look(qm: QueueManager, queue: str, wanted: QueuePageQuery, *, with_holders:
 
     Raises: UnknownQueue 2085, WrongQueueType 2045.
     """
-    list(qm.inspect.look(queue, most=1, preview=0))  # which raises the right error if it has no messages of its own
+    list(qm.inspect.look(queue, most=1, preview=0))  # which raises the right error if it is not a local queue
     attributes = qm.attributes(queue)
     name = attributes.base_queue if attributes.type == "alias" else queue
     view = next(iter(qm.inspect.overview(name)), None)
@@ -269,7 +269,7 @@ def _held(qm: QueueManager, name: str) -> Held:
 
 
 def _orders(found: QueuePageState, wanted: QueuePageQuery) -> Sequence[ListingOrder]:
-    """The orders to show: without groups both are one, and the visitor who has not chosen sees it once."""
+    """The orders to show: without groups both are one, and a visitor who has not chosen an order sees it once."""
     if found.missing or any(wanted.after.values()) or len(wanted.orders) < 2:
         return wanted.orders
     return wanted.orders[:1]

@@ -66,7 +66,7 @@ class Wish:
     """The request in a form.
 
     Args:
-        uids: of the messages; if there are none, the selector decides, and an empty one means all.
+        uids: the ids of the messages; if there are none, the selector decides, and an empty one means all.
         typed: the name that confirms it.
         is_last: whether this is the second POST.
     """

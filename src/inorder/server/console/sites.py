@@ -19,8 +19,8 @@ class Way(NamedTuple):
     """A way between this queue manager and another one.
 
     Args:
-        manager: the other one; that of a connection, if only its place is known.
-        name: of the channel, of the store-and-forward queue, or of the connection.
+        manager: the name of the other queue manager, or of the connection if only its place is known.
+        name: the name of the channel, of the store-and-forward queue, or of the connection.
         kind: how its messages travel.
         state: "good", it is in use; "bad", it has trouble; "idle".
         text: its status.
@@ -39,7 +39,7 @@ class Way(NamedTuple):
 
 
 class Ways(NamedTuple):
-    """The ways on which messages come, and those on which they go or are read elsewhere."""
+    """The ways by which messages arrive, and the ways by which they leave or are read elsewhere."""
 
     come: list[Way]
     go: list[Way]

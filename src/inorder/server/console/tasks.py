@@ -24,8 +24,8 @@ class TaskRow(NamedTuple):
     """A task in all of its workers.
 
     Args:
-        view: its queue; None: there is none of this name, or it is an alias.
-        ended, failed, mean, longest: of the last minutes; durations in seconds, None without an attempt.
+        view: its queue; None: no queue has this name, or it is an alias.
+        ended, failed, mean, longest: values for the last minutes; durations in seconds, None without an attempt.
         per_minute: attempts in each of the last minutes, the newest last; failures: those that failed.
         record: running calls, dead letters and the newest error of all workers.
     """
@@ -80,7 +80,7 @@ def sum_of(minutes: Iterable[TaskMinute], minute: int) -> TaskMinute:
 
 
 def schedules_of(workers: Iterable[WorkerRecord]) -> list[ScheduleRecord]:
-    """The schedules by name: each as the worker that knows its latest run says, with an error of any worker."""
+    """The schedules by name: each as reported by the worker with its latest run, with an error of any worker."""
     found: dict[tuple[str, str], ScheduleRecord] = {}
     for one in (schedule for worker in workers for schedule in worker.schedules):
         known = found.setdefault((one.name, one.queue), one)

@@ -1,7 +1,7 @@
 """Users and their tokens: a list, and forms for administrators.
 
-Each form asks for the password of the visitor again, so that a browser that was left open gives nobody a new user. The
-log of acts has each act.
+Each form asks for the password of the visitor again, so that a browser that was left open cannot be used to create a
+user. The log of acts has each act.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ async def _hashed(visit: Visit) -> str | None:
 
 
 def _given(visit: Visit, user: User | None) -> dict[str, Any]:
-    """The fields of the forms: as they were sent, if their form was, else those of the user as it is."""
+    """The fields of the forms: as sent, if the form was sent; otherwise the user's present values."""
     grants = [] if user is None else [f"{','.join(verbs)}={queue}" for queue, verbs in user.queues.items()]
     usual: dict[str, Any] = {
         "name": "", "queues": "\n".join(grants), "subjects": "" if user is None else "\n".join(user.subjects),

@@ -1,4 +1,4 @@
-"""The last minutes of all queues, sampled every second while somebody watches, and their last hour from the store.
+"""The last minutes of all queues, sampled every second while a page is open, and their last hour from the store.
 
 The first visit starts the sampling, and it ends a minute after the last visit, so an unwatched server does no work. One
 task samples for all visitors of a worker; their browsers listen to `changes`.
@@ -34,7 +34,7 @@ LISTENED_SECONDS: Final = 300.0  # then the browser connects and authenticates a
 
 
 class QueueSample(NamedTuple):
-    """A queue at one moment. `at` is monotonic time; `age`: of its oldest message, in seconds."""
+    """A queue at one moment. `at` is monotonic time; `age`: the age of its oldest message, in seconds."""
 
     at: float
     depth: int
@@ -49,7 +49,7 @@ class Recent(NamedTuple):
         put, got: messages a second; None if not known yet. `got` counts messages that left the depth (got, expired,
             backed out), minus those that came back.
         puts, gets: the same over time, the newest last.
-        depths: over time; `ages`: of the oldest message, in seconds.
+        depths: the depths over time; `ages`: the ages of the oldest message, in seconds.
         seconds: how long ago the first of them was.
     """
 
@@ -66,7 +66,7 @@ NOTHING: Final = Recent()
 
 
 class Watching:
-    """Samples the queues while somebody watches.
+    """Samples the queues while a page is open.
 
     Args:
         look: reads the state of all queues.
@@ -92,7 +92,7 @@ class Watching:
         self.task: asyncio.Task[None] | None = None
 
     def want(self) -> None:
-        """Notes that somebody watches."""
+        """Notes that a page is open."""
         self._wanted_at = self._clock()
         if self.task is None or self.task.done():
             self.task = asyncio.create_task(self._watch())

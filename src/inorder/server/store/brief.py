@@ -1,4 +1,6 @@
-"""Which calls take about as long as a put or a get, so that the loop's own thread may make them (see `aio.brief`)."""
+"""Finds brief calls: they take about as long as a put or a get, so the loop's own thread may make them
+(`aio.brief`).
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,14 @@ ALWAYS: Final = frozenset(
 
 
 class NotBrief(Exception):
-    """Nothing has happened: the call may take longer than the loop's own thread has time."""
+    """Raised, without an effect, for a call that may take too long for the loop's own thread."""
 
 
 def is_brief(verb: str, arguments: Mapping[str, Any], unit: int) -> bool:
     """Whether a call of at most `BYTES_MAX` bytes is brief.
 
     Args:
-        unit: how many messages the connection's unit of work has.
+        unit: the number of messages in the connection's unit of work.
     """
     if verb == "put":
         request: PutRequest = arguments["request"]
@@ -43,7 +45,7 @@ def is_brief(verb: str, arguments: Mapping[str, Any], unit: int) -> bool:
 
 
 def messages_of(verb: str, arguments: Mapping[str, Any]) -> int:
-    """How many messages a call may add to the unit of work; many, if nobody knows."""
+    """The number of messages that a call may add to the unit of work; a large number if it is unknown."""
     if verb == "put":
         return len(arguments["request"].messages)
     if verb in ("get", "wait"):
@@ -61,7 +63,7 @@ def _is_found_quickly(wanted: GetRequest) -> bool:
 
 
 def get_short(store: LocalStore, request: GetRequest) -> GetOutcome:
-    """Gets as `get`. Raises: as that; NotBrief, and nothing has happened."""
+    """Gets as `get`. Raises: as `get`; NotBrief, without an effect."""
     left = BYTES_MAX
 
     def check_length(message: Got) -> None:

@@ -1,10 +1,10 @@
-"""Checks each call of a connection against `rules.store_verbs`: what its user may do, with which of the store's things.
+"""Checks each call of a connection against `rules.store_verbs`: whether its user may do this with these objects.
 
 A connection has one `Checker`, which knows the handles that it has opened. For each call the server
 
-1. calls `check`, which raises NotAuthorized or returns what the log of acts needs;
-2. makes the call with `filled` arguments, in which nothing that says who acts comes from the client;
-3. calls `note`, which keeps track of handles, and sends what `shown` leaves of the answer.
+1. calls `check`, which raises NotAuthorized or returns the act for the log of acts;
+2. makes the call with `filled` arguments, whose identity never comes from the client;
+3. calls `note`, which keeps track of handles, and sends the part of the answer that `shown` returns.
 
 The identity is an argument of each of them, because rights may change between two calls.
 """
@@ -69,7 +69,7 @@ class OpenedFor(NamedTuple):
     Args:
         name: the queue whose authority counts: as the client named it, for a model queue the model; for a queue of
             another queue manager the transmission queue.
-        queue: the local queue behind the name.
+        queue: the local queue to which the name leads.
         made: whether the open made the queue, from a model.
     """
 
@@ -79,7 +79,9 @@ class OpenedFor(NamedTuple):
 
 
 class ActToLog(NamedTuple):
-    """An act for the log of acts. Attributes: act: its name; queue: that it concerns; "": the queue manager."""
+    """An act for the log of acts. Attributes: act: its name; queue: the queue that it concerns; "": the queue
+    manager.
+    """
 
     act: str
     queue: str
@@ -92,7 +94,7 @@ class Checker:
         owner: the connection's number in the store.
 
     Attributes:
-        handles: what the connection has open, by the number of the handle.
+        handles: the open handles of the connection, by number.
         reserved: the numbers of the unique ids that were reserved for the connection last.
     """
 
@@ -100,7 +102,7 @@ class Checker:
         self._store, self._owner = store, owner
         self.handles: dict[int, OpenedFor] = {}
         self.reserved = range(0)
-        self._claiming: dict[tuple[int, str], int] = {}  # epochs that are known to be the user's
+        self._claiming: dict[tuple[int, str], int] = {}  # epochs known to belong to the user
 
     # --- before a call
 
@@ -110,7 +112,7 @@ class Checker:
         Args:
             arguments: by their names, without those of `FILLED_IN`.
 
-        Returns: what the log of acts needs before the call is made; None: the call is not logged.
+        Returns: the act for the log of acts; None: the call is not logged.
 
         Raises: NotAuthorized 2035; ConnectionBroken 2009, if the connection does not have the handle; UnitExists, if
         there is a lease of the name; ArgumentError, for a definition that is not valid; the errors of the store.
@@ -129,7 +131,9 @@ class Checker:
         return ActToLog(act.format(**arguments)[:ACT_LENGTH_MAX], self._queue(arguments, on) if on else MANAGER)
 
     def demand(self, verb: str, arguments: Arguments, identity: Identity) -> None:
-        """Checks the authorities of a call alone, without the store. Raises: NotAuthorized 2035; ConnectionBroken."""
+        """Checks only the authorities of a call, without using the store. Raises: NotAuthorized 2035;
+        ConnectionBroken.
+        """
         row = VERBS[verb]
         queue = MANAGER if row.of in ("", EACH) else self._queue(arguments, row.of)
         if row.of != EACH:
@@ -142,7 +146,7 @@ class Checker:
             self._demand("get", queue, identity)
 
     def _queue(self, arguments: Arguments, path: str) -> str:
-        """The queue to which a path leads. Raises: ConnectionBroken, if it is that of no handle of the connection."""
+        """The queue to which a path leads. Raises: ConnectionBroken, if the connection has no such handle."""
         found = value_at(arguments, path)
         if path.endswith("handle"):
             return self._handle(found).name
@@ -200,7 +204,7 @@ class Checker:
             return queue
         return Names(self._store.manager(), {one.name: one for one in self._store.queues()}).asked_of(queue, manager)
 
-    # --- further questions: each returns whether the call concerns something of another user
+    # --- further checks: each returns whether the call concerns an object of another user
 
     def _control(self, identity: Identity, why: str) -> bool:
         self._demand("control", MANAGER, identity, why)
@@ -359,7 +363,7 @@ class Checker:
         return ChannelAttributes(name=name, type="receiver")
 
     def _check_valid(self, arguments: Arguments, identity: Identity) -> bool:
-        """Checks a definition as a client should have: the store would keep any, and be damaged."""
+        """Checks a definition, as the client should have: the store accepts any, and a wrong one would damage it."""
         del identity
         kind, given = arguments.get("kind", "queue"), arguments["attributes"]
         try:
@@ -375,7 +379,7 @@ class Checker:
     def filled(self, verb: str, arguments: Arguments, identity: Identity, *, leases_max: int) -> dict[str, Any]:
         """The arguments with which the server makes the call.
 
-        They say who acts, and a message has the name of the user, unless the user may control the queue manager.
+        They identify the user, and messages get the user's name, unless the user may control the queue manager.
         """
         has_control = identity.may("control")
         user = None if has_control and verb not in ("begin_lease", "receive") else identity.name
@@ -400,7 +404,7 @@ class Checker:
         return full
 
     def note(self, verb: str, arguments: Arguments, answer: Any) -> None:
-        """Keeps track of what the connection has, after a call that has succeeded."""
+        """Updates the connection's handles and reserved ids after a successful call."""
         if verb == "open":
             opened: Opened = answer
             name = self._named(arguments["queue"]) if self._is_here(arguments) else opened.queue
@@ -505,7 +509,7 @@ def _signed(request: PutRequest | StageRequest) -> PutRequest | StageRequest:
 
 
 def _limited(request: GetRequest | LockRequest) -> GetRequest | LockRequest:
-    """The request with an end of its answer. One group ends by itself: the rest of a large one is read in pages."""
+    """The request with a limit on its answer. A group needs none: the rest of a large one is read in pages."""
     if isinstance(request, LockRequest):
         most = GOT_MESSAGES if request.most is None else min(request.most, GOT_MESSAGES)
         return dataclasses.replace(request, most=most, most_bytes=GOT_BYTES)
@@ -521,7 +525,7 @@ def _queues_of(unit: Unit) -> Sequence[str]:
 
 
 def _is_own_unit(unit: Any, owner: int, identity: Identity) -> bool:
-    """Whether it is of this connection, or a named one of this user. Programs of sessions have shortened names."""
+    """Whether a unit is of this connection, or a named unit of this user. Programs of sessions have shortened names."""
     return bool(unit.connection == owner if unit.connection is not None else unit.program.user == identity.name)
 
 

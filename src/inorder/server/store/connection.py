@@ -1,7 +1,7 @@
 """One connection of a program elsewhere: its owner in the store, its handles, and its calls one after another.
 
-Nothing that says who acts comes from the wire (W-5). The owner and the user are the server's. A handle is a number of
-this connection, which stands for one that the store has given; there is no way to name a handle of another connection.
+The identity never comes from the wire (W-5): the server sets owner and user. A handle is a number within this
+connection, which stands for a handle of the store, so a client cannot name a handle of another connection.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from .resuming import Resumable
 
 log = logging.getLogger(LOGGER)
 
-CALLS_MAX: Final = 64  # of one connection, that have arrived and are not answered
+CALLS_MAX: Final = 64  # unanswered calls of one connection
 PAUSES: Final = (0.01, 0.03, 0.1, 0.3, *[0.5] * 8)  # seconds between looks at a previous connection, about 5 together
 SPECIAL: Final = {FrameKind.REOPEN: "open", FrameKind.WATCH: "check_handle"}
 TAKEN: Final = frozenset({FrameKind.CALL, FrameKind.BYE, FrameKind.REOPEN, FrameKind.WATCH})
@@ -107,10 +107,10 @@ class StoreConnection:
         place: the store object that serves it.
         identity: its user.
         present: looks its user up again, as `Authenticator.now`.
-        address: of the client, for the log of acts.
+        address: the address of the client, for the log of acts.
         protocol: the WebSocket.
         run: makes a call in a thread of the pool.
-        limits: of the server.
+        limits: the limits of the server.
         exits: the modules whose functions the server may call as the exits of receivers.
         resumable: the connections of this worker.
     """
@@ -168,7 +168,7 @@ class StoreConnection:
     async def _end_previous(self, secret: bytes) -> None:
         """Ends the client's previous connection, or waits until the worker that has it has noticed its end.
 
-        Raises: StoreError, it does not end: the client tries again.
+        Raises: StoreError, if it does not end: the client tries again.
         """
         number = self._resumable.number_of(secret)
         if not number:
@@ -227,7 +227,7 @@ class StoreConnection:
             )
         self._calls.append(frame)
         if frame.kind is FrameKind.BYE and self._leaving is None:
-            self._leaving = self._spawn(self._end_apart())  # the owner ends also while it waits
+            self._leaving = self._spawn(self._end_apart())  # the owner ends even while it waits
         if not self._is_busy:
             self._next()
 
@@ -267,7 +267,9 @@ class StoreConnection:
             self._reply(frame, answer)
 
     def _reply(self, frame: WireFrame, answer: Answered) -> None:
-        """Answers a call, and begins the next one in the next turn of the loop, so that others have theirs."""
+        """Answers a call, and begins the next one in the next turn of the loop, so that other connections get their
+        turn.
+        """
         size, flags = len(answer.payload), Flag.HAS_UNIT if answer.has_unit else 0
         if size <= PIECE_MAX and self._protocol.send_at_once(
             HEADER.pack(answer.kind, flags, 0, frame.number) + answer.payload
@@ -364,7 +366,7 @@ class StoreConnection:
     def _made_briefly(self, verb: str, arguments: dict[str, Any], _: object) -> Answered | None:
         """Makes a brief call. None: nothing has happened, because the answer is too long."""
         try:
-            with self._in_call(waits=False):  # whoever ends the connection may be waiting for the store, which is held
+            with self._in_call(waits=False):  # the ending thread may wait for the store, held here
                 return self._made(verb, arguments, None, _made_short)
         except NotBrief:
             return None
@@ -421,7 +423,7 @@ class StoreConnection:
         return self.store.object(kind, name).attributes
 
     def _checked(self, verb: str, arguments: dict[str, Any]) -> tuple[dict[str, Any], ActToLog | None]:
-        """The arguments with the store's handles, and what the log of acts needs.
+        """The arguments with the store's handles, and the act for the log of acts.
 
         Raises: NotAuthorized 2035; ConnectionBroken 2009, the connection has no such handle; see `Checker.check`.
         """
@@ -542,7 +544,7 @@ class Waiting:
     """The wait of a call, if it waits.
 
     Attributes:
-        outcome: what has ended it: one value, or none yet.
+        outcome: the value with which it ended; empty until then.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -1,4 +1,4 @@
-"""The WebSocket `/inorder/v1/store`: who may connect, and the frames of one connection."""
+"""The WebSocket `/inorder/v1/store`: admits clients, and passes on the frames of each connection."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class StoreEndpoint:
     async def _serve(
         self, context: Context, one: StoreConnection, frames: ArrivingFrames, protocol: StoreProtocol, receive: Receive
     ) -> None:
-        """Takes frames until the client has gone or must go. Raises: InorderError, why it must go."""
+        """Takes frames until the client has gone or must go. Raises: InorderError, with the reason."""
         first = await asyncio.wait_for(_first(frames, receive), context.settings.limits.head_seconds)
         if first is None:
             return

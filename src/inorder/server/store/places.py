@@ -1,7 +1,7 @@
 """The store objects of a worker that serve programs elsewhere.
 
 A store in a file or in memory is one object for all of them. Of a database a worker opens a few objects, each with a
-session of its own, and shares the connections among them (W-3).
+separate session, and shares the connections among them (W-3).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ USER_THREADS_MAX: Final = 12  # of one user, so that slow calls of one never hol
 
 
 class ForLane:
-    """What a lane asks of a connection, for calls that all name a connection of their own."""
+    """Stands in for a connection in a lane whose calls each name their own connection."""
 
     has_unit, is_idle = False, True
 
@@ -89,7 +89,7 @@ class Places:
             if not found or (
                 found[0].is_alone
                 and len(found) < SESSIONS_MAX
-                and all(one.connections > 1 for one in found)  # the first is that of the base
+                and all(one.connections > 1 for one in found)  # the first is the base's
             ):
                 self._all.append(SharedStore(connect(self._store, program=PROGRAM)))
                 return self._all[-1]

@@ -81,4 +81,4 @@ SETTINGS: Final[dict[str, Any]] = {
     "ws_ping_interval": None,
     "ws_per_message_deflate": False,
 }
-"""How uvicorn is to serve WebSockets: no compression, and no pings of its own (W-2)."""
+"""The settings with which uvicorn serves WebSockets: no compression, and no pings of its own (W-2)."""

@@ -19,7 +19,7 @@ class Resumable:
     """The connections of a worker by their numbers in the store.
 
     Args:
-        key: of the server, which all its workers have.
+        key: the server's key, which all its workers have.
 
     Attributes:
         ends: ends a connection; blocks.
@@ -39,7 +39,7 @@ class Resumable:
         return int.from_bytes(secret[:NUMBER_BYTES], "big") if len(secret) == NUMBER_BYTES + PROOF_BYTES else 0
 
     def end_of(self, secret: bytes, user: str) -> Callable[[], None] | None:
-        """Returns what ends the connection that a secret names, if it is one of this worker and of this user."""
+        """Returns the call that ends the connection named by a secret, if it belongs to this worker and this user."""
         number = self.number_of(secret)
         is_genuine = hmac.compare_digest(secret, self.secret(number, user))
         return self.ends.get(number) if is_genuine else None

@@ -22,7 +22,7 @@ from .unload import dump as dump
 from .unload import unload as unload
 from .unload import unload_queue as unload_queue
 
-if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+if not TYPE_CHECKING:  # otherwise a type checker would accept any name
     __getattr__ = renamed(__name__, Replayed="ReplayResult")
 
 __all__ = [

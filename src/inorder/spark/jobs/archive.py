@@ -150,7 +150,7 @@ def check_csv(spark: SparkSession, name: str, path: str) -> None:
 
 
 def write_csv(rows: DataFrame, path: str) -> None:
-    """Writes rows as one CSV file with a header, wherever Spark can write, in place of what is there."""
+    """Writes rows as one CSV file with a header, wherever Spark can write, replacing an existing one."""
     spark = rows.sparkSession
     system = file_system(spark, path)
     target, folder = hadoop_path(spark, path), hadoop_path(spark, path + PARTS)

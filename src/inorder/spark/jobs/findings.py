@@ -218,7 +218,7 @@ def overtakes(positioned: DataFrame, dealt: Lanes, *, promised: Promised, parts:
 
 
 def members_judged(members: DataFrame, *, parts: int) -> DataFrame:
-    """Members of groups as `groups.judged` returns them, with those of a group in one partition."""
+    """Members of groups as `groups.judged` returns them, with the members of a group in one partition."""
     return groups.judged(lanes.brought_together(groups.with_group(members), parts, *groups.GROUP))
 
 
@@ -369,7 +369,7 @@ def places(rows: DataFrame, dealt: Lanes, *, parts: int, until: ExitStack) -> Da
         wrong.where(F.col("before").isNotNull()),
         F.when(same, "place_repeated").otherwise(PUT_EARLIER),
         severity=F.when(same, "error").otherwise(COUNTED),
-        expected=F.when(same, "a place of its own"),
+        expected=F.when(same, "a unique place"),
         found=F.when(same, _says("%d.%d", *PLACE[1:])),
         text=F.when(same, text),
         condition=_two_deliveries("before.delivery_number"),

@@ -53,7 +53,7 @@ def judged(members: DataFrame) -> DataFrame:
     """Members of groups and logical messages, from `with_group`, with a boolean column for each of `FAULTS`,
 
     and `first_of_group`; `starts`, whether it is the first piece of its logical message; `head`, the place of the
-    group, null if its first piece is not there; `previous_sequence_number`, null at the first row; `end_before`,
+    group, null if its first piece is missing; `previous_sequence_number`, null at the first row; `end_before`,
     the end of the pieces before it in its logical message, in bytes, null at the first piece.
 
     All are functions of one window, so the rows are sorted once. Values for one logical message (whether its first

@@ -106,12 +106,12 @@ class KeySample:
 
 
 def wanted_lanes(row_count: int, rows_per_lane: int) -> int:
-    """How many lanes this many rows need: no more than `LANES_MAX`, above which lanes grow instead."""
+    """The number of lanes for this many rows: no more than `LANES_MAX`, above which lanes grow instead."""
     return min(max(1, -(-row_count // rows_per_lane)), LANES_MAX)
 
 
 def make_lanes(rows: DataFrame, keys: Sequence[str], *, row_count: int, rows_per_lane: int) -> Lanes:
-    """Makes lanes from a sample of the keys, of at most some hundred thousand rows however many there are.
+    """Makes lanes from a sample of the keys, of at most some hundred thousand rows for any number of rows.
 
     Args: as for `KeySample`; rows_per_lane: how many rows a lane should have.
     """
@@ -160,7 +160,7 @@ def breaks(
     """Finds rows that do not follow from the row before them, and rows without one before them.
 
     Args:
-        rows: any rows with the columns named here and those of the lanes' key.
+        rows: any rows with the columns named here and the columns of the lanes' key.
         dealt: lanes by the columns `along`, with or without some of `apart` before them.
         apart: rows that differ in these columns are not neighbours.
         along: the order.

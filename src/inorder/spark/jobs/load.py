@@ -68,8 +68,8 @@ def load(
 ) -> Loaded:
     """Puts the contents of files on a queue, all in one step.
 
-    In a table a column is a field of the message, by name; `body` must be there. Of a folder of files each file becomes
-    a group that begins with its manifest. A dmpmqmsg text, or a folder of them, has the messages themselves.
+    In a table a column is a field of the message, by name; `body` must be present. Of a folder of files each file
+    becomes a group that begins with its manifest. A dmpmqmsg text, or a folder of them, has the messages themselves.
 
     Args:
         source: a file or a folder; the tasks must be able to read it.

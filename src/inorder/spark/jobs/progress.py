@@ -46,8 +46,8 @@ def told(spark: SparkSession, tell: Tell | None, rows: DataFrame | None = None) 
     calls, and is raised when the block has ended.
 
     Args:
-        rows: the messages that will be written, which are counted if there is somebody to tell; None: they would take
-            too long to count.
+        rows: the messages that will be written, which are counted if `tell` is given; None: counting them would take
+            too long.
     """
     if tell is None:
         yield

@@ -265,7 +265,7 @@ def _verdict(judged: DataFrame | None) -> tuple[int, int, int]:
 
 
 def _counts(heads: DataFrame, dealt: Lanes) -> list[int]:
-    """How many messages each lane will have."""
+    """The number of messages that each lane will have."""
     counts = [0] * dealt.total
     for row in heads.groupBy(dealt.lane().alias("lane")).agg(F.sum("weight").alias("weight")).collect():
         counts[row["lane"]] = row["weight"]

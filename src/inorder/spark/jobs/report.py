@@ -90,7 +90,7 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """What a reader who was not there needs to know about an audit.
+    """The origin of an audit, for a reader of its report.
 
     Args:
         title: the title of the page.

@@ -140,7 +140,7 @@ class Audited:
 
     @property
     def doubled(self) -> int:
-        """How many messages are in the archive once more; those without a unique id are counted by their delivery
+        """How many extra copies of messages the archive has; those without a unique id are counted by their delivery
         number.
         """
         return self.errors["message_repeated"] or self.errors["delivery_repeated"]

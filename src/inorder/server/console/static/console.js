@@ -1,7 +1,7 @@
-// All script of the console's own: it says when to look again, moves through rows by keys, and keeps what is open open.
+// The console's own script: it reloads after changes, moves through rows by keys, and keeps opened parts open.
 "use strict";
 
-// --- live: the server says that something has changed; htmx then loads what is marked as live again
+// --- live: when the server reports a change, htmx reloads the parts that are marked as live
 
 const source = document.body.dataset.live;
 if (source) {
@@ -28,7 +28,7 @@ if (source) {
   listen();
 }
 
-// What a visitor has opened stays open when the page is loaded again.
+// Parts that a visitor has opened stay open when the page is reloaded.
 htmx.registerExtension("console", {
   htmx_before_morph_attr: (node, detail) => !(node.tagName === "DETAILS" && detail.attrName === "open"),
 });
@@ -36,7 +36,7 @@ htmx.registerExtension("console", {
 // --- keys
 
 const rows = () => [...document.querySelectorAll(".rows tbody tr")].filter((row) => row.offsetParent);
-const here = () => document.activeElement.closest(".rows tbody tr"); // where the focus is, which a loaded page keeps
+const here = () => document.activeElement.closest(".rows tbody tr"); // the row with the focus, which a loaded page keeps
 const step = (by) => {
   const all = rows();
   const at = all.indexOf(here());
