@@ -161,7 +161,7 @@ class CallsByName:
             return QueueElsewhere((self._session, owner), lead, name, options, **how)
 
     def _lead(self, there: SynchronousQueue, queue: str, manager: str = HERE) -> bool:
-        """Replaces the default handle, whose open has led elsewhere, by one there; returns whether it did."""
+        """Replaces the default handle, whose open has led to an owner, by one there; returns whether it did."""
         name = name_of(queue, manager)
         own = self._queues.get(name)
         if self._session.stays_here or "location" not in there.data:
@@ -186,7 +186,7 @@ class CallsByName:
             kind = self._store.queue(name).type
         if kind == "model":
             raise WrongQueueType(
-                f"{name} is a model queue: open it, which makes a queue to use", reason=Reason.Q_TYPE_ERROR
+                f"{name} is a model queue: open it to create a queue", reason=Reason.Q_TYPE_ERROR
             )
 
     def _make_room(self, queue: str = "", manager: str = HERE) -> bool:

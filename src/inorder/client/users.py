@@ -520,7 +520,7 @@ def _as_text(value: User | Token) -> str:
 
 @decodes("a user")
 def user_of(text: str) -> User:
-    """Reads a user as the store keeps it. Raises: StoreDamaged."""
+    """Reads a user in its stored form. Raises: StoreDamaged."""
     kept = json.loads(text)
     queues = {name: tuple(verbs) for name, verbs in kept.pop("queues").items()}
     kept |= {name: tuple(kept[name]) for name in ("roles", "subjects")}
@@ -529,5 +529,5 @@ def user_of(text: str) -> User:
 
 @decodes("a token")
 def token_of(text: str) -> Token:
-    """Reads a token as the store keeps it. Raises: StoreDamaged."""
+    """Reads a token in its stored form. Raises: StoreDamaged."""
     return Token(**json.loads(text))

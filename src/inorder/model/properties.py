@@ -237,7 +237,7 @@ _has_form = re.compile(rf"\{{{_PAIR}(?:,{_PAIR})*\}}").fullmatch
 
 
 def is_readable(text: str) -> bool:
-    """Whether `decoded` can read this text; it does not look at the whole of it."""
+    """Whether `decoded` can read this text; it does not read all of it."""
     return len(text) <= LENGTH_MAX and _has_form(text) is not None
 
 

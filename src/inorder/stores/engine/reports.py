@@ -5,7 +5,7 @@
     expiration  when the message is discarded; if it was never visible, in the unit that put it
     exception   when the message cannot be delivered (`dead_letters`)
 
-So a report exists if and only if its event has happened, whichever process dies at any moment. Arrivals on a
+So a report exists if and only if its event has happened, even if any process dies at any moment. Arrivals on a
 transmission queue and deliveries from it are not reported (R6.6). Only queues with messages that ask for reports bear
 the cost: `QueueState.has_reports` marks them.
 """
@@ -75,7 +75,7 @@ def report_step(operation: Operation, queue: LocalQueue, row: QueuedMessage, eve
 def report_expired(operation: Operation, queue: LocalQueue, rows: Sequence[QueuedMessage]) -> None:
     """Reports expired messages that are about to be discarded.
 
-    If nobody has seen the message and a unit of work holds it, the report is put in that unit. A message held by a
+    If the message was never visible and a unit of work holds it, the report is put in that unit. A message held by a
     confirm id is not reported, as if it had been undone.
     """
     for row in rows:
@@ -92,7 +92,7 @@ def report_exception(
     Args:
         message: the whole message, with its remaining expiry.
         put_by: its mark (`authority`).
-        cause: the local queue that it comes from; see `delivering.send`.
+        cause: the local queue from which it comes; see `delivering.send`.
         unit: the unit in which to put the report; None: at once.
     """
     if rules.asks(message, EXCEPTION):
