@@ -19,7 +19,6 @@ def move_to_dead_letters(
     reason: Reason,
     target: str,
     manager: str = "",
-    cause: int = 0,
     program: str = "",
     attempts: int = 0,
     error: str = "",
@@ -32,7 +31,6 @@ def move_to_dead_letters(
         message: the whole message, with its remaining expiry.
         reason: why it cannot be delivered.
         target, manager: its destination, as the putter named it.
-        cause: the local queue from which it comes; see `delivering.send`.
         program: the program that sets it aside; empty: the queue manager.
         attempts: the number of attempts at delivery.
         error: a description of the error.
@@ -58,7 +56,7 @@ def move_to_dead_letters(
             raise Undeliverable(
                 f"{target} does not accept the message ({_text(reason)}), and {lack}", reason=reason, queue=target
             )
-    report_exception(operation, message, reason, put_by, cause)
+    report_exception(operation, message, reason, put_by)
     return "discarded" if message.report & Report.DISCARD_MESSAGE else "buried"
 
 

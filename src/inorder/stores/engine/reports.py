@@ -85,18 +85,17 @@ def report_expired(operation: Operation, queue: LocalQueue, rows: Sequence[Queue
 
 
 def report_exception(
-    operation: Operation, message: Message, reason: int, put_by: str | None, cause: int = 0, unit: UnitRow | None = None
+    operation: Operation, message: Message, reason: int, put_by: str | None, unit: UnitRow | None = None
 ) -> None:
     """Reports that a message cannot be delivered (R6.7).
 
     Args:
         message: the whole message, with its remaining expiry.
         put_by: its mark (`authority`).
-        cause: the local queue from which it comes; see `delivering.send`.
         unit: the unit in which to put the report; None: at once.
     """
     if rules.asks(message, EXCEPTION):
-        _send(operation, message, EXCEPTION, int(reason), _left(message), cause, put_by, unit=unit)
+        _send(operation, message, EXCEPTION, int(reason), _left(message), 0, put_by, unit=unit)
 
 
 def _left(message: Message) -> float:

@@ -137,16 +137,10 @@ class Telemetry:
         """Whether to report this thread's calls: there are observers, and this is not an observer's own call."""
         return bool(self.observations) and not self._telling.on
 
-    def report(
-        self,
-        event: str,
-        measurements: Mapping[str, float],
-        metadata: Mapping[str, object],
-        messages: Sequence[Message] = (),
-    ) -> None:
+    def report(self, event: str, measurements: Mapping[str, float], metadata: Mapping[str, object]) -> None:
         """Calls every observer and logs its exceptions. Inside `Promises` this happens at their end."""
         if self.is_observed:
-            self.emit(event, measurements, {**self.common, **metadata}, messages)
+            self.emit(event, measurements, {**self.common, **metadata}, ())
 
     def emit(
         self,
