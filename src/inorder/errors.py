@@ -321,7 +321,7 @@ class OrderDeadlock(QueueCondition):
 
 
 class NoMessageUnderCursor(QueueCondition):
-    """The browse cursor stands on no message, or its message is gone."""
+    """The browse cursor is on no message, or its message is gone."""
 
     reason = Reason.NO_MSG_UNDER_CURSOR
 

@@ -254,7 +254,7 @@ _TEXT: dict[Reason, str] = {
     Reason.MSG_TOO_BIG_FOR_Q: "The message is longer than its queue allows.",
     Reason.MSG_TOO_BIG_FOR_Q_MGR: "The message is longer than the queue manager allows.",
     Reason.NO_MSG_AVAILABLE: "No message matches the request, or none came before the wait ended.",
-    Reason.NO_MSG_UNDER_CURSOR: "The browse cursor stands on no message, or its message is gone.",
+    Reason.NO_MSG_UNDER_CURSOR: "The browse cursor is on no message, or its message is gone.",
     Reason.NOT_AUTHORIZED: "The user may not do this with the object.",
     Reason.NOT_OPEN_FOR_BROWSE: "A browse, or a get under the cursor, needs a handle opened to browse.",
     Reason.NOT_OPEN_FOR_INPUT: "A get that removes needs a handle opened for input.",

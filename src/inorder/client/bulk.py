@@ -306,7 +306,7 @@ class Bulk(Namespace):
             return self._store.release_claims(queue, application)
 
     def leave_claimed_group(self, queue: str, application: str) -> bool:
-        """Leaves the group of which an application that has stopped for good has claimed a part.
+        """Leaves the group that an application, which has stopped for good, has claimed in part.
 
         It then no longer holds back strict logical readers; a match on group id and sequence number reaches the rest
         of the group. A running reader is fenced; one that starts again continues after the group. Messages in open

@@ -194,7 +194,7 @@ class CallsByName:
 
         Args:
             queue, manager: the queue whose default handle the call uses. If that handle is open, the call itself did
-                not reach the limit: a stream or function that the caller passed did, through calls of its own.
+                not reach the limit: a stream or function that the caller passed did, through its calls.
         """
         own = self._queues.get(name_of(queue, manager))
         if own is not None and own.internals.number and not own.closed:

@@ -164,7 +164,7 @@ class Inspect(Namespace):
         Raises: ArgumentError; as `look`.
         """
         if not isinstance(group_id, bytes) or len(group_id) > ID_LENGTH or not group_id.strip(b"\0"):
-            raise bad_argument("group_id", group_id, f"bytes, 1 to {ID_LENGTH} of them and not all NUL")
+            raise bad_argument("group_id", group_id, f"bytes (1 to {ID_LENGTH}), not all NUL")
         return self._asked(queue, lambda store, name: store.gaps(name, group_id.ljust(ID_LENGTH, b"\0")))
 
     def overview(self, queue: str | None = None) -> list[QueueView]:

@@ -374,8 +374,8 @@ class Session(Lock):
         names = self.opener.names
         who = f"task {names['task']!r} of thread" if names["task"] else "thread"
         raise UnitOfAnother(
-            f"{who} {names['thread']!r} has a unit of work open on this connection, and this call is not its own: "
-            "give each thread and each task a connection of its own with qm.connect()",
+            f"{who} {names['thread']!r} has a unit of work open on this connection, to which this call does not "
+            "belong: give each thread and each task its own connection with qm.connect()",
             reason=reason,
             **names,
         )

@@ -457,7 +457,7 @@ def _verbs(value: object) -> tuple[str, ...]:
 def _subjects(value: object) -> tuple[str, ...]:
     found = _texts("subjects", value, f"at most {SUBJECTS_MAX} texts")
     if len(found) > SUBJECTS_MAX:
-        raise bad_argument("subjects", value, f"at most {SUBJECTS_MAX} of them")
+        raise bad_argument("subjects", value, f"at most {SUBJECTS_MAX} subjects")
     for one in found:
         _check_text("subjects", one, SUBJECT_LENGTH_MAX, least=1)
     return tuple(sorted(set(found)))

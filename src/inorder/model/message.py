@@ -137,7 +137,7 @@ class Message(MessageFields):
         return cls(body, **fields)
 
     def json(self) -> Any:
-        """Reads the body as JSON in UTF-8, whatever its format field says.
+        """Reads the body as JSON in UTF-8, independent of its format field.
 
         Raises QueueCondition 2110 FORMAT_ERROR if the body is not JSON or was truncated.
         """

@@ -2,8 +2,8 @@
 
 An *application* reads a queue in numbered claims 1, 2, 3 ... (seed 004's get-unconfirmed, held by a named unit). It
 keeps its own checkpoint, and writes a claim's number there before it works on the claim, and again when the work is
-done. It may die at any moment in between, so every call says how far the checkpoint is, and the queue manager compares
-it with its own record:
+done. It may die at any moment in between, so every call contains the checkpoint's position, and the queue manager
+compares that with its record:
 
     settled     the last claim that is over: confirmed, or released; its number is never used again
     open        the claim after it, if there is one: its messages are held

@@ -193,7 +193,7 @@ class Names(NamedTuple):
         return self._sent(definition, Transmission(queue, manager))
 
     def leads_nowhere(self, manager: str) -> bool:
-        """Whether nothing here says how messages for this other queue manager travel, so that it may be discovered."""
+        """Whether no definition here routes messages to this other queue manager, so that it may be discovered."""
         is_known = self.is_here(manager) or self.find(manager) is not None
         return not (is_known or self.manager.default_transmission_queue)
 

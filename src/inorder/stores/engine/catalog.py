@@ -164,7 +164,7 @@ class Catalog:
         return self._operation.queue(self.number(found), found, name)
 
     def is_unused(self, name: str) -> bool:
-        """Whether the name stands for a local queue that every store has and that was never used in this one."""
+        """Whether the name is that of a local queue that every store has and that was never used in this one."""
         return self.find(self.resolve(name).name) is None
 
     def status(self, queue: LocalQueue) -> QueueStatus:

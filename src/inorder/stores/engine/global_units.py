@@ -36,7 +36,7 @@ class GlobalVerbs(OpenStore):
     def begin_global(self, operation: Operation, owner: int, branches: Sequence[Branch]) -> str:
         connection = self.connection(owner)
         if not 0 < len(branches) <= BRANCHES_MAX:
-            raise bad_argument("branches", branches, f"1 to {BRANCHES_MAX} of them")
+            raise bad_argument("branches", branches, f"1 to {BRANCHES_MAX} branches")
         for text in (text for one in branches for text in one):
             if len(text) > UNIT_NAME_LENGTH_MAX or not is_storable(text):
                 raise bad_argument("branches", text, f"texts of at most {UNIT_NAME_LENGTH_MAX} characters")

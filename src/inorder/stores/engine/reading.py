@@ -260,7 +260,7 @@ class Reading:
     def _under_cursor(self, cursor: Cursor, looked_for: Wanted) -> Sequence[QueuedMessage]:
         row = self.queue.row(cursor.number)
         if row is None or not available(row, self.reader):
-            raise NoMessageUnderCursor(f"the browse cursor on {self.handle.name} stands on no message")
+            raise NoMessageUnderCursor(f"the browse cursor on {self.handle.name} is on no message")
         gets.check_under_cursor(self.request.options, row.message)
         return self.queue.pieces(row, looked_for, self.reader)
 

@@ -49,7 +49,7 @@ class WaitingCall:
         changed: its queue has changed since its last look.
         looked: it has looked in this round, and found nothing.
         ended: the error that ends the wait early.
-        deferred: how it looks and ends, if it waits without a thread of its own.
+        deferred: how it looks and ends, if it waits without a separate thread.
     """
 
     owner: int

@@ -30,7 +30,7 @@ from .statements import STATEMENTS
 GETS_A_LOOK: Final = 64  # gets of one session on one queue
 TOGETHER_A_LOOK: Final = 256  # if a measurement takes a lock that other gets do not need
 LOOKS_WITHOUT: Final = 16  # one measurement in this many searches without the fronts
-ENTRIES_MAX: Final = 256  # entries that a get may read in vain
+ENTRIES_MAX: Final = 256  # entries that a get may read without a message
 
 BEHIND: Final[Mapping[str, str]] = {
     STATEMENTS[name]: STATEMENTS[f"{name} after fronts"]

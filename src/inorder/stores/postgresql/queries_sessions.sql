@@ -187,7 +187,7 @@ INSERT INTO run (stopped) VALUES (0);
 SELECT id FROM process ORDER BY id;
 
 -- name: lock own process
--- This session now stands for that process, unless another session does. It returns the store.
+-- This session now represents that process, unless another session does. It returns the store.
 SELECT pg_try_advisory_lock(session_key(?1)), store_number();
 
 -- name: store at this address
@@ -195,7 +195,7 @@ SELECT pg_try_advisory_lock(session_key(?1)), store_number();
 SELECT CAST(CAST(to_regclass('message') AS oid) AS bigint);
 
 -- name: unlock own process
--- This session no longer stands for a process.
+-- This session no longer represents a process.
 SELECT pg_advisory_unlock(session_key(?1));
 
 -- name: process is dead

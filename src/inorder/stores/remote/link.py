@@ -327,7 +327,7 @@ def refusal(address: RemoteAddress, status: int, body: bytes) -> InorderError:
     if status in OF_PROXIES:
         return StoreError(f"{address} answered {status}: a proxy there does not reach the server")
     return StoreError(
-        f"{address} answered {status or 'something else than HTTP'}, so it offers no store: a server of inorder of a "
+        f"{address} answered {status or 'something else than HTTP'}, so it offers no store: an inorder server of a "
         "release after 0.1.0 must answer there"
     )
 

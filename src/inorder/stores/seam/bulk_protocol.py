@@ -88,10 +88,10 @@ class UnitStore(Protocol):
         backed out.
 
         Args:
-            branches: 1 to 100 of them.
+            branches: the parts, 1 to 100.
 
         Raises: ArgumentError; WrongState, the connection has an undecided one; UnitNotAvailable 2255, the user has
-        1,000 of them.
+        1,000 undecided ones.
         """
 
     def end_global(self, name: str, connections: Sequence[str], user: str | None = None) -> None:
