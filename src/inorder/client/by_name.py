@@ -185,9 +185,7 @@ class CallsByName:
         with self._session:
             kind = self._store.queue(name).type
         if kind == "model":
-            raise WrongQueueType(
-                f"{name} is a model queue: open it to create a queue", reason=Reason.Q_TYPE_ERROR
-            )
+            raise WrongQueueType(f"{name} is a model queue: open it to create a queue", reason=Reason.Q_TYPE_ERROR)
 
     def _make_room(self, queue: str = "", manager: str = HERE) -> bool:
         """At the limit of handles: closes the idle default handle used longest ago; returns whether it found one.

@@ -92,7 +92,7 @@ class QueueAttributes:
         applies_to=ANY_QUEUE, reason=Reason.PRIORITY_ERROR, mqsc="DEFPRTY"))
     default_persistence: bool = field(default=True, metadata=booleans(
         "DefPersistence", 5,
-        "Whether messages without a persistence survive a restart; no on temporary queues (R1.5).",
+        "Whether messages that set no persistence survive a restart; no on temporary queues (R1.5).",
         applies_to=ANY_QUEUE, mq_values=(1, 0), mqsc="DEFPSIST", mqsc_words=("YES", "NO")))
     order: OrderRule = field(default="put", metadata=choices(
         OrderRule, None, None, "The moment that sets a message's place: its put, its prepare or its commit (B-5).",
@@ -201,7 +201,7 @@ class QueueAttributes:
         "The queue managers whose messages wait here, with commas between them, each on its own transmission queue "
         "(A-29, K-3).", applies_to=FORWARDS, mqsc="TARGETS"))
     interval_ms: int = field(default=0, metadata=integers(
-        0, COUNT_MAX, None, None, "Milliseconds from one collection to the next; 0: the next begins only when it is "
+        0, COUNT_MAX, None, None, "Milliseconds from the end of a collection to the next one; 0: only when it is "
         "triggered (A-29, K-3).", applies_to=COLLECTS, mqsc="INTERVAL"))
     retry: bool = field(default=False, metadata=booleans(
         None, None, "Whether a collection begins again by itself after the connection was lost, or could not be made; "

@@ -293,7 +293,9 @@ class Octets(ParameterKind[bytes]):
     def __init__(self, length: int, reason: Reason = Reason.MD_ERROR, *, least: int = 1, named: bool = False) -> None:
         self.length, self.least, self.named = length, least, named
         words = f"bytes (at most {length})"
-        super().__init__(f"{words}, a text of at most as many bytes in UTF-8, or a uuid.UUID" if named else words, reason)
+        super().__init__(
+            f"{words}, a text of at most as many bytes in UTF-8, or a uuid.UUID" if named else words, reason
+        )
 
     def check(self, name: str, value: Any) -> bytes:
         given = value

@@ -81,7 +81,7 @@ FOREIGN_WORDS: Final[Mapping[str, Translations]] = {
     # pika and other clients of AMQP
     "expiration": LIFE,
     "delivery_mode": (("persistent", "persistent=True for delivery mode 2, persistent=False for 1"),),
-    "durable": (("default_persistence", "default_persistence=True, for messages without a persistence"),),
+    "durable": (("default_persistence", "default_persistence=True, for messages that set no persistence"),),
     "auto_ack": ACKNOWLEDGED,
     "no_ack": ACKNOWLEDGED,
     # IBM MQ

@@ -81,12 +81,18 @@ FAULTS = {
     "manager, counter": ("DELETE FROM tally WHERE queue = 0", "the counter of identifying numbers is missing"),
     "queue counters": ("INSERT INTO tally (queue) VALUES (999)", "queue 999: it has counters, but is not defined"),
     "attention": ("UPDATE tally SET attention = 0", "its attention bits are 0, which does not fit its rows"),
-    "attention, revision": ("UPDATE tally SET revision = 77", "its definitions have revision 77, but the queue manager's have 2"),
+    "attention, revision": (
+        "UPDATE tally SET revision = 77",
+        "its definitions have revision 77, but the queue manager's have 2",
+    ),
     "places": ("UPDATE tally SET counter = 3 WHERE queue > 0", "has been drawn, but the counter is 3"),
     "names": ("UPDATE tally SET counter = 3 WHERE queue = 0", "is in use, but the counter is 3"),
     "unplaced": (f"UPDATE message SET number = NULL WHERE id = {A_MESSAGE}", "has no place"),
     "away": ("UPDATE message SET away = 0 WHERE away", "held by a session unit, it is counted in the depth"),
-    "gathering": ("UPDATE gathering SET available = 1 WHERE last IS NULL", "1 available members and end none are recorded"),
+    "gathering": (
+        "UPDATE gathering SET available = 1 WHERE last IS NULL",
+        "1 available members and end none are recorded",
+    ),
     "gathering, none": ("DELETE FROM gathering", "but it has 2 and 2"),
     "heads": ("UPDATE message SET head = 1 WHERE head = 2 AND group_id IS NOT NULL", "marked as unfinished"),
     "heads, no group": ("UPDATE message SET head = 1 WHERE head = 2 AND group_id IS NULL", "marked as unfinished"),
@@ -113,7 +119,10 @@ FAULTS = {
     "contents, length": ("UPDATE content SET body = x'00' WHERE length(body) = 2", "1 bytes, but 2 are recorded"),
     "contents, without": (f"DELETE FROM message WHERE id = {A_MESSAGE}", "its message is gone"),
     "contents, leftover": ("INSERT INTO leftover SELECT id FROM message", "is to be removed"),
-    "stagings": ("UPDATE staging SET messages = messages + 1", "3 messages of 4 bytes are recorded, but it has 2 of 4 bytes"),
+    "stagings": (
+        "UPDATE staging SET messages = messages + 1",
+        "3 messages of 4 bytes are recorded, but it has 2 of 4 bytes",
+    ),
     "stagings, unit": ("DELETE FROM staging", "stages nothing"),
     "stagings, rows": ("UPDATE staged SET unit = 1", "its staging is missing"),
     "stagings, contents": (
