@@ -253,7 +253,7 @@ def test_the_read_order_of_a_queue_with_messages_can_change(
     ("damage", "finding"),
     [
         ("UPDATE slot SET depth = depth - 1", "the recorded depth is"),
-        ("UPDATE slot SET arrived = -1", "has counted cannot be"),
+        ("UPDATE slot SET arrived = -1", "are not valid"),
         ("UPDATE tally SET arrived = depth - 1", "its counters are not valid"),
         (
             "INSERT INTO slot SELECT queue, 1, 0, 0 FROM tally WHERE unordered = 0",
