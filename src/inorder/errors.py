@@ -20,7 +20,7 @@
     │   ├── CallInProgress           two threads in one connection at once
     │   ├── UnitOfAnother            a put or get into the unit of work of another thread or task
     │   ├── PropertyNotAvailable     the message has no property of this name (also a KeyError)
-    │   └── ForkedConnection         a connection inherited over a fork
+    │   └── ForkedConnection         a connection inherited across a fork
     ├── QueueCondition           the call was right, but not in this state: it may succeed later
     │   ├── NoMessageAvailable       no message matches, or none came in time
     │   ├── WaitEnded                another thread has ended the wait
@@ -28,7 +28,7 @@
     │   ├── OrderUnsupported         the queue keeps no order
     │   ├── OrderSelfBlocked         the reader would wait for itself
     │   ├── OrderDeadlock            readers would wait for each other
-    │   ├── NoMessageUnderCursor     the browse cursor stands on nothing
+    │   ├── NoMessageUnderCursor     the browse cursor is on no message
     │   ├── GetInhibited             getting is switched off
     │   ├── PutInhibited             putting is switched off
     │   ├── QueueFull                the depth limit is reached
@@ -37,7 +37,7 @@
     │   ├── UnitNotAvailable         splitting or joining needs a unit of work
     │   ├── ObjectInUse              another handle or unit conflicts with the call
     │   ├── QueueNotEmpty            a queue with messages cannot be deleted
-    │   ├── QueueDeleted             the queue went away under the handle
+    │   ├── QueueDeleted             the queue was deleted after the handle was opened
     │   ├── ObjectExists             the name is taken
     │   ├── TooManyHandles           the limit of open handles is reached
     │   ├── QueueManagerStopping     the queue manager takes no more calls
@@ -63,9 +63,9 @@
     └── StoreError               trouble with the store
         ├── StoreFull                the disk is full
         ├── StoreDamaged             the store is inconsistent
-        ├── StoreForeign             the file is not ours
-        ├── StoreNewer               the store is of a newer release
-        └── StoreOlder               the store is of an older release
+        ├── StoreForeign             the file is not an inorder store
+        ├── StoreNewer               a newer release wrote the store
+        └── StoreOlder               an older release wrote the store
 
 Errors in the content of files that are read or written have their own branch, `inorder.formats.FormatError`. A broken
 invariant of inorder itself raises ``AssertionError``, through ``assert``.
@@ -321,7 +321,7 @@ class OrderDeadlock(QueueCondition):
 
 
 class NoMessageUnderCursor(QueueCondition):
-    """The browse cursor stands on no message, or its message is gone."""
+    """The browse cursor is on no message, or its message is gone."""
 
     reason = Reason.NO_MSG_UNDER_CURSOR
 

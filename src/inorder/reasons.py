@@ -1,9 +1,9 @@
 """Reason codes: why a call failed or returned a warning.
 
-The numbers up to 8999 are MQ's, under MQ's names without ``MQRC_`` (mq-semantics 7). The list is complete, so that a
-door that speaks MQ finds every code here, including codes that no call of ours raises yet. The numbers from 9001 are
-our own and never change their meaning. They cover states that MQ does not know (strict order, confirmed calls, named
-units), the store, and wrong arguments for which MQ has no reason.
+The numbers up to 8999 are MQ's, under MQ's names without ``MQRC_`` (mq-semantics 7). The list is complete, so that an
+interface that speaks MQ finds every code here, including codes that no call raises yet. The numbers from 9001 are
+inorder's; their meanings never change. They cover states that MQ lacks (strict order, confirmed calls, named units),
+the store, and wrong arguments for which MQ has no reason.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class Reason(enum.IntEnum):
     SELECTION_STRING_ERROR = 2519
     CALL_INTERRUPTED = 2549
     NO_SUBS_MATCHED = 2550
-    CHL_STATUS_NOT_FOUND = 3065  # MQRCCF_: of commands
+    CHL_STATUS_NOT_FOUND = 3065  # MQRCCF_: reasons of commands
 
     # Our own.
     ORDER_PENDING = 9001
@@ -241,7 +241,7 @@ _TEXT: dict[Reason, str] = {
     Reason.FEEDBACK_ERROR: "The feedback code of the message is not allowed.",
     Reason.GET_INHIBITED: "Getting and browsing are switched off for this queue.",
     Reason.HANDLE_NOT_AVAILABLE: "The connection has reached the queue manager's limit of open queues.",
-    Reason.HCONN_ERROR: "The connection is closed or never was one.",
+    Reason.HCONN_ERROR: "The connection handle is not valid, or its connection is closed.",
     Reason.HOBJ_ERROR: "The queue handle is closed or belongs to another connection.",
     Reason.INHIBIT_VALUE_ERROR: "The value for allowing gets or puts is neither on nor off.",
     Reason.INT_ATTR_COUNT_ERROR: "The count given for the integer attributes is not possible.",
@@ -254,7 +254,7 @@ _TEXT: dict[Reason, str] = {
     Reason.MSG_TOO_BIG_FOR_Q: "The message is longer than its queue allows.",
     Reason.MSG_TOO_BIG_FOR_Q_MGR: "The message is longer than the queue manager allows.",
     Reason.NO_MSG_AVAILABLE: "No message matches the request, or none came before the wait ended.",
-    Reason.NO_MSG_UNDER_CURSOR: "The browse cursor stands on no message, or its message is gone.",
+    Reason.NO_MSG_UNDER_CURSOR: "The browse cursor is on no message, or its message is gone.",
     Reason.NOT_AUTHORIZED: "The user may not do this with the object.",
     Reason.NOT_OPEN_FOR_BROWSE: "A browse, or a get under the cursor, needs a handle opened to browse.",
     Reason.NOT_OPEN_FOR_INPUT: "A get that removes needs a handle opened for input.",
@@ -299,7 +299,7 @@ _TEXT: dict[Reason, str] = {
     Reason.UNKNOWN_REMOTE_Q_MGR: "No route leads to the queue manager that the name resolves to.",
     Reason.WAIT_INTERVAL_ERROR: "The wait of a get is negative or not a number.",
     Reason.XMIT_Q_TYPE_ERROR: "The transmission queue named is not a local queue.",
-    Reason.XMIT_Q_USAGE_ERROR: "The queue named for transmission is not meant for it.",
+    Reason.XMIT_Q_USAGE_ERROR: "The queue named for transmission is not a transmission queue.",
     Reason.NOT_OPEN_FOR_PASS_ALL: "Passing all context needs a handle opened for that.",
     Reason.NOT_OPEN_FOR_PASS_IDENT: "Passing identity context needs a handle opened for that.",
     Reason.NOT_OPEN_FOR_SET_ALL: "Setting all context needs a handle opened for that.",
@@ -314,14 +314,14 @@ _TEXT: dict[Reason, str] = {
     Reason.TARGET_CCSID_ERROR: "The character set asked for is not known, so the data was not converted.",
     Reason.NOT_CONVERTED: "The message data could not be converted and is returned as it was put.",
     Reason.CONVERTED_MSG_TOO_BIG: "The converted data would not fit the buffer, so it was not converted.",
-    Reason.NO_EXTERNAL_PARTICIPANTS: "The global unit of work has no resource manager in it but this one.",
+    Reason.NO_EXTERNAL_PARTICIPANTS: "No other resource manager takes part in the global unit of work.",
     Reason.PARTICIPANT_NOT_AVAILABLE: "A resource manager of the global unit of work cannot be reached.",
     Reason.OUTCOME_MIXED: "Some participants committed the unit of work and others backed it out.",
     Reason.OUTCOME_PENDING: "The unit of work is decided but not every participant has answered yet.",
     Reason.UOW_IN_PROGRESS: "A unit of work cannot begin while another is open.",
     Reason.BO_ERROR: "The options given to begin a unit of work are not valid.",
     Reason.MULTIPLE_REASONS: "The destinations of a list had different outcomes, each reported on its own.",
-    Reason.Q_MGR_QUIESCING: "The queue manager is about to stop and the call asked to fail then.",
+    Reason.Q_MGR_QUIESCING: "The queue manager is about to stop, and the call asked to fail in that case.",
     Reason.Q_MGR_STOPPING: "The queue manager stops and takes no more calls.",
     Reason.PMO_ERROR: "The put options are not a valid structure.",
     Reason.REMOTE_Q_NAME_ERROR: "The remote definition names no queue: it stands for a queue manager.",
@@ -332,7 +332,7 @@ _TEXT: dict[Reason, str] = {
     Reason.UNKNOWN_XMIT_Q: "The transmission queue named does not exist.",
     Reason.UNKNOWN_DEF_XMIT_Q: "The queue named as default for transmission does not exist.",
     Reason.DEF_XMIT_Q_TYPE_ERROR: "The default transmission queue is not a local queue.",
-    Reason.DEF_XMIT_Q_USAGE_ERROR: "The queue named as default for transmission is not meant for it.",
+    Reason.DEF_XMIT_Q_USAGE_ERROR: "The queue named as default for transmission is not a transmission queue.",
     Reason.MSG_MARKED_BROWSE_CO_OP: "The message chosen by its token is marked by a cooperating browser.",
     Reason.NO_MSG_LOCKED: "There was no lock to release.",
     Reason.CALL_IN_PROGRESS: "Another thread is inside a call on the same connection.",
@@ -350,8 +350,8 @@ _TEXT: dict[Reason, str] = {
     Reason.ORIGINAL_LENGTH_ERROR: "The original length that a report about a segment gives is not possible.",
     Reason.SEGMENT_LENGTH_ZERO: "A segment that is not the last holds no data.",
     Reason.UOW_NOT_AVAILABLE: "The call needs a unit of work, and none is available.",
-    Reason.WRONG_GMO_VERSION: "The get options are of a version too old for what is asked.",
-    Reason.WRONG_MD_VERSION: "The message descriptor is of a version too old for what is asked.",
+    Reason.WRONG_GMO_VERSION: "The version of the get options is too old for this request.",
+    Reason.WRONG_MD_VERSION: "The version of the message descriptor is too old for this request.",
     Reason.GROUP_ID_ERROR: "The group id given does not fit a list of destinations.",
     Reason.INCONSISTENT_BROWSE: "A browse went on in another order, logical or physical, than before.",
     Reason.XQH_ERROR: "The transmission header of the message is not valid.",
@@ -421,7 +421,7 @@ _TEXT: dict[Reason, str] = {
     Reason.LEASE_OVER: "The lease has ended: it was committed, backed out or has expired.",
     Reason.TOO_MANY_LOG_INS: "Too many log-ins have failed for this user, or from this address.",
     Reason.STORE_OLDER: "The store was written by an older release and must be upgraded first.",
-    Reason.TASK_UNKNOWN: "No task that takes messages of the queue has the name that the message gives.",
+    Reason.TASK_UNKNOWN: "The queue has no task with the name that the message gives.",
     Reason.TASK_ARGUMENTS: "The arguments in a message do not match the parameters of its task.",
     Reason.JOB_FAILED: "The job whose result was asked for is dead, was discarded, or has expired.",
 }

@@ -18,7 +18,7 @@ from inorder.stores.sqlite.statements import VERSION
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        ("UPDATE tally SET depth = 5, arrived = 5 WHERE queue <> 0", "the depth is noted as 5, 1 messages are there"),
+        ("UPDATE tally SET depth = 5, arrived = 5 WHERE queue <> 0", "the recorded depth is 5, but it has 1 messages"),
         ("DELETE FROM manager", "the queue manager is missing"),  # nobody could open it
     ],
 )

@@ -123,8 +123,8 @@ def test_a_group_that_cannot_be_written_backs_out(qm: QueueManager, writes: int)
 
 @pytest.mark.parametrize("flags", [IN_GROUP, LAST_IN_GROUP])
 def test_it_is_a_group_of_its_own(qm: QueueManager, flags: int) -> None:
-    with pytest.raises(InconsistentCall, match="group of its own"):
+    with pytest.raises(InconsistentCall, match="makes a new group"):
         qm.put_stream("Q", io.BytesIO(TEXT), as_group=True, flags=flags)
     qm.put("Q", b"begun", logical=True, flags=IN_GROUP)
-    with pytest.raises(InconsistentCall, match="group of its own"):
+    with pytest.raises(InconsistentCall, match="makes a new group"):
         qm.put_stream("Q", io.BytesIO(TEXT), as_group=True)

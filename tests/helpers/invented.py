@@ -39,8 +39,8 @@ def _two_steps(version: int, *second: str) -> Ladder:
     return Ladder(
         version + 2,
         [
-            MigrationStep(version=version + 1, why="definitions have notes", statements=first),
-            MigrationStep(version=version + 2, why="nobody is process 0", statements="\n".join(second)),
+            MigrationStep(version=version + 1, statements=first),
+            MigrationStep(version=version + 2, statements="\n".join(second)),
         ],
     )
 

@@ -105,7 +105,7 @@ def test_what_json_cannot_say_is_refused() -> None:
     loop: list[Any] = []
     loop.append(loop)
     for value in (b"bytes", {1, 2}, math.nan, "\udc80", loop, object()):
-        with pytest.raises(ArgumentError, match="value must be what JSON can say"):
+        with pytest.raises(ArgumentError, match="value must be a value that JSON can express"):
             Message.of_json(value)
 
 

@@ -47,7 +47,7 @@ def rows(text: str) -> list[Any]:
         age = ^NULL :: found NULL, expected a name
         word LIKE ^x :: found x, expected a text in single quotation marks
         word LIKE 'x' ESCAPE ^1 :: found 1, expected a text
-        word LIKE 'x' ESCAPE ^'xy' :: behind ESCAPE stands one character
+        word LIKE 'x' ESCAPE ^'xy' :: ESCAPE must be followed by one character
         word LIKE ^'\x' ESCAPE '\' :: in this pattern \ must be followed by %, _ or itself
         word LIKE ^'x\' ESCAPE '\' :: in this pattern \ must be followed by
         20 < b ^< 30 :: found <, expected

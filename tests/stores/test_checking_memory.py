@@ -45,19 +45,19 @@ def take_twice(two: Two) -> None:
 
 
 FAULTS: dict[str, tuple[Callable[[Two], object], str]] = {
-    "depth": (lambda two: two.count(depth=1), "its depth is 1, 2 messages are there"),
-    "got": (lambda two: two.change(away=True), "its depth is 2, 1 messages are there"),
-    "arrived": (lambda two: two.count(arrived=1), "2 messages are there, 1 have arrived"),
-    "places": (take_twice, "the places are not in order, or one is taken twice"),
-    "number": (lambda two: two.count(counter=1), "number 2 has been drawn, the counter says 1"),
-    "gone": (lambda two: two.change(state=State.ABSENT), "it is gone, and is there"),
+    "depth": (lambda two: two.count(depth=1), "its depth is 1, but it has 2 messages"),
+    "got": (lambda two: two.change(away=True), "its depth is 2, but it has 1 messages"),
+    "arrived": (lambda two: two.count(arrived=1), "it has 2 messages, but only 1 have arrived"),
+    "places": (take_twice, "the places are not in order, or two messages have the same place"),
+    "number": (lambda two: two.count(counter=1), "number 2 has been drawn, but the counter is 1"),
+    "gone": (lambda two: two.change(state=State.ABSENT), "it is in the state of a removed message"),
     "unplaced": (lambda two: two.change(place=NO_PLACE), "it is in state 2 and has no place"),
     "held": (lambda two: two.change(unit=NOBODY), "it is in state 2, and is held by a unit"),
-    "holder": (lambda two: two.change(unit=NOBODY), "unit 99 holds it, and is not known"),
+    "holder": (lambda two: two.change(unit=NOBODY), "unit 99 holds it, but does not exist"),
     "not held": (lambda two: two.change(state=State.GET_UNCONFIRMED), "in state 4, and is not held by a"),
     "locked": (lambda two: two.change(locked_handle=1), "it is in state 2, and is locked"),
     "not locked": (lambda two: two.change(state=State.LOCKED), "it is in state 3, and is not locked"),
-    "lock id": (lambda two: two.change(state=State.LOCKED, lock=NOBODY), "unit 99 holds it, and is not known"),
+    "lock id": (lambda two: two.change(state=State.LOCKED, lock=NOBODY), "unit 99 holds it, but does not exist"),
     "locked twice": (lambda two: two.change(lock=NOBODY, locked_handle=1), "it is locked twice"),
 }
 

@@ -75,7 +75,7 @@ def test_the_version_is_that_of_the_changelog_and_of_the_tutorial() -> None:
 
 
 def step(version: int) -> MigrationStep:
-    return MigrationStep(version=version, why="", statements="")
+    return MigrationStep(version=version, statements="")
 
 
 def test_steps_lead_one_by_one_to_the_version_of_the_release() -> None:

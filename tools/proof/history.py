@@ -38,7 +38,7 @@ Outcome = Literal["promised", "refused", "unknown"]
 REFUSALS = (NoMessageAvailable, OrderPending, OrderSelfBlocked, OrderDeadlock, NotFound, UnitNotFound)
 
 # Texts of errors about a server to which no connection can be made.
-UNREACHABLE = ("cannot be reached", "broke the connection off", "answered, but not as a server")
+UNREACHABLE = ("cannot be reached", "closed the connection before it was established", "answered, but not as a server")
 
 
 def nothing(_result: object) -> Told:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 PROCESS = "process"
-Progress = Callable[[int, int], object]  # done, and all there is
+Progress = Callable[[int, int], object]  # parts done, and parts in all
 
 
 class Admin(Namespace):
@@ -40,7 +40,7 @@ class Admin(Namespace):
     # --- the queue manager
 
     def manager_attributes(self) -> ManagerAttributes:
-        """Returns the queue manager's own attributes."""
+        """Returns the attributes of the queue manager."""
         with self._session:
             return self._store.manager()
 
@@ -109,11 +109,11 @@ class Admin(Namespace):
     def clear_queue(self, name: str) -> int:
         """Removes all messages of a local queue, locked ones too, as MQSC's CLEAR QLOCAL; returns how many.
 
-        Many messages are removed in steps of some hundreds, each in its own transaction, so that other calls can run in
-        between and may find messages that are not removed yet. Messages that others got or locked meanwhile stay
+        Many messages are removed a few hundred at a time, each step in its own transaction, so that other calls can run
+        in between; they may find messages that are not removed yet. Messages that others got or locked meanwhile stay
         theirs, and messages put after the call began stay on the queue. If the call is interrupted, the rest stays.
 
-        Raises: ObjectInUse 2042, it is open, not counting idle handles of this connection's own calls by name;
+        Raises: ObjectInUse 2042, the queue is open (this connection's idle default handles do not count);
         QueueNotEmpty 2055, it has messages in units of work; WrongQueueType 2043.
         """
         return self._manager._unhindered(name, lambda: self._store.clear_queue(name))
@@ -169,8 +169,8 @@ class Admin(Namespace):
     def forget_in_doubt(self, name: str) -> None:
         """Drops the record of a global unit, without settling its parts at owners; for an owner that is gone.
 
-        A part that is still prepared at its owner stays there until somebody settles it by hand. If that has another
-        outcome than the unit here, the unit is half committed.
+        A part that is still prepared at its owner stays there until somebody settles it by hand. If it is then settled
+        differently from the unit here, the unit is half committed.
 
         Args:
             name: its name in `inspect.units`.

@@ -30,8 +30,8 @@ class BrowsePosition(NamedTuple):
     """The position of a browse.
 
     Args:
-        token: the token of a strict browse; None: a relaxed one has none.
-        awaits: the next member of the group, or segment of the message, that it is inside; None: it is inside none.
+        token: the token of a strict browse; None for a relaxed one.
+        awaits: the next member of the group, or segment of the message, that the browse is inside; None outside groups.
     """
 
     token: str | None = None
@@ -125,7 +125,7 @@ class Browsing(Iterator[Got]):
 
     @property
     def awaits(self) -> Numbers | None:
-        """The next member of the group, or segment of the message, that the browse is inside; None: it is inside none.
+        """The next member of the group, or segment of the message, that the browse is inside; None outside groups.
 
         If the loop has ended and this is not None, it ended inside that group: the member is missing or pending.
 

@@ -3,7 +3,7 @@
 * `ClaimReader` removes messages exactly once. It takes them in numbered claims, which any number of processes can read
   any number of times, and confirms a claim once its work is on disk.
 * `BulkBrowser` reads the messages that a browse would show, in stretches that several readers can read in parallel.
-* `Stager` writes rows next to the queue, where nobody sees them. `qm.bulk.settle_staging` puts the rows of
+* `Stager` writes rows next to the queue, where no reader sees them. `qm.bulk.settle_staging` puts the rows of
   several stagers in one step, exactly once for each key.
 
 Rows are plain tuples in the order of `BULK_COLUMNS`. Their pages also offer whole columns. The Spark source and sink
@@ -87,7 +87,7 @@ class ClaimReader:
         horizon: int | None = None,
         ahead: bool = False,
     ) -> Claim | None:
-        """Confirms all claims up to `start`, and claims the next messages; returns None if it finds none.
+        """Confirms all claims up to `start`, and claims the next messages; returns None if there are none.
 
         A claim that was taken but never planned is returned again.
 
@@ -160,7 +160,7 @@ class ClaimReader:
 
     def _claimer(self, handle: int) -> Claimer:
         if self.epoch is None:
-            raise bad_argument("epoch", None, "not None: call begin() first")
+            raise bad_argument("epoch", None, "the epoch of a start: call begin() first")
         return Claimer(handle, self.application, self.epoch, self._delivers)
 
 
@@ -231,7 +231,7 @@ class BulkBrowser:
 
 
 class Stager:
-    """Stages rows for a queue in bulk: they are on disk when a call returns, but nobody sees them until they settle.
+    """Stages rows for a queue in bulk: they are on disk when a call returns, but invisible until they are settled.
 
     Args:
         queue: a handle that is open for output.
@@ -286,7 +286,7 @@ class Bulk(Namespace):
             return self._store.claims()
 
     def finish_claims(self, queue: str, application: str, upto: int) -> int:
-        """Confirms the claims up to `upto` of an application that has stopped for good; returns how many messages.
+        """Confirms the claims up to `upto` of an application that has stopped for good; returns the number of messages.
 
         A running reader is fenced. Raises: NotFound, the application never claimed; CheckpointLost, no such claim.
         """
@@ -296,7 +296,7 @@ class Bulk(Namespace):
             return self._store.finish_claims(queue, application, upto)
 
     def release_claims(self, queue: str, application: str) -> int:
-        """Returns the messages of open claims to their places, after the checkpoint was lost; returns how many.
+        """Returns the messages of open claims to their places, after the checkpoint was lost; returns their number.
 
         A running reader is fenced. It or the next reader will process these messages again. Raises: NotFound, the
         application never claimed.
@@ -306,13 +306,13 @@ class Bulk(Namespace):
             return self._store.release_claims(queue, application)
 
     def leave_claimed_group(self, queue: str, application: str) -> bool:
-        """Makes an application that claimed part of a group and has stopped for good leave that group.
+        """Leaves the group that an application, which has stopped for good, has claimed in part.
 
         It then no longer holds back strict logical readers; a match on group id and sequence number reaches the rest
         of the group. A running reader is fenced; one that starts again continues after the group. Messages in open
         claims stay claimed.
 
-        Returns: whether it was inside a group.
+        Returns: whether the application was inside a group.
 
         Raises: NotFound, the application never claimed.
 
@@ -345,7 +345,7 @@ class Bulk(Namespace):
             return self._store.undo_staging(names)
 
     def in_ledger(self, queue: str, key: LedgerKey) -> Noted | None:
-        """Returns when rows were settled under this key on a queue, and how many messages that put; None: never."""
+        """Returns when rows were settled under this key on a queue, and the number of messages; None: never."""
         check_instance("key", key, LedgerKey, "a LedgerKey")
         with self._session:
             return self._store.in_ledger(queue, key)

@@ -161,7 +161,7 @@ class CallsByName:
             return QueueElsewhere((self._session, owner), lead, name, options, **how)
 
     def _lead(self, there: SynchronousQueue, queue: str, manager: str = HERE) -> bool:
-        """Replaces the default handle, whose open has led elsewhere, by one there; returns whether it did."""
+        """Replaces the default handle, whose open has led to an owner, by one there; returns whether it did."""
         name = name_of(queue, manager)
         own = self._queues.get(name)
         if self._session.stays_here or "location" not in there.data:
@@ -185,16 +185,14 @@ class CallsByName:
         with self._session:
             kind = self._store.queue(name).type
         if kind == "model":
-            raise WrongQueueType(
-                f"{name} is a model queue: open it, which makes a queue to use", reason=Reason.Q_TYPE_ERROR
-            )
+            raise WrongQueueType(f"{name} is a model queue: open it to create a queue", reason=Reason.Q_TYPE_ERROR)
 
     def _make_room(self, queue: str = "", manager: str = HERE) -> bool:
         """At the limit of handles: closes the idle default handle used longest ago; returns whether it found one.
 
         Args:
             queue, manager: the queue whose default handle the call uses. If that handle is open, the call itself did
-                not reach the limit: a stream or function that the caller passed did, through calls of its own.
+                not reach the limit: a stream or function that the caller passed did, through its calls.
         """
         own = self._queues.get(name_of(queue, manager))
         if own is not None and own.internals.number and not own.closed:

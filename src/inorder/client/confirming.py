@@ -18,7 +18,7 @@ from ..stores.seam.records import Locked, LockRequest, OneMessage
 from .session import Session
 
 Use = Literal["input", "output", "browse"]
-USES: Mapping[Use, tuple[OpenOptions, Reason]] = {  # what a handle must be open for, and the reason if it is not
+USES: Mapping[Use, tuple[OpenOptions, Reason]] = {  # the options to open with, and the reason without them
     "input": (OpenOptions(input="as_queue"), Reason.NOT_OPEN_FOR_INPUT),
     "output": (OpenOptions(output=True), Reason.NOT_OPEN_FOR_OUTPUT),
     "browse": (OpenOptions(browse=True), Reason.NOT_OPEN_FOR_BROWSE),
@@ -36,7 +36,7 @@ def check_use(use: object) -> None:
 class ConfirmedCalls(ABC):
     """The calls of `Queue` that use confirm ids, lock ids and unique ids; each queue has its own.
 
-    They act at once, never in a unit of work. The messages that they hold stay held over a restart.
+    They act at once, never in a unit of work. The messages that they hold stay held across a restart.
 
     Rules: A-15.
     """
@@ -87,13 +87,13 @@ class ConfirmedCalls(ABC):
     ) -> Locked:
         """Copies the available messages that match, and locks them all under one new lock id.
 
-        Get, delete and unlock then need that lock id. Messages that arrive later are not locked. A lock stays, also
-        over a restart, until it is used, released, or undone by `confirm_id`. With a lease the queue manager releases
+        Get, delete and unlock then need that lock id. Messages that arrive later are not locked. A lock stays, even
+        across a restart, until it is used, released, or undone by `confirm_id`. With a lease the queue manager releases
         the lock when the lease ends. The lock id is then unknown, and a message that was got under it and returns is
         unlocked.
 
         Args:
-            match: which messages.
+            match: selects the messages.
             confirm_id: for `undo`; 0: none.
             most: the largest number of messages, from 1; the first in queue order are taken. None: all.
             lease: seconds from now, above 0, at most 31,536,000 (a year); None: no end.

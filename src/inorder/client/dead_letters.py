@@ -124,7 +124,7 @@ class DeadLetters(Namespace):
         _check_progress(progress)
         there = self.place(dead_letter_queue)
         done, stayed = 0, list[Stayed]()
-        returned = set[UniqueId]()  # of this replay's puts: one to this queue is not replayed again
+        returned = set[UniqueId]()  # the unique ids of its puts, so that none to this queue is replayed again
         found = self.letters(reason=reason, queue=queue, match=match, dead_letter_queue=there)
         letters = (letter for letter in found if letter.message.uid not in returned)
         for looked_at, letter in enumerate(letters, 1):
@@ -188,7 +188,7 @@ class DeadLetters(Namespace):
             queue: the queue from which it was got; a replay puts it there.
             reason: a Reason, or a number of your own from 65,536 to 999,999,999.
             error: the error as text.
-            attempts: how often it was tried; 0: unknown.
+            attempts: the number of attempts; 0: unknown.
             program: the program that reports the failure; empty: this connection's program.
 
         A message with the report option DISCARD_MESSAGE is not put. One that asks for exception reports gets one.

@@ -69,10 +69,10 @@ class Defining(CallsByName):
     def delete_queue(self, name: str, *, purge: bool = False) -> None:
         """Deletes a queue; with `purge` also its messages.
 
-        Many messages are deleted in steps of some hundreds, each in its own transaction, so that other calls can run in
-        between. If another program opens the queue meanwhile, the call fails and the remaining messages stay.
+        Many messages are deleted a few hundred at a time, each step in its own transaction, so that other calls can run
+        in between. If another program opens the queue meanwhile, the call fails and the remaining messages stay.
 
-        Raises: ObjectInUse 2042, it is open, not counting idle handles of this connection's own calls by name;
+        Raises: ObjectInUse 2042, the queue is open (this connection's idle default handles do not count);
         QueueNotEmpty 2055, it has messages, or some in units of work.
         """
         check_switch("purge", purge)

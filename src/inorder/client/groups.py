@@ -222,9 +222,10 @@ def put_stream(
         raise InconsistentCall("this handle has a logical message open: end it first", reason=Reason.INCOMPLETE_MSG)
     if as_group and (given & ANY_GROUP or before.group_open):
         raise InconsistentCall(
-            "a stream that is put as a group makes a group of its own", reason=Reason.INCOMPLETE_GROUP
+            "put_stream(as_group=True) makes a new group: give no group flags, and end the open group first",
+            reason=Reason.INCOMPLETE_GROUP,
         )
-    queue.internals.checked_for("output")  # a call that is made again then has a stream of which nothing was read
+    queue.internals.checked_for("output")  # before the stream is read: the call may be repeated
     with _unit(session):
         try:
             for data, flags in _pieces(stream, chunk, most, IN_GROUP if as_group else 0):

@@ -1,6 +1,6 @@
 """Finds incomplete groups on queues: in the first messages of each, within a time limit, and again only after changes.
 
-The console and the metrics use it. Groups far back on a deep queue are not found; nothing else would be cheap.
+The console and the metrics use it. Groups far back on a deep queue are not found: that would cost too much.
 """
 
 from __future__ import annotations

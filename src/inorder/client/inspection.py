@@ -79,7 +79,7 @@ class Inspect(Namespace):
         after: Position | None = None,
         numbered_after: int | None = None,
     ) -> Iterator[MessageView]:
-        """Lists every unexpired message on a queue, whatever its state and whoever holds it.
+        """Lists every unexpired message on a queue, in any state and with any holder.
 
         The listing is read in pages, each a snapshot. It may miss or repeat messages that change between two pages.
 
@@ -156,7 +156,7 @@ class Inspect(Namespace):
             page = self._page(replace(request, after=page[-1].position, most=min(request.most, room)))
 
     def gaps(self, queue: str, group_id: bytes) -> Gaps:
-        """Returns the missing parts of a group or of a message in segments; parts in any state count as there.
+        """Returns the missing parts of a group or of a message in segments; parts in any state count as present.
 
         Args:
             group_id: at most 24 bytes, not all NUL.
@@ -164,7 +164,7 @@ class Inspect(Namespace):
         Raises: ArgumentError; as `look`.
         """
         if not isinstance(group_id, bytes) or len(group_id) > ID_LENGTH or not group_id.strip(b"\0"):
-            raise bad_argument("group_id", group_id, f"bytes, 1 to {ID_LENGTH} of them and not all NUL")
+            raise bad_argument("group_id", group_id, f"bytes (1 to {ID_LENGTH}), not all NUL")
         return self._asked(queue, lambda store, name: store.gaps(name, group_id.ljust(ID_LENGTH, b"\0")))
 
     def overview(self, queue: str | None = None) -> list[QueueView]:
@@ -210,7 +210,7 @@ class Inspect(Namespace):
     # --- holders and waits
 
     def order_view(self, queue: str) -> OrderView:
-        """Returns the pending messages of a queue, since when and by whom, and the number of waiting strict readers."""
+        """Returns the pending messages of a queue with ages and holders, and the number of waiting strict readers."""
         return self._asked(queue, lambda store, name: store.order_view(name))
 
     def units(self) -> list[Unit]:

@@ -93,9 +93,9 @@ class Internals(Namespace):
         return bool(self._manager._queues)
 
     def close_unused_queues(self) -> None:
-        """Closes idle default handles that were not used since the last call of this.
+        """Closes idle default handles that were not used since the previous call of `close_unused_queues`.
 
-        So a server does not keep unused queues open. The next call by name opens them again.
+        A server uses it so that it does not keep unused queues open. The next call by name opens them again.
         """
         for name, queue in list(self._manager._queues.items()):
             if queue.internals.is_idle and not queue.was_used:
@@ -135,7 +135,7 @@ class Internals(Namespace):
 
         Args:
             accepts: called with the message just before the get takes effect, and again if the get has to be repeated.
-                Nobody else can put or get meanwhile, so it must be quick, must not wait, and must not call this queue
+                No other call can put or get meanwhile, so it must be quick, must not wait, and must not call this queue
                 manager.
             options: as in `get`.
 

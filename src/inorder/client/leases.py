@@ -39,7 +39,7 @@ class Lease:
     connections too, whose calls run one after another. Each handle keeps its own group state.
 
     Attributes:
-        token: other programs need it to use the lease. The store has no copy: without it one waits for the deadline.
+        token: other programs need it to use the lease. The store has no copy: if it is lost, wait for the deadline.
         name: its name in `inspect.units`.
         user: the owner.
         ends_at: the last known deadline; seconds since 1970 by the clock of the store.

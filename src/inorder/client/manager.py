@@ -374,7 +374,4 @@ class QueueManager(
         return f"<connection to queue manager{' (closed)' if self._session.closed else ''}>"
 
 
-_FOR_OUTPUT = OpenOptions(output=True)
-
-
 __all__ = ["QueueManager", "connect"]

@@ -35,7 +35,7 @@ class ActCalls(Namespace):
         """Returns a block that logs an irreversible action before its start, and its outcome after its end.
 
         The entry is on disk before the block begins. If the process is killed inside the block, the entry says
-        "begun". It is not part of a unit of work: a back out keeps it.
+        "begun". The entry is not part of a unit of work: a back out does not remove it.
 
         Args:
             act: the name of the action, 1 to 256 characters: "clear", "discard".

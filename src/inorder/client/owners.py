@@ -61,7 +61,7 @@ class Owner(NamedTuple):
         manager: its name.
         connection: the name of the connection to it.
         location: the path or URL of its store.
-        user: that its server must know this side as; empty: any.
+        user: the user as which the owner's server must know this program; empty: any.
     """
 
     manager: str
@@ -74,9 +74,9 @@ class Lead(NamedTuple):
     """Where the open of a name has led.
 
     Args:
-        owner, queue: the queue, and who has it.
+        owner, queue: the queue, and its owner.
         over: the definitions on the way, the first one first; none: the queue was discovered.
-        commits: how many there were in the store here when that was read (`Host.commits`).
+        commits: the number of commits in the store here when the definitions were read (`Host.commits`).
     """
 
     owner: Owner
@@ -86,19 +86,19 @@ class Lead(NamedTuple):
 
 
 def lead_of(home: Session, there: SynchronousQueue) -> Lead:
-    """Inside a call on `home`: returns where the open led that has raised this."""
+    """Inside a call on `home`: returns the lead of an open that has raised this error."""
     owner = Owner(there.remote_manager, there.connection, there.location, there.user)
     return Lead(owner, there.remote_queue, tuple(map(home.store.queue, there.over)))
 
 
 def led(home: Session, name: object) -> Lead | None:
-    """Inside a call on `home`: returns where a name leads if its last open has led there and nothing has changed since.
+    """Inside a call on `home`: returns the lead of a name's last open, unless something has changed since.
 
-    Two definitions are read faster than an open fails, and if nothing was committed here, none need be read.
+    Reading two definitions is faster than a failing open; if nothing was committed here, none need be read.
     """
     known = home.leads.get(name)
-    is_asked = home.services.store.changes.are_elsewhere  # a server asks what its user may open
-    if not isinstance(known, Lead) or not known.over or is_asked:  # how a queue was discovered is not noted here
+    is_asked = home.services.store.changes.are_elsewhere  # a server checks whether its user may open it
+    if not isinstance(known, Lead) or not known.over or is_asked:  # a discovery is not noted
         return None
     owner, commits = known.owner, home.services.store.commits()
     if commits is not None and commits == known.commits:
@@ -122,7 +122,7 @@ def reach(location: str, program: Program, connect: Callable[[Services], OwnerSe
 
 
 def check_user(connection: str, location: str, wanted: str, known: str | None) -> None:
-    """Raises: NotAuthorized 2035, the server there knows this side as another user than the connection says."""
+    """Raises: NotAuthorized 2035, the server there knows this program as another user than the connection names."""
     if wanted and known != wanted:
         raise NotAuthorized(
             f"connection {connection} is for user {wanted}, but {location} knows this side as {known}: put the "
@@ -194,12 +194,12 @@ class OwnerSession(Session):
             self.home.__exit__(*raised)
 
     def here(self, error: InorderError) -> InorderError:
-        """Notes, inside a call, that its error is not one of the owner; returns the error."""
+        """Notes, inside a call, that its error did not happen at the owner; returns the error."""
         self._of_here = error
         return error
 
     def note(self, error: InorderError) -> None:
-        """Makes an error of a call there say where that was, and notes that the connection is lost."""
+        """Adds the owner to the error of a call there, and notes if the connection is lost."""
         named(error, self.of)
         if isinstance(error, ConnectionBroken):
             try:
@@ -215,7 +215,7 @@ class OwnerSession(Session):
         return Branch(self.of.connection, self.of.manager, getattr(self.store, "user", None) or "")
 
     def settle_soon(self) -> None:
-        """Makes the next call there settle what is decided."""
+        """Makes the next call there settle decided units of work."""
         self._owes = True
 
     def join_unit(self, at: Session | None = None) -> None:
@@ -228,7 +228,7 @@ class OwnerSession(Session):
 
 
 def named(error: InorderError, owner: Owner) -> None:
-    """Makes an error say at which queue manager it happened, and by which connection that is reached."""
+    """Adds to an error the queue manager where it happened, and the connection to it."""
     if "owner" not in error.data:
         error.data |= {"owner": owner.manager, "connection": owner.connection}
         said = f"{error.args[0]} (at queue manager {owner.manager}, by connection {owner.connection})"
@@ -236,7 +236,7 @@ def named(error: InorderError, owner: Owner) -> None:
 
 
 def _check_path(home: Session, location: str) -> None:
-    """Raises: StoreError, a server names a path, which is one of its machine and must open nothing here."""
+    """Raises: StoreError, a server names a path: it is on the server's machine, and must open no file here."""
     store = home.services.store
     if store.changes.are_elsewhere and locate(location, named_by_program=False).path is not None:
         text = (
@@ -246,7 +246,7 @@ def _check_path(home: Session, location: str) -> None:
 
 
 def connected(home: Session, of: Owner) -> OwnerSession:
-    """Inside a call on `home`: returns its connection to an owner, made if it has none.
+    """Inside a call on `home`: returns its connection to an owner; makes one if there is none.
 
     Raises: StoreError 2059, the owner cannot be reached, and other errors of a connect; NotAuthorized 2035;
     WrongQueueType 2087, another queue manager is there.
@@ -284,7 +284,7 @@ def _recover(home: Session, part: OwnerSession) -> bool:
 
 
 def _recovered(home: Session, part: OwnerSession) -> bool:
-    """Settles at an owner what is decided; returns whether nothing is left to do there."""
+    """Settles decided units of work at an owner; returns whether nothing is left to do there."""
     try:
         return _recover(home, part)
     except InorderError as error:
@@ -293,7 +293,7 @@ def _recovered(home: Session, part: OwnerSession) -> bool:
 
 
 def settle_in_doubt(home: Session) -> list[InorderError]:
-    """Inside a call on `home`: settles what is decided, at every owner that can be reached. Returns the errors."""
+    """Inside a call on `home`: settles decided units at every owner that can be reached. Returns the errors."""
     failures = []
     for connection, manager in sorted(
         {one[:2] for unit in home.store.units() if unit.outcome for one in unit.branches}
@@ -314,10 +314,10 @@ def settle_in_doubt(home: Session) -> list[InorderError]:
 class QueueElsewhere(Queue):
     """An open synchronous remote queue: each call is made on the queue of the owner.
 
-    The definitions here may inhibit a call, and give priority and persistence to messages without. Each call outside a
-    unit of work reads them, and the first two calls in it; a browse that goes on reads them once a second. Nothing is
-    read if it is known that nothing was committed here meanwhile. `_uses` stays empty, so that each call asks `_need`
-    or `_need_nothing`, which do this.
+    The definitions here may inhibit a call, and supply a message's missing priority and persistence. Each call outside
+    a unit of work reads them, and the first two calls inside one; a browse that continues reads them once a second.
+    Nothing is read if nothing is known to have been committed here meanwhile. `_uses` stays empty, so that each call
+    asks `_need` or `_need_nothing`, which do this.
 
     Attributes:
         over: the definitions on the way, the first one first; none: the queue was discovered.
@@ -361,7 +361,7 @@ class QueueElsewhere(Queue):
             super()._need(use)
 
     def _ask_here(self, options: OpenOptions) -> None:
-        """Where this program is a user of a server: asks whether it may open the definition for this (P-3)."""
+        """If a server has the store here: asks it whether this program may open the definition for this use (P-3)."""
         if self._home.services.store.changes.are_elsewhere:
             try:
                 self._home.store.open(self._home.owner, self._here, options, manager=self._manager)

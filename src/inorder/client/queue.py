@@ -52,7 +52,7 @@ from .session import NOT_OPEN, Retained, Session
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-_tuple = tuple.__new__  # makes a named tuple without the call in between, where each put makes one
+_tuple = tuple.__new__  # makes a named tuple without an extra call: each put makes one
 NO_USES: frozenset[Use] = frozenset()
 COUNT_MAX = 2**31 - 1  # messages in one `get_many`
 
@@ -81,12 +81,12 @@ class Queue(ConfirmedCalls):
         self.name, self.options, self._manager = name, options, manager
         self._handle, self.local_name, self._incarnation = NOT_OPEN, name, 0
         self._watched = session.watch(self)
-        self._uses = NO_USES  # what it is open for now
+        self._uses = NO_USES  # its uses now
         if not lazy:  # the first call with valid arguments opens a default handle
             self._open(options, dynamic_name)
         self._puts, self._gets, self._browses = Retained(), Retained(), Retained()
         self._cursor = UNSET
-        self.closed, self.was_used = False, True  # of a default handle: since `close_unused_queues` looked last
+        self.closed, self.was_used = False, True  # a default handle: since the last `close_unused_queues`
         session.retained(self._puts, self._gets)
 
     def _open(self, options: OpenOptions, dynamic_name: str = "*") -> None:
@@ -143,7 +143,7 @@ class Queue(ConfirmedCalls):
             InconsistentCall: 2241, 2242, 2185, 2245, a put in logical order does not continue the open group.
             UnitTooLarge: 2024. UnitNotAvailable: 2255. UnitOfAnother: 9021. DuplicatePending: 9051.
 
-        In a unit of work nobody sees the message before the commit. Outside one it is on the queue when the
+        In a unit of work the message is invisible before the commit. Outside one it is on the queue when the
         call returns. A `deduplicate` key is taken with the message, and free again if the message is backed out.
 
         Rules: R2.1 to R2.31.
@@ -262,7 +262,7 @@ class Queue(ConfirmedCalls):
         return self._browse("next", get_options(keywords, options, BROWSE_NEXT))
 
     def browse_cursor(self, options: GetOptions | None = None, **keywords: Unpack[BrowseKeywords]) -> Got:
-        """Copies the message under the cursor again. Raises NoMessageUnderCursor 2034 if it is not there."""
+        """Copies the message under the cursor again. Raises NoMessageUnderCursor 2034 if it is gone."""
         return self._browse("cursor", get_options(keywords, options, BROWSE_FIRST))
 
     def browse(
@@ -412,7 +412,7 @@ class Queue(ConfirmedCalls):
             return NoMessageAvailable(f"no suitable message on {self.name}{waited}{told}", **data)
         return OrderPending(f"an earlier message on {self.name} is pending{waited}{told}", **data)
 
-    # --- what it is open for
+    # --- its uses
 
     def _need_for_reading(self, options: GetOptions) -> None:
         if options.browse or options.under_cursor:

@@ -245,7 +245,7 @@ class Requesting(Defining):
         transmission queue leads to the queue manager that it names. UnknownQueue 2085, QueueDeleted 2052, the
         requester has ended. As a put.
 
-        In a unit of work nobody sees the reply before the commit. If the same unit got the request, either the request
+        In a unit of work the reply is invisible before the commit. If the same unit got the request, either the request
         is answered exactly once or it returns to its queue.
         """
         check_instance("request", request, Message, "a message from a get")
@@ -289,7 +289,7 @@ class Requesting(Defining):
 
         Raises: as `reply`.
 
-        In a unit of work nobody sees the report before the commit. If the same unit got the message, the report is
+        In a unit of work the report is invisible before the commit. If the same unit got the message, the report is
         sent if and only if the message is processed.
         """
         check_instance("message", message, Message, "a message from a get")

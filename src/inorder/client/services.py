@@ -63,7 +63,7 @@ class Services:
         self.now = store.clock.now
         self.telemetry = store.telemetry
         self.carry: Carry | None = None  # an integration's change to messages before a put
-        self.leads_to: weakref.WeakSet[Services] = weakref.WeakSet()  # of owners that its connections have used
+        self.leads_to: weakref.WeakSet[Services] = weakref.WeakSet()  # those of owners that its connections have used
         self._file, self._opens = file, opens
         self.coming: set[object] = set()  # connections in the making, for which the file stays open
         self.hub = Hub(store.changes)
@@ -208,7 +208,7 @@ def connect_at(path: Path | None, open_store: Callable[[], LocalStore], connect:
             services.reap()  # outside the lock: it calls observers
             return connect(services)
         except BaseException:
-            if alone is not None:  # no program has the connections made there
+            if alone is not None:  # no program has its connections
                 alone.reap()
                 if file not in _open_files:
                     alone.store.close_store()

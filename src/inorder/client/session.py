@@ -54,7 +54,7 @@ NOT_OPEN = 0  # instead of a handle's number in the store
 class Retained:
     """One kind of group state of a handle, which follows the unit of work.
 
-    A back out restores the state from before the unit's first call on this handle; a commit forgets that state.
+    A back out restores the state from before the unit's first call on this handle; a commit drops that state.
 
     Rules: R2.9, R3.32.
     """
@@ -150,7 +150,7 @@ class Session(Lock):
     It is also the lock of its calls: each call is a `with` block of the session.
     """
 
-    is_lost = False  # only of a connection to an owner: it is broken for good
+    is_lost = False  # a connection to an owner is broken for good
     is_local = True  # see `two_phases.Part`
     place = "here"  # for the texts of errors
 
@@ -168,13 +168,13 @@ class Session(Lock):
         self._dropped: deque[weakref.ref[object]] = deque()
         self._watched: dict[int, Watched] = {}
         self.opener: Caller | None = None  # the caller that began the block or made the unit's first call
-        self.caller: Callable[[], Caller] = Caller.now  # the present one
+        self.caller: Callable[[], Caller] = Caller.now  # the present caller
         self._retained: dict[int, Retained] = {}  # by their ids
         self.belongings: list[Belonging] = []  # cancelled before the connection ends
         self.owners: dict[object, Session] = {}  # its connections to owners of synchronous remote queues
         self.leads: dict[object, object] = {}  # names that have led to such queues: `owners.Lead`
         self.stays_here = False  # opens no such queue: it works for users who must not act with this program's rights
-        self.places: list[Session] = []  # those of them that its unit of work has used
+        self.places: list[Session] = []  # those of its connections that the unit of work has used
         self._global: GlobalUnit | None = None  # a unit at several places, while it ends
         self._ending = Lock()
         self._life = forks.current
@@ -194,14 +194,14 @@ class Session(Lock):
 
     @property
     def branch(self) -> Branch:
-        """Only of a connection to an owner: the part of a unit there."""
+        """The part of a unit at an owner; only for a connection to one."""
         raise NotImplementedError
 
     def note(self, error: InorderError) -> None:
-        """Of a connection to an owner: makes an error of a call there say where it happened."""
+        """For a connection to an owner: adds the owner to the error of a call there."""
 
     def settle_soon(self) -> None:
-        """Of a connection to an owner: see `two_phases.Part`."""
+        """For a connection to an owner: see `two_phases.Part`."""
 
     # --- one call at a time
 
@@ -374,8 +374,8 @@ class Session(Lock):
         names = self.opener.names
         who = f"task {names['task']!r} of thread" if names["task"] else "thread"
         raise UnitOfAnother(
-            f"{who} {names['thread']!r} has a unit of work open on this connection, and this call is not its own: "
-            "give each thread and each task a connection of its own with qm.connect()",
+            f"{who} {names['thread']!r} has a unit of work open on this connection, to which this call does not "
+            "belong: give each thread and each task its own connection with qm.connect()",
             reason=reason,
             **names,
         )
@@ -410,7 +410,7 @@ class Session(Lock):
                 outcome: Outcome = "commit" if self._global.outcome == "commit" else "back_out"
             else:
                 outcome = "back_out" if self._back_out_places() else tried
-        except OutcomeUnknown:  # the program knows that from the commit
+        except OutcomeUnknown:  # the commit has told the program
             outcome = tried
         except StoreError as error:
             self._not_backed_out = error
@@ -430,7 +430,7 @@ class Session(Lock):
                 was_open |= one.is_lost or one.store.settle(one.owner, "back_out", later, moves=moves)
             except InorderError as error:
                 one.note(error)
-                if one is self or not isinstance(error, ConnectionBroken):  # an owner backs out what is lost
+                if one is self or not isinstance(error, ConnectionBroken):  # an owner backs out a lost unit
                     failure = error
                 was_open = True
         if failure is not None:

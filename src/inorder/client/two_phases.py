@@ -1,6 +1,6 @@
 """Units of work that touch more than one queue manager, in two phases (K-2).
 
-The store here records the unit before the first *prepare*. Each owner prepares its part under a name of its own
+The store here records the unit before the first *prepare*. Each owner prepares its part under a separate name
 (`branch_name`), which outlives every connection. The transaction that commits here writes the decision into the record;
 without one, the end of this connection backs the unit out. Then each owner settles its part, and the record goes.
 
@@ -64,10 +64,10 @@ class Part(Protocol):
     def branch(self) -> Branch: ...
 
     def note(self, error: InorderError) -> None:
-        """Makes an error say where it happened, and notes that the connection is lost."""
+        """Adds to an error where it happened, and notes if the connection is lost."""
 
     def settle_soon(self) -> None:
-        """Makes the next call there settle what is decided."""
+        """Makes the next call there settle decided units of work."""
 
 
 class GlobalUnit:
@@ -90,7 +90,7 @@ class GlobalUnit:
     def commit(self, *, moves: bool) -> None:
         """Commits, or backs out if a queue manager cannot prepare or commit.
 
-        Raises: OutcomeUnknown and other errors of the store here, which does not tell the decision; see `finish`.
+        Raises: OutcomeUnknown and other errors of the store here, if they hide the decision; see `finish`.
         """
         try:
             self._name = self._store.begin_global(self._home.owner, [one.branch for one in self._parts])
@@ -117,9 +117,9 @@ class GlobalUnit:
         self._preparing.remove(part)
 
     def finish(self) -> None:
-        """Settles all parts as was decided; without a decision it backs out.
+        """Settles all parts by the decision; without one it backs out.
 
-        Raises: the error of the store here, if that does not tell the decision.
+        Raises: the error of the store here, if it hides the decision.
         """
         if not self.outcome:
             self.outcome = self._decision()
@@ -130,7 +130,7 @@ class GlobalUnit:
         if self._name and done:
             try:
                 self._store.end_global(self._name, [one.branch.connection for one in done])
-            except InorderError as error:  # whoever reaches the owners next does this
+            except InorderError as error:  # the next program that reaches the owners does this
                 log.warning("the record of unit of work %s could not be removed: %s", self._name, error)
             _reach("unit-ended")
         self._name = ""
@@ -145,7 +145,7 @@ class GlobalUnit:
             self._store.settle(self._home.owner, "back_out")
             return "back_out"
         found = [one for one in units if (one.kind, one.name) == ("global", self._name)]
-        if not found:  # somebody else has carried it out
+        if not found:  # another program has carried it out
             raise self.cause or OutcomeUnknown("the outcome of the unit of work is not known")
         if not found[0].outcome:
             self._store.settle(self._home.owner, "back_out", decides=self._name)
@@ -192,7 +192,7 @@ def branch_name(unit: str, branch: Branch) -> str:
 
 
 def recover(home: Home, part: Part) -> bool:
-    """Inside a call on `home`: settles at an owner what is decided. Returns whether nothing is left for this user.
+    """Inside a call on `home`: settles decided units at an owner. Returns whether nothing is left for this user.
 
     Raises: errors of either store.
     """
@@ -204,7 +204,7 @@ def recover(home: Home, part: Part) -> bool:
         try:
             part.store.settle_prepared(branch_name(unit.name, mine), unit.outcome)
         except UnitNotFound:
-            if branches[0].user not in ("", mine.user):  # of another user there, to whom it may exist
+            if branches[0].user not in ("", mine.user):  # another user's, who may see the part there
                 continue
             if not part.is_local and _is_in_flight(home, unit):
                 is_done = False

@@ -69,7 +69,7 @@ def find_unit(qm: QueueManager, name: str) -> Unit:
 
 
 def coordinator_of(one: Unit) -> str:
-    """Returns the id of the store that decides a unit; empty: this one does, or whoever knows its name."""
+    """Returns the id of the store that decides a unit; empty: this one, or any program that knows its name."""
     found = PART.fullmatch(one.name) if one.kind == "prepared" else None
     return found[1] if found else ""
 

@@ -30,7 +30,7 @@ Status = Literal["new", "open", "committed", "backed out", "prepared"]
 
 
 class CurrentUnit(Protocol):
-    """A unit of work that is, or was, that of a thread or asyncio task.
+    """A unit of work that is or was the current one of a thread or asyncio task.
 
     Attributes:
         manager: the queue manager with which its block was begun, one of threads or of asyncio.
@@ -162,7 +162,7 @@ class UnitOfWork:
         self.status = "backed out"
 
     def prepare(self, name: str) -> None:
-        """Prepares the unit under a name; it then waits, also over a restart, until someone settles it.
+        """Prepares the unit under a name; it then waits, even across a restart, until someone settles it.
 
         Args:
             name: 1 to 256 characters.

@@ -22,7 +22,7 @@ def upgrade(
 ) -> Upgraded:
     """Upgrades a store of an older release, in one transaction.
 
-    No program may have the store open, nor this process. A crash, a full disk or an error leaves the store unchanged.
+    No program, including this one, may have the store open. A crash, a full disk or an error leaves it unchanged.
     Older releases cannot open it after the upgrade; they can open the backup. A store of this release is not changed.
 
     Args:

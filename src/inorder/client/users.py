@@ -457,7 +457,7 @@ def _verbs(value: object) -> tuple[str, ...]:
 def _subjects(value: object) -> tuple[str, ...]:
     found = _texts("subjects", value, f"at most {SUBJECTS_MAX} texts")
     if len(found) > SUBJECTS_MAX:
-        raise bad_argument("subjects", value, f"at most {SUBJECTS_MAX} of them")
+        raise bad_argument("subjects", value, f"at most {SUBJECTS_MAX} subjects")
     for one in found:
         _check_text("subjects", one, SUBJECT_LENGTH_MAX, least=1)
     return tuple(sorted(set(found)))
@@ -520,7 +520,7 @@ def _as_text(value: User | Token) -> str:
 
 @decodes("a user")
 def user_of(text: str) -> User:
-    """Reads a user as the store keeps it. Raises: StoreDamaged."""
+    """Reads a user in its stored form. Raises: StoreDamaged."""
     kept = json.loads(text)
     queues = {name: tuple(verbs) for name, verbs in kept.pop("queues").items()}
     kept |= {name: tuple(kept[name]) for name in ("roles", "subjects")}
@@ -529,5 +529,5 @@ def user_of(text: str) -> User:
 
 @decodes("a token")
 def token_of(text: str) -> Token:
-    """Reads a token as the store keeps it. Raises: StoreDamaged."""
+    """Reads a token in its stored form. Raises: StoreDamaged."""
     return Token(**json.loads(text))

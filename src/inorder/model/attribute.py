@@ -241,7 +241,7 @@ def _attribute(declared: Field[Any], applies_to: frozenset[str]) -> Attribute:
 
 WHOSE: Final = {"sender": "a sender channel", "receiver": "a receiver channel"}  # others are types of queues
 
-# By what an attribute can be given, for each value of ``changed_by``.
+# The ways to set an attribute, for each value of ``changed_by``.
 _OPEN_TO: Final[Mapping[ChangedBy, frozenset[str]]] = MappingProxyType(
     {
         "create": frozenset({"create"}),
@@ -284,7 +284,7 @@ def _complaint(table: Table, owner: str, by: str, name: str) -> tuple[Reason, st
 
 
 def changed_by(attribute: Attribute, owner: str) -> ChangedBy:
-    """How freely this attribute of this type of queue, or of "manager", can be changed.
+    """When this attribute of this type of queue, or of "manager", can be changed.
 
     The definition type of a queue is fixed when the queue is created; that of a model can be altered.
     """

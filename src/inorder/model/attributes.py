@@ -92,7 +92,7 @@ class QueueAttributes:
         applies_to=ANY_QUEUE, reason=Reason.PRIORITY_ERROR, mqsc="DEFPRTY"))
     default_persistence: bool = field(default=True, metadata=booleans(
         "DefPersistence", 5,
-        "Whether messages that do not say survive a restart; no on temporary queues (R1.5).",
+        "Whether messages that set no persistence survive a restart; no on temporary queues (R1.5).",
         applies_to=ANY_QUEUE, mq_values=(1, 0), mqsc="DEFPSIST", mqsc_words=("YES", "NO")))
     order: OrderRule = field(default="put", metadata=choices(
         OrderRule, None, None, "The moment that sets a message's place: its put, its prepare or its commit (B-5).",
@@ -122,7 +122,7 @@ class QueueAttributes:
         "Shareability", 23, "Whether several handles may be open for input at the same time (R4.4).", mq_values=(1, 0),
         mqsc="SHARE"))
     default_input: DefaultInput = field(default="shared", metadata=choices(
-        DefaultInput, "DefInputOpenOption", 4, "Whether an open for input that does not say is shared or exclusive "
+        DefaultInput, "DefInputOpenOption", 4, "Whether an open for input is shared or exclusive by default "
         "(R4.4).",
         mq_values=(2, 4), mqsc="DEFSOPT", mqsc_words=("SHARED", "EXCL")))
     definition_type: DefinitionType = field(default="predefined", metadata=choices(
@@ -142,7 +142,7 @@ class QueueAttributes:
         mq_values=(1, 0), mqsc="HARDENBO"))
     retention_interval: int = field(default=COUNT_MAX, metadata=integers(
         0, COUNT_MAX, "RetentionInterval", 21,
-        "For how many hours the queue is needed; stored for applications (4.1).", mqsc="RETINTVL"))
+        "The number of hours for which the queue is needed; stored for applications (4.1).", mqsc="RETINTVL"))
     nonpersistent_class: NonpersistentClass = field(default="normal", metadata=choices(
         NonpersistentClass, "NonPersistentMessageClass", 78,
         "Normal: a restart discards non-persistent messages; high: it keeps those that it can (R1.5).",
@@ -201,7 +201,7 @@ class QueueAttributes:
         "The queue managers whose messages wait here, with commas between them, each on its own transmission queue "
         "(A-29, K-3).", applies_to=FORWARDS, mqsc="TARGETS"))
     interval_ms: int = field(default=0, metadata=integers(
-        0, COUNT_MAX, None, None, "How many milliseconds after a collection the next one begins; 0: only when it is "
+        0, COUNT_MAX, None, None, "Milliseconds from the end of a collection to the next one; 0: only when it is "
         "triggered (A-29, K-3).", applies_to=COLLECTS, mqsc="INTERVAL"))
     retry: bool = field(default=False, metadata=booleans(
         None, None, "Whether a collection begins again by itself after the connection was lost, or could not be made; "
@@ -247,7 +247,7 @@ class ManagerAttributes:
         "How many seconds after a trigger message of type first an arriving message causes another one, though the "
         "queue was not empty; None is never (R4.9).", mqsc="TRIGINT", mqsc_per_second=1000))
     default_transmission_queue: str = field(default="", metadata=names(
-        0, "DefXmitQName", 2025, "The transmission queue for queue managers that have none of their own (R4.1).",
+        0, "DefXmitQName", 2025, "The transmission queue for queue managers without a separate one (R4.1).",
         mqsc="DEFXMITQ"))
     acts_kept: int = field(default=10_000, metadata=integers(
         1, 1_000_000, None, None,
@@ -258,12 +258,12 @@ class ManagerAttributes:
         "it, and a rename leaves it (R1.1).", changed_by="create", mqsc="ORIGIN"))
 
     def __post_init__(self) -> None:
-        if not self.origin:  # of a new queue manager, or of one that 0.1.0 stored
+        if not self.origin:  # a new queue manager, or one that 0.1.0 stored
             object.__setattr__(self, "origin", self.name)
 
 
 def _unpickle(attributes: ManagerAttributes, values: Sequence[Any]) -> None:
-    """From a pickle of 0.1.0, too, which has no `origin`."""
+    """Also reads a pickle of 0.1.0, which has no `origin`."""
     ManagerAttributes.__init__(attributes, **dict(zip(ManagerAttributes.__slots__, values, strict=False)))
 
 
@@ -332,7 +332,7 @@ class ManagerKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStatus:
-    """The state of a queue at one moment: how deep, how often open, how old. Only the queue manager sets these.
+    """The state of a queue at one moment: depth, open handles, times. Only the queue manager sets these fields.
 
     ``current_depth`` counts all stored messages but those that were got (R4.6), ``uncommitted`` the puts and gets
     in open units of work. Neither open count includes handles that only browse. Times are seconds since 1970, UTC.
@@ -437,7 +437,7 @@ def _agreeing(queue: QueueAttributes) -> QueueAttributes:
     return queue
 
 
-# ---- what every store has
+# ---- definitions that every store has
 
 DEAD_LETTERS: Final = "SYSTEM.DEAD.LETTER.QUEUE"
 

@@ -90,8 +90,8 @@ class ChannelAttributes:
         "seconds", "MRTMR", "Seconds between these tries; None: no time.", RECEIVER,
         maximum=COUNT_MAX / 1000, mqsc_per_second=1000, mqsc_none="0"))
     user: str = field(default="", metadata=_about(
-        "text", "MCAUSER", "The user of the server who alone may act for the channel, and whose authority its messages "
-        "need (W-9); empty: those who may administer.", RECEIVER, max_length=USER_LENGTH_MAX))
+        "text", "MCAUSER", "The only user of the server who may act for the channel, and whose authority its messages "
+        "need (W-9); empty: users with the authority to administer.", RECEIVER, max_length=USER_LENGTH_MAX))
     sender: str = field(default="", metadata=_about(
         "text", "SENDER", "The identifier of the sending store, for which this user may act.", RECEIVER,
         max_length=IDENTIFIER_LENGTH, hexadecimal=True))

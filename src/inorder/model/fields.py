@@ -1,10 +1,10 @@
-"""The fields of a message: one table, of which all that knows fields is made.
+"""The fields of a message: one table, from which all code about fields is derived.
 
-`MessageFields` has a line for each: its name, its default, its kind (range or length, and MQ's reason against other
-values), MQ's name, since when it is there, and how it stands in the stores, in bulk, in Arrow, in forms, in options of
-the command, in the files of dmpmqmsg and in scenarios. `Descriptor` says the same to type checkers.
+`MessageFields` has a line for each field: its name, default and kind (range or length, and MQ's reason for refusing
+other values), MQ's name, the release that added it, and its form in the stores, in bulk reads, in Arrow, in forms, in
+options of the command, in files of dmpmqmsg and in scenarios. `Descriptor` repeats it for type checkers.
 
-A field that comes later stands at the end of both, and has a column of its own in `content`: `LATER`.
+A field added after 0.1.0 goes at the end of both, and has its own column in `content`: see `LATER`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ BY_QUEUE: Final = {"None for the queue's default": None}
 
 
 class UniqueId(NamedTuple):
-    """Identifies one message for ever.
+    """Identifies one message permanently.
 
     Args:
         origin: the original name of the queue manager that made it.
@@ -72,7 +72,7 @@ class Place(NamedTuple):
 
 
 class EarlierPending(NamedTuple):
-    """The pending messages before one that a notify read returned: how many, and place and kind of the first."""
+    """The pending messages before one that a notify read returned: their number, and place and kind of the first."""
 
     total: int
     place: Place
@@ -86,7 +86,7 @@ class ReportOptions(Integer):
     """The bits of `Report` added up."""
 
     __slots__ = ()
-    refused: Final = 270270464 | 4  # bits that MQ does not know, and activity reports
+    refused: Final = 270270464 | 4  # bits that MQ lacks, and activity reports
 
     def check(self, name: str, value: Any) -> int:
         report = int(super().check(name, value))
@@ -96,7 +96,7 @@ class ReportOptions(Integer):
 
 
 class MessageTypes(Integer):
-    """One of `MessageType`, or a program's own, which are in the range."""
+    """One of `MessageType`, or a program's own type within the range."""
 
     __slots__ = ()
     known: Final = (1, 2, 4, 8)
@@ -108,13 +108,13 @@ class MessageTypes(Integer):
 
 
 class Instants(Seconds):
-    """Seconds since 1970; interfaces may have them as a time."""
+    """Seconds since 1970; interfaces may show them as a time."""
 
     __slots__ = ()
 
 
 class Transmissions(ParameterKind[Transmission | None]):
-    """Where a message is to go."""
+    """The destination of a message."""
 
     __slots__ = ()
     types = frozenset({Transmission})
@@ -131,7 +131,7 @@ class Transmissions(ParameterKind[Transmission | None]):
 
 
 class PropertySets(ParameterKind[Properties]):
-    """Properties, of any mapping."""
+    """Properties, made from any mapping."""
 
     __slots__ = ()
     types = frozenset({Properties})
@@ -142,7 +142,7 @@ class PropertySets(ParameterKind[Properties]):
 
 
 class BodyBytes(ParameterKind[bytes]):
-    """The data, of anything that is bytes."""
+    """The data, made from any bytes-like object."""
 
     __slots__ = ()
     types = frozenset({bytes})
@@ -193,8 +193,8 @@ class PutOption(NamedTuple):
     """How `inorder put` takes a field.
 
     Args:
-        metavar: what stands for the value; "": the option is a switch.
-        name: of the option; "": the field's.
+        metavar: the placeholder for the value; "": the option is a switch.
+        name: the option's name; "": the field's.
     """
 
     metavar: str
@@ -206,17 +206,17 @@ class Field(Generic[T_co]):
     """One field of a message, a line of the table.
 
     Args:
-        mq_name: MQ's; in parentheses what it is where MQ has no such field.
-        kind: what a program may give; None: the queue manager fills it in.
-        since: the release that brought it.
-        text: its place in the text that a store keeps of a descriptor; None: a column of its own.
-        none: the value for which stores, and columns of many messages, have NULL; `...`: they have each as it is.
-        remains: a message that is got still has it; bulk reads, archives and channels have no other fields.
+        mq_name: MQ's name; a description in parentheses if MQ has no such field.
+        kind: the values that a program may give; None: the queue manager sets the field.
+        since: the release that added it.
+        text: its position in the stored text of a descriptor; None: it has its own column.
+        none: the value that stores, and columns of many messages, represent as NULL; `...`: no value.
+        remains: a message that was got still has it; bulk reads, archives and channels have no other fields.
         arrow: it is a column of Arrow and Spark.
         form: its label in the console's form, and a hint.
-        option: of the command.
-        code: of a line in the files of dmpmqmsg, two for a text that may also stand there in hexadecimal.
-        word: in scenarios; "": its name.
+        option: the command's option for it.
+        code: the code of its line in files of dmpmqmsg; two codes for a text that may also be in hexadecimal there.
+        word: its name in scenarios; "": `name`.
     """
 
     def __init__(
@@ -349,11 +349,11 @@ class MessageFields:
         "In a notify read: the pending messages before it (lifecycle B-16); None: none.")
     warning: Field[Reason | None] = Field("Reason", None, "The warning of the call, None without one.")
     # fmt: on
-    # Here stand the fields that came after 0.1.0, each with a kind and a column in `content`.
+    # Fields added after 0.1.0 go here, each with a kind and a column in `content`.
 
 
 class Descriptor(TypedDict, total=False):
-    """The fields that a caller may give, as keywords of `Message`, `put` and their kin."""
+    """The fields that a caller may give, as keywords of `Message`, `put` and similar calls."""
 
     report: int
     message_type: int
@@ -388,6 +388,6 @@ class Descriptor(TypedDict, total=False):
 GIVEN: Final[Mapping[str, Field[Any]]] = {name: MessageFields.FIELDS[name] for name in Descriptor.__annotations__}
 """The descriptor: the fields that a caller may give besides the body."""
 LATER: Final = tuple(MessageFields.FIELDS)[MessageFields.warning.index + 1 :]
-"""Those that are not in the row of 0.1.0. They stand at its end, so that code which makes rows has them as a tail."""
+"""The fields that 0.1.0 lacks. They end the row, so that code which makes rows can append them together."""
 NONE: Final[Mapping[str, Any]] = {name: field.none for name, field in GIVEN.items() if field.none is not ...}
-"""The values in whose place stores, and columns of many messages, have NULL."""
+"""The values that stores, and columns of many messages, represent as NULL."""

@@ -35,7 +35,7 @@ class Report(enum.IntFlag):
 
     NONE = 0
     PAN = 1  # the getter reports that it has done the work
-    NAN = 2  # or that it has not
+    NAN = 2  # the getter reports that it has not
     PASS_CORRELATION_ID = 64
     PASS_MESSAGE_ID = 128
     COA = 256  # confirm on arrival: it has been put on the queue

@@ -131,13 +131,13 @@ class Message(MessageFields):
             text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
             body = text.encode()
         except (TypeError, ValueError, RecursionError) as error:
-            raise bad_argument("value", value, f"what JSON can say ({error})") from None
+            raise bad_argument("value", value, f"a value that JSON can express ({error})") from None
         fields.setdefault("format", "MQSTR")
         fields.setdefault("coded_character_set_id", 1208)
         return cls(body, **fields)
 
     def json(self) -> Any:
-        """Reads the body as JSON in UTF-8, whatever its format field says.
+        """Reads the body as JSON in UTF-8, independent of its format field.
 
         Raises QueueCondition 2110 FORMAT_ERROR if the body is not JSON or was truncated.
         """
@@ -253,8 +253,8 @@ def stored_original_length(message_type: int, flags: int, given: int, length: in
     """The original length of a stored message: of a segment the length of its data, of a report the given one (R1.12).
 
     Args:
-        flags: also those that a put adds.
-        length: of the data.
+        flags: including those that a put adds.
+        length: the length of the data.
     """
     if message_type == MessageType.REPORT and given != -1:
         return given

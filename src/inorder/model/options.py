@@ -87,7 +87,7 @@ class Matchable(NamedTuple):
     doc: str
 
 
-# What a match may contain besides fields of the descriptor.
+# The names in a match besides fields of the descriptor.
 MATCH_ALONE: Mapping[str, ParameterKind[Any]] = {
     "token": Octets(16, Reason.MATCH_OPTIONS_ERROR),
     "uid": UniqueIds(Reason.MATCH_OPTIONS_ERROR),
@@ -269,7 +269,7 @@ class PutKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PutOptions:
-    """What a put asks for.
+    """The options of a put.
 
     Args:
         syncpoint: True: put inside the connection's unit of work; False: outside; None: inside in a
@@ -277,7 +277,7 @@ class PutOptions:
         logical: the queue manager numbers groups and segments (MQPMO_LOGICAL_ORDER).
         new_message_id: make a new message id even if the message has one.
         new_correlation_id: make a new correlation id.
-        context: who is recorded as the putter: "default" (this program), "none", "set_identity" (identity
+        context: the recorded putter: "default" (this program), "none", "set_identity" (identity
             fields from the message), "set_all" (identity and origin fields from the message).
         confirm_id: keep the message hidden until `confirm_put` or `undo`; 0: no confirmation.
         uid: the unique id from an earlier put of this message, to repeat that put.
@@ -384,7 +384,7 @@ class BrowseKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetOptions:
-    """What a get or a browse asks for.
+    """The options of a get or a browse.
 
     Args:
         browse: None removes the message from the queue; "first", "next" and "cursor" leave it there.
@@ -396,7 +396,7 @@ class GetOptions:
         complete: whole logical messages only, their segments joined (MQGMO_COMPLETE_MSG).
         all_segments: only messages of which all segments have arrived.
         all_messages: only messages of groups that have arrived completely.
-        match: which message; see `Match`.
+        match: selects the message; see `Match`.
         under_cursor: remove the message under the browse cursor (MQGMO_MSG_UNDER_CURSOR).
         lock: hide the browsed message from all other handles.
         mark_handle, mark_co_op: mark the browsed message for this handle, or for all cooperating ones.
@@ -533,7 +533,7 @@ class OpenKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenOptions:
-    """What a queue is opened for.
+    """The uses for which a queue is opened.
 
     Args:
         input: None, "as_queue" (the queue's default), "shared" or "exclusive": for removing messages.
@@ -544,7 +544,7 @@ class OpenOptions:
 
     Raises:
         ArgumentError: 2046 OPTIONS_ERROR, if an option has a value that it cannot have.
-        OptionsError: 2046, if `co_op` is given without `browse`, or the open is for nothing.
+        OptionsError: 2046, if `co_op` is given without `browse`, or no use is given.
 
     Rules: R4.4, R3.11, B-18.
     """
@@ -563,13 +563,13 @@ class OpenOptions:
             raise OptionsError("open a queue for input, output or browse")
 
     def covers(self, other: OpenOptions) -> bool:
-        """Whether a handle that was opened with these options may do everything that `other` asks for."""
+        """Whether a handle that was opened with these options allows all uses in `other`."""
         return bool(
             (self.input or not other.input) and (self.output or not other.output) and (self.browse or not other.browse)
         )
 
     def joined(self, other: OpenOptions) -> OpenOptions:
-        """The options that open for everything that either asks for."""
+        """The options for the uses of both."""
         return OpenOptions(
             input=self.input or other.input,
             output=self.output or other.output,

@@ -73,9 +73,9 @@ class ParameterKind(Generic[T]):
 
     __slots__ = ("_words", "allowed", "also", "reason")
     schema: Mapping[str, Any] = NOTHING
-    """Of the texts that `read` takes, as JSON schema."""
+    """The JSON schema of the texts that `read` takes."""
     types: frozenset[type] = frozenset()
-    """Of Python's values: all that are in the range are kept as they are, or as the first of the types has them."""
+    """The Python types whose values, if in range, are kept as they are or as an equal value of the first type."""
 
     def __init__(self, allowed: str, reason: Reason = Reason.ARGUMENT_ERROR, also: Mapping[str, Any] = NOTHING) -> None:
         self._words, self.reason = allowed, reason
@@ -87,13 +87,13 @@ class ParameterKind(Generic[T]):
         self.also = also
 
     def taking(self, also: Mapping[str, Any] = NOTHING) -> Self:
-        """The same kind with these further values instead of its own: an interface may have other words for them."""
+        """The same kind with these further values instead of its own, for an interface with other words for them."""
         made = copy.copy(self)
         made._take(also)
         return made
 
     def worded(self, words: Mapping[Any, str]) -> Self:
-        """The same kind for an interface that has these words for values besides; one without a word is not taken."""
+        """The same kind for an interface with these words for the further values; a value without a word is refused."""
         return self.taking({word: value for value, word in words.items() if value in self.also.values()})
 
     def check(self, name: str, value: Any) -> Any:
@@ -125,7 +125,7 @@ class ParameterKind(Generic[T]):
 
 
 class Integer(ParameterKind[int]):
-    """A whole number. `what` says what is counted, by default "an integer"; `words` replace the whole description."""
+    """A whole number. `what` is the noun in its description, by default "an integer"; `words` replace all of it."""
 
     __slots__ = ("high", "low")
     types = frozenset({int})
@@ -292,8 +292,10 @@ class Octets(ParameterKind[bytes]):
 
     def __init__(self, length: int, reason: Reason = Reason.MD_ERROR, *, least: int = 1, named: bool = False) -> None:
         self.length, self.least, self.named = length, least, named
-        words = f"bytes, at most {length} of them"
-        super().__init__(f"{words}, a text of at most as many in UTF-8, or a uuid.UUID" if named else words, reason)
+        words = f"bytes (at most {length})"
+        super().__init__(
+            f"{words}, a text of at most as many bytes in UTF-8, or a uuid.UUID" if named else words, reason
+        )
 
     def check(self, name: str, value: Any) -> bytes:
         given = value
@@ -317,7 +319,7 @@ class Octets(ParameterKind[bytes]):
 
     @property
     def readable(self) -> str:
-        """What `read` accepts, in words."""
+        """The texts that `read` accepts, in words."""
         digits, counted = (f"{2 * self.least} to ", f"{self.least} to ") if self.least else ("at most ", "at most ")
         words = f"{digits}{2 * self.length} hexadecimal digits, two for each byte"
         return f"{words}, or {TEXT_ID} and a text of {counted}{self.length} bytes" if self.named else words

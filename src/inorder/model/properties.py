@@ -88,7 +88,7 @@ _NAME_RULES: tuple[tuple[Callable[[str], bool], str], ...] = (
 
 @lru_cache(4_096)
 def _key(name: str) -> str:
-    """Checks a name and writes it as it stands in the text."""
+    """Checks a name and writes it in its stored form."""
     if not isinstance(name, str):
         raise bad_argument("the name of a property", name, "a text", Reason.PROPERTY_NAME_ERROR)
     if fault := fault_of_name(name):
@@ -135,7 +135,7 @@ def _plain(name: str, value: Any) -> PropertyValue:
 
 
 def _written(value: PropertyValue) -> str:
-    """Writes a plain value as it stands in the text."""
+    """Writes a plain value in its stored form."""
     if isinstance(value, str):
         return encode_basestring(value)
     if isinstance(value, bytes):
@@ -237,7 +237,7 @@ _has_form = re.compile(rf"\{{{_PAIR}(?:,{_PAIR})*\}}").fullmatch
 
 
 def is_readable(text: str) -> bool:
-    """Whether `decoded` can read this text; it does not look at the whole of it."""
+    """Whether `decoded` can read this text; it does not read all of it."""
     return len(text) <= LENGTH_MAX and _has_form(text) is not None
 
 

@@ -1,8 +1,8 @@
 """The table of authorities; everything that it does not allow is refused (2035).
 
-An *authority* is asked for on a queue, or on the queue manager, which is the queue ''. A *role* has authorities on
-every queue and on the queue manager. The role `application` has none of its own: its users have only those that were
-granted for single queues, and none on the queue manager. A user with several roles has the authorities of all of them.
+An *authority* concerns a queue, or the queue manager, which is the queue ''. A *role* has authorities on every queue
+and on the queue manager. The role `application` has none: its users have only those that were granted for single
+queues, and none on the queue manager. A user with several roles has the authorities of all of them.
 
 A server enforces these rules: a program that opens the store itself may do everything.
 """

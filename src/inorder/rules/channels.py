@@ -39,8 +39,8 @@ def collecting(queue: str, manager: str) -> str:
 
 
 def collects(channel: str, transmission_queue: str, find: Callable[[str], QueueAttributes | None]) -> bool:
-    """Whether a channel of such a name collects from this transmission queue: one of a store-and-forward queue, for the
-    queue manager in the channel's name.
+    """Whether a channel of this name collects from this transmission queue, which then belongs to a store-and-forward
+    queue and is for the queue manager in the channel's name.
     """
     queue, _, manager = channel.partition(COLLECTS)
     found = find(queue) if manager == transmission_queue else None
@@ -82,7 +82,7 @@ def was_done(last: Last, number: int, epoch: int, digest: bytes, channel: str) -
     if number != last.number:
         why = "batches between them are missing" if number > last.number else "it is older than that one"
     raise SequenceError(
-        f"channel {channel} brings batch {number}, the receiver has had {last.number}: {why}. One side was "
+        f"channel {channel} brings batch {number}, but the receiver's last one is {last.number}: {why}. One side was "
         "restored to an older state, or deleted; find the missing and duplicate messages, then reset the channel",
         channel=channel,
         number=number,
@@ -98,7 +98,7 @@ def check_agreement(last: Last, number: int, *, is_open: bool, channel: str) -> 
     if last.number == number or (is_open and last.number == number + 1):
         return
     raise SequenceError(
-        f"channel {channel} has confirmed batch {number}, the receiver has had {last.number}: one side was "
+        f"channel {channel} has confirmed batch {number}, but the receiver's last one is {last.number}: one side was "
         "restored to an older state, or deleted; find the missing and duplicate messages, then reset the channel",
         channel=channel,
         number=number + 1,

@@ -2,12 +2,12 @@
 
 An *application* reads a queue in numbered claims 1, 2, 3 ... (seed 004's get-unconfirmed, held by a named unit). It
 keeps its own checkpoint, and writes a claim's number there before it works on the claim, and again when the work is
-done. It may die at any moment in between, so every call says how far the checkpoint is, and the queue manager compares
-it with its own record:
+done. It may die at any moment in between, so every call contains the checkpoint's position, and the queue manager
+compares that with its record:
 
     settled     the last claim that is over: confirmed, or released; its number is never used again
     open        the claim after it, if there is one: its messages are held
-    planned     the application has begun to work on the open claim: its checkpoint knows the claim
+    planned     the application has begun to work on the open claim: its checkpoint contains the claim
     ahead       the claim after the open one, if there is one: taken while the application works on the open claim,
                 before the application asked for it. It is never planned, and is returned if the application dies
 
@@ -32,7 +32,7 @@ class ClaimRecord(NamedTuple):
     """How far an application has read a queue.
 
     Args:
-        epoch: that of its last start.
+        epoch: the epoch of its last start.
         settled: the last claim that is over, 0 if none is.
         open: whether the claim `settled + 1` is open.
         planned: whether that one is planned.
@@ -47,12 +47,12 @@ class ClaimRecord(NamedTuple):
 
 
 class Next(enum.Enum):
-    """How a call for the next claim is answered."""
+    """The answer to a call for the next claim."""
 
     TAKE = "take messages"
     CONFIRM_AND_TAKE = "confirm the open claim, then take messages"
     CONFIRM_AND_GIVE = "finish the open claim, and give the one that was taken ahead"
-    GIVE = "give the open claim again: the caller died before its checkpoint knew it"
+    GIVE = "give the open claim again: the caller died before its checkpoint contained it"
 
 
 RELEASE = "`inorder claim release`, or release_claims, returns the messages of the open claim to their places"
@@ -75,8 +75,8 @@ def next_claim(record: ClaimRecord, start: int, application: str) -> Next:
     """Decides a call for the next claim whose checkpoint says that all claims up to `start` are done.
 
     Raises:
-        CheckpointTooOld: if the checkpoint does not know claims that are over.
-        CheckpointLost: if another checkpoint has begun to work on the open claim, or if this one knows
+        CheckpointTooOld: if the checkpoint lacks claims that are over.
+        CheckpointLost: if another checkpoint has begun to work on the open claim, or if this one contains
             claims that the queue never gave.
     """
     if start < record.settled:
@@ -88,7 +88,7 @@ def next_claim(record: ClaimRecord, start: int, application: str) -> Next:
             return Next.GIVE
         raise CheckpointLost(
             f"claim {record.settled + 1} of application {application!r} is in progress, but this checkpoint does not "
-            "know it: it was lost, or is another one. Continue with the checkpoint that knows it; if there is none, "
+            "contain it: it was lost, or is another one. Continue with the one that contains it; if there is none, "
             f"{RELEASE}, and they are read again",
             application=application,
             claim=record.settled + 1,
@@ -131,7 +131,7 @@ def plan(record: ClaimRecord, after: int, upto: int, application: str) -> bool:
 
 
 def skip(record: ClaimRecord, upto: int, application: str) -> bool:
-    """Whether to skip claim `upto`, which holds no messages and is the next one; if it is over, nothing is to be done.
+    """Whether to skip claim `upto`, which holds no messages and is the next one; False if it is over.
 
     Raises CheckpointLost if another claim is open, or `upto` is not the next one.
     """
@@ -141,7 +141,7 @@ def skip(record: ClaimRecord, upto: int, application: str) -> bool:
 
 
 def settle(record: ClaimRecord, upto: int, application: str) -> bool:
-    """Whether confirming all claims up to `upto` confirms the open one; if it is over, nothing is to be done.
+    """Whether confirming all claims up to `upto` confirms the open one; False if it is over.
 
     Raises CheckpointLost if the queue never gave that claim.
     """

@@ -27,7 +27,7 @@ NO_QUEUE: Final = (
 )
 
 
-TASK_FAILED: Final = 65_536  # of a worker's function that gives no number of its own; MQ's first for applications
+TASK_FAILED: Final = 65_536  # for a worker's function that gives no number; the first that MQ leaves to applications
 REASON_NAMES: Final[Mapping[int, str]] = MappingProxyType(
     {int(one): one.name for one in (*Feedback, *Reason)} | {TASK_FAILED: "TASK_FAILED"}
 )

@@ -67,7 +67,7 @@ class DeadRule:
         patterns: the values that a letter must have, by MQ's keywords; other fields may have any value.
         queue, manager: for "fwd": the destination, or one of `SYMBOLS`; an empty manager is this one.
         header: for "fwd": whether the letter keeps the properties that say why it is dead.
-        tries: how often the action is tried, from 1.
+        tries: the number of tries of the action, from 1.
     """
 
     line: int
@@ -87,8 +87,8 @@ class DeadRules:
         rules: in the order in which they are tried.
         queue: the queue of the dead letters; empty: the queue manager's dead-letter queue.
         manager: the queue manager that the table is for; empty: any.
-        retry_seconds: between two tries.
-        wait: how long to wait for another letter when none is left, in seconds; 0: not at all; `FOREVER`.
+        retry_seconds: the time between two tries.
+        wait: seconds to wait for another letter when none is left; 0: not at all; or `FOREVER`.
     """
 
     rules: Sequence[DeadRule]
@@ -105,7 +105,7 @@ class DeadRules:
 
 
 class Try(NamedTuple):
-    """The rule that is tried next, and how often it has failed before."""
+    """The rule that is tried next, and the number of its failures so far."""
 
     rule: int
     failed: int = 0
@@ -160,7 +160,7 @@ def next_try(rules: Sequence[DeadRule], letter: Mapping[str, Value], last: Try) 
 
 
 def sign(rule: DeadRule) -> str:
-    """Identifies a rule by its action, wherever it is in a table, and however often it is tried."""
+    """Identifies a rule by its patterns and action, independent of its place in a table and its number of tries."""
     said = rule.action, sorted(rule.patterns.items()), rule.queue, rule.manager, rule.header
     return f"rule {hashlib.sha256(repr(said).encode()).hexdigest()[:SIGN_LENGTH]}"
 

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Member(NamedTuple):
-    """The values of a message that matter here; `length` is the step to the next offset."""
+    """The relevant values of a message; `length` is the step to the next offset."""
 
     sequence_number: int
     offset: int
@@ -58,7 +58,7 @@ NO_GAPS = Gaps()
 
 
 def member_of(message: Message) -> Member:
-    """The values of a message that matter here."""
+    """The relevant values of a message."""
     return Member(message.sequence_number, message.offset, data_length(message), message.flags)
 
 

@@ -253,14 +253,14 @@ Needs = Literal["nothing", "segments", "group"]
 
 
 class Wanted(NamedTuple):
-    """What a get or a browse looks for.
+    """The messages that a get or a browse looks for.
 
     Args:
         heads: whether only messages with sequence number 1 and offset 0 count.
         member: exactly these numbers; None: any.
         match: the filter that chooses; `selector`: the one in it.
         must: a condition on the chosen message; if it fails, the call fails with 2247 (R3.23).
-        needs: what must have arrived besides the message itself: its segments, its group.
+        needs: the further messages that must have arrived: its segments, its group.
         joins: whether whole logical messages are returned.
     """
 
@@ -277,7 +277,7 @@ ANYTHING = Wanted()
 
 
 def wanted_by(match: Match) -> Wanted:
-    """What a call with nothing but a match looks for. Raises ArgumentError if its selector is not valid."""
+    """The search of a call with only a match. Raises ArgumentError if its selector is not valid."""
     return Wanted(match=match, selector=selector_of(match))
 
 
@@ -289,7 +289,7 @@ def next_member(state: GroupState) -> Numbers | None:
 
 
 def wanted(state: GroupState, options: GetOptions) -> Wanted:
-    """What the call looks for, given the position of its handle (G1 to G5, R3.21 to R3.23, R3.49, R3.50).
+    """The search of a call, given the position of its handle (G1 to G5, R3.21 to R3.23, R3.49, R3.50).
 
     Raises:
         MatchError: 2247, in logical order for a criterion that the next message cannot match.

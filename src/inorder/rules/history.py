@@ -10,7 +10,7 @@ never more than 240 samples.
     week    2 hours      84
 
 Within a slot a later sample replaces an earlier one, and keeps the highest depth and the highest age of both. A slot
-in which nobody took a sample is a gap.
+without a sample is a gap.
 
 A sample is stored as JSON, by the numbers of the queues: ``{"7":[5,12,3400,60]}`` for depth, peak, arrived and age. A
 queue that is created again under its name has another number, so it does not continue the history of the former one.
@@ -40,7 +40,7 @@ class HistoryRing(NamedTuple):
         return int(at // self.seconds) % self.slots
 
     def distance(self, earlier: float, later: float) -> int:
-        """How many slots one time is after another; 0: both are in the same one."""
+        """The number of slots from an earlier time to a later one; 0: both are in one slot."""
         return int(later // self.seconds - earlier // self.seconds)
 
 
@@ -55,8 +55,8 @@ class QueueCounts(NamedTuple):
     Args:
         depth: as in `QueueView`, as `arrived`.
         peak: the highest depth of all samples in its slot.
-        age: how long ago the oldest message was put, as `QueueView.oldest_put_at` says; the highest of all samples in
-            its slot, in seconds. 0: there was none.
+        age: seconds since the put of the oldest message (`QueueView.oldest_put_at`), the highest of all samples in its
+            slot. 0: there was no message.
     """
 
     depth: int
@@ -80,10 +80,10 @@ class Activity(NamedTuple):
 
     Args:
         at: when its last sample was taken, seconds since 1970.
-        depth: the highest depth that a sample has seen.
-        put, got: messages a second since the slot before; None if that one is missing. `got` counts messages that
-            left the depth (got, expired, backed out), less those that came back.
-        age: the highest age of its oldest message that a sample has seen, in seconds; 0: there was none.
+        depth: the highest depth in a sample.
+        put, got: messages per second since the slot before; None if that slot is missing. `got` counts messages that
+            left the depth (got, expired, backed out), less those that returned.
+        age: the highest age of its oldest message in a sample, in seconds; 0: there was no message.
     """
 
     at: float
@@ -109,13 +109,13 @@ def text_of(now: Mapping[int, QueueCounts], earlier: Mapping[int, QueueCounts]) 
 
 
 def counts_in(text: str) -> dict[int, QueueCounts]:
-    """Reads the text of a sample. Raises: ValueError, TypeError, AttributeError, RecursionError, it is none."""
+    """Reads the text of a sample. Raises: ValueError, TypeError, AttributeError, RecursionError, if it is none."""
     return {int(queue): _counts(values) for queue, values in json.loads(text).items()}
 
 
 def counts_of(queues: Iterable[int | None], text: str) -> dict[int | None, QueueCounts]:
     """Reads some queues from the text of a sample. Raises: ValueError, TypeError, one of them cannot be read."""
-    texts = dict(_ENTRY.findall(text))  # several times as fast as to parse the numbers of all queues
+    texts = dict(_ENTRY.findall(text))  # several times as fast as parsing the counts of all queues
     return {queue: _counts(map(int, texts[str(queue)].split(","))) for queue in queues if str(queue) in texts}
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 SECONDS_MAX = 86_400.0
 LOCK_SECONDS_MAX = 31_536_000.0  # for `browse_and_lock`: a year
-SLACK_SECONDS = 1.0  # clocks of two processors may differ a little
+SLACK_SECONDS = 1.0  # the clocks of two processors may differ a little
 
 
 def is_over(ends_at: float, now: float) -> bool:
@@ -27,5 +27,5 @@ def is_over(ends_at: float, now: float) -> bool:
 
 
 def deadline(ends_at: float, seconds: float, now: float) -> float:
-    """The deadline of a lease of this many seconds: earlier than recorded if the clock was set back since."""
+    """The deadline of a lease of this duration: earlier than recorded if the clock was set back since."""
     return now + seconds if ends_at - now > seconds + SLACK_SECONDS else ends_at

@@ -11,13 +11,12 @@ states (seed 004, lifecycle A-6):
 
 ABSENT means "start" and "deleted". It is never stored.
 
-A *unit* is anything that will later be confirmed or undone: a unit of work of a connection (syncpoint), the same after
-it was prepared under a name, a confirm id, a claim. For a message they are all the same. A put or a get that names a
-unit is a *held* put or get. Settling the unit either confirms what it holds (CONFIRM) or undoes it (BACK_OUT). A
-confirm of one message by its unique id is the same step for a single message. A lock is a hold as well, and undoing it
-(UNDO_LOCK) unlocks the message; a call that undoes both the get and the lock of one message is UNDO_BOTH (A-16, A-17).
-A lock that was taken for a time ends after it (END_LEASE), and a get that was made under it then counts as a get
-without a lock (A-19).
+A *unit* is anything that will later be confirmed or undone: a unit of work of a connection (syncpoint), also after it
+was prepared under a name, a confirm id, a claim. For a message they are all the same. A put or a get that names a unit
+is a *held* put or get. Settling the unit either confirms its messages (CONFIRM) or undoes them (BACK_OUT). Confirming
+one message by its unique id is the same step for a single message. A lock is a hold as well, and undoing it (UNDO_LOCK)
+unlocks the message; a call that undoes both the get and the lock of one message is UNDO_BOTH (A-16, A-17). A lock with
+a time limit ends at that time (END_LEASE), and a get that was made under it then counts as a get without a lock (A-19).
 
 The table gives the result of each event in each state. It is complete: every pair has a cell, and
 the cells are those of lifecycle A.3, with syncpoint in the same columns. If the answer depends on the lock that the

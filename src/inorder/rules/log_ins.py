@@ -4,7 +4,7 @@ A log-in is counted before it is tried, and the count is undone if it succeeds; 
 several servers are limited too. If a bucket has no room, the log-in is refused, nothing is counted, and the answer says
 how long to wait.
 
-An empty bucket is forgotten. There are at most `BUCKETS_MAX`; after that, new names or addresses share one bucket of
+An empty bucket is deleted. There are at most `BUCKETS_MAX`; after that, new names or addresses share one bucket of
 their kind. So an attacker who makes up names or addresses fills that bucket, and not the store.
 """
 
@@ -38,7 +38,7 @@ class Bucket(NamedTuple):
 
 
 def level(bucket: Bucket, limit: FailureLimit, now: float) -> float:
-    """How many failures count now; a clock that was set back a little removes none.
+    """The number of failures that count now; a clock that was set back a little removes none.
 
     A full bucket drains in `failures * seconds`. If the bucket's time is further in the future than this, it was filled
     by a clock that was ahead. Nothing in it counts then; otherwise the user would be shut out until that time.
@@ -49,7 +49,7 @@ def level(bucket: Bucket, limit: FailureLimit, now: float) -> float:
 
 
 def wait(bucket: Bucket, limit: FailureLimit, now: float) -> float:
-    """How many seconds to wait before a log-in may be tried; 0: none."""
+    """Seconds to wait before the next log-in attempt; 0: none."""
     over = level(bucket, limit, now) + 1.0 - limit.failures
     return max(0.0, over * limit.seconds)
 
@@ -75,7 +75,7 @@ def key_of(kind: Kind, name: str) -> str:
 
 
 def shared_key(key: str) -> str:
-    """The key of the shared bucket for names that find no room for one of their own."""
+    """The key of the shared bucket, for names beyond the limit of buckets."""
     return f"{key.partition(':')[0]}:"
 
 

@@ -8,7 +8,7 @@ MQ's rules (between N-1, N-2, mq-semantics R4.1), as one walk through the defini
         remote definition               a transmission queue, then the name and queue manager that it has; if it is
                                         synchronous, the queue at that queue manager, by its connection
         model, store-and-forward, home  nowhere: none of them is addressed
-    a name with the name of another queue manager, which is that of
+    a name with the name of another queue manager, which names
         a queue-manager alias           the queue manager that it names, by its transmission queue; if here: as above
         a transmission queue            that queue
         none of those                   the default transmission queue; without one, the queue manager itself if a
@@ -134,7 +134,7 @@ class Names(NamedTuple):
         return found.remote_queue or queue, found.remote_manager or self.manager.name
 
     def asked_of(self, name: str, manager: str) -> str:
-        """Returns the name whose authority counts for an open or a put.
+        """Returns the name for which an open or a put needs authority.
 
         It is the name itself if the queue manager is this one; else the queue that the name leads to, which is the
         transmission queue if the messages leave; the definition, if that is synchronous; "", the queue manager, if it
@@ -193,7 +193,7 @@ class Names(NamedTuple):
         return self._sent(definition, Transmission(queue, manager))
 
     def leads_nowhere(self, manager: str) -> bool:
-        """Whether nothing here says how messages for this other queue manager travel, so that it may be discovered."""
+        """Whether no definition here routes messages to this other queue manager, so that it may be discovered."""
         is_known = self.is_here(manager) or self.find(manager) is not None
         return not (is_known or self.manager.default_transmission_queue)
 

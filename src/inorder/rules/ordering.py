@@ -103,7 +103,7 @@ P = TypeVar("P", bound=Placed)
 
 
 def first(candidates: Iterable[P], after: Place | None = None) -> P | None:
-    """The relaxed choice: the earliest candidate after `after`, whatever others hold (R3.14, R3.15)."""
+    """The relaxed choice: the earliest candidate after `after`, independent of held messages (R3.14, R3.15)."""
     eligible = (one for one in candidates if after is None or one.place > after)
     return min(eligible, key=lambda one: one.place, default=None)
 

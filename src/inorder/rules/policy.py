@@ -21,13 +21,13 @@ UNIT_NEEDED_FOR_PERSISTENT_PIECES_ONLY = True
 # 8: segments that the queue manager makes keep a message id that the caller gave; otherwise each gets its own (R2.25).
 PIECES_KEEP_GIVEN_MESSAGE_ID = True
 
-# Decided where they are used, without a switch because no second way is sane:
-#  3: a get that ended in 2080 took nothing, and leaves the retained group state as it was (R3.30).
+# Decided where they are used, without a switch, because no alternative makes sense:
+#  3: a get that ended in 2080 took nothing, and leaves the retained group state unchanged (R3.30).
 #  4: a complete get finds nothing while a logical message is current: its next segment has offset > 0 (R3.54).
 #  5: sequence numbers and offsets out of range are refused when a message is built, used or not (R2.12).
 #  6: complete with a match on the offset is 2247 (options.GetOptions).
 #  9: the browse that counts for 2259 is the last successful browse first or next (handle.Cursor).
-# 10: a logical browse goes on from where its group's first item stood, even if that has been removed (R3.66).
+# 10: a logical browse continues at the place of its group's first item, even if that was removed (R3.66).
 # 16: topics are not supported.
 # 12: MARK_SKIP_BACKOUT does not exist off z/OS.
 # 13: the depth is checked once per put, before the message is split (R2.27).

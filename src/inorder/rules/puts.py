@@ -137,7 +137,7 @@ def defaults(queue: QueueAttributes, manager: ManagerAttributes) -> Defaults:
 
 
 class PutPlan:
-    """Computes once what all puts of one program with the same options to one queue have in common.
+    """The shared part of all puts of one program with the same options to one queue, computed once.
 
     Args:
         queue: the resolved queue, with an alias's defaults if the puts go through an alias.
@@ -246,7 +246,7 @@ class PutPlan:
         return rows, _tuple(PutResult, told), new_state
 
     def _made_plain(self) -> tuple[Row, Row, Row] | None:
-        """The stored values around a plain body, its message id and its time; None: `_put` must prepare it."""
+        """The stored values of a plain message before its message id, up to its time, and after; None: use `_put`."""
         options, persistent = self.options, self._defaults.persistent
         is_temporary = self.queue.definition_type == "temporary_dynamic"
         if options.logical or options.new_correlation_id or options.uid is not None or options.context == "set_all":
@@ -295,7 +295,7 @@ class PutPlan:
         if row[REPLY_TO_QUEUE] and not row[REPLY_TO_MANAGER]:
             queue = row[REPLY_TO_QUEUE]
             row[REPLY_TO] = (queue, self.manager.name) if self._reply_to is None else self._reply_to(queue)
-        row[LENGTH] = len(row[BODY])  # a message that was got truncated is put with the part that it has
+        row[LENGTH] = len(row[BODY])  # a truncated message is put with the part that it has
         if row[FLAGS] or row[ORIGINAL_LENGTH] != -1:
             row[ORIGINAL_LENGTH] = stored_original_length(
                 row[MESSAGE_TYPE], row[FLAGS], row[ORIGINAL_LENGTH], row[LENGTH]
@@ -371,7 +371,7 @@ IDENTITY_AND_ORIGIN = _span("user_identifier", "application_origin_data")
 ORIGIN = _span("put_application_type", "application_origin_data")
 REPLY_TO = _span("reply_to_queue", "reply_to_queue_manager")
 NO_CONTEXT = slice(0, 0)
-OF_THE_QUEUE = _span("backout_count", "warning")  # what a get added to a message is not part of a put of it
+OF_THE_QUEUE = _span("backout_count", "warning")  # a put ignores the fields that a get has added
 LATER = slice(OF_THE_QUEUE.stop, None)
 NOTHING_LATER = Message().row[LATER]
 

@@ -3,7 +3,7 @@
 A report is made from its subject, the original message:
 
     message type          REPORT
-    feedback              its meaning: `Feedback`, a reason, or a number of the program that makes it
+    feedback              its meaning: `Feedback`, a reason, or a number of the reporting program
     message id            new; PASS_MESSAGE_ID: that of the message
     correlation id        the message id of the message; PASS_CORRELATION_ID: its correlation id
     priority, persistent  as the message has them
@@ -11,10 +11,10 @@ A report is made from its subject, the original message:
     original length       its length
     body                  nothing; with data the first 100 bytes; with full data all, and the properties
     format                of the message, if there is a body
-    expiry, report        never, and nothing; PASS_DISCARD_AND_EXPIRY: what is left of the life of the message, of an
+    expiry, report        never, and nothing; PASS_DISCARD_AND_EXPIRY: the message's remaining expiry, for an
                           expiration report 60 seconds, and DISCARD_MESSAGE if the message has that
-    context               the identity of the message; the origin is who makes the report: of all but PAN and NAN the
-                          queue manager
+    context               the identity of the message; the origin is the reporting program: the queue manager, except
+                          for PAN and NAN
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def asks(message: Message, kind: ReportKind) -> bool:
 
 
 def bytes_of(message: Message, kind: ReportKind) -> int | None:
-    """How much of the body a report includes; None: all."""
+    """The number of bytes of the body that a report includes; None: all."""
     if not message.report & kind.data:
         return 0
     return None if message.report & kind.full else DATA_BYTES

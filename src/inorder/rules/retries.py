@@ -8,9 +8,9 @@ with the message wherever that goes, and every reader of the message sees it:
     retry.error     a description of the error, cut if it is long
     retry.time      when, seconds since 1970
     retry.attempt   the number of the attempt: the backout count after it
-    retry.since     if a target has not taken the messages that the work puts: since when, seconds since 1970
-    retry.work      which work has failed, if a program runs several kinds
-    retry.tries     how often that work has failed in a row
+    retry.since     if a target refuses the messages that the work puts: since when, seconds since 1970
+    retry.work      the failed work, if a program runs several kinds
+    retry.tries     the number of failures of that work in a row
     retry.earlier   if the message has the property job.keep: the failures before the last one, as JSON
     retry.given_up  if no other attempt is to be made: the reason of the dead letter to be made, 0 if the message is to
                     be removed; then the number and the origin of its unique id
@@ -38,7 +38,7 @@ from ..model.properties import Properties
 PREFIX: Final = "retry."
 GIVEN_UP: Final = "retry.given_up"
 EARLIER: Final = "retry.earlier"
-KEEP: Final = "job.keep"  # of a message whose sender wants to know the result, and all failures; see `work.results`
+KEEP: Final = "job.keep"  # the sender wants the result, and all failures; see `work.results`
 EARLIER_MAX: Final = 20
 EARLIER_CHARACTERS_MAX: Final = 200  # of each error
 ERROR_CHARACTERS_MAX: Final = 1_000
@@ -75,7 +75,7 @@ class Later(NamedTuple):
         error: a description of the error; empty: none is recorded.
         work: the name of the work; empty: failures are not counted by name.
         given_up: a message of the unit that is not to be tried again; the error is stored with it.
-        since: since when a target has not taken the messages that the work puts, seconds since 1970; 0: another error.
+        since: since when a target refuses the messages that the work puts, seconds since 1970; 0: another error.
         counts: whether this uses up an attempt. If not, the backout counts stay unchanged.
     """
 
@@ -91,8 +91,8 @@ class Failure(NamedTuple):
     """The record of the last failed attempt in a message.
 
     Args:
-        work, tries: the name of the work, and how often it failed in a row; empty and 0: not counted by name.
-        given_up: what to do with the message, as in `GivenUp.text`; empty: try again.
+        work, tries: the name of the work, and its number of failures in a row; empty and 0: not counted by name.
+        given_up: how the message was given up, as `GivenUp.text`; empty: try again.
         since: as in `Later`.
     """
 
@@ -166,7 +166,7 @@ def failure_of(message: Message) -> Failure | None:
 
 
 def given_up(message: Message) -> GivenUp | None:
-    """What to do with a message that was given up on this queue; None: work on it."""
+    """Returns how a message was given up on this queue; None: it was not, so work on it."""
     text = message.properties.text
     if text is None or GIVEN_UP not in text:  # a fast exit for messages that failed but were not given up
         return None
@@ -182,14 +182,14 @@ def given_up(message: Message) -> GivenUp | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """How long a message waits between attempts: longer after each, up to a limit.
+    """The wait of a message between attempts: longer after each, up to a limit.
 
     Args:
         first: seconds after the first attempt, from 0.
-        factor: by how much each wait is longer than the one before, 1 to 1,000.
-        most: seconds that no wait is longer than, but for the jitter; from `first`, at most 99,999,999.
-        jitter: how much a wait may be longer or shorter at random, as a part of it, 0 to 1: what failed together does
-            not come back together.
+        factor: multiplies the wait after each attempt, 1 to 1,000.
+        most: the longest wait in seconds, without the jitter; from `first`, at most 99,999,999.
+        jitter: the fraction by which a wait is lengthened or shortened at random, 0 to 1, so that messages that failed
+            together do not return together.
 
     Raises: ArgumentError, a value is out of its range.
     """

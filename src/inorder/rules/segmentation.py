@@ -1,4 +1,4 @@
-"""Splits messages that are too long for their queue into segments, and joins logical messages again.
+"""Splits messages that are too long for their queue into segments, and joins them again.
 
 Splitting (2.6): only where the caller allows it and only where it is needed. Pieces are contiguous, all but the
 last are as long as the limit allows, in multiples of 16 bytes, and no MQ header is cut in two: the first piece must

@@ -67,7 +67,7 @@ _KEPT: Final = frozenset({"NOT", "TRUE", "FALSE"})  # The tree is made from thes
 _INTEGER = re.compile(r"(?:(0[xX][0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]*))[lL]?")
 _FLOAT = re.compile(r"((?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eEfFdD]))(?:[eE][+-]?[0-9]+)?)[fFdD]?")
 _BYTES = re.compile(r'"0[xX]((?:[0-9a-fA-F]{2})+)"')
-# What people write by mistake, and the correction.
+# Common mistakes, and the correction.
 _HINTS: Final = {
     "!=": "not equal is written <>",
     "==": "equal is written =",

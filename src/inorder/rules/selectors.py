@@ -37,7 +37,7 @@ from .selector_syntax import Node, SyntaxFault, read
 
 LENGTH_MAX: Final = 10_240  # MQ_SELECTOR_LENGTH
 KEPT_MAX: Final = 256  # compiled selectors in the cache
-SHOWN_BEFORE, SHOWN_MAX = 40, 72  # characters of a line that are shown around an error
+SHOWN_BEFORE, SHOWN_MAX = 40, 72  # characters of a line around an error that are shown
 
 Fields = Mapping[str, Any]
 Values = Mapping[str, PropertyValue]
@@ -76,7 +76,7 @@ class Selector:
         self.matches: Callable[[Fields, Values], bool | None] = matches
 
     def fits(self, message: Message) -> bool:
-        """Whether it is true for a message as a get returns it."""
+        """Whether the selector is true for a message as a get returns it."""
         fields = {name: getattr(message, name) for name in self.fields}
         return self.matches(fields, message.properties) is True
 
@@ -446,7 +446,7 @@ def _pieces(pattern: Node, escape: Node | None) -> list[list[str | None]]:
     """The characters between one % and the next; None stands for any character, written _ in a pattern."""
     mark = None if escape is None else escape.value
     if escape is not None and len(escape.value) != 1:
-        raise SyntaxFault(escape.at, "behind ESCAPE stands one character")
+        raise SyntaxFault(escape.at, "ESCAPE must be followed by one character")
     pieces: list[list[str | None]] = [[]]
     characters = iter(pattern.value)
     for each in characters:

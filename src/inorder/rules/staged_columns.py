@@ -114,7 +114,7 @@ def _alike(name: str, values: Sequence[Any], given: Iterable[Any], types: set[ty
             return _times(name, kind, values, given, types)
         case Octets():
             return _ids(name, kind, values, given)
-        case Integer() if type(kind) is Integer:  # the others leave out some of their range
+        case Integer() if type(kind) is Integer:  # the derived kinds refuse some values within their range
             kind.check(name, min(given))
             kind.check(name, max(given))
             return values
@@ -135,7 +135,7 @@ def _times(name: str, kind: Seconds, values: Sequence[Any], given: Iterable[Any]
 
 
 def _ids(name: str, kind: Octets, values: Sequence[Any], given: Iterable[Any]) -> Sequence[Any]:
-    """Ids have their full length; one that is not one is None."""
+    """Pads ids to their full length; an id of all NUL becomes None."""
     lengths, none = set(map(len, given)), NONE[name]
     if max(lengths) > kind.length:
         raise kind.refusal(name, max(given, key=len))
@@ -236,7 +236,7 @@ def _check_segments(flags: Sequence[Any], offsets: Sequence[Any], bodies: Sequen
 
 
 def _check_keyed(column: Callable[[str], Sequence[Any]]) -> None:
-    """Checks that members of groups made at the settle have no numbers of their own."""
+    """Checks that members of groups made at the settle have no given numbers."""
     rows = zip(*(column(name) for name in ("group_key", *OWN_NUMBERS)), strict=True)
     for row, (key, *values) in enumerate(rows):
         if key is None:
@@ -318,7 +318,7 @@ def complete(
     Args:
         queue: with an alias's defaults if the handle is open through an alias.
         now: seconds since 1970: the put time of messages that give none.
-        numbers: returns as many numbers as asked for that are never used again.
+        numbers: returns the requested number of numbers that are never used again.
 
     Raises ArgumentError 2048, persistent on a temporary queue; MessageTooBig 2030, 2031.
     """
@@ -409,7 +409,7 @@ def _cut(
 
 
 def _whole(full: Columns, row: int, length: int) -> Message:
-    """The message that is to be split."""
+    """The message to be split."""
     flags = full["flags"][row]
     return Message().with_values(
         body=full["body"][row],

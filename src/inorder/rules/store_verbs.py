@@ -1,9 +1,9 @@
 """The table of verbs that a program may call on a store elsewhere, over the network (issue 37, W-4 and W-5).
 
 Each verb of `stores.seam.protocol.Store` has a row in `VERBS` or is in `STAYS`. A verb without a row cannot be called.
-A row says which authority the server asks of what before it makes the call, and what the caller may do if the
-connection breaks before the answer has come. docs/explanation/remote-authority.md gives the reasons;
-`server.store.checking` applies the table.
+A row states the authorities that the server checks before the call, and the caller's options if the connection breaks
+before the answer arrives. docs/explanation/remote-authority.md gives the reasons; `server.store.checking` applies the
+table.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
 Lost = Literal["read", "harmless", "unknown"]
-"""What may be done if the connection breaks before the answer has come.
+"""The caller's options if the connection breaks before the answer arrives.
 
-read: the verb changes nothing, so it may be asked again.
-harmless: repeating the verb has no second effect, or its effect has ended with the connection, as that of an open does.
+read: the verb changes nothing, so it may be called again.
+harmless: repeating the verb has no second effect, or its effect has ended with the connection, like an open's.
 An open of a model for permanent dynamic queues may leave an empty queue. Runs of channels end with the connection, so
 the repeat of their calls raises `Fenced`. If a repeat does not find the staging, the outcome is unknown.
-unknown: nobody can tell whether the verb has happened, and repeating it could do it twice: `OutcomeUnknown`.
+unknown: the caller cannot tell whether the verb has happened, and repeating it could do it twice: `OutcomeUnknown`.
 """
 
 
@@ -28,10 +28,10 @@ class StoreVerb(NamedTuple):
 
     Args:
         asks: the authorities that the user needs, all of them, or one word of `ASKED`; empty: none.
-        of: where the arguments have the name of the queue on which they are asked. A path that ends in `handle` stands
-            for the queue as that handle was opened, and no other connection's handle is accepted. Empty: the queue
-            manager. `EACH`: the answer shows an item only if the user has the authority on its queues, or made it.
-        also: further questions, words of `ALSO`.
+        of: the path in the arguments to the name of the authorities' queue. A path that ends in `handle` stands for the
+            queue as that handle was opened, and no other connection's handle is accepted. Empty: the queue manager.
+            `EACH`: the answer shows an item only if the user has the authority on its queues, or made it.
+        also: further checks, words of `ALSO`.
         lost: see `Lost`; `LOST_IF` has the exceptions.
     """
 
@@ -43,7 +43,7 @@ class StoreVerb(NamedTuple):
 
 EACH: Final = "each"
 OTHERS: Final = frozenset("ids unit lease claims staging".split())
-"""Words of `ALSO` that ask for `control` for something of another user."""
+"""Words of `ALSO` that require `control` for something of another user."""
 
 ASKED: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -56,7 +56,7 @@ ASKED: Final[Mapping[str, str]] = MappingProxyType(
         "seen": "display; the definition of a receiver is shown to its user, too",
     }
 )
-"""Words in place of authorities, where the arguments decide."""
+"""Words in place of authorities, if these depend on the arguments."""
 
 ALSO: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -85,7 +85,7 @@ ALSO: Final[Mapping[str, str]] = MappingProxyType(
         "holders": "the holders of messages: display on the queue, or the user's own",
     }
 )
-"""Further questions, of arguments or answers."""
+"""Further checks of arguments or answers."""
 
 # fmt: off
 _ROWS: Final[Mapping[str, tuple[str, str, str, Lost]]] = {
@@ -202,9 +202,9 @@ VERBS: Final[Mapping[str, StoreVerb]] = MappingProxyType(
     {name: StoreVerb(asks, of, tuple(also.split()), lost) for name, (asks, of, also, lost) in _ROWS.items()}
 )
 
-# What is lost in these cases instead: the first that fits. The path leads to this value; True stands for every value
-# that counts as true. A unit of work ends with its connection, so nothing that was done in one is left; a lease does
-# not, and `UNIT` does not apply in one.
+# `Lost` in these cases: the first match counts. The path leads to this value; True stands for every value that counts
+# as true. A unit of work ends with its connection, so nothing done in one is left; a lease does not, so the paths in
+# `UNIT` are not checked in one.
 LOST_IF: Final[Mapping[str, tuple[tuple[str, Any, Lost], ...]]] = MappingProxyType({
     "close":            (("delete",                     True,        "unknown"),),
     "put":              (("request.in_unit",            True,        "harmless"),
@@ -222,8 +222,8 @@ LOST_IF: Final[Mapping[str, tuple[tuple[str, Any, Lost], ...]]] = MappingProxyTy
     "report_exception": (("in_unit",                    True,        "harmless"),),
 })
 
-# What the log of acts calls a call, with arguments in braces, and after "on" the path to the name of the queue. What a
-# word of `OTHERS` asks about is logged only if it belongs to another user.
+# The names of calls in the operator log, with arguments in braces, and after "on" the path to the name of the queue. A
+# call with a word of `OTHERS` is logged only if it concerns something of another user.
 ACTS: Final[Mapping[str, str]] = MappingProxyType({
     "create_queue":       "define on attributes.name",
     "alter_queue":        "{by} on name",
@@ -254,12 +254,12 @@ ACTS: Final[Mapping[str, str]] = MappingProxyType({
 STAYS: Final[Mapping[str, str]] = MappingProxyType({
     "connect":        "the connection itself is one: the server makes it for the user who has logged in",
     "disconnect":     "its end is the end of the connection",
-    "rename":         "the server has the store open, so nobody else can rename the queue manager",
+    "rename":         "the server has the store open, so no other program can rename the queue manager",
     "with_bodies":    "the server makes it for the receiver's exit",
     "stop":           "it would stop the server, and every other program, for good",
 })
 
-# The arguments that do not travel, because they say who acts, or how much a user may have: the server fills them in.
+# The arguments that do not travel, because they identify the user or limit its use: the server fills them in.
 FILLED_IN: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({
     "keep_handles":     ("owner",),
     "open":             ("owner",),
@@ -293,7 +293,7 @@ UNIT: Final = frozenset({"request.in_unit", "request.syncpoint", "in_unit", "out
 
 
 def lost_of(verb: str, arguments: Mapping[str, Any], *, leased: bool = False) -> Lost:
-    """What may be done if the connection broke before the answer to this call came.
+    """Returns the caller's options if the connection broke before the answer to this call arrived.
 
     Args:
         leased: whether the connection's unit of work is a lease.

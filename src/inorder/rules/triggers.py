@@ -7,7 +7,7 @@ rules look at the messages that are visible to all; MQ counts uncommitted puts a
 type      a trigger message is due for                                   and only if
 ========  =============================================================  ==================================
 first     the first message that can be got, and while some can be got   nobody has the queue open for input
-          for a newcomer behind the trigger interval
+          for a newcomer after the trigger interval
 every     each newcomer
 depth     a newcomer that makes the depth `trigger_depth`, or finds it   nobody has the queue open for input;
           larger                                                         trigger control is off afterwards
@@ -79,7 +79,7 @@ class SeenQueue(NamedTuple):
 
 
 def needed(queue: QueueAttributes, came: int) -> int:
-    """How far to count the messages that can be got, if this many have arrived or become free again; 0: not at all."""
+    """How far to count available messages if `came` have arrived or become free again; 0: do not count."""
     match queue.trigger_type:
         case "first":
             return came + 1

@@ -1,3 +1,3 @@
-"""Stores: the verbs (`base`), and what carries them out."""
+"""Stores: the verbs (`seam.protocol`), and their implementations."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Finds and opens stores: the one table of the kinds of stores, and the only file that knows URL schemes.
 
-To add a kind of store, add a class to `KINDS`. Each kind imports its store only when a call needs it, because that can
-load a library which programs with other stores do not need.
+To add a kind of store, add a class to `KINDS`. Each kind imports its store only when a call needs it, because that may
+load a library that programs with other stores do not need.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Location:
         raise NotImplementedError
 
     def is_there(self, program: str) -> bool:
-        """Whether a store, or a file that is not empty, exists here. Raises: StoreError, this cannot be found out."""
+        """Whether a store, or a file that is not empty, exists here. Raises: StoreError, if that is unknown."""
         return False
 
     def is_one_with(self, other: Location) -> bool:
@@ -279,7 +279,7 @@ class OverNetwork(Location):
         return RemoteStore(self._address, program, reconnects=self._reconnect)
 
     def is_there(self, program: str) -> bool:
-        return True  # its server has it; `open` finds out whether that can be reached
+        return True  # its server has it; `open` checks whether the server can be reached
 
     def is_one_with(self, other: Location) -> bool:
         return isinstance(other, OverNetwork) and self._address == other._address
@@ -337,7 +337,7 @@ def locate(
 
 
 def check_no_credentials(credentials: Mapping[str, Any]) -> None:
-    """Raises ArgumentError if any are given, for a store that takes none."""
+    """Raises ArgumentError if credentials are given for a store that takes none."""
     for name, value in credentials.items():
         if value is not None:
             allowed = "left out unless the store is a URL like https://host:9443"

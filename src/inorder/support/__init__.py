@@ -1,3 +1,3 @@
-"""What every layer may use: locks, forks, the clock, streams, callers, secrets."""
+"""Utilities for every layer: locks, forks, the clock, streams, callers, secrets."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Advice in error texts: how to install a missing library, and our words for those of other libraries.
 
-Nothing here is called before an error is certain.
+Nothing here is called unless an error is certain.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ A_DEPTH: Final[Translations] = (("max_depth", "max_depth, the most messages that
 OFFSETS: Final[Translations] = (
     ("mode", "left out: mode=drain continues where the application ended, mode=browse begins with the first message"),
 )
-THE_END: Final[Translations] = (("mode", "left out: a batch reads the messages that are there when it is planned"),)
+THE_END: Final[Translations] = (("mode", "left out: a batch reads the messages that exist when it is planned"),)
 KEY: Final[Translations] = (
     ("groupBy", "groupBy, with the name of the column that has the key"),
     ("group_id", "group_id, 24 bytes; equal keys become groups with option groupBy, or qm.group(QUEUE)"),
 )
 
 # Words of other libraries, in lower case, with our words for them and the advice; an error uses the first of our words
-# that exists in its place. "kafka.*" is for each other word that begins with "kafka.".
+# that exists in its place. "kafka.*" stands for all other words that begin with "kafka.".
 FOREIGN_WORDS: Final[Mapping[str, Translations]] = {
     # queue.Queue, redis and RQ
     "timeout": A_WAIT,
@@ -81,7 +81,7 @@ FOREIGN_WORDS: Final[Mapping[str, Translations]] = {
     # pika and other clients of AMQP
     "expiration": LIFE,
     "delivery_mode": (("persistent", "persistent=True for delivery mode 2, persistent=False for 1"),),
-    "durable": (("default_persistence", "default_persistence=True, for messages that do not say"),),
+    "durable": (("default_persistence", "default_persistence=True, for messages that set no persistence"),),
     "auto_ack": ACKNOWLEDGED,
     "no_ack": ACKNOWLEDGED,
     # IBM MQ
@@ -139,7 +139,7 @@ NOT_A_PATH: Final = re.compile(
 
 
 def translated(word: object, known: Collection[str]) -> str:
-    """Our replacement for another library's word, to be read after "must be"; empty if none is known.
+    """Our replacement for another library's word, to be read after "must be"; empty if there is none.
 
     Args:
         known: our words that have a meaning in this place.

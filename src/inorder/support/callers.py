@@ -1,13 +1,12 @@
 """Callers: the thread and the asyncio task of a call, so that a unit of work recognises its own calls.
 
-A connection has one unit of work, and a call needs no argument to be part of it: it is enough that the unit is open. So
-a second thread or task that shares the connection would put into the unit of the first one, and its work could be
-backed out with that unit. The session therefore remembers the opener of the unit, and checks whether each later call
-may use it:
+A connection has one unit of work, and any call made while that unit is open is part of it. So a second thread or task
+that shares the connection would put into the unit of the first one, and its work could be backed out with that unit.
+The session therefore records the opener of the unit, and checks whether each later call may use it:
 
-    the task that opened it has not finished     only that task may
-    it has finished, or there was none           only the thread may, with any task
-    the thread has ended                         any caller may
+    its task has not finished                    only that task may use it
+    its task has finished, or there was none     only its thread may, with any task
+    its thread has ended                         any caller may
 
 Tasks end early in ordinary programs: each cell of a notebook is one, and so is each step of a fixture. asyncio is asked
 only if the program has imported it. The references to threads and tasks are weak.
@@ -52,11 +51,11 @@ class Caller:
         return cls(ref(threading.current_thread()), _no_task if task is None else ref(task))
 
     def is_calling(self) -> bool:
-        """Whether this very caller makes the present call."""
+        """Whether the present call is made by this caller."""
         return self._thread() is threading.current_thread() and self._task() is _current_task()
 
     def admits_caller(self) -> bool:
-        """Whether the present caller may use what this caller has opened."""
+        """Whether the present caller may use a unit that this caller has opened."""
         thread, task = self._thread(), self._task()
         if thread is None or not thread.is_alive():
             return True

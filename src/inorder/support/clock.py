@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-SLEEP_SECONDS_MAX = 60.0  # the machine's clock may be set: a sleep until a time checks the clock this often
+SLEEP_SECONDS_MAX = 60.0  # a sleep until a time checks the clock this often, because somebody may set it
 
 
 class Clock(Protocol):
@@ -25,7 +25,7 @@ class Clock(Protocol):
         ...
 
     def nap(self, seconds: float) -> float | None:
-        """How long a caller that has this many seconds to wait may sleep at a time; None: until woken."""
+        """The longest single sleep for a caller that must wait this many seconds; None: until it is woken."""
         ...
 
     def watch(self, moved: Callable[[], None]) -> None:

@@ -22,7 +22,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def began_at(process: int) -> float | None:
-    """When a process of this machine began, seconds since 1970; None if the system does not tell."""
+    """When a process of this machine began, seconds since 1970; None if the system does not report it."""
     try:
         told = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
         ticks = int(told.rpartition(")")[2].split()[19])  # after the name, which may contain spaces

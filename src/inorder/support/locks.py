@@ -4,7 +4,7 @@ An exception from outside is raised by a signal handler (Ctrl-C, a time-out by S
 (`PyThreadState_SetAsyncExc`), in the middle of any call. CPython raises it when a function written in Python begins,
 when a call returns, and when a loop repeats; a function written in C is not interrupted. So there are three rules:
 
-* A lock is released at the end of a `with` block whose exit is written in C, as that of the locks here.
+* A lock is released at the end of a `with` block whose exit is written in C, like that of the locks here.
 * If more must be released, a function that may be repeated does it, at the end of two blocks (`AtEnd`): after an
   exception inside its first call there is the second.
 * Everything is acquired inside the block that releases it, which first checks whether it is held.
@@ -36,7 +36,7 @@ class Lock(RLock):
     """A lock for threads. Its holder may take it again, because a finalizer may run in the middle of any line."""
 
     def __new__(cls, *_: object, **__: object) -> Self:
-        return super().__new__(cls)  # which accepts no arguments of a subclass
+        return super().__new__(cls)  # it accepts no arguments of a subclass
 
     @property
     def is_mine(self) -> bool:

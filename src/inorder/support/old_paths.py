@@ -100,7 +100,7 @@ CREATED: Final = {"create_alias": "alias", "create_model": "model", "create_remo
 
 
 def member(owner: object, name: str) -> Any:
-    """`__getattr__` of `QueueManager` and `Queue`: their calls of 0.1.0 that are elsewhere now, with a warning."""
+    """`__getattr__` of `QueueManager` and `Queue`: finds their calls of 0.1.0 that have moved, with a warning."""
     if name in CREATED and hasattr(owner, "create_queue"):
         _warn(f"{name}(...) is now create_queue(..., type={CREATED[name]!r}); the old name ends with 0.3")
         return partial(owner.create_queue, type=CREATED[name])

@@ -40,7 +40,7 @@ def hashed(password: str) -> str:
 def verifier(password: str) -> Callable[[str | None], bool]:
     """Makes a function for `identify` that checks whether a hash is that of this password.
 
-    Without a hash it works equally long and returns False, so that its duration does not tell whether a user exists.
+    Without a hash it takes equally long and returns False, so that its duration does not reveal whether a user exists.
     """
 
     def verify(kept: str | None) -> bool:

@@ -25,5 +25,5 @@ def hashed(secret: str) -> str:
 
 
 def is_hash_of(kept: str, secret: str) -> bool:
-    """Whether this is the hash of the secret; the duration does not tell how close it is."""
+    """Whether this is the hash of the secret; the duration does not reveal how close it is."""
     return hmac.compare_digest(hashed(secret), kept)

@@ -1,4 +1,4 @@
-"""TCP sockets: whether an address is this machine's own, what can be read, how soon a vanished peer is noticed."""
+"""TCP sockets: notices vanished peers, and checks for readable data and loopback addresses."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import select
 import socket
 from typing import Final
 
-# A peer that has vanished is noticed within 30 s, whether or not data was on its way: a silent one after 10 s and three
-# probes, 25 s; one that does not acknowledge after as long.
+# A vanished peer is noticed within 30 s, whether or not data was on its way: a silent one after 10 s and three probes,
+# together 25 s; one that does not acknowledge data also after 25 s.
 PROBE_AFTER_SECONDS: Final = 10
 PROBE_EVERY_SECONDS: Final = 5
 PROBES: Final = 3
@@ -19,7 +19,7 @@ def watch_peer(one: socket.socket) -> None:
     """Makes the kernel probe a silent peer and limit the time for acknowledgements, and send short data at once.
 
     The kernel of a peer whose process is stopped or busy still answers, so only a machine or a network that has
-    vanished ends a connection. But if that process has not read what fills its buffers, the limit counts for it, too.
+    vanished ends a connection. But if that process does not read its full buffers, the limit applies to it, too.
     """
     one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     one.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -35,7 +35,7 @@ def watch_peer(one: socket.socket) -> None:
 
 def has_come(one: socket.socket) -> bool:
     """Whether a socket has something to read, or has ended."""
-    if not hasattr(select, "poll"):  # which takes descriptors of any number
+    if not hasattr(select, "poll"):  # poll takes descriptors of any number
         return bool(select.select([one], [], [], 0)[0])
     found = select.poll()
     found.register(one, select.POLLIN)

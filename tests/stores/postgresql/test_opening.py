@@ -130,7 +130,7 @@ def test_a_schema_with_something_else_is_left(made: str, postgresql: str, admin:
     admin.execute(f"CREATE SCHEMA {schema}; SET search_path TO {schema}; CREATE {made}")
     count = "SELECT count(*) FROM pg_class WHERE relnamespace = %s::regnamespace"
     before = admin.execute(count, [schema]).fetchone()
-    refused(f"{postgresql}?schema={schema}", inorder.errors.StoreForeign, "something else in it")
+    refused(f"{postgresql}?schema={schema}", inorder.errors.StoreForeign, "has other contents")
     with pytest.raises(inorder.errors.StoreForeign):
         drop(parse(f"{postgresql}?schema={schema}"))
     assert admin.execute(count, [schema]).fetchone() == before

@@ -252,10 +252,13 @@ def test_the_read_order_of_a_queue_with_messages_can_change(
 @pytest.mark.parametrize(
     ("damage", "finding"),
     [
-        ("UPDATE slot SET depth = depth - 1", "the depth is noted as"),
-        ("UPDATE slot SET arrived = -1", "has counted cannot be"),
-        ("UPDATE tally SET arrived = depth - 1", "its counters cannot be as they are"),
-        ("INSERT INTO slot SELECT queue, 1, 0, 0 FROM tally WHERE unordered = 0", "has a slot, and it keeps its order"),
+        ("UPDATE slot SET depth = depth - 1", "the recorded depth is"),
+        ("UPDATE slot SET arrived = -1", "are not valid"),
+        ("UPDATE tally SET arrived = depth - 1", "its counters are not valid"),
+        (
+            "INSERT INTO slot SELECT queue, 1, 0, 0 FROM tally WHERE unordered = 0",
+            "has a slot, but the queue keeps its order",
+        ),
         ("UPDATE tally SET unordered = 1", "its definition says relaxed"),
         ("UPDATE tally SET unordered = 0", "its definition says unordered"),
     ],

@@ -109,7 +109,7 @@ def test_a_step_that_fails_changes_nothing(store: str, admin: Connection, wrong:
     steps = invented.POSTGRESQL.from_version(VERSION)
     admin.execute(f"INSERT INTO {parse(store).schema}.process VALUES (1)")
     with pytest.raises(StoreError):
-        upgraded(store, Ladder(NEXT + 1, [*steps, MigrationStep(version=NEXT + 1, why="", statements=wrong)]))
+        upgraded(store, Ladder(NEXT + 1, [*steps, MigrationStep(version=NEXT + 1, statements=wrong)]))
     check_is_older(store, admin)
 
 

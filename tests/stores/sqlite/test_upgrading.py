@@ -138,7 +138,7 @@ def test_to_connect_names_the_remedy(path: Path) -> None:
 
 
 def test_a_store_from_before_the_first_step_is_refused(path: Path) -> None:
-    later = Ladder(NEXT + 1, [MigrationStep(version=NEXT + 1, why="more", statements="")])
+    later = Ladder(NEXT + 1, [MigrationStep(version=NEXT + 1, statements="")])
     refused(path, StoreOlder, f"too old.*is {NEXT}", lambda: upgrade_file(path, ladder=later))
 
 
@@ -214,7 +214,7 @@ def test_a_file_or_folder_that_may_not_be_written_is_refused(
 @pytest.mark.parametrize("wrong", ["CREATE NONSENSE", "DROP TABLE handle", "CREATE TABLE more (a)", "SELECT 1"])
 def test_a_step_that_fails_or_leads_elsewhere_changes_nothing(path: Path, wrong: str) -> None:
     steps = invented.SQLITE.from_version(VERSION)
-    last = MigrationStep(version=NEXT + 1, why="wrong", statements=wrong)
+    last = MigrationStep(version=NEXT + 1, statements=wrong)
     ladder, schema = Ladder(NEXT + 1, [*steps, last]), f"{invented.SCHEMA}; CREATE TABLE right (a);"
     refused(path, Exception, "NONSENSE|not a store as inorder creates it",
             lambda: upgrade_file(path, ladder=ladder, schema=schema, backup=False))  # fmt: skip

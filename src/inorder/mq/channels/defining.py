@@ -279,8 +279,8 @@ def _asked(sending: Sending, carrying: Carrying, receiver: Receiver) -> Action:
     if last.number == carrying.number + 1 and last.digest == digest(batch):
         return "commit"
     raise SequenceError(
-        f"channel {carrying.sender.channel} has confirmed batch {carrying.number}, the receiver has had "
-        f"{last.number}, but not the one in doubt: one side was restored to an older state",
+        f"channel {carrying.sender.channel} has confirmed batch {carrying.number}, and the receiver's last "
+        f"one is {last.number}, which is not the one in doubt: one side was restored to an older state",
         channel=carrying.sender.channel,
         number=carrying.number + 1,
         expected=last.number + 1,

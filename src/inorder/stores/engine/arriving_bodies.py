@@ -1,9 +1,9 @@
 """The bodies of a channel's next batch that arrive piece by piece, before the batch itself (C-1, W-9).
 
 A store sends one batch at a time over a channel, so pieces of another batch, or of another transmission queue of that
-store, are dropped when the first one of this comes. The batch names the positions of its messages whose bodies have
-arrived so, and is put like any other: the record of the channel alone says whether it was received. Nothing of this is
-synced; what a failure loses is sent again.
+store, are dropped when the first piece of this batch arrives. The batch lists the positions of its messages whose
+bodies have arrived in pieces, and is put like any other: only the record of the channel says whether it was received.
+Pieces are not synced; those that a failure loses are sent again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def check_piece(piece: BodyPiece) -> None:
 
 
 def keep(operation: Operation, sender: Sender, piece: BodyPiece) -> int:
-    """Keeps a piece if it continues its body: `Store.receive_piece`. Returns how many bytes of the body are there."""
+    """Keeps a piece if it continues its body: `Store.receive_piece`. Returns the number of bytes that have arrived."""
     row, others = BodyRow(*sender[:3], piece.position, piece.batch, piece.digest, piece.size, 0), 0
     for found in operation.backend.select(BodyRow, identifier=sender.identifier):
         if found.channel != sender.channel:
@@ -62,26 +62,26 @@ def keep(operation: Operation, sender: Sender, piece: BodyPiece) -> int:
 
 
 def filled(operation: Operation, batch: ChannelBatch) -> ChannelBatch:
-    """Returns the batch with the bodies that have arrived before it. Raises: StoreError, if one is not there whole."""
+    """Returns the batch with the bodies that have arrived before it. Raises: StoreError, if one is not complete."""
     there = {row.position: row for row in operation.backend.select(BodyRow, **_of(batch.sender))}
     messages = list(batch.messages)
     for position in batch.held:
         row = there.get(position)
         if row is None or row.batch != batch.digest or row.held != row.size:
-            raise StoreError(f"the body of message {position} of batch {batch.number} is not here whole: send it again")
+            raise StoreError(f"the body of message {position} of batch {batch.number} is incomplete: send it again")
         body = b"".join(_pieces(operation, row))
         messages[position] = messages[position].with_values(body=body, length=len(body))
     return batch._replace(messages=messages)
 
 
 def forget(operation: Operation, sender: Sender) -> None:
-    """Drops everything that has arrived of bodies of a sender."""
+    """Drops all pieces of a sender's bodies."""
     operation.backend.remove_records(BodyRow, **_of(sender))
     operation.backend.remove_records(PieceRow, **_of(sender))
 
 
 def forget_channel(operation: Operation, channel: str) -> None:
-    """Drops what has arrived of bodies for a channel whose definition is deleted."""
+    """Drops all pieces for a channel whose definition is deleted."""
     for row in operation.backend.select(BodyRow):
         if row.channel == channel:
             _drop(operation, row)

@@ -5,8 +5,8 @@ destination of the report, both at the put and when the report is made. A progra
 mark and is not checked. A trigger message has the mark of the queue manager, and a trigger monitor starts programs only
 for such messages. A report does not have that mark, because its body comes from others.
 
-What a channel brings to a server has the mark of the channel's user. Nobody could answer its putter, so such a message
-is not refused if the user may not put its report: the report becomes a dead letter when it is made.
+A message that a channel brings to a server has the mark of the channel's user. Its putter could not be told of a
+refusal, so the message is accepted even if that user may not put its report: the report then becomes a dead letter.
 
 Marks are in a separate column, `put_by`. They are not part of the message: no caller, dump or channel can set them, and
 no get or export shows them. A message that is put again gets the mark of its new user.
@@ -31,7 +31,7 @@ OWN: Final = ""
 UNKNOWN: Final = ":"
 """The mark of an unknown user: for a message whose putter is no longer recorded."""
 USER: Final = "user"  # the kind of object
-ANY_REPORT: Final = int(REPORT_GENERATED | Report.EXCEPTION)  # a plain integer: each message is asked
+ANY_REPORT: Final = int(REPORT_GENERATED | Report.EXCEPTION)  # a plain integer: it is tested for each message
 REPORT, REPLY_TO, REPLY_TO_MANAGER = (
     Message.FIELDS[name].index for name in ("report", "reply_to_queue", "reply_to_queue_manager")
 )
@@ -58,9 +58,9 @@ def _found(operation: Operation, name: str) -> UserRights | None:
 
 
 def mark_of(operation: Operation, user: str | None) -> str | None:
-    """Returns the mark for messages put on behalf of a user; None: they are a program's.
+    """Returns the mark for messages put on behalf of a user; None: a program puts them.
 
-    The holder of a server's launch token may do whatever the server may, and the server is a program.
+    The holder of a server's launch token has the server's rights, and the server is a program.
     """
     if user is None or user == LAUNCH_TOKEN:
         return None

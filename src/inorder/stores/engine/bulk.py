@@ -88,7 +88,7 @@ class Shortcuts(Protocol):
 
 
 class BulkVerbs(OpenStore):
-    """The operations for programs that keep a checkpoint of their own.
+    """The operations for programs that keep their own checkpoints.
 
     Attributes:
         shortcuts: the backend's faster path for plain requests; None: it has none.

@@ -96,7 +96,7 @@ class Catalog:
         return self.find(name) or SYSTEM_QUEUES.get(name)
 
     def made(self, name: str) -> QueueAttributes:
-        """Returns a stored definition. Stores it first if it is one that every store has. Raises: UnknownQueue 2085."""
+        """Returns a stored definition; stores it first if every store has it. Raises: UnknownQueue 2085."""
         definition = self.definition(name)
         if self.find(name) is None:
             self.add(definition)
@@ -130,7 +130,7 @@ class Catalog:
         self._changed([row.id] if is_own else None)
 
     def change_manager(self, attributes: ManagerAttributes) -> None:
-        """Stores the queue manager's own attributes."""
+        """Stores the attributes of the queue manager."""
         row = only(self._backend.select(ManagerRow), "the queue manager")
         self._backend.save(row._replace(attributes=as_text(attributes)))
         self._changed(None)
@@ -157,14 +157,14 @@ class Catalog:
         self._known.current(self._backend)
 
     def local(self, name: str) -> LocalQueue:
-        """Returns the local queue of this name, or behind it, in its present state. Raises: as `resolve`."""
+        """Returns the local queue to which this name leads, in its present state. Raises: as `resolve`."""
         found = self.resolve(name).name
         if self.find(found) is None:
             raise UnknownQueue(f"{found} has not been used, so it has no messages", queue=found)
         return self._operation.queue(self.number(found), found, name)
 
     def is_unused(self, name: str) -> bool:
-        """Whether the name stands for a local queue that every store has and that was never used in this one."""
+        """Whether the name is that of a local queue that every store has and that was never used in this one."""
         return self.find(self.resolve(name).name) is None
 
     def status(self, queue: LocalQueue) -> QueueStatus:
@@ -203,11 +203,11 @@ class Catalog:
                 self.add(define_queue(name, usage="transmission"))
 
     def check_names(self, attributes: QueueAttributes) -> None:
-        """Checks the names that a definition refers to (R4.1, A-32). Raises: as `Names.check`."""
+        """Checks the names in a definition (R4.1, A-32). Raises: as `Names.check`."""
         self._known.names.check(attributes)
 
     def check_dead_letter_queue(self, name: str) -> None:
-        """Checks that messages can reach a dead-letter queue from here; it may be missing. Raises: ArgumentError."""
+        """Checks that messages can reach a dead-letter queue, which may be missing. Raises: ArgumentError."""
         found = self.find(name)
         if found is not None and found.type == "alias":
             found = self.find(found.base_queue)
@@ -260,7 +260,7 @@ class Catalog:
             raise ObjectInUse(f"{name} is open through an alias", queue=name, handles=opens)
 
     def check_delete_at_close(self, name: str, queue: QueueAttributes, *, purge: bool) -> None:
-        """Refuses to delete at close, except a dynamic queue that nobody else uses (R4.3)."""
+        """Refuses to delete at close, except a dynamic queue that no other connection uses (R4.3)."""
         if queue.definition_type == "predefined":
             raise WrongQueueType(
                 f"{name} is not a dynamic queue",
@@ -284,7 +284,7 @@ class Catalog:
         return self._known.names.route(name, manager)
 
     def resolve(self, name: str) -> QueueAttributes:
-        """Returns the local queue behind a name. Raises: as `Names.route`; 2043, if the queue is not local."""
+        """Returns the local queue to which a name leads. Raises: as `Names.route`; 2043, if the queue is not local."""
         route = self.route(name)
         if route.transmission is not None:
             raise WrongQueueType(f"{name} is a remote queue: its messages are not here", queue=name)
@@ -320,7 +320,7 @@ class Catalog:
             raise TooManyHandles(f"a connection can have at most {handles_max:,} open handles", limit=handles_max)
         names = self._known.names
         if names.is_here(manager) and (definition := self.definition(name)).type == "model":
-            read_order(definition.read_order, options.read_order)  # before a queue is created that nobody would delete
+            read_order(definition.read_order, options.read_order)  # before a queue is created that no call would delete
             queue = self._dynamic(definition, dynamic_name)
             made = queue.definition_type == "temporary_dynamic"
             return ToOpen(queue.name, Route(queue), self.is_exclusive(queue, options, None), made)

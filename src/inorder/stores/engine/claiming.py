@@ -58,8 +58,8 @@ class Account:
     """The record of one application's claims on one queue.
 
     Attributes:
-        held: the claims that hold messages, by number: one that is settled, the open one, one taken ahead.
-        delivers: whether what is confirmed now has reached its reader; see `Claimer`.
+        held: the claims that hold messages, by number: a settled one, the open one, one taken ahead.
+        delivers: whether confirmed messages have reached their reader; see `Claimer`.
     """
 
     application: str
@@ -137,7 +137,7 @@ def _keep_claim(operation: Operation, queue: LocalQueue, account: Account, one: 
 
 
 def _end(operation: Operation, account: Account, claim: HeldClaim, outcome: Outcome) -> int:
-    """Confirms or backs out everything that a claim holds, and deletes it. Returns how many messages."""
+    """Confirms or backs out everything that a claim holds, and deletes it. Returns the number of messages."""
     settle(operation, claim.unit.id, outcome, was_given=claim is not account.ahead, delivers=account.delivers)
     operation.end_unit(claim.unit.id)
     operation.backend.remove_records(ClaimRow, unit=claim.unit.id)
@@ -216,7 +216,7 @@ class Claiming(Reading):
         )
 
     def run_claim(self) -> ClaimedPart:
-        """Takes what the request asks for."""
+        """Takes the messages of the request."""
         options, state = self.request.options, self.state
         messages = size = 0
         more = False
@@ -312,7 +312,7 @@ def live_account(operation: Operation, queue: LocalQueue, claimer: Claimer) -> A
 
 
 def to_take(operation: Operation, queue: LocalQueue, request: ClaimRequest) -> tuple[Account, Claim | None, bool]:
-    """Confirms what is done. Returns the account, a held claim to return instead, and whether a new one may be
+    """Confirms finished claims. Returns the account, a held claim to return instead, and whether a new one may be
     taken.
     """
     check_options(request.options)
@@ -344,7 +344,7 @@ def _may_take_ahead(account: Account, start: int) -> bool:
 
 
 def taken(claiming: Claiming, taken: ClaimedPart) -> Claim | None:
-    """Records the messages taken as a claim of the application; None: there were none."""
+    """Records the taken messages as a claim of the application; None: there were none."""
     account = claiming.account
     if not taken.messages:
         return None
@@ -355,7 +355,7 @@ def taken(claiming: Claiming, taken: ClaimedPart) -> Claim | None:
 
 
 def take_out(claiming: Claiming, part: ClaimedPart) -> tuple[ClaimedPart, Sequence[Message]]:
-    """Removes the non-persistent messages of a claim that is not recorded yet. Returns the rest of it, and them.
+    """Removes the non-persistent messages of a claim that is not recorded yet. Returns the rest, and those messages.
 
     On disk when the call returns: a machine that fails must not bring back messages that were sent.
     """

@@ -17,7 +17,7 @@ from .process import OpenStore
 from .queue import LocalQueue
 from .settling import tidied
 
-STEP: Final = 500  # messages of one transaction, which takes less than a time slice even on a busy machine
+STEP: Final = 500  # messages in one transaction, which takes less than a time slice even on a busy machine
 
 
 class ClearingVerbs(OpenStore):
@@ -73,7 +73,7 @@ class ClearingVerbs(OpenStore):
 
     @in_operation(unless_dead=(ObjectInUse, QueueNotEmpty))
     def _begin_clear(self, operation: Operation, name: str) -> tuple[int, int, int]:
-        """Returns the queue's number, the last number drawn on it, and how many messages were removed."""
+        """Returns the queue's number, the last number drawn on it, and the number of removed messages."""
         catalog = Catalog(operation)
         queue = _without_expired(operation, catalog, name)
         catalog.check_clear(name)
@@ -82,12 +82,12 @@ class ClearingVerbs(OpenStore):
 
     @in_operation(alone=False)
     def _clear_more(self, operation: Operation, number: int, upto: int) -> int:
-        """Returns how many messages were removed; 0 if the queue is gone."""
+        """Returns the number of removed messages; 0 if the queue is gone."""
         return 0 if self.backend.state(number) is None else _clear(operation, operation.queue(number), upto)
 
 
 def _clear(operation: Operation, queue: LocalQueue, upto: int) -> int:
-    """Removes messages with numbers up to this one, and lock ids that then lock nothing. Returns how many messages."""
+    """Removes messages with numbers up to this one, and lock ids that then lock nothing. Returns their number."""
     gone = operation.backend.clear_some(queue.id, upto, STEP)
     operation.idle.update(gone.units)
     if gone.total:

@@ -29,7 +29,7 @@ def locker(operation: Operation, handle: OpenHandle, ahead: Ahead) -> Reader:
     """Returns a reader that searches for messages to lock.
 
     Args:
-        ahead: how far it has searched ahead.
+        ahead: how far the call has searched ahead.
     """
     return Reader(
         handle.id,
@@ -46,7 +46,7 @@ def locker(operation: Operation, handle: OpenHandle, ahead: Ahead) -> Reader:
 def look_ahead_to_lock(
     operation: Operation, handle: OpenHandle, queue: LocalQueue, request: LockRequest, before: Ahead
 ) -> Ahead:
-    """Searches one step ahead for `browse_and_lock`. Notes only what is new."""
+    """Searches one step ahead for `browse_and_lock`. Notes only new messages."""
     asked_at = operation.now if before.asked_at is None else before.asked_at
     reader = locker(operation, handle, before._replace(asked_at=asked_at))
     most = math.inf if request.most is None else request.most
@@ -160,7 +160,7 @@ def _undoing(row: QueuedMessage, unit: UnitRow | None, confirm_id: int) -> Event
 
 
 def release_lock(operation: Operation, queue: LocalQueue, lock_id: int) -> int:
-    """Unlocks everything that the lock id still locks (A-19)."""
+    """Unlocks all messages that the lock id still locks (A-19)."""
     rows = [row for row in _locked_under(operation, queue, lock_id) if row.state is State.LOCKED]
     for row in rows:
         happen(operation, queue, row, Event.UNDO_LOCK)

@@ -68,7 +68,7 @@ def _begin(store: OpenStore, operation: Operation) -> bool:
     if is_start:
         _note_run(operation, boot, may_have_lost=may_have_lost)
     store.process = operation.number()
-    while not store.host.own(store.process):  # a program that used an earlier copy of the store still has it
+    while not store.host.own(store.process):  # a program that opened the store before its restore still has it
         store.process = operation.number()
     operation.backend.save(ProcessRow(store.process))
     operation.owns = store.process
@@ -298,7 +298,7 @@ def _end_handle(operation: Operation, handle: HandleRow) -> None:
         _end_holds(operation, handle, queue)
         if handle.made_temporary:
             vanish(operation, queue)
-    operation.backend.remove_records(MarkRow, handle=handle.id)  # also on a queue that was deleted under the handle
+    operation.backend.remove_records(MarkRow, handle=handle.id)  # also on a queue that was deleted after the open
     operation.backend.remove_records(HandleRow, id=handle.id)
     if queue is not None and queue.attributes.trigger_control and handle.input and not handle.made_temporary:
         operation.released.add(queue.id)

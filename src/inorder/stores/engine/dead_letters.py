@@ -19,27 +19,25 @@ def move_to_dead_letters(
     reason: Reason,
     target: str,
     manager: str = "",
-    cause: int = 0,
     program: str = "",
     attempts: int = 0,
     error: str = "",
     put_by: str | None = None,
 ) -> Buried:
-    """Makes an undeliverable message a dead letter, or discards it if it says so; sends an exception report if
-    requested.
+    """Makes an undeliverable message a dead letter, or discards it if its report options say so; sends an exception
+    report if requested.
 
     Args:
         message: the whole message, with its remaining expiry.
         reason: why it cannot be delivered.
         target, manager: its destination, as the putter named it.
-        cause: the local queue that it comes from; see `delivering.send`.
         program: the program that sets it aside; empty: the queue manager.
-        attempts: how often delivery was tried.
-        error: what went wrong, in words.
-        put_by: its mark (`authority`), on whose authority it is reported on.
+        attempts: the number of attempts at delivery.
+        error: a description of the error.
+        put_by: its mark (`authority`), for the authority to report on it.
 
     Raises: Undeliverable, if the target requires the order (B-24), or no dead letter can be put. Nothing has changed
-    then; the caller stops delivering, and shows why.
+    then; the caller stops delivering, and reports the cause.
     """
     local = Catalog(operation).find(target)
     if local is not None and local.read_order == "required":
@@ -58,7 +56,7 @@ def move_to_dead_letters(
             raise Undeliverable(
                 f"{target} does not accept the message ({_text(reason)}), and {lack}", reason=reason, queue=target
             )
-    report_exception(operation, message, reason, put_by, cause)
+    report_exception(operation, message, reason, put_by)
     return "discarded" if message.report & Report.DISCARD_MESSAGE else "buried"
 
 

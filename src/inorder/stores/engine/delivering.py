@@ -1,7 +1,7 @@
 """Messages that the queue manager itself puts: reports, trigger messages, dead letters.
 
-Such a put never makes the operation fail that causes it. If the message cannot be put on its destination, it goes to
-the dead-letter queue. If that does not accept it, it is dropped and counted (C-5).
+Such a put never makes its operation fail. If the message cannot be put on its destination, it goes to the dead-letter
+queue. If that does not accept it, it is dropped and counted (C-5).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def as_put(operation: Operation, queue: LocalQueue | None, message: Message, num
     """Returns the row of a message that arrives on a queue, with a new number and its unique id.
 
     Args:
-        queue: the queue, if the message is put again: it keeps its unique id unless that is already there. None: it is
-            new.
+        queue: the queue, if the message is put again: it keeps its unique id unless the queue already has it. None: it
+            is new.
     """
     uid = message.uid
     if uid is None or queue is None or queue.by_uid(uid) is not None:
@@ -45,7 +45,7 @@ def target_of(catalog: Catalog, name: str, manager: str = "") -> Route | Reason:
 
 
 def fault_of(operation: Operation, queue: LocalQueue, message: Message) -> Reason | None:
-    """Returns why a queue does not accept a message now, or None (C-5)."""
+    """Returns the reason why a queue does not accept a message now, or None (C-5)."""
     attributes, manager = queue.attributes, operation.manager
     if message.length > attributes.max_length:
         return Reason.MSG_TOO_BIG_FOR_Q
@@ -96,8 +96,8 @@ def deliver(
 def set_aside(
     operation: Operation, message: Message, why: WhyDead, unit: UnitRow | None = None, put_by: str | None = None
 ) -> Reason | None:
-    """Puts a message on the dead-letter queue. Returns None, or the reason why it cannot: there is none, or it
-    refuses.
+    """Puts a message on the dead-letter queue. Returns None, or the reason why it cannot: the queue is missing, or
+    refuses it.
 
     Args:
         put_by: its mark (`authority`).
@@ -119,13 +119,13 @@ def send(
     unit: UnitRow | None = None,
     of: str | None = authority.OWN,
 ) -> None:
-    """Puts a message that the queue manager has made: on its destination, or on the dead-letter queue; else counts it.
+    """Puts a message that the queue manager has made on its destination, or on the dead-letter queue; else counts it.
 
     Args:
         cause: the queue of the message that caused it, which counts drops; 0: no local queue.
         unit: the unit in which to put it; None: at once.
         of: the mark on whose authority it is put. Without authority for the destination it becomes a dead letter;
-            without authority for the dead-letter queue that has no body and no properties (P-3).
+            without authority for the dead-letter queue, a dead letter without body and properties (P-3).
     """
     reason: Reason | None = Reason.NOT_AUTHORIZED
     if authority.may_put(operation, of, name, manager):
@@ -141,7 +141,7 @@ def send(
 
 
 def count_dropped(operation: Operation, cause: int, reason: Reason) -> None:
-    """Counts a message that the queue manager had made and could not put, for this reason."""
+    """Counts a message that the queue manager could not put, for this reason."""
     found = operation.backend.select(DroppedRow, queue=cause)
     before = found[0].messages if found else 0
     operation.backend.save(DroppedRow(cause, before + 1, operation.now, int(reason)))

@@ -1,4 +1,4 @@
-"""Ends expired messages, locks, stagings, leases and put keys; and by hand, the delays before retries."""
+"""Ends expired messages, locks, stagings, leases and put keys; and, on request, the delays before retries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ExpiringVerbs(OpenStore):
     def discard_expired(self, limit: int) -> int:
         queues, stagings, leases, has_keys = self._what_is_over()
         discarded = self._discard_expired(queues, limit) if queues else 0
-        for unit in stagings:  # an operation each; the rows of large ones are removed in steps
+        for unit in stagings:  # one operation each; the rows of large ones are removed in steps
             self._drop_staging(unit)
         if has_keys:
             self._forget_keys(limit)
@@ -51,9 +51,7 @@ class ExpiringVerbs(OpenStore):
 
     @in_operation(writes=False)
     def _what_is_over(self, operation: Operation) -> tuple[list[int], list[int], list[int], bool]:
-        """Returns the queues with something to do, the stagings and leases that are over, and whether there are such
-        put keys.
-        """
+        """Returns queues with work to do, expired stagings and leases, and whether there are expired put keys."""
         queues = [
             number for number in operation.backend.timed_queues() if operation.queue(number).has_work(operation.now)
         ]

@@ -1,4 +1,4 @@
-"""Gets and browses as operations: one that takes messages, one that only looks, and the steps of a long search."""
+"""Gets and browses as operations: those that take messages, those that only look, and the steps of a long search."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ Looked = tuple[GetOutcome, float | None]
 
 
 def _count(outcome: GetOutcome) -> int:
-    """Returns how many messages a get returned, including those still to be read."""
+    """Returns the number of messages that a get returned, including those still to be read."""
     return len(outcome.messages) + (0 if outcome.rest is None else outcome.rest.messages)
 
 
 class Search:
-    """How far the looks of one call have searched ahead."""
+    """The progress of the looks of one call in searching ahead."""
 
     def __init__(self) -> None:
         self.ahead = NOT_YET
@@ -138,9 +138,9 @@ class GettingVerbs(OpenStore, ABC):
         return self._page(request, most) if self._only_looks(request) else []
 
     def _end_wait(self, connection: OpenConnection) -> None:
-        # If the connection has ended, so has its wait, and the store may be closed.
+        # If the connection has ended, its wait has too, and the store may be closed.
         if connection.waits and connection.id in self.connections:
-            with contextlib.suppress(ConnectionBroken, OutcomeUnknown):  # the same; the caller still gets its answer
+            with contextlib.suppress(ConnectionBroken, OutcomeUnknown):  # as above; the caller still gets its answer
                 self._forget_wait(connection)
 
     @in_operation(though_stopped=True, alone=False)
@@ -167,7 +167,7 @@ class GettingVerbs(OpenStore, ABC):
         one = self.handle(handle)
 
         def ended(error: BaseException | None) -> None:
-            assert error is not None, "a watch has no end of its own"
+            assert error is not None, "a watch ends only by an error"
             done(error)
 
         look = self._look_for(handle, changed)
@@ -185,7 +185,7 @@ class GettingVerbs(OpenStore, ABC):
 
     @in_operation(alone=False)
     def _expect(self, operation: Operation, handle: int) -> float | None:
-        """Announces a look for `watch`. Returns when time alone may make a message available to somebody."""
+        """Announces a look for `watch`. Returns when time alone may make a message available."""
         one = self.handle(handle)
         queue = tidied(operation, one)
         self.host.looked(one.queue, one.queue_name)

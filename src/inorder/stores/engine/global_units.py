@@ -2,7 +2,7 @@
 
 The coordinator is a connection here. It records the unit before it prepares the first part elsewhere, and `settle`
 writes the decision in the transaction that settles the part here. A unit without a decision whose connection has ended
-can never be committed, so whoever sees it may back out its parts.
+can never be committed, so any process that finds it may back out its parts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class GlobalVerbs(OpenStore):
     def begin_global(self, operation: Operation, owner: int, branches: Sequence[Branch]) -> str:
         connection = self.connection(owner)
         if not 0 < len(branches) <= BRANCHES_MAX:
-            raise bad_argument("branches", branches, f"1 to {BRANCHES_MAX} of them")
+            raise bad_argument("branches", branches, f"1 to {BRANCHES_MAX} branches")
         for text in (text for one in branches for text in one):
             if len(text) > UNIT_NAME_LENGTH_MAX or not is_storable(text):
                 raise bad_argument("branches", text, f"texts of at most {UNIT_NAME_LENGTH_MAX} characters")
@@ -47,7 +47,7 @@ class GlobalVerbs(OpenStore):
             text = f"user {user} has {UNITS_MAX:,} units of work in doubt at other queue managers: settle some of them"
             raise UnitNotAvailable(text, user=user, most=UNITS_MAX)
         store = only(select(ManagerRow), "the queue manager").identifier
-        name = f"{store}/{os.urandom(4).hex()}/{operation.number()}"  # random: a restored store counts again
+        name = f"{store}/{os.urandom(4).hex()}/{operation.number()}"  # random: a restored store repeats numbers
         program = connection.program.name
         operation.backend.save(GlobalUnitRow(name, owner, user, program, operation.now, _text(branches), ""))
         operation.durable = True
@@ -65,7 +65,7 @@ class GlobalVerbs(OpenStore):
             if left:
                 operation.backend.save(row._replace(branches=_text(left)))
             else:
-                operation.backend.remove_records(GlobalUnitRow, name=name)  # no sync: it may be done again
+                operation.backend.remove_records(GlobalUnitRow, name=name)  # no sync: it may be repeated
 
 
 def decide(operation: Operation, owner: int, name: str, outcome: Outcome) -> None:

@@ -40,9 +40,9 @@ def leave(
 
 
 def leave_all(queue: LocalQueue, reader: ReaderId) -> bool:
-    """Makes the reader leave all groups, whatever happens to the units in which it entered or left some.
+    """Makes the reader leave all groups, independent of the units in which it entered or left some.
 
-    Returns: whether it was inside one; then waiting calls look again.
+    Returns: whether it was inside one; if so, waiting calls look again.
     """
     inside = queue.backend.select(EnteredRow, queue=queue.id, reader=reader) if queue.has_entries else []
     for one in inside:
@@ -71,7 +71,7 @@ def settle(queue: LocalQueue, unit: int, outcome: Literal["commit", "back_out", 
 
 
 def commit_idle(backend: Backend, unit: int) -> None:
-    """Makes the exits count that were made in a confirm id that now holds nothing."""
+    """Makes exits under a confirm id take effect, because the id now holds nothing."""
     for one in backend.select(EnteredRow, left_in=unit):
         backend.save(one._replace(reader=None, left_in=None))
 

@@ -45,7 +45,7 @@ def entry_of(text: str) -> Entry:
     """The reverse of `Entry.as_text`."""
     place, values, connection, by, since, *properties = json.loads(text)
     values.insert(_PROPERTIES, _properties_of(*properties))
-    values += _NOTHING[max(len(values), _EARLIER) :]  # of one that an earlier release wrote
+    values += _NOTHING[max(len(values), _EARLIER) :]  # an earlier release wrote it
     row = [
         bytes.fromhex(value) if isinstance(usual, bytes) else value
         for value, usual in zip(values, _NOTHING, strict=True)

@@ -1,7 +1,7 @@
 """The operations on the history of queues (`rules.history`).
 
 A sample reads the counters of all queues without a lock, makes its texts outside of operations, and then writes one
-row for each ring, without a sync. A power failure may therefore lose the last ones.
+row for each ring, without a sync. A power failure may therefore lose the latest samples.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ sample_in: Final = decodes("table sample")(counts_in)
 
 
 class _Counted(NamedTuple):
-    """The time, the counts of each queue, and the samples of the slots in which this time is."""
+    """The time, the counts of each queue, and the samples of the slots of this time."""
 
     at: float
     queues: Mapping[int, QueueCounts]
@@ -46,7 +46,7 @@ class HistoryVerbs(OpenStore):
 
     @in_operation(writes=False)
     def _counted(self, operation: Operation) -> _Counted | None:
-        """None: this minute has a sample. All but one of the processes of a server find that, each minute."""
+        """Returns None if this minute has a sample: each minute, all processes of a server except one get None."""
         at = operation.backend.common_time(operation.now)
         if _rows_at(operation, RINGS["hour"], at):
             return None
@@ -81,6 +81,6 @@ def _counts(one: Counts, at: float) -> QueueCounts:
 
 
 def _rows_at(operation: Operation, ring: HistoryRing, at: float) -> list[SampleRow]:
-    """The sample in the slot in which this time is. A row that a former round has left there is none."""
+    """The sample in the slot of this time, if any; a row there from an earlier round is not one."""
     rows = operation.backend.select(SampleRow, seconds=ring.seconds, slot=ring.slot(at))
     return [row for row in rows if ring.distance(row.at, at) == 0]

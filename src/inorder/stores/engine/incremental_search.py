@@ -1,5 +1,4 @@
-"""A long search with a selector looks ahead in steps, each an operation of its own, so that others need not wait for
-it.
+"""A long search with a selector looks ahead in steps, each a separate operation, so that others need not wait for it.
 
 Numbers of places are drawn in order, so on each level later arrivals come after everything that a step has seen. A
 message that does not fit the selector will never fit it. So a step skips such a message for good, and notes the
@@ -37,7 +36,7 @@ class Ahead(NamedTuple):
     """How far a call has searched ahead.
 
     Args:
-        passed: for each level the place up to which everything was looked at, in order.
+        passed: for each level the place up to which every message was examined, in order.
         noted: the messages up to there that fit, in order.
         asked_at: the time at which remaining expiries are computed; None: it has not looked ahead yet.
         lasts: whether it also holds for a later look of the same call.
@@ -67,7 +66,7 @@ def look_ahead(
     logical: bool,
     strict: bool,
 ) -> Ahead:
-    """Searches one step further. It is over when there are as many messages as the call wants.
+    """Searches one step further. The search is over when it has as many messages as the call wants.
 
     Args:
         reader: the present reader, with `passed` and `asked_at` of `before`.
@@ -121,7 +120,7 @@ def look_ahead(
 
 
 def _is_enough(suit: list[bool], most: float, *, strict: bool) -> bool:
-    """Whether the call has all that it wants; for a strict call, on a level where nothing blocks it."""
+    """Whether the call has all messages that it wants; for a strict call, on a level where nothing blocks it."""
     return sum(suit) >= most and (all(suit) or not strict)
 
 
@@ -137,7 +136,7 @@ def rest(began: float) -> None:
 
 
 def changes_by_others(selector: Selector) -> bool:
-    """Whether the selector's result for a message may change with what happens to the message."""
+    """Whether other calls on a message may change the selector's result for it."""
     return bool(selector.fields & CHANGING) or any(name.startswith(PREFIX) for name in selector.names)
 
 

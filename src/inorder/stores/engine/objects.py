@@ -1,7 +1,7 @@
 """The operations on definitions other than queues: channels, processes, the name of the queue manager.
 
 A store keeps their attributes as JSON without interpreting them. The module that defines a kind checks the values, and
-an alter names the attributes that it has read before.
+an alter contains the attributes as they were read before.
 """
 
 from __future__ import annotations

@@ -39,37 +39,37 @@ S = TypeVar("S", bound=OpenStore)
 T = TypeVar("T")
 NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 _tuple = tuple.__new__  # makes a named tuple without an extra call: each operation makes some
-UNITS_A_RECORD = 64  # units of work of a connection that share a number: rows found by it must not pile up
-SAME_START_SECONDS = 0.1  # units of work that share a number and begin within this time share the time as well
+UNITS_A_RECORD = 64  # units of work of a connection that share a number: too many rows must not have one number
+SAME_START_SECONDS = 0.1  # units of work that share a number and begin within this time also share their time
 RESERVE = 1000  # numbers reserved at once, and possibly skipped after a loss of power
-DRAWN = 100  # numbers that a process draws at once, and may skip when it ends
+DRAWN = 100  # numbers that a process draws at once; it skips the unused ones when it ends
 PERSISTENT, TOKEN = Message.FIELDS["persistent"].index, Message.FIELDS["token"].index
-OF_UNIT = "unit", "record", "calls", "ended", "is_leased"  # of a connection
+OF_UNIT = "unit", "record", "calls", "ended", "is_leased"  # fields of a connection
 AFTER_PUT, AFTER_HELD_PUT = step(State.ABSENT, Event.PUT).to, step(State.ABSENT, Event.PUT_HELD).to
 
 WRITING = OperationKind()
 
 
 class _Left(Exception):
-    """The operation was left half done, because more exceptions came from outside than it can handle."""
+    """The operation was left unfinished, because more exceptions came from outside than it can handle."""
 
 
 class Operation:
     """The state of one operation, which happens completely or, if it fails, not at all. `run` runs it.
 
-    Expired messages are discarded first, in a step of their own (`settling.tidy`), which stays even if the caller made
-    a mistake or the queue's condition ends the operation. Other operations may run as soon as the transaction is over.
+    Expired messages are discarded first, in a separate step (`settling.tidy`), which stays even if a mistake of the
+    caller or the queue's condition ends the operation. Other operations may run as soon as the transaction is over.
     Only then are the changes synced to disk, together with those of others.
 
     Attributes:
         durable: the changes must be on disk before the call returns.
-        defines: it changes definitions, and may have read some in their new form.
-        waiter: the connection that is about to wait; the record of what blocks it stays.
+        defines: it changes definitions, and may have read new versions of some.
+        waiter: the connection that is about to wait; the record of its blockers stays.
         idle: confirm ids and lock ids that may hold nothing any more.
         newcomers: messages that have become visible on queues with trigger control, by queue number.
         returned: messages that were got or locked and are visible again on such queues.
         released: the numbers of such queues whose last reader has closed, or whose definitions have changed.
-        owns: the number by which this process has the store open, if the operation has taken it.
+        owns: the owner number of this process, if the operation has taken it.
     """
 
     now = 0.0
@@ -78,7 +78,7 @@ class Operation:
     _names = _draws = _reserves = _has_begun = False
     _may_keep, _ticket = True, 0
     _refused: Sequence[Change] = ()  # reported even if the operation fails
-    _kept: Mapping[int, Change] = NOTHING  # reported if the operation fails after a step of its own
+    _kept: Mapping[int, Change] = NOTHING  # reported if the operation fails after a separate step
 
     def __init__(self, store: OpenStore, kind: OperationKind) -> None:
         self.store, self.backend, self.kind = store, store.backend, kind
@@ -117,7 +117,7 @@ class Operation:
         self.store.unfinished = None
 
     def undo(self, error: BaseException) -> None:
-        """Undoes a failed operation, except for a step of its own before it.
+        """Undoes a failed operation, except for an earlier separate step.
 
         Harmless when repeated, and if the transaction was committed after all: exceptions from outside can come at any
         point.
@@ -228,7 +228,7 @@ class Operation:
         return self.store.definitions.manager
 
     def number(self) -> int:
-        """Returns a new number for naming something; it is never used again."""
+        """Returns a new identifying number; it is never used again."""
         self._names = True
         return next(self.store.numbers, 0) or self._draw(1)
 
@@ -320,7 +320,7 @@ class Operation:
         self.newcomers.setdefault(queue.id, []).extend(messages)
 
     def note_returns(self, queue: LocalQueue, rows: Sequence[QueuedMessage]) -> None:
-        """Notes messages that were got or locked and come back, on a queue with trigger control."""
+        """Notes messages that were got or locked and return, on a queue with trigger control."""
         back = [row for row in rows if not row.forgotten and row.due_at <= self.now]
         if back:
             self.returned.setdefault(queue.id, []).extend(row.message for row in self.backend.read(back, 0))
@@ -328,7 +328,7 @@ class Operation:
     def refuse(self, queue: LocalQueue, message: Message) -> None:
         """Reports a duplicate unique id to listeners, although the operation is about to fail.
 
-        They get the message with the ids that it was given, so the numbers drawn for these are used up.
+        They get the message with its new ids, so the numbers drawn for these are used up.
         """
         if self._draws:
             self.keep()
@@ -337,7 +337,7 @@ class Operation:
         self._refused = [*self._refused, change]
 
     def keep(self) -> None:
-        """Makes everything so far a step of its own, which stays if the operation fails."""
+        """Makes everything so far a separate step, which stays if the operation fails."""
         self.backend.keep(self._finish())
         self._kept = {number: change.copy() for number, change in self._changes.items()}
         self._queues = {}
@@ -352,7 +352,7 @@ class Operation:
             queue = self._queues.get(number)
             if queue is None:
                 continue  # it was deleted
-            if queue.state.has_edges:  # what blocked waiting calls may be gone: they look again
+            if queue.state.has_edges:  # the blockers of waiting calls may be gone: the calls look again
                 self.backend.forget_edges(number, self.waiter)
             if queue.has_entries:
                 group_readers.forget(queue)
@@ -369,7 +369,7 @@ class Operation:
         return counts
 
     def forget_queue(self, queue: LocalQueue) -> None:
-        """The queue has been deleted: its counters are not written at the end."""
+        """Drops a deleted queue, so that its counters are not written at the end."""
         self._queues.pop(queue.id, None)
 
     # --- units
@@ -431,7 +431,7 @@ class Operation:
         connection.started_at = self.now
 
     def lease_of(self, connection: OpenConnection) -> LeaseRow | None:
-        """Returns the lease that is the connection's unit of work, if it is one. Nobody else can use it until the end.
+        """Returns the lease that is the connection's unit of work, if it is one. No other can use it until the end.
 
         Raises: LeaseOver; Alone, if others could use it now.
         """
@@ -483,7 +483,7 @@ class Operation:
         self.idle.clear()
 
     def unmark(self, queue: LocalQueue, row: QueuedMessage) -> None:
-        """Removes the handles' marks of a message that is got (R3.74)."""
+        """Removes the handles' marks on a message that is got (R3.74)."""
         if queue.state.has_marks:
             self.backend.remove_records(MarkRow, message=row.number)
 
@@ -499,7 +499,7 @@ def run(
 
     An exception from outside may come anywhere (see `locks`). After one in the operation, and one in each of two
     attempts to undo it, nothing is held that others wait for. After more of them, this thread's next operation undoes
-    it.
+    this one.
     """
     operation = Operation(store, kind)
     answer: T = None  # type: ignore[assignment]
@@ -547,8 +547,8 @@ def in_operation(
         feeds: it adds data to the store.
         alone, appends, beside, together: see `backend.OperationKind`.
         ends_dead: first end dead processes, and back out leases that are over.
-        unless_dead: errors that mean that another caller is in the way. Before one is raised, dead processes are ended;
-            if there are any, the operation is retried.
+        unless_dead: errors that mean that another caller blocks this one. Before one is raised, dead processes are
+            ended; if there are any, the operation is retried.
     """
 
     kind = OperationKind(writes, though_stopped, feeds, alone=alone, appends=appends, beside=beside, together=together)
@@ -581,5 +581,5 @@ def in_operation(
 
 @in_operation(though_stopped=True, alone=False)
 def _step(_store: OpenStore, _operation: Operation, act: Callable[[], object]) -> None:
-    """Runs work that an operation left for the medium, in an operation of its own; the first one is not repeated."""
+    """Runs an operation's remaining work for the medium as a separate operation; the first one is not repeated."""
     act()

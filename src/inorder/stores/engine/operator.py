@@ -326,7 +326,7 @@ def _queues_of(unit: UnitRow, shares: Sequence[Share]) -> set[int]:
 
 
 def _locked(operation: Operation, unit: UnitRow) -> int:
-    """Returns how many messages a lock id locks, including those got under it."""
+    """Returns the number of messages that a lock id locks, including those got under it."""
     return sum(share.messages for share in operation.backend.shares(unit.id, locked=True))
 
 

@@ -45,7 +45,7 @@ class PageReading(Reading):
                 outcome = self.run()
             except InorderError:
                 if found:
-                    break  # the next call meets it first, and raises it
+                    break  # the next call begins with it, and raises the error
                 raise
             if not outcome.messages:
                 break

@@ -11,20 +11,20 @@ POINTS = {
     "begun": "a writing transaction has begun",
     "written": "all is written, before COMMIT",
     "committed": "after COMMIT, before the turn is released",
-    "before-sync": "before the log is synced for those who wait",
+    "before-sync": "before the log is synced for all waiting calls",
     "synced": "the log is on disk, and no caller has its answer",
     "settled": "a unit is settled, its bodies are not yet removed",
     "staged": "rows are staged and on disk, and the caller does not have its answer",
-    "delivered": "a batch of a channel is put, and the record of the channel is as before",
-    "settled-staging": "what was staged is put, it is still staged and not in the ledger",
+    "delivered": "a batch of a channel is put, and the record of the channel is not yet changed",
+    "settled-staging": "the staged rows are put, still in the staging, and not in the ledger",
     "reaping": "in the middle of backing out a dead owner",
-    "lease-over": "in the middle of backing out a lease whose time is over",
+    "lease-over": "in the middle of backing out an expired lease",
     "checkpoint": "before the log is copied into the database",
 }
 
 # The points of an upgrade, in order; the number of the step is appended to those of a step.
 UPGRADE_POINTS = {
-    "upgrade-alone": "nobody else has the store open, and nobody can open it",
+    "upgrade-alone": "no other process has the store open or can open it",
     "upgrade-backed-up": "the copy is on disk",
     "upgrade-begun": "the transaction has begun",
     "upgrade-step": "a step has been done",
@@ -38,6 +38,6 @@ reached: Callable[[str], object] | None = None
 
 
 def reach(point: str) -> None:
-    """Reports a point in an operation that is called seldom. Others test `reached` themselves, which saves a call."""
+    """Reports a point in a rare operation. Frequent ones test `reached` themselves, which saves a call."""
     if reached:
         reached(point)

@@ -33,10 +33,10 @@ class OpenConnection:
         unit: the number of its unit of work, if it has one (R5.1); `calls`: puts and gets made in it (R5.8).
         record: the number of the record that its units of work share, once there is one.
         started_at: the start of a unit of work that this record contains.
-        ended: how many units of work it has ended.
-        keyed: the value of `ended` during the last unit that put something under a key.
+        ended: the number of units of work that it has ended.
+        keyed: the value of `ended` during the last unit that put a message under a key.
         waits: a record says that one of its calls waits.
-        handles: how many it has open.
+        handles: the number of its open handles.
         is_leased: its unit of work is a lease, which may end independently.
         reserved: the numbers reserved for unique ids of its puts and not used yet.
         user: the user for whom it puts messages and begins confirm ids and lock ids; None: the program's own user.
@@ -68,8 +68,8 @@ class OpenHandle:
 
     Attributes:
         name: the queue as opened, and `manager` the queue manager given with it. `queue_name` and `queue` are the local
-            queue's name and number, `transmission` the destination of its messages beyond it.
-        is_direct: it was opened by its own name, so that no other definition applies.
+            queue's name and number, `transmission` the destination of its messages after it.
+        is_direct: it was opened by its own name, so no other definition applies.
         exclusive: no other handle may be open for input.
         has_locked: it has a browse lock, or has had one since it last released all.
         plan: the shared part of its last puts, valid for the definitions from which it was made.
@@ -109,7 +109,7 @@ class VerbLock(Lock):
         holder = self._store.gathering.holder
         if holder is None or holder.at_it.is_mine or not self._is_owned():
             return False
-        with holder.at_it:  # a call that a finalizer makes meanwhile counts as inside `at_once`
+        with holder.at_it:  # a finalizer's call meanwhile counts as inside `at_once`
             holder.let_go()
         return True
 
@@ -148,8 +148,8 @@ class EnginePromises:
         self._ticket: int | None = None
         self._step: Step | None = None
         self._puts: list[PutOutcome] = []
-        self._new: list[Emit] = []  # of calls inside the present `with`
-        self._untold: list[Emit] = []  # of earlier calls, until `keep`
+        self._new: list[Emit] = []  # from calls inside the present `with`
+        self._untold: list[Emit] = []  # from earlier calls, until `keep`
         self.count = self._before = 0
 
     def add(self, ticket: int, answer: object) -> None:
@@ -220,7 +220,7 @@ class EnginePromises:
                 except OSError as error:
                     if error.errno is None:  # it is a time-out of the caller's
                         raise
-                    return None  # the thread that makes the call instead will raise it
+                    return None  # the thread that then makes the call will raise it
                 self.__enter__()
                 return (call(),)
             finally:
@@ -268,7 +268,7 @@ class OpenStore:
     """The state of a store that this process has open; the operations are subclasses of this class.
 
     Attributes:
-        numbers: numbers that this process has drawn for naming things, and not used yet.
+        numbers: identifying numbers that this process has drawn and not used yet.
         page_messages: see `protocol.Store`.
 
     Args:
@@ -320,7 +320,7 @@ class OpenStore:
     def hold(self) -> bool:
         """Lets this thread run its next operations without waiting for others. Returns whether it can.
 
-        `let_go` must follow in either case. Nobody else can write until then.
+        `let_go` must follow in either case. No other thread or process can write until then.
         """
         return self.lock.acquire(blocking=False) and self.host.hold()
 

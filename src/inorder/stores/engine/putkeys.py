@@ -13,7 +13,7 @@ from .operation import Operation
 from .process import OpenConnection
 from .queue import LocalQueue
 
-FORGOTTEN_BY_A_PUT = 2  # keys whose time is over: more than it adds, so that they do not pile up
+FORGOTTEN_BY_A_PUT = 2  # expired keys to delete with a put: more than it adds, so that they do not pile up
 TRANSMISSION = Message.FIELDS["transmission"].index
 
 
@@ -87,7 +87,7 @@ def are_over(operation: Operation) -> bool:
 
 
 def forget(operation: Operation, most: int) -> int:
-    """Deletes up to `most` expired keys. Returns how many it found."""
+    """Deletes up to `most` expired keys. Returns the number found."""
     over = operation.backend.select(PutKeyRow, unit=None, expires_at=UpTo(operation.now, most))
     for row in over:  # if it has been used again since, it has another expiry
         operation.backend.remove_records(
@@ -104,7 +104,7 @@ def _known(operation: Operation, queue: LocalQueue, request: PutRequest, planned
 
 
 def _free_at(row: PutKeyRow, now: float) -> float:
-    """Returns when the key becomes free: by the clock with which it was put or, if that was ahead, by the present one.
+    """Returns when the key becomes free: by the clock of its put or, if that was ahead, by the present clock.
 
     Either clock may be right. A clock that is behind now will be corrected while the key is still kept.
     """

@@ -21,7 +21,7 @@ from .queue import LocalQueue
 from .reports import report_arrivals
 from .settling import happen
 
-_tuple = tuple.__new__  # makes a named tuple without the call in between: each put makes some
+_tuple = tuple.__new__  # makes a named tuple without an extra call: each put makes some
 
 
 def put(operation: Operation, handle: OpenHandle, queue: LocalQueue, request: PutRequest) -> PutOutcome:
@@ -75,7 +75,7 @@ def _numbers(operation: Operation, connection: OpenConnection, request: PutReque
 def _reserved(
     operation: Operation, connection: OpenConnection, queue: LocalQueue, request: PutRequest
 ) -> Callable[[], UniqueId]:
-    """Returns a source of the reserved unique ids that the request names, which are used up with the operation.
+    """Returns a source of the reserved unique ids of the request, which are used up with the operation.
 
     Raises: ArgumentError, if not all are reserved; DuplicateMessage, if another connection has put one with
     `PutOptions.uid` meanwhile, because it took this put for lost.
@@ -141,7 +141,7 @@ class Repeat(NamedTuple):
         return None if uid is None else self.queue.by_uid(uid)
 
     def replaces(self, earlier: QueuedMessage, planned: Planned) -> bool:
-        """Whether this put replaces an earlier copy that nobody has seen; a visible copy stays.
+        """Whether this put replaces an earlier copy that is still hidden; a visible copy stays.
 
         Raises: DuplicateMessage, if the put is not marked as a repeat; WrongState, if a unit of work holds the copy.
         """

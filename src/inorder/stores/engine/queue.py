@@ -114,8 +114,8 @@ class LocalQueue:
     def earlier(
         self, before: QueuedMessage | None, wanted: Wanted, reader: Reader, after: Place | None, *, logical: bool
     ) -> Sequence[Pending]:
-        """Returns what would withhold a strict call, for a notify call (B-16). Inside a group only the next member
-        counts.
+        """Returns the pending messages that would withhold a strict call, for a notify call (B-16). Inside a group only
+        the next member counts.
         """
         if wanted.member is not None:
             return ()
@@ -209,7 +209,7 @@ class LocalQueue:
         return sorted(found, key=lambda one: one.place)
 
     def _held_by(self, one: EnteredRow, entry: Entry, reader: Reader) -> list[Pending]:
-        """Returns what blocks this reader at the place of an entered group."""
+        """Returns the blockers of this reader at the place of an entered group."""
         takers = self.backend.takers(self.id, one.group_id, reader.now)
         found = [
             pending_under(self.unit(unit), PendingKind.OUT, entry.place, reader)

@@ -44,7 +44,7 @@ class Found(NamedTuple):
     """The result of a search: one row, or the segments of a logical message.
 
     Args:
-        earlier: for a notify call: what is pending before it.
+        earlier: for a notify call: the pending messages before it.
         withheld, pending, blockers: for a strict call, as in `rules.ordering.Decision`.
     """
 
@@ -61,7 +61,7 @@ class Reading:
 
     Args:
         waits: the call will wait if it gets nothing.
-        ahead: how far it has searched ahead.
+        ahead: how far the call has searched ahead.
 
     Attributes:
         in_its_way: if a strict call got nothing: for each level at which it waits, the connections that must act first;
@@ -83,7 +83,7 @@ class Reading:
         self.operation, self.handle, self.queue, self.request, self.manager = operation, handle, queue, request, manager
         self.waits, self.ahead = waits, ahead
         order = read_order(queue_attributes.read_order, request.options.read_order or handle.options.read_order)
-        # The order does not apply to a message that is chosen by the cursor (B-17).
+        # The order does not apply to a message chosen by the cursor (B-17).
         self.strict = order == "strict" and not request.options.by_cursor
         self.notify = order == "notify" and not request.options.by_cursor
         self.in_its_way: Sequence[frozenset[int]] | None = None
@@ -260,7 +260,7 @@ class Reading:
     def _under_cursor(self, cursor: Cursor, looked_for: Wanted) -> Sequence[QueuedMessage]:
         row = self.queue.row(cursor.number)
         if row is None or not available(row, self.reader):
-            raise NoMessageUnderCursor(f"the browse cursor on {self.handle.name} stands on no message")
+            raise NoMessageUnderCursor(f"the browse cursor on {self.handle.name} is on no message")
         gets.check_under_cursor(self.request.options, row.message)
         return self.queue.pieces(row, looked_for, self.reader)
 
@@ -357,11 +357,11 @@ class Reading:
         open_unit = None if self.reader.application else self.handle.connection.unit
         if logical and is_head(message) and (state.group_open or state.message_open):
             group_readers.leave(self.queue, self.reader.id, held, open_unit)
-            undone_with = None if unit is None or unit.kind == "confirm" else unit.id  # an undo moves no handle
+            undone_with = None if unit is None or unit.kind == "confirm" else unit.id  # an undo changes no handle
             group_readers.enter(
                 self.queue, self.operation.number(), self.reader.id, message.group_id, self._entry(first), undone_with
             )
-        else:  # it is at this message now, so it has left every other group (R3.30)
+        else:  # the handle is at this message now, so it has left every other group (R3.30)
             but = message.group_id if message.flags & (ANY_GROUP | ANY_SEGMENT) else None
             group_readers.leave(self.queue, self.reader.id, held, open_unit, but=but)
 

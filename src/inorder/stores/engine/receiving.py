@@ -1,7 +1,7 @@
 """The operations of a channel's receiver: they put a batch once and update the record of the channel (C-1, C-5).
 
 One transaction on all queues of the batch puts the messages, discards them or makes them dead letters, and advances the
-record by one. The ledger of a queue would not be enough: a batch goes to several queues, and between two tries some may
+record by one. The ledger of a queue would not suffice: a batch goes to several queues, and between two tries some may
 fill up, be deleted, or be deleted and defined again.
 """
 
@@ -110,7 +110,7 @@ def _arrived(message: Message, *, goes_on: bool) -> Message:
 
 
 class _TargetQueue(NamedTuple):
-    """A destination of a batch's messages. Each name of a queue has a target of its own, because defaults may differ.
+    """A destination of a batch's messages. Each name of a queue is a separate target, because defaults may differ.
 
     Args:
         goes_on: it is a transmission queue, from which the messages go to another queue manager.

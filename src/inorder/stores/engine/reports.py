@@ -5,7 +5,7 @@
     expiration  when the message is discarded; if it was never visible, in the unit that put it
     exception   when the message cannot be delivered (`dead_letters`)
 
-So a report exists if and only if its event has happened, whichever process dies at any moment. Arrivals on a
+So a report exists if and only if its event has happened, even if any process dies at any moment. Arrivals on a
 transmission queue and deliveries from it are not reported (R6.6). Only queues with messages that ask for reports bear
 the cost: `QueueState.has_reports` marks them.
 """
@@ -75,7 +75,7 @@ def report_step(operation: Operation, queue: LocalQueue, row: QueuedMessage, eve
 def report_expired(operation: Operation, queue: LocalQueue, rows: Sequence[QueuedMessage]) -> None:
     """Reports expired messages that are about to be discarded.
 
-    If nobody has seen the message and a unit of work holds it, the report is put in that unit. A message held by a
+    If the message was never visible and a unit of work holds it, the report is put in that unit. A message held by a
     confirm id is not reported, as if it had been undone.
     """
     for row in rows:
@@ -85,18 +85,17 @@ def report_expired(operation: Operation, queue: LocalQueue, rows: Sequence[Queue
 
 
 def report_exception(
-    operation: Operation, message: Message, reason: int, put_by: str | None, cause: int = 0, unit: UnitRow | None = None
+    operation: Operation, message: Message, reason: int, put_by: str | None, unit: UnitRow | None = None
 ) -> None:
     """Reports that a message cannot be delivered (R6.7).
 
     Args:
         message: the whole message, with its remaining expiry.
         put_by: its mark (`authority`).
-        cause: the local queue that it comes from; see `delivering.send`.
         unit: the unit in which to put the report; None: at once.
     """
     if rules.asks(message, EXCEPTION):
-        _send(operation, message, EXCEPTION, int(reason), _left(message), cause, put_by, unit=unit)
+        _send(operation, message, EXCEPTION, int(reason), _left(message), 0, put_by, unit=unit)
 
 
 def _left(message: Message) -> float:

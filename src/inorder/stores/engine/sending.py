@@ -46,7 +46,7 @@ def _count(operation: Operation, queue: LocalQueue, channel: str, messages: int,
 
 
 def _measured(found: NextBatch) -> list[int]:
-    """How many messages, and bytes of bodies, are to be sent."""
+    """Returns the numbers of messages, and of bytes of bodies, to be sent."""
     messages, size = (0, 0) if found.claim is None else (found.claim.messages, found.claim.size)
     return [messages + len(found.fast), size + sum(one.length for one in found.fast)]
 

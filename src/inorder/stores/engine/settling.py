@@ -139,7 +139,7 @@ def tidied(operation: Operation, handle: OpenHandle) -> LocalQueue:
 
 
 def tidy(operation: Operation, queue: LocalQueue) -> LocalQueue:
-    """Discards expired messages, ends locks that are over, and makes due messages available, in a step of its own.
+    """Discards expired messages, ends expired locks, and makes due messages available, in a separate step.
 
     The step stays if the operation fails.
     """
@@ -233,7 +233,7 @@ def settle(
     for share in shares:
         if share.expires and share.state is PUT:
             discarded += discard(operation, operation.queue(share.queue))
-    if discarded:  # messages expired before anybody could see them
+    if discarded:  # messages that expired before they were visible
         shares = operation.backend.shares(unit)
         if outcome == "commit":  # the unit may now hold expiration reports
             draw_numbers(operation, unit, shares, Moment.COMMIT)
@@ -283,8 +283,8 @@ def put_off(operation: Operation, unit: int, later: Later) -> None:
 
 
 def _failed(operation: Operation, unit: int, later: Later) -> Sequence[QueuedMessage]:
-    """Returns the message that is given up, and the first that the unit got on each other queue; of a group its
-    first.
+    """Returns the message that is given up, and the first that the unit got on each other queue; for a group its first
+    message.
     """
     uid = None if later.given_up is None else later.given_up.uid
 
@@ -308,8 +308,8 @@ def settle_lease(operation: Operation, unit: int, outcome: Outcome) -> None:
 
 
 def draw_numbers(operation: Operation, unit: int, shares: Sequence[Share], moment: Moment) -> None:
-    """Draws one number for the unit on each queue whose order rule says so now; within it the order of puts counts
-    (B-5).
+    """Draws one number for the unit on each queue whose order rule draws it at this moment; within the number the order
+    of puts counts (B-5).
     """
     for one in shares:
         if one.unplaced:
@@ -319,7 +319,7 @@ def draw_numbers(operation: Operation, unit: int, shares: Sequence[Share], momen
 
 
 def _show(operation: Operation, unit: int, queue: LocalQueue, before: State) -> None:
-    """Notes that the messages that the unit holds on a queue in one state are about to become visible."""
+    """Notes that the unit's messages on a queue in one state are about to become visible."""
     triggers = queue.attributes.trigger_control
     if not becomes_visible(before, State.UNLOCKED):
         if triggers:
@@ -332,7 +332,7 @@ def _show(operation: Operation, unit: int, queue: LocalQueue, before: State) -> 
 
 
 def _held(operation: Operation, unit: int, queue: LocalQueue, state: State) -> list[QueuedMessage]:
-    """Returns the messages that the unit holds on a queue in one state."""
+    """Returns the unit's messages on a queue in one state."""
     return [row for row in operation.backend.rows(unit=unit) if row.queue == queue.id and row.state is state]
 
 
@@ -384,7 +384,7 @@ def end_group(operation: Operation, handle: OpenHandle, state: GroupState) -> Gr
 
 
 def withdraw(operation: Operation, handle: OpenHandle, state: GroupState, *, whole_group: bool) -> None:
-    """Removes what the handle has put so far, in its unit, of the logical message or group (R2.26)."""
+    """Removes the handle's puts in its unit that belong to the logical message or group (R2.26)."""
     if not (state.group_open if whole_group else state.message_open):
         raise WrongState("the handle has no group or message open to withdraw")
     queue = operation.queue_of(handle)
@@ -395,8 +395,8 @@ def withdraw(operation: Operation, handle: OpenHandle, state: GroupState, *, who
 def _put_in_unit(
     operation: Operation, handle: OpenHandle, queue: LocalQueue, state: GroupState, *, first: int
 ) -> Sequence[QueuedMessage]:
-    """Returns what the handle's unit has put of the group in `state`, between this sequence number and that of
-    `state`.
+    """Returns the messages of the group in `state` that the handle's unit has put, between this sequence number and
+    that of `state`.
     """
     if handle.connection.is_leased:
         operation.lease_of(handle.connection)

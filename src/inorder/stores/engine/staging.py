@@ -1,8 +1,8 @@
 """The operations on stagings: rows wait outside of their queue and are put together, once for each key.
 
 Staged rows belong to a unit of kind "staging", with their counts in a `StagingRow`. They are not on any queue, so
-several stagings can run in parallel with each other and with puts; only the rows of one staging are written one request
-after another. The put checks everything, then the backend moves the rows, and the ledger records the batch (spark 3).
+several stagings can run in parallel with each other and with puts; only the requests of one staging run one after
+another. The put checks everything, then the backend moves the rows, and the ledger records the batch (spark 3).
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ def noted(operation: Operation, queue: LocalQueue, key: LedgerKey) -> Noted | No
 
 
 def last_noted(operation: Operation, queue: LocalQueue, application: str, query: str) -> str:
-    """Returns the batch of a query that was settled last on a queue; empty: none."""
+    """Returns the last settled batch of a query on a queue; empty: none."""
     found = operation.backend.select(LedgerRow, queue=queue.id, application=application, query=query)
     return found[-1].batch if found else ""
 
@@ -295,7 +295,7 @@ class Settling:
                 )
 
     def _check_turn(self, queue: LocalQueue) -> None:
-        """Checks that nobody has settled another batch of the query meanwhile. Raises: Fenced."""
+        """Checks that no other writer has settled a batch of the query meanwhile. Raises: Fenced."""
         if self._after is None:
             return
         last = last_noted(self._operation, queue, self._key.application, self._key.query)
@@ -316,7 +316,7 @@ class Settling:
         check_room(queue.attributes, queue.depth, sum(one.given for one in stagings))
 
     def _put(self, queue: LocalQueue, stagings: Sequence[StagingRow]) -> int:
-        """Puts everything that is staged for one queue. Returns how many messages."""
+        """Puts all rows staged for one queue. Returns the number of messages."""
         operation, total = self._operation, sum(one.messages for one in stagings)
         if not total:
             return 0

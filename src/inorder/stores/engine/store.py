@@ -124,7 +124,7 @@ class QueueStore(
     Attributes:
         telemetry: its observers.
         waiting: its waiting calls.
-        shared: what all connections of this process to it share; they set it.
+        shared: the shared state of this process's connections to it; they set it.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class QueueStore(
             return self._connect(program, made)
         except InorderError:
             raise
-        except BaseException:  # from outside: nobody knows the connection's number
+        except BaseException:  # from outside: the caller does not get the connection's number
             with AtEnd(_end, made, self._disconnect):
                 _end(made, self._disconnect)
             raise
@@ -163,7 +163,7 @@ class QueueStore(
     @event("disconnect")
     def disconnect(self, owner: int) -> None:
         # In this order: a call that begins to wait after the dismissal fails at its first look.
-        was_lost = contextlib.suppress(ConnectionBroken, OutcomeUnknown)  # others back out its work
+        was_lost = contextlib.suppress(ConnectionBroken, OutcomeUnknown)  # other processes back out its work
         with AtEnd(self.waiting.dismiss, owner) as again, again, was_lost:
             self._disconnect(owner)
 

@@ -1,7 +1,7 @@
-"""Puts trigger messages in the transaction that makes them due: `rules.triggers` says when that is.
+"""Puts trigger messages in the transaction that makes them due (`rules.triggers`).
 
-A trigger message that cannot be put becomes a dead letter, or is dropped and counted. The operation never fails because
-of it (P-2). Trigger messages do not trigger others.
+A trigger message that cannot be put becomes a dead letter, or is dropped and counted. It never makes the operation fail
+(P-2). Trigger messages do not trigger others.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .queue import LocalQueue
 
 
 def judge(operation: Operation) -> None:
-    """Puts the trigger messages that are due, at the end of an operation, according to what it has noted."""
+    """Puts the trigger messages that are due at the end of an operation, from the operation's notes."""
     newcomers, returned, released = operation.newcomers, operation.returned, operation.released
     for number in sorted({*newcomers, *returned, *released}):
         try:

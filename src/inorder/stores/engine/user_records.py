@@ -103,7 +103,7 @@ class PeopleVerbs(OpenStore):
         if connection.user is not None and authority.may_put(
             operation, put_by, message.reply_to_queue, message.reply_to_queue_manager
         ):
-            put_by = authority.mark_of(operation, connection.user)  # who calls may have made the message up
+            put_by = authority.mark_of(operation, connection.user)  # the caller may have invented the message
         missing = {name: one for name, one in NOT_GOT.items() if getattr(message, name) is None}
         message = message.with_values(**missing)
         report_exception(operation, message, reason, put_by, unit=unit)
@@ -111,7 +111,7 @@ class PeopleVerbs(OpenStore):
 
 
 def _marks(operation: Operation, token: bytes) -> Sequence[str | None]:
-    """The mark of the message with this token, if there is one. The token may come from anybody."""
+    """The mark of the message with this token, if there is one. Any client may have sent the token."""
     number = number_of(token)
     return operation.backend.signed(number) if number <= NUMBER_LAST else ()
 

@@ -49,7 +49,7 @@ class WaitingCall:
         changed: its queue has changed since its last look.
         looked: it has looked in this round, and found nothing.
         ended: the error that ends the wait early.
-        deferred: how it looks and ends, if it waits without a thread of its own.
+        deferred: how it looks and ends, if it waits without a separate thread.
     """
 
     owner: int
@@ -71,7 +71,7 @@ class Deferred:
 
     Attributes:
         look: looks once; done: called at the end, with the error if there is one.
-        at_it: held by the thread that looks, and for good after the end.
+        at_it: held by the thread that looks, and permanently after the end.
     """
 
     look: Look
@@ -84,7 +84,7 @@ class WaitingRoom:
 
     def __init__(self, changes: Changes, host: Host, clock: Clock, telemetry: Telemetry) -> None:
         self._changes, self._host, self._clock, self._telemetry = changes, host, clock, telemetry
-        self._lock = Lock()  # guards the following; nobody sleeps or looks while holding it
+        self._lock = Lock()  # guards the following; no thread sleeps or looks while it holds the lock
         self._waiters: list[WaitingCall] = []
         self._watchers: list[Bell] = []
         self._common: Bell | None = None  # wakes the thread that looks for others; None: there is none
@@ -94,7 +94,7 @@ class WaitingRoom:
     def wait(self, owner: int, queue: str, options: GetOptions, look: Look) -> None:
         """Looks until something is found or the wait of `options` is over.
 
-        Raises: whatever a look raises, and the error of a dismissal.
+        Raises: the errors of a look, and the error of a dismissal.
         """
         ended, found = self._told(queue, options), False
         try:
@@ -103,7 +103,7 @@ class WaitingRoom:
             ended(found)
 
     def _told(self, queue: str, options: GetOptions) -> Callable[[bool], None]:
-        """Tells the observers that a wait begins. Returns the function that tells its end."""
+        """Reports the begin of a wait to the observers. Returns the function that reports its end."""
         about = {"queue": queue, "browse": options.browse is not None}
         self._telemetry.report("wait_began", {}, about)
         began = perf_counter()
@@ -116,7 +116,7 @@ class WaitingRoom:
     def watch(self, owner: int, queue: str, look: Look) -> None:
         """Waits like a browse that never finds anything, but is not listed as a waiting call.
 
-        Raises: whatever a look raises, and the error of a dismissal.
+        Raises: the errors of a look, and the error of a dismissal.
         """
         self._wait(owner, queue, WATCHING, look)
 
@@ -183,7 +183,7 @@ class WaitingRoom:
             left = self._left(waiter)
             has_reason = waiter.changed or left <= 0
             if has_reason and self._is_next(waiter):
-                if waiter.looked:  # all others with a reason have looked too
+                if waiter.looked:  # all others with a reason have looked, too
                     self._begin_round(waiter.queue)
                 waiter.changed, waiter.looking, waiter.looked = False, True, True
                 return None
@@ -196,7 +196,7 @@ class WaitingRoom:
         return min(waiter.deadline - clock.monotonic(), waiter.again_at - clock.now())
 
     def _is_next(self, waiter: WaitingCall) -> bool:
-        """Whether nobody is looking, and this is the first by round, rank and arrival of those with a reason to
+        """Whether no waiter is looking, and this is the first by round, rank and arrival of those with a reason to
         look.
         """
         if len(self._waiters) == 1:
@@ -359,9 +359,7 @@ class WaitingRoom:
         )
 
     def watch_until(self, holds: Callable[[], bool]) -> None:
-        """Blocks until `holds()` is true. It is checked whenever anything happens here, once all waiters have been
-        notified.
-        """
+        """Blocks until `holds()` is true; it is checked after each event, once all waiters have been notified."""
         bell = Bell()
         with self._lock:
             self._watchers.append(bell)
@@ -379,6 +377,6 @@ class WaitingRoom:
             return not self._changes.waiting and holds()
 
     def poke(self) -> None:
-        """Wakes watchers after something that they may wait for."""
+        """Wakes watchers after an event for which they may wait."""
         with self._lock:
             self._ring()

@@ -1,8 +1,8 @@
 """Rows and transactions in this process's memory, and the naive search that is the specification.
 
 Everything is in dictionaries of immutable values. Each change of a dictionary is recorded, so that it can be undone.
-The search goes through the messages of a queue in the order of their places and asks the rules about each. `_Index`
-caches what a scan of everything would find, and is rebuilt after a failure.
+The search goes through the messages of a queue in the order of their places and applies the rules to each. `_Index`
+caches the results of full scans, and is rebuilt after a failure.
 """
 
 from __future__ import annotations
@@ -269,7 +269,7 @@ class MemoryBackend(MemoryBulk):
         return self._index
 
     def of_queue(self, queue: int) -> list[QueuedMessage]:
-        """Returns everything on a queue, in order of place, then messages without a place in order of arrival."""
+        """Returns all messages on a queue, in order of place, then those without a place in order of arrival."""
         rows = [self._messages[number] for number in sorted(self.index.numbers("queue", queue))]
         return sorted(rows, key=lambda row: (not row.placed, row.place))
 

@@ -100,7 +100,7 @@ class MemoryBulk(ABC):
     def _shown(
         self, queue: SearchedQueue, reader: Reader, cursor: Cursor, *, logical: bool, strict: bool
     ) -> Iterator[Shown]:
-        """Returns what the browse would show, in order; strictly, on each level up to its first pending message."""
+        """Returns the rows that the browse would show, in order; strictly, each level up to a pending message."""
         blocked: set[int] = set()
         for standing in self.standings(queue, looked_for(logical=logical), reader, cursor, logical=logical):
             level = standing.place.rank
@@ -325,9 +325,7 @@ def _position(found: tuple[Position, QueuedMessage]) -> Position:
 
 
 def _oldest_put_at(rows: Sequence[QueuedMessage]) -> float | None:
-    """Looks at the lowest number of each holder, and at the first place of each level among messages that nobody
-    holds.
-    """
+    """Compares the lowest number of each holder, and the first place of each level among messages without a holder."""
     held: dict[tuple[object, ...], QueuedMessage] = {}
     for row in sorted(rows, key=lambda row: row.number):
         if row.state is not State.UNLOCKED:

@@ -26,20 +26,20 @@ def _of_counts(backend: MemoryBackend, queue: int, rows: list[QueuedMessage]) ->
     (counts,) = backend.overview(0.0, queue)
     there = sum(not row.away for row in rows)
     if counts.depth != there:
-        yield f"its depth is {counts.depth}, {there} messages are there"
+        yield f"its depth is {counts.depth}, but it has {there} messages"
     if counts.arrived < len(rows):
-        yield f"{len(rows)} messages are there, {counts.arrived} have arrived"
+        yield f"it has {len(rows)} messages, but only {counts.arrived} have arrived"
     places = [row.place for row in rows if row.placed]
     if places != sorted(set(places)):
-        yield "the places are not in order, or one is taken twice"
+        yield "the places are not in order, or two messages have the same place"
     highest = max((place.number for place in places), default=0)
     if highest > counts.numbered:
-        yield f"number {highest} has been drawn, the counter says {counts.numbered}"
+        yield f"number {highest} has been drawn, but the counter is {counts.numbered}"
 
 
 def _of_row(row: QueuedMessage, units: set[int]) -> Iterator[str]:
     if row.state is State.ABSENT:
-        yield "it is gone, and is there"
+        yield "it is in the state of a removed message"
     if not row.placed and row.state is not State.PUT_UNCONFIRMED:
         yield f"it is in state {row.state.value} and has no place"
     if (row.unit is not None) != (row.state in HELD):
@@ -49,4 +49,4 @@ def _of_row(row: QueuedMessage, units: set[int]) -> Iterator[str]:
     if row.lock is not None and row.locked_handle is not None:
         yield "it is locked twice"
     for holder in {row.unit, row.lock} - {None} - units:
-        yield f"unit {holder} holds it, and is not known"
+        yield f"unit {holder} holds it, but does not exist"

@@ -1,8 +1,7 @@
 """The address of a store in PostgreSQL: a libpq URL, with the schema that holds it as `?schema=orders`.
 
-An address is only shown as libpq has understood it, without the parameters that libpq calls secret. If libpq reads a
-URL in another way than it was meant (an @ or / in a password that is not percent-encoded), it is refused, and no part
-of it is shown.
+An address is only shown in the form that libpq has read, without the parameters that libpq calls secret. If libpq may
+misread a URL (an @ or / in a password that is not percent-encoded), it is refused, and no part of it is shown.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ def parse(url: str) -> Address:
 
 def _check_name(name: str, *, tells: bool) -> None:
     if name in OURS:
-        raise _bad(f"without {name}, which is the store's own to set")
+        raise _bad(f"without {name}, which the store sets itself")
     if name not in KNOWN and name not in ("schema", "ssl"):
         raise _bad(f"without {name!r}" if tells else "with no other parameters than schema and libpq's")
 

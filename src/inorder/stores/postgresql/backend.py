@@ -1,16 +1,16 @@
-"""Rows and transactions in PostgreSQL: what differs from other SQL databases, mainly the locks.
+"""Rows and transactions in PostgreSQL: the differences from other SQL databases, mainly the locks.
 
 Many transactions run at once. The rows of a queue change only under the lock of its tally row, and a writing operation
 takes that lock with the statement that reads the queue. So numbers of a queue become visible in the order in which they
 were drawn (B-5), and everything that an operation has seen of the queue stays true until it ends. Staging does not
-change a queue: it takes a shared lock of the row, which only blocks a removal, and locks its own unit's row. Operations
+change a queue: it takes a shared lock of the row, which only blocks a removal, and locks its unit's row. Operations
 that are alone (`backend.OperationKind`) lock the queue manager's row first; deadlocks of readers are detected under a
-lock of its own.
+separate lock.
 
 On a queue that keeps no order, plain puts and gets are *together* (together.py): any number of them share an advisory
 lock, and none locks the row. To lock such a queue, an operation locks its row and then takes that advisory lock
 exclusively (lock_queues in functions.sql): operations that were together have then ended, no others begin, and their
-counts are in the row. From there on everything is as on any other queue.
+counts are in the row. After that, everything is as on any other queue.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ if TYPE_CHECKING:
 
 INSERTED_MAX: Final = 1000  # rows in one statement
 INSERTED_BYTES: Final = 1 << 24  # in one statement with more than one row
-# For so many verbs like this one numbers are drawn, or a queue's reserved: the transaction is synchronous.
+# Numbers are drawn, or a queue's reserved, for this many verbs at once, because that transaction is synchronous.
 AHEAD: Final = 100
 DRAWN_MAX: Final = 100_000
-SKIPPED: Final = 1_000_000  # names' numbers and places to skip when a server has lost some
+SKIPPED: Final = 1_000_000  # identifying numbers and places to skip when a server has lost some
 PERSISTENT: Final = Message.FIELDS["persistent"].index
 GOT_PERSISTENT: Final = GOT_COLUMNS.split(", ").index("m.persistent")
 STOPPED: Final = -1  # the revision of a queue whose queue manager was stopped
@@ -66,12 +66,12 @@ class PostgresBackend(SqlBackend):
     # When a standby takes over it may lack a reservation, if somebody cancelled the wait for it (link.py).
     reserved_unseen = SKIPPED
     stopped = _appends = _is_whole = _is_kept = False
-    _was_refused = False  # a lock that was out of order
+    _was_refused = False  # a lock that was taken out of order
     _is_first = False  # nothing had run before the operation guessed its queue
     _only: StatementResult | None = (
         None  # the put that may be the whole operation; if the guess is wrong, it does nothing
     )
-    _restarts: tuple[float, int] | None = None  # when a unit of work begins, and which, once the put has been sent
+    _restarts: tuple[float, int] | None = None  # start and number of a unit of work, once its put has been sent
     _asked: dict[int, StatementResult]  # the states of queues locked in advance
     _given: Sequence[int] = ()  # the guess about the queue on which a message may arrive
     has_own_clock = False  # the store was given a clock, which decides deadlines
@@ -104,7 +104,7 @@ class PostgresBackend(SqlBackend):
             raise QueueManagerStopping(f"queue manager {self.codec.name} has been stopped")
 
     def common_time(self, now: float) -> float:
-        """The server's time, because machines have clocks of their own; with a clock that was given, that clock's."""
+        """The server's time, because the clocks of machines differ; if the store was given a clock, that clock's."""
         if self.has_own_clock:
             return now
         time: float = self.value("SELECT extract(epoch FROM clock_timestamp())::double precision")
@@ -140,7 +140,7 @@ class PostgresBackend(SqlBackend):
         self._hear()
         if self._look is not None:
             self._end_look(*self._look, taken=sum(abs(each.added) for each in counts))
-        # An operation that blocks nobody waits for the disk in the commit itself, which saves a transaction.
+        # An operation that blocks no other waits for the disk in the commit itself, which saves a transaction.
         at_once = durable and (self._session.is_durable or self._is_in_nobodys_way())
         heard = [queue for queue in changed if self.noted.get(queue, HEARD) & HEARD]
         commits = super().commit((), heard, reserves=reserves or at_once, durable=durable)
@@ -170,7 +170,7 @@ class PostgresBackend(SqlBackend):
         return each._replace(reserved=min(each.reserved + more, COUNTED_MAX))
 
     def _is_in_nobodys_way(self) -> bool:
-        """Whether nobody waits for the locks of this operation."""
+        """Whether no other operation waits for the locks of this one."""
         return self._together.queue is not None or (bool(self._locked) and self._known.is_alone(self._locked))
 
     def _count(self, counts: Sequence[QueueCounters]) -> None:
@@ -185,7 +185,7 @@ class PostgresBackend(SqlBackend):
                 if (counter, reserved, added, arriving) != (*self._known.counters(queue), 0, 0):
                     self.engine.run(self.sql["update queue counters"], (queue, counter, reserved, added, arriving))
             elif counter != self._known.placed(queue):
-                raise Passing("numbers were drawn for more than what arrives")
+                raise Passing("more numbers were drawn than messages arrive")
             elif (counter - done, added, arriving) != (0, 0, 0):
                 before, upto, _ = self._known.found(queue)
                 if before + counter > upto:
@@ -200,7 +200,7 @@ class PostgresBackend(SqlBackend):
         guessed_wrong = self._known.abort()
         kept = super().abort(error, keeps=keeps and not guessed_wrong)
         if guessed_wrong and isinstance(error, InorderError) and not self.has_happened:
-            raise Passing("what the call took for granted was not yet known to be so")
+            raise Passing("an assumption of the call was not yet confirmed")
         return kept
 
     def sweep(self) -> None:
@@ -245,7 +245,7 @@ class PostgresBackend(SqlBackend):
         return answer.fetchall()
 
     def change(self, sql: str, values: Any, expected: int = 1) -> None:
-        """The server checks the number of rows and fails if it is wrong, so nobody has to wait for the answer."""
+        """The server checks the number of rows and fails if it is wrong, so the answer is not awaited."""
         self.engine.run(counted(sql, len(values) + 1), (*values, expected))
 
     def insert(self, name: str, values: Sequence[Any]) -> None:
@@ -319,7 +319,7 @@ class PostgresBackend(SqlBackend):
 
     def check_certain(self, queue: int) -> None:
         if self._known.appends(queue):
-            raise Passing("what the verb took for granted is not known to be so")
+            raise Passing("an assumption of the verb is not confirmed")
 
     def _search_behind(self, queue: int, *, gets: bool) -> None:
         """Decides how an operation searches a queue, and whether it measures how far the search goes."""
@@ -412,7 +412,7 @@ class PostgresBackend(SqlBackend):
             super().arrive_whole(name, values)
 
     def _come_together(self, queue: int) -> QueueState:
-        """Reads the queue without locking it. Nobody locks it until the operation ends. A put draws a number, too."""
+        """Reads the queue without locking it. No operation locks it until this one ends. A put also draws a number."""
         run, feeds = self.engine.run, self._kind.feeds
         self._together.queue = queue
         run(self.sql["enter unordered queue"], (queue,))
@@ -427,7 +427,7 @@ class PostgresBackend(SqlBackend):
             self._together.forget(queue)
             raise Passing("the queue keeps its order now, or is gone")
         if self.noted[queue] & ~GRANTED:
-            raise Passing("there is more on the queue than plain puts and gets may meet")
+            raise Passing("the queue has messages or conditions that plain puts and gets do not support")
         if not self.noted[queue] & ~(FRONTS | HEARD):
             self._known.see(queue, found, self.noted[queue], is_shared=True)
         if feeds:
@@ -436,7 +436,7 @@ class PostgresBackend(SqlBackend):
         return found
 
     def _lock(self, queue: int) -> QueueState | None:
-        """Reads and locks the queue; nobody else changes it until the operation ends."""
+        """Reads and locks the queue; no other operation changes it until this one ends."""
         if queue in self._in_vain:
             self._lock_queues([queue])
             unordered = self.engine.run(self.sql["unordered queues"], (self.engine.array([queue]),))
@@ -456,7 +456,7 @@ class PostgresBackend(SqlBackend):
         return found
 
     def _locked_as(self, queue: int, *, keeps_order: bool) -> QueueState | None:
-        """Locks the queue as one that keeps its order, or keeps none."""
+        """Locks the queue as one that keeps its order, or as one that keeps none."""
         self.here = "queue state locked"
         if not keeps_order:
             self._lock_queues([queue])
@@ -472,7 +472,7 @@ class PostgresBackend(SqlBackend):
         if self._kind.writes:
             queues = [queue for (queue,) in self.engine.run(self.sql["queues of unit"], (unit,))]
             self._lock_queues(queues)
-            for queue in queues:  # sent with the next statement, without a round trip of its own
+            for queue in queues:  # sent with the next statement, without a separate round trip
                 if queue not in self.noted and queue not in self._in_vain:
                     name = "queue state together" if self._together.knows(queue) else "queue state locked"
                     self._asked[queue] = self.engine.run(self.sql[name], (queue,))
@@ -484,7 +484,7 @@ class PostgresBackend(SqlBackend):
             named = (self.engine.array(missing),)
             if self._is_out_of_order(missing[0]):
                 self._lock_at_once("lock queues at once", *named)
-            self.engine.run(self.sql["lock queues"], named)  # operations that are together wait for nobody
+            self.engine.run(self.sql["lock queues"], named)  # operations that are together wait for no others
             self._locked.update(missing)
 
     def _lock_at_once(self, name: str, *values: Any) -> None:
@@ -495,8 +495,8 @@ class PostgresBackend(SqlBackend):
     def _is_out_of_order(self, queue: int) -> bool:
         """Whether a queue with a higher number is already locked.
 
-        In the order of their numbers, two transactions never wait for each other. Out of order an operation waits for
-        nobody: if another has the lock, the operation is run again, and locks all queues first.
+        In the order of their numbers, two transactions never wait for each other. Out of order an operation does not
+        wait: if another has the lock, the operation is run again, and locks all queues first.
         """
         return not (self._has_all or self._kind.beside) and max(self._locked, default=queue) > queue
 
@@ -559,7 +559,7 @@ class PostgresBackend(SqlBackend):
         super().revise(queues)
 
     def _note_order(self, queue: int, *, keeps_order: bool) -> None:
-        """Records whether the queue keeps its order; nobody uses the queue while this changes."""
+        """Records whether the queue keeps its order; no other operation uses the queue while this changes."""
         kept_order = not self.engine.run(self.sql["unordered queues"], (self.engine.array([queue]),)).fetchall()
         if kept_order is not keeps_order:
             self._lock_queues([queue])

@@ -17,7 +17,7 @@ from .statements import STATEMENTS, TABLES, checks
 
 
 class PostgresSource:
-    """See `sql.checking.CheckedDatabase`. Nobody else uses the connection meanwhile."""
+    """See `sql.checking.CheckedDatabase`. The check uses the connection alone."""
 
     tables: Mapping[str, Table] = TABLES
     sql: Mapping[str, str] = STATEMENTS

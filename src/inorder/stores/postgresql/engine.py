@@ -107,7 +107,7 @@ class PostgresEngine:
         self._link.block()
 
     def send(self) -> None:
-        """Sends what was executed to the server, without waiting."""
+        """Sends the executed statements to the server, without waiting."""
         self._link.pipeline.send()
 
     def restrict(self, granted: Mapping[str, str]) -> None:
@@ -122,7 +122,7 @@ class PostgresEngine:
         if self._granted is None:
             return sql
         if self._is_restricted and sql not in self._granted:
-            raise Passing("the operation does more than may run together with others")
+            raise Passing("the operation does more than operations that run together may do")
         return self._granted.get(sql, sql)
 
     def changes(self) -> int:

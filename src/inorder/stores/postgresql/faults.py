@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .address import Address
 
 Kinds = tuple[type[psycopg.Error], ...]
-# The operation has changed nothing, and whatever blocked it has gone.
+# The operation has changed nothing, and is no longer blocked.
 PASSING: Final[Kinds] = (errors.DeadlockDetected, errors.SerializationFailure, errors.LockNotAvailable)
 ENDS_SESSION: Final = ("FATAL", "PANIC")  # the severity of errors with which the server closes the connection
 FULL: Final[Kinds] = (errors.DiskFull, errors.OutOfMemory, errors.ConfigurationLimitExceeded)

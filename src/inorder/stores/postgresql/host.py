@@ -142,7 +142,7 @@ class PostgresHost:
         return False
 
     def make_room(self, *, feeds: bool) -> None:
-        """Nothing to do: the server's disk is not ours."""
+        """Does nothing: the server's disk is not ours."""
 
     def hold(self) -> bool:
         return False  # each statement waits for the server

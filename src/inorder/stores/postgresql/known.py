@@ -1,19 +1,19 @@
 """Guesses that a queue is as this session left it, so that an operation need not wait for its first answer.
 
-A session that works alone on a queue finds it unchanged. So the statement that locks the queue states the guess (`here
-as known`), and all others follow at once. If another session has changed the queue in between, the answer to that
-statement says so, and the transaction is rolled back; it is never committed before that answer has arrived. No
+A session that works alone on a queue finds it unchanged. So the statement that locks the queue contains the guess
+(`queue state as known`), and all others follow at once. If another session has changed the queue in between, the answer
+to that statement says so, and the transaction is rolled back; it is never committed before that answer has arrived. No
 statement raises an error for this, because the server would log it. A put that is one statement needs no such wait: if
 the guess is wrong it changes nothing (making.py).
 
-An operation that only appends needs to know less (`queue state to append`): its numbers are counted from 0, the server
-adds the counter that it finds under the lock, and nobody who appends waits for an answer while others wait for the
-lock. That statement is held back until something else is sent: if that is one arriving message, one statement does
-everything (`count one arrival`). On a queue that keeps no order there is no lock to take, and plain puts and gets begin
-in the same way.
+An operation that only appends needs less (`queue state to append`): its numbers are counted from 0, the server adds the
+counter that it finds under the lock, and no appending operation waits for an answer while others wait for the lock.
+That statement is held back until another is sent: if that one inserts one message, a single statement does everything
+(`count one arrival`). On a queue that keeps no order there is no lock to take, and plain puts and gets begin in the
+same way.
 
-After a wrong guess the operation runs again, and looks. The more often guesses about a queue were wrong, the longer
-none is made.
+After a wrong guess the operation runs again without a guess. The more often guesses about a queue were wrong, the
+longer none is made.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..sql.attention import FRONTS, QUIET
 from ..sql.shapes import COUNTED_MAX
 from .pipeline import Pipeline, StatementResult
 
-DOUBLINGS: Final = 6  # of the number of operations that look after a wrong guess
+DOUBLINGS: Final = 6  # the most doublings of the number of operations without a guess, after wrong guesses
 OTHERS: Final = 1000  # messages that others may have put since the queue was last seen
 
 
@@ -129,7 +129,7 @@ class Known:
         return (0, 0) if state is None else (state.counter, state.reserved)
 
     def is_alone(self, queues: Collection[int]) -> bool:
-        """Whether nobody else seems to be working on these queues."""
+        """Whether no other session seems to be working on these queues."""
         for queue in queues:
             guess = self._seen.get(queue)
             if guess is None or not guess.is_alone:
@@ -144,7 +144,7 @@ class Known:
         return self._placed.get(queue, 0)
 
     def keep(self) -> None:
-        """Forgets what this operation has found so far, because it changes that."""
+        """Drops the states that this operation has found so far, because it changes them."""
         self._seen = {}
 
     def forget(self) -> None:

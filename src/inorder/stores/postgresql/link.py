@@ -34,9 +34,9 @@ KEEPALIVES: Final = {
     "tcp_user_timeout": "30000",
     "connect_timeout": "30",
 }
-# What a role, a database or the environment has set must change nothing. Steps into indexes, always: statements name
-# what they look for, and no plan may change with what is on a queue, or be made again for each value. The server, too,
-# notices that a machine has gone.
+# Settings of a role, a database or the environment must have no effect. Statements always step into indexes: they name
+# their search, and no plan may change with the contents of a queue, or be made again for each value. The server also
+# notices that a machine has vanished.
 SETTINGS: Final = {
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
@@ -75,8 +75,8 @@ SETTINGS: Final = {
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": "30000",
 }
-# Those that this server has. The `synchronous_commit` of before comes back in each row. Without a join, which would be
-# compiled where a role has loops switched off. Nothing is set where a pooler gives a session that others get next.
+# Sets those that this server has. Each row returns the previous `synchronous_commit`. Without a join, which would be
+# compiled if a role has loops switched off. Nothing is set if a pooler will give the session to others.
 SET: Final = """
 WITH was AS MATERIALIZED (SELECT current_setting('synchronous_commit') AS level)
 SELECT (SELECT level FROM was), set_config(given.name, given.value, false)
@@ -99,9 +99,7 @@ def connected(address: Address, program: str) -> psycopg.Connection[tuple[Any, .
 
 
 def _keepalives(address: Address) -> dict[str, str]:
-    """Returns defaults for the settings that nobody has set; none if the URL names a service, whose settings only libpq
-    knows.
-    """
+    """Returns defaults for unset parameters; none if the URL names a service, whose settings only libpq knows."""
     if "service" in address.parameters:
         return {}
     known = {one.keyword.decode() for one in psycopg.pq.Conninfo.get_defaults() if one.val is not None}
@@ -138,7 +136,7 @@ class Link:
         try:
             with told_as_ours(address):
                 values = {**SETTINGS, "search_path": f"{address.schema}, pg_catalog"}
-                # Not prepared: the other end may be a pooler, which the next statement finds out.
+                # Not prepared: the other end may be a pooler, which the next statement detects.
                 given = [list(values), list(values.values()), self.server_pid]
                 levels = {str(level) for level, _ in connection.execute(SET, given, prepare=False)}
                 self.flush_level = "".join(levels - {"off"}) or "on"
@@ -155,7 +153,7 @@ class Link:
         return self._connection.closed
 
     def execute(self, text: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> StatementResult:
-        """Runs a statement; inside a transaction it waits only when somebody asks for the answer."""
+        """Runs a statement; inside a transaction it waits only when the answer is read."""
         self.last = answer = self.pipeline.execute(text, values)
         if not self._is_inside:
             self.pipeline.wait_for_sync(self.pipeline.sync())
@@ -166,12 +164,12 @@ class Link:
         return 0 if self.last is None else self.last.count()
 
     def execute_many(self, text: str, rows: Iterable[Sequence[Any]]) -> None:
-        """The same for many rows of values."""
+        """Runs a statement for many rows of values."""
         for row in rows:
             self.execute(text, row)
 
     def scan(self, text: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
-        """Runs a statement that may have many rows: they are read as they are needed, inside the transaction."""
+        """Runs a statement that may have many rows: they are read as needed, inside the transaction."""
         self.block()
         name, transaction = f"scan{self._scans}", self.commits
         self._scans += 1
@@ -266,18 +264,18 @@ class Link:
         if self._is_unreplicated:
             self._is_unreplicated = False
             raise OutcomeUnknown(
-                f"somebody cancelled the wait of {self.address} for its synchronous standby: the call's changes are "
+                f"the wait of {self.address} for its synchronous standby was cancelled: the call's changes are "
                 "visible, but may be lost if that standby takes over",
                 uids=(),
             )
 
     def has_committed(self) -> bool:
-        """Whether a commit that an exception from outside interrupted has happened. If that cannot be found out, the
-        connection is not used any more.
+        """Whether a commit that an exception from outside interrupted has happened. If that cannot be determined, the
+        connection is no longer used.
         """
         try:
             if self._is_inside and self._ends is not NO_END and self.pipeline.is_in_step:
-                if self.pipeline.is_unasked:  # statements after the commit are a transaction of their own
+                if self.pipeline.is_unasked:  # statements after the commit are another transaction
                     self.pipeline.sync()
                 self._have_committed()
         except psycopg.Error:

@@ -39,7 +39,7 @@ def _put(arrival: str, here: str, more: str = "") -> str:
 
     Args:
         here: the name of the statement that reads the queue; its answer has the queue's counter.
-        more: what else is done with `here`.
+        more: further parts of the statement, which use `here`.
     """
     here, row, content = (STATEMENTS[name].rstrip().rstrip(";") for name in (here, arrival, "insert content"))
     values = _numbered(row, 1 + max(map(int, re.findall(r"\?(\d+)", here))))
@@ -57,7 +57,7 @@ def _put(arrival: str, here: str, more: str = "") -> str:
     )
 
 
-# Mostly all messages of a block have the same values in these: then the server unpacks no arrays.
+# Usually all messages of a block have the same values in these: then the server unpacks no arrays.
 ALIKE: Final = frozenset("queue state rank persistent priority visible_at unit put_at expiry delay descriptor".split())
 NUMBER: Final = 4  # the position of the column among those of an arriving message
 ARRIVALS: Final = {

@@ -1,6 +1,6 @@
 """Checks whether a store can be opened at an address, before anything is created.
 
-A store is a PostgreSQL schema of its own with our mark: the table `store`, with the version of its tables. It is
+A store is a separate PostgreSQL schema with our mark: the table `store`, with the version of its tables. It is
 created in one transaction, so that no crash leaves half of it.
 """
 
@@ -27,7 +27,7 @@ SERVER: Final = sql.SQL("""
 SELECT pg_backend_pid(), current_setting('server_version_num')::bigint, current_setting('fsync'),
     current_setting('server_encoding'), pg_is_in_recovery()
 """)
-# Whether the schema is there, this user may use it, anything is in it, and our mark.
+# Whether the schema exists, this user may use it, and it contains anything, and our mark.
 FOUND: Final = """
 SELECT count(s.oid) > 0, coalesce(bool_or(has_schema_privilege(s.oid, 'USAGE')), false),
     coalesce(bool_or(
@@ -87,7 +87,7 @@ def drop(address: Address) -> None:
     with closing(linked(address, "drop")) as link:
         is_dropped = False
         while not is_dropped:
-            # Calls lock the tables in another order; the server ends one of two that block each other.
+            # Calls lock the tables in another order; if two block each other, the server ends one.
             with suppress(Passing), told_as_ours(address):
                 if version_in(link, LADDER) is not None:
                     link.script(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(address.schema)))
@@ -112,13 +112,13 @@ def _refuse_server(link: Link) -> None:
     ((pid, version, fsync, encoding, is_standby),) = link.script(SERVER)
     if pid != link.server_pid:
         why = (
-            "it is reached through a pooler such as PgBouncer, and a store needs a session of its own from end to end, "
+            "it is reached through a pooler such as PgBouncer, but a store needs its own session from end to end, "
             "for the locks that show which processes are alive. Connect to the server itself"
         )
     elif version < OLDEST_SERVER:
         why = f"the server is PostgreSQL {version // 10000}, and a store needs {OLDEST_SERVER // 10000} or later"
     elif fsync != "on":
-        why = "the server runs with fsync=off, so that what it acknowledges may be lost. Switch it on"
+        why = "the server runs with fsync=off, so acknowledged changes may be lost. Switch it on"
     elif encoding != "UTF8":
         why = f"the database is encoded as {encoding}, and a store needs UTF8. Create one with ENCODING 'UTF8'"
     elif is_standby:
@@ -156,7 +156,7 @@ def version_in(link: Link, ladder: Ladder) -> int | None:
     marks = link.execute("SELECT made_by, version FROM store").fetchall() if is_marked else []
     if [made_by for made_by, _ in marks] != [MADE_BY]:
         raise StoreForeign(
-            f"{at}: the schema {at.schema} has something else in it. It was not changed: name another one.",
+            f"{at}: the schema {at.schema} has other contents. It was not changed: name another schema.",
             path=str(at),
         )
     ((_, version),) = marks
@@ -209,7 +209,7 @@ def _make(link: Link, manager: str) -> None:
     link.execute("SELECT set_config('synchronous_commit', ?, true)", (link.flush_level,))
     if not _is_ours(link):
         ((has_schema,),) = link.execute("SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = ?)", (at.schema,))
-        if not has_schema:  # a role that may not create one may have been given one
+        if not has_schema:  # a role that may not create a schema may have been given one
             link.script(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(at.schema)))
         link.script(sql.SQL(SCHEMA))
         link.execute("INSERT INTO store (version, made_by) VALUES (?, ?)", (LADDER.newest, MADE_BY))

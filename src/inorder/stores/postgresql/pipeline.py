@@ -1,12 +1,12 @@
 """Sends statements through libpq's pipeline, without waiting for each answer.
 
-A statement goes into libpq's buffer when it is executed, and to the server when somebody asks for an answer. Answers
-come in the order of the statements. The statements between two `Sync` are one transaction, which the second one
-commits: no BEGIN and no COMMIT is sent for it (link.py). If a statement fails, the server rolls back and skips the
-others up to the next Sync. The error is raised where its answer is read, at the latest in the wait for that Sync.
+A statement goes into libpq's buffer when it is executed, and to the server when an answer is read. Answers arrive in
+the order of the statements. The statements between two `Sync` are one transaction, which the second one commits: no
+BEGIN and no COMMIT is sent for it (link.py). If a statement fails, the server rolls back and skips the others up to the
+next Sync. The error is raised where its answer is read, at the latest in the wait for that Sync.
 
 Each text is prepared once for the types of its values. An exception from outside may come anywhere; then the pipeline
-is out of step with the server, and `recover` reads all outstanding answers; libpq knows how many there are.
+is out of step with the server, and `recover` reads all outstanding answers, whose number libpq knows.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class Pipeline:
         self._names = 0
         self._by_kinds: dict[tuple[str, Kinds], tuple[Prepared, Sequence[Packer]]] = {}
         self._variants: dict[str, list[Prepared]] = {}
-        self.syncs = self.synced = 0  # how many were sent, and how many answered
+        self.syncs = self.synced = 0  # the numbers of statements sent and answered
         self._pg.enter_pipeline_mode()
 
     @property
@@ -183,7 +183,7 @@ class Pipeline:
         """Whether the next answers belong to the statements for which they will be read."""
         return not self._is_out_of_step
 
-    # --- what is sent
+    # --- sending
 
     def execute(self, text: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> StatementResult:
         """Sends a statement."""
@@ -240,7 +240,7 @@ class Pipeline:
             self._is_out_of_step = False
 
     def listen(self) -> bool:
-        """Reads what has arrived since the last answer. If the connection has ended, nothing is sent any more.
+        """Reads the data since the last answer. If the connection has ended, nothing more is sent.
 
         Returns: whether something has arrived.
         """
@@ -290,13 +290,13 @@ class Pipeline:
             self._is_out_of_step = False
 
     def _forget(self, prepared: Prepared) -> None:
-        """Forgets a statement that the server does not know, or soon will not."""
+        """Removes a statement that the server does not know, or soon will not."""
         variants = self._variants.get(prepared.text, [])
         if prepared in variants:
             variants.remove(prepared)
         self._by_kinds = {key: one for key, one in self._by_kinds.items() if one[0] is not prepared}
 
-    # --- what comes back
+    # --- receiving
 
     def wait_for(self, answer: StatementResult) -> list[tuple[Any, ...]]:
         """Returns the rows of an answer, after all answers before it. Raises: psycopg.Error."""
@@ -315,7 +315,7 @@ class Pipeline:
             self._read()
 
     def wait_for_all(self) -> None:
-        """Returns when no answers are outstanding; the transaction goes on. Raises: psycopg.Error."""
+        """Returns when no answers are outstanding; the transaction continues. Raises: psycopg.Error."""
         self.ask()
         while self._pending:
             self._read()
@@ -378,7 +378,7 @@ class Pipeline:
                 self._forget(one)  # it was skipped after an error
 
     def recover(self, *, cancels: bool = False) -> None:
-        """Reads all outstanding answers, whatever they are, and ends a transaction. Raises: psycopg.Error."""
+        """Reads and discards all outstanding answers, and ends a transaction. Raises: psycopg.Error."""
         pg = self._pg
         self._is_out_of_step = True
         self.give_up()
@@ -425,7 +425,7 @@ def _simply(pg: pq.abc.PGconn, command: bytes) -> Any:
 
 
 def _heedless(_: psycopg.Error) -> None:
-    """Ignores an error whose answer nobody waits for."""
+    """Ignores an error in an answer for which no caller waits."""
 
 
 def _refuse_others(rows: Sequence[tuple[Any, ...]]) -> None:

@@ -31,8 +31,8 @@ SELECT {taken} FROM next, counted;
 -- name: get and remove one as known
 -- The same with `queue state as known` and `update queue counters` in one statement, if the queue seems to have
 -- messages. A statement sees the state at its start, so the rows of the queue and of the message must not have changed
--- since. Otherwise, and if no message is available whatever the depth, it returns a row without an id and the verb
--- starts again.
+-- since. Otherwise, or if no message is available at any depth, it returns a row without an id and the verb starts
+-- again.
 WITH here AS MATERIALIZED (
     UPDATE tally SET depth = depth - 1, serial = greatest(serial, (2 * arrived - depth + 1) / 64)
     FROM (SELECT ctid AS at, xmin AS made_by FROM tally WHERE queue = ?1 ORDER BY serial DESC LIMIT 1) AS seen

@@ -103,11 +103,11 @@ WITH locked AS MATERIALIZED (
 SELECT count(*) - (SELECT count(*) FROM locked) FROM tally WHERE queue = ANY (CAST(?1 AS bigint[]));
 
 -- name: lock all
--- All of them, in that order.
+-- Locks all queues in that order.
 SELECT queue FROM tally ORDER BY queue FOR NO KEY UPDATE;
 
 -- name: lock all at once
--- The same if some are already locked.
+-- The same if some queues are already locked.
 WITH locked AS MATERIALIZED (SELECT queue FROM tally FOR NO KEY UPDATE SKIP LOCKED)
 SELECT count(*) - (SELECT count(*) FROM locked) FROM tally;
 
@@ -152,7 +152,7 @@ SELECT queue FROM unit WHERE id = ?1 AND queue IS NOT NULL;
 SELECT coalesce((SELECT stopped FROM run), 0) FROM manager FOR UPDATE;
 
 -- name: lock waits
--- Two readers that come to wait for each other notice it one after the other.
+-- Readers that are about to wait for each other notice it one after the other.
 SELECT pg_advisory_xact_lock(session_key(0));
 
 -- name: lock leftovers
@@ -177,7 +177,7 @@ UPDATE run SET stopped = ?1;
 SELECT 1 FROM run;
 
 -- name: insert run
--- From now on.
+-- Records that the server runs without a break from now on.
 INSERT INTO run (stopped) VALUES (0);
 
 -- ===== living processes: a session holds the lock of its process row
@@ -187,7 +187,7 @@ INSERT INTO run (stopped) VALUES (0);
 SELECT id FROM process ORDER BY id;
 
 -- name: lock own process
--- This session now stands for that process, unless another session does. It returns the store.
+-- This session now represents that process, unless another session does. It returns the store.
 SELECT pg_try_advisory_lock(session_key(?1)), store_number();
 
 -- name: store at this address
@@ -195,7 +195,7 @@ SELECT pg_try_advisory_lock(session_key(?1)), store_number();
 SELECT CAST(CAST(to_regclass('message') AS oid) AS bigint);
 
 -- name: unlock own process
--- This session no longer stands for a process.
+-- This session no longer represents a process.
 SELECT pg_advisory_unlock(session_key(?1));
 
 -- name: process is dead

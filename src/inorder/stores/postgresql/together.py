@@ -1,21 +1,21 @@
 """Operations that are together on a queue that keeps no order: plain puts, and gets of the first messages.
 
-They share an advisory lock of the queue, so that nobody has it locked while one of them runs (backend.py), and they run
-only the statements of `STATEMENTS_TOGETHER`. None of these can interfere with another one:
+They share an advisory lock of the queue, so that no operation has it locked while one of them runs (backend.py), and
+they run only the statements of `STATEMENTS_TOGETHER`. None of these can interfere with another one:
 
-* A put inserts rows that nobody sees before its commit. Their places have numbers of a sequence, which nobody else
-gets, and which a commit that is on disk has reserved in the queue's row (B-2): if none has, the put runs again with the
-queue locked, and reserves some. One producer's numbers ascend, whichever way it draws them (B-15).
-* A get takes rows that nobody else has locked, and locks them with the same statement.
+* A put inserts rows that are invisible before its commit. Their places have numbers from a sequence, each drawn once,
+  which a commit that is on disk has reserved in the queue's row (B-2): if none has, the put runs again with the queue
+  locked, and reserves some. One producer's numbers ascend, by either way of drawing them (B-15).
+* A get takes rows that no other operation has locked, and locks them with the same statement.
 * A unit of work belongs to its connection, and is settled with the queue locked.
-* Counts go into a slot of their own session. So the depth that a put finds lacks what others put meanwhile.
+* Counts go into the slot of the session. So the depth that a put finds lacks messages that others put meanwhile.
 * The attention bits (sql/attention.py) change only while the queue is locked.
 * Definitions of other queues may change meanwhile: an operation may then read newer ones than the revision that it
-found with its queue, and its next one reads again.
+  found with its queue, and the session's next operation reads them again.
 
-An operation that needs anything else, because of its request or of what it has found, fails with `Passing`, has changed
-nothing, and runs again with the queue locked. No operation waits for a lock while it holds one of these, so there is no
-deadlock.
+An operation that needs anything else, because of its request or the messages that it found, fails with `Passing`, has
+changed nothing, and runs again with the queue locked. No operation waits for a lock while it holds one of these, so no
+deadlock can occur.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ..sql.selection import EVERYTHING, WHOLE, ordered
 from .making import ARRIVALS, PUTS_TOGETHER, counted, in_arrays
 from .statements import STATEMENTS
 
-# Allowed attention bits: `queue state and due work` tells when there is something to do.
+# Allowed attention bits: `queue state and due work` shows when there is something to do.
 GRANTED: Final = EXPIRES | DUE | FRONTS | HEARD
 TAKEN_AS_KNOWN: Final = ("get and remove together as known", "get and remove one together as known")
 LOCKS_FIRST: Final = 16  # operations that lock a queue after one that should have locked it
@@ -70,7 +70,7 @@ TOGETHER_BEHIND: Final[Mapping[str, str]] = {
 
 
 class Together:
-    """A connection's knowledge of queues that keep no order; the database decides.
+    """A connection's records of queues that keep no order; the database decides.
 
     Attributes:
         queue: the queue on which this transaction is together with others, if any.

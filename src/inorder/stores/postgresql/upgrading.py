@@ -26,7 +26,7 @@ LOCK = "LOCK TABLE store, process IN ACCESS EXCLUSIVE MODE NOWAIT"
 
 
 def upgrade_schema(address: Address, *, program: str, ladder: Ladder = LADDER) -> Upgraded:
-    """Bring the tables of a store to the version of this release.
+    """Brings the tables of a store to the version of this release.
 
     Raises: StoreError, if there is no store, others have it open, or this role does not own it; StoreOlder, if it is
     too old; StoreNewer, StoreForeign, StoreFull.

@@ -1,14 +1,14 @@
-"""Notices what other processes do: wakes a waiting call when its queue has changed.
+"""Notices changes by other processes: wakes a waiting call when its queue has changed.
 
 A call that will wait first writes a row of the table `listener` and marks the row of the queue, commits, and then
-looks. A change of a queue sees from the mark whether there are listeners; if so it reads that table afterwards, in a
-transaction of its own, and notifies those listed. So either the look sees the change, or the change sees the listener.
-All connections of a process share one that listens. When it is lost another one is made, and then all waiting calls
-look, whatever notifications were lost.
+looks. A change of a queue finds in the mark whether there are listeners; if so it reads that table afterwards, in a
+separate transaction, and notifies the listed ones. So either the look sees the change, or the change finds the
+listener. All connections of a process share one that listens. When it is lost, another one is made, and then all
+waiting calls look, because notifications may have been lost.
 
-Once a second one of the calls that wait on a store checks for all of them, in two statements: whether their queues have
-changed without a notification, as by a process that was killed before it could notify; whether the rows of the
-listeners are still there; and whether some process has died, whose messages become free.
+Once a second, one of the calls that wait on a store checks for all of them, in two statements: whether their queues
+have changed without a notification, for example by a process that was killed before it could notify; whether the rows
+of the listeners still exist; and whether a process has died, whose messages then become available.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class PostgresWatch:
             self._wake({bell.queue for bell in self._waiting() if bell.seen is not None and bell.seen[0] == queue})
 
     def miss(self) -> None:
-        """Wakes all calls, because changes may have gone unheard."""
+        """Wakes all calls, because notifications may have been missed."""
         self._wake({bell.queue for bell in self._waiting()})
 
     def _wake(self, queues: Collection[str]) -> None:
@@ -121,7 +121,7 @@ class PostgresWatch:
             store.changes.report([Change(name) for name in sorted(queues)])
 
     def look(self) -> None:
-        """Checks for unheard changes, once a second in one call for all. Raises: the errors of an operation."""
+        """Checks for missed changes, once a second in one call for all. Raises: the errors of an operation."""
         with self._lock:
             now = time.monotonic()
             if now < self._look_at:
@@ -145,7 +145,7 @@ class PostgresWatch:
 
 
 class PostgresBell(Bell):
-    """Wakes a thread that waits for a queue: when it is rung, or now and then to look anyway.
+    """Wakes a thread that waits for a queue: when it is rung, and now and then for a look without a ring.
 
     Attributes:
         queue: None: the thread waits for many calls, whose own bells listen.
@@ -171,7 +171,7 @@ class PostgresBell(Bell):
 
 
 class DatabaseListener:
-    """This process's connection that listens to one database, and its thread; it ends when nobody needs it.
+    """This process's connection that listens to one database, and its thread; it ends after its last user.
 
     Attributes:
         channel: the channel of its notifications.

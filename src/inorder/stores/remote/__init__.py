@@ -1,6 +1,6 @@
-"""A store elsewhere, behind `inorder serve`: the client's side.
+"""A store elsewhere, open in `inorder serve`: the client's side.
 
-It is empty, so that a URL is parsed and credentials are found without the libraries of the connection.
+This module is empty, so that URLs and credentials can be read without the libraries of the connection.
 """
 
 from __future__ import annotations

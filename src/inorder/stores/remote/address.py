@@ -1,7 +1,7 @@
 """The address of a store elsewhere, and the connection to its server: TCP, and TLS except on this machine.
 
-No proxy is used: nothing reads HTTPS_PROXY and the like. No redirect is followed. So credentials reach only the server
-that the URL names.
+No proxy is used: HTTPS_PROXY and similar variables have no effect. No redirect is followed. So credentials reach only
+the server that the URL names.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ URL: Final = re.compile(
     r"(?::(?P<port>[0-9]{1,5}))?/?",
     re.IGNORECASE | re.ASCII,
 )
-PORTS: Final = {"https": 443, "http": 80}  # as in a browser, which the same URL leads to the console
+PORTS: Final = {"https": 443, "http": 80}  # as in a browser, where the same URL leads to the console
 PORT_MAX: Final = 65_535
 SHORTEST_WAIT_SECONDS: Final = 0.001
 OF_ANOTHER_HOST: Final = (62, 64)  # of OpenSSL's X509_V_ERR_...: HOSTNAME_MISMATCH, IP_ADDRESS_MISMATCH

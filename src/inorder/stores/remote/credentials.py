@@ -31,7 +31,7 @@ FILE_VARIABLE: Final = "INORDER_CREDENTIALS"
 PATHS: Final = ("certificate", "key", "ca")
 NAMES: Final = ("token", *PATHS)
 VARIABLES: Final = {name: f"INORDER_{name.upper()}" for name in NAMES}
-TOKEN: Final = re.compile(r"[!-~]{1,4096}")  # it travels in a header
+TOKEN: Final = re.compile(r"[!-~]{1,4096}")  # it is sent in a header
 EVERYBODY: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -40,7 +40,7 @@ class Credentials:
     """Credentials for one server.
 
     Args:
-        token: of a user of the server; None: none.
+        token: a token of a user of the server; None: none.
         certificate: the file of a client certificate, with its chain, in PEM.
         key: the file of its key; None: it is in the file of the certificate.
         ca: the file of the authorities that may sign the server's certificate; None: those that the system trusts.
@@ -57,7 +57,7 @@ class Credentials:
         return self.token is not None or self.certificate is not None
 
     def completed(self, other: Credentials) -> Credentials:
-        """The token and certificate of the first that has either, and the authorities of the first that has any."""
+        """Returns the token and certificate of the first with either, and the authorities of the first with any."""
         identity = self if self.has_identity else other
         return replace(identity, ca=self.ca or other.ca)
 
@@ -66,7 +66,7 @@ class Credentials:
 
 
 def checked(given: Mapping[str, Any], named: Callable[[str], str] = str, folder: Path | None = None) -> Credentials:
-    """Makes credentials of values.
+    """Makes credentials from values.
 
     Args:
         given: the values by their names in `NAMES`; None: left out.
@@ -106,7 +106,7 @@ def from_file(server: str) -> Credentials:
     Args:
         server: HOST:PORT.
 
-    Raises: CallerError 2012, the file cannot be read, or by others than its owner, or is not valid; ArgumentError.
+    Raises: CallerError 2012, the file cannot be read, is readable by other users, or is not valid; ArgumentError.
     """
     path = credentials_file()
     if path is None:
@@ -118,13 +118,13 @@ def from_file(server: str) -> Credentials:
     if found is None or name is None:
         return Credentials()
     section = dict(found[name])
-    if not section.keys() <= set(NAMES):  # the other name is not shown: a token with an = reads like one
+    if not section.keys() <= set(NAMES):  # the other name is not shown: it may be a token with an =
         raise _bad_file(path, f"must have only {', '.join(NAMES)} in [{server}]")
     return checked(section, lambda name: f"{name} of [{server}] in {path}", path.parent)
 
 
 def credentials_file() -> Path | None:
-    """The path of the credentials file, which may be missing; None: INORDER_CREDENTIALS is empty, or nobody's home."""
+    """The path of the credentials file, which may be missing; None: INORDER_CREDENTIALS is empty, or no home exists."""
     named = os.environ.get(FILE_VARIABLE)
     if named is not None:
         return Path(named).expanduser() if named else None
@@ -140,7 +140,7 @@ def credentials_file() -> Path | None:
 def keep(server: str, found: Credentials) -> Path:
     """Writes the section of a server, in place of an older one. Returns the path of the file.
 
-    Raises: CallerError 2012, there is no place for the file, or it is not valid; OSError, it cannot be written.
+    Raises: CallerError 2012, the file has no path, or is not valid; OSError, it cannot be written.
     """
     path = credentials_file()
     if path is None:
@@ -204,7 +204,7 @@ def _read(path: Path) -> configparser.RawConfigParser | None:
     except OSError as error:
         how = f"cannot be read ({error.strerror}): set {FILE_VARIABLE} to another file, or to nothing for none"
         raise _bad_file(path, how) from error
-    except (configparser.Error, UnicodeError):  # not as the cause: it quotes the file
+    except (configparser.Error, UnicodeError):  # without a cause, which would quote the file
         is_valid = False
     if not is_valid:
         raise _bad_file(path, "must have sections [HOST:PORT], each once, with lines NAME = VALUE, in UTF-8")

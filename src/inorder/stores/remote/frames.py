@@ -1,4 +1,4 @@
-"""Frames: what one binary message of the WebSocket holds, and payloads in pieces."""
+"""Frames: the content of one binary message of the WebSocket, and payloads in pieces."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Flag(enum.IntFlag):
 
 
 VALUES_MAX: Final = 2_000_000  # in one payload; about 140 MB if all of them are empty maps
-# The whole length of a value by its first byte; of a text or of bytes: below 0, how many bytes say how much follows.
+# The whole length of a value by its first byte; for texts and bytes, below 0: how many bytes have the length.
 SIZES: Final = (
     *[1] * 0xA0, *range(1, 0x21), *[1] * 4, -1, -2, -4, -11, -12, -14, 5, 9,
     2, 3, 5, 9, 2, 3, 5, 9, 3, 4, 6, 10, 18, -1, -2, -4, 3, 5, 3, 5, *[1] * 0x20,
@@ -44,7 +44,7 @@ KINDS: Final = {int(kind): kind for kind in FrameKind}
 
 
 class WireFrame(NamedTuple):
-    """A whole payload. The number is that of the request which it makes or answers."""
+    """A whole payload. The number is that of the request that it makes or answers."""
 
     kind: FrameKind
     number: int
@@ -94,7 +94,7 @@ class FrameAssembler:
     def add(self, frame: bytes) -> WireFrame | None:
         """Takes a frame and returns the payload that it completes, if it does.
 
-        Raises: WireError, if this is no frame, or it goes beyond a limit; the connection is then to be ended.
+        Raises: WireError, if this is no frame, or it exceeds a limit; end the connection then.
         """
         if len(frame) < HEADER.size:
             raise WireError(f"a frame must have at least {HEADER.size} bytes, not {len(frame)}")

@@ -1,8 +1,8 @@
-"""One WebSocket to a server's store, over a blocking socket, without threads of its own (W-2).
+"""One WebSocket to a server's store, over a blocking socket and without threads (W-2).
 
-One thread at a time makes a call and reads its answer. Another one may meanwhile send what needs no answer, such as the
-end of a wait. An exception from outside in the middle of a call (Ctrl-C, a time-out) breaks the link, because nobody
-would read the answer.
+One thread at a time makes a call and reads its answer. Meanwhile another thread may send requests without an answer,
+such as the end of a wait. An exception from outside in the middle of a call (Ctrl-C, a time-out) breaks the link,
+because no thread would read the answer.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .wire import WireError, decode_error
 PATH: Final = "/inorder/v1/store"
 PROTOCOL: Final = 1
 SWITCHING_PROTOCOLS, UNAUTHORIZED, FORBIDDEN, TOO_MANY_REQUESTS, SERVICE_UNAVAILABLE = 101, 401, 403, 429, 503
-OF_PROXIES: Final = (502, 503, 504)  # whose server does not answer
+OF_PROXIES: Final = (502, 503, 504)  # answers of a proxy whose server does not answer
 READ_BYTES: Final = 262_144
 CONNECT_SECONDS: Final = 20.0
 LOST: Final = (OSError, ssl.SSLError, EOFError)
@@ -50,17 +50,17 @@ class LostBefore(Lost):
 
 
 class Hello(NamedTuple):
-    """What the two sides tell each other first.
+    """The first message of each side.
 
     Args:
-        protocol: the number of the protocol; the side that is newer speaks the older one.
+        protocol: the number of the protocol; the newer side uses the older protocol.
         release: of the side, for errors and logs.
-        features: names of what is optional.
+        features: the names of optional features.
         fields: of messages, in the order of their rows.
         program: the name of the client's program; of the server: empty.
         first_handle: the number of the first handle that the server may give.
-        store, manager, user: the store's id, the queue manager's name, and as whom the server knows the client; of the
-            client: empty.
+        store, manager, user: the store's id, the queue manager's name, and the user as which the server knows the
+            client; of the client: empty.
         page_messages: see `Store.page_messages`.
         connection: the number of the connection in the server's store.
         resume: of the server: the secret that names this connection; of the client: that of its previous connection,
@@ -88,9 +88,9 @@ class RemoteLink:
     """A connection to a server. Raises: StoreError, it cannot be reached; LogInRefused; TooManyLogIns.
 
     Attributes:
-        hello: what the server said first.
+        hello: the server's first message.
         has_unit: whether the connection has a unit of work, as the last answer said.
-        is_lost: whether it can be used no more.
+        is_lost: whether it can no longer be used.
         has_asked: whether a call has been sent and not been answered.
     """
 
@@ -111,7 +111,7 @@ class RemoteLink:
             self._socket.settimeout(None)
         except Lost as error:
             self.drop()
-            raise StoreError(f"{address} broke the connection off before it was made") from error
+            raise StoreError(f"{address} closed the connection before it was established") from error
         except BaseException:
             self.drop()
             raise
@@ -167,8 +167,8 @@ class RemoteLink:
         """Sends a call and returns the kind and the payload of its answer.
 
         Args:
-            on_event: called for each event that the server sends before the answer. If it raises, the call is ended,
-                and raises the same.
+            on_event: called for each event that the server sends before the answer. If it raises, the call ends, and
+                raises the same.
 
         Raises: Lost; LostBefore, the call has not happened; CallInProgress, a finalizer or a signal handler calls in
         the middle of a call.
@@ -209,18 +209,18 @@ class RemoteLink:
         self._asked = number = next(self._numbers)
         self._send(kind, number, b"")
         with self._calling:
-            if self._asked:  # else the call that was in progress has read the answer
+            if self._asked:  # otherwise the call in progress has read the answer
                 self._answer(number)
 
     def say(self, kind: FrameKind) -> None:
-        """Sends something that needs no answer, also while a call waits. Raises: Lost."""
+        """Sends a request without an answer, also while a call waits. Raises: Lost."""
         self._send(kind, 0, b"")
 
     def _answer(self, number: int, on_event: Callable[[], object] = bool) -> tuple[int, bytes]:
         while True:
             kind, answered, payload = self._next()
             if not answered and kind == FrameKind.ERROR:
-                raise Lost from decode_error(payload)  # it says why the server ends the connection
+                raise Lost from decode_error(payload)  # the reason why the server ends the connection
             if answered == number and kind == FrameKind.EVENT:
                 on_event()
             elif answered == number:
@@ -231,7 +231,7 @@ class RemoteLink:
     # --- frames
 
     def _send(self, kind: FrameKind, number: int, payload: bytes) -> None:
-        """Sends a whole payload. Raises: LostBefore: the other side cannot have got all of it."""
+        """Sends a whole payload. Raises: LostBefore: the other side cannot have received all of it."""
         with self._sending:
             if self.is_lost:
                 raise LostBefore
@@ -243,7 +243,7 @@ class RemoteLink:
                 raise LostBefore from error
 
     def _notice_end(self) -> None:
-        """Reads what has come since the last answer. Raises: LostBefore, the server has ended the connection."""
+        """Reads the data since the last answer. Raises: LostBefore, the server has ended the connection."""
         if self.is_lost or not has_come(self._socket):
             return
         self._socket.settimeout(0)
@@ -264,7 +264,7 @@ class RemoteLink:
             self._flush()  # the answers to pings
 
     def _next(self) -> tuple[int, int, bytes]:
-        """Returns the kind, the number and the whole payload of the next frame but for pings."""
+        """Returns the kind, the number and the whole payload of the next frame except pings."""
         parts: list[bytes] = []
         while True:
             while not self._frames:
@@ -327,7 +327,7 @@ def refusal(address: RemoteAddress, status: int, body: bytes) -> InorderError:
     if status in OF_PROXIES:
         return StoreError(f"{address} answered {status}: a proxy there does not reach the server")
     return StoreError(
-        f"{address} answered {status or 'something else than HTTP'}, so it offers no store: a server of inorder of a "
+        f"{address} answered {status or 'something else than HTTP'}, so it offers no store: an inorder server of a "
         "release after 0.1.0 must answer there"
     )
 

@@ -1,6 +1,6 @@
-"""Events for observers of a store elsewhere: each call of this process has the event that it would have here.
+"""Events for observers of a store elsewhere: each call of this process has the same event as on a local store.
 
-The server's own work, such as waits and expiry, is reported by the server alone.
+Only the server reports its own work, such as waits and expiry.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def reporting(verb: str, call: Verb) -> Verb:
 def _reported(verb: str, call: Verb) -> Verb:
     from ..engine import store  # noqa: F401, PLC0415 - it declares the events, which only observers need
 
-    if verb in ("get", "wait"):  # there the event is that of a look, which also says when to look again
+    if verb in ("get", "wait"):  # a local store reports looks, whose answers have a time
         look = REPORTERS["get"](lambda store, request: (call(store, request), None))
         return lambda store, request: look(store, request)[0]
     return REPORTERS[verb](call) if verb in REPORTERS else call

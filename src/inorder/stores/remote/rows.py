@@ -1,6 +1,6 @@
-"""Rows: messages as they travel, in the order of `Message.FIELDS`.
+"""Rows: messages on the wire, in the order of `Message.FIELDS`.
 
-`msgspec` reads a row as a struct. It passes over fields that a newer release has appended, and fills in those that an
+`msgspec` reads a row as a struct. It ignores fields that a newer release has appended, and fills in those that an
 older release lacks.
 """
 
@@ -28,7 +28,7 @@ BODY, LENGTH, UID, PLACE = Message.body.index, Message.length.index, Message.uid
 
 
 def _row_type() -> Any:
-    """A row as `msgspec` reads it by itself. A short one would take hundreds of times its length, so it is refused."""
+    """The type of a row for `msgspec`. A short row would take hundreds of times its length, so it is refused."""
     hints = typing.get_type_hints(MessageFields)
     kinds = {
         name: typing.get_args(hints[name])[0] if name in hints else type(field.default)
@@ -58,7 +58,7 @@ def converted(plain: Any, kind: Any, **given: Any) -> Any:
 
 
 def named(fault: object, names: Sequence[str]) -> str:
-    """What `msgspec` says of a fault, with the name of the argument or field where it says its number."""
+    """Returns the text of a fault in `msgspec`, with the number of an argument or field replaced by its name."""
 
     def name(found: re.Match[str]) -> str:
         return names[int(found[1])] if int(found[1]) < len(names) else found[0]
@@ -87,7 +87,7 @@ def messages_of_answer(rows: Iterable[Any]) -> list[Any]:
 def message_of_call(read: Any) -> Message:
     """The message in a row of a call, checked as by its constructor. Raises: as `Message`; ValueError.
 
-    It may be one that was got: less than a tenth of a second may be left of its expiry, and it has values that the
+    It may be a message from a get: less than a tenth of a second of its expiry may be left, and it has values that the
     queue manager has set.
     """
     row = list(astuple(read))

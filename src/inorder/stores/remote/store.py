@@ -1,9 +1,9 @@
 """`RemoteStore`: the verbs of a store, made by a server elsewhere (W-2 to W-4).
 
 One object is one connection to the server, and one connection of the queue manager there: its handles and its unit of
-work end with it. A lost connection is made again by the next call that begins nothing old. The handles are then opened
-again under their numbers; their locks, marks and entered groups are gone. A lost unit of work is backed out, and the
-connection says so at each call until the program has backed out, too.
+work end with it. If the connection was lost, the next call reconnects, unless it depends on the lost unit of work. The
+handles are then opened again under their numbers; their locks, marks and entered groups are gone. A lost unit of work
+is backed out, and each call raises an error that says so until the program has backed out, too.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ log = logging.getLogger("inorder.stores")
 JITTER: Final = random.SystemRandom()  # the program's own random numbers stay reproducible
 PAUSES: Final = (0.05, 2.0)  # seconds between attempts to connect, the first and the longest
 AGAIN: Final = 3  # attempts to make a call that may be repeated
-UNIT_ENDS: Final = ("settle", "prepare")  # after these there is no unit of work, whatever has happened to it
+UNIT_ENDS: Final = ("settle", "prepare")  # after these there is no unit of work, whatever their outcome
 RESERVED: Final = 1_000  # unique ids at a time
 NO_IDS: Final = range(0)
 
@@ -58,15 +58,15 @@ class OpenedElsewhere(NamedTuple):
 
 
 class RemoteStore:
-    """A store behind a server. `seam.protocol.Store` documents its verbs, which are made at the end of this file.
+    """A store on a server. `seam.protocol.Store` documents its verbs, which are made at the end of this file.
 
     Args:
-        address: where, and with which credentials.
+        address: the server, and the credentials.
         program: the name that the server records with the connection until `connect` gives it one.
         reconnects: for how many seconds a call tries to make a lost connection again; 0: a lost connection stays lost.
 
     Attributes:
-        user: that the server knows this process as.
+        user: the user as which the server knows this process.
 
     Raises: StoreError, the server cannot be reached; LogInRefused 2035; TooManyLogIns.
     """
@@ -129,7 +129,7 @@ class RemoteStore:
         self._is_closed = True
         try:
             self._link.ask(FrameKind.BYE)
-        except Lost:  # the server backs out as well when it notices
+        except Lost:  # the server also backs out when it notices the end
             pass
         finally:
             self._link.drop()
@@ -146,7 +146,7 @@ class RemoteStore:
         return waits
 
     def has_unit(self, owner: int) -> bool:
-        """See `Store.has_unit`: the last answer said it."""
+        """See `Store.has_unit`: the last answer contained it."""
         del owner
         return self._lost_unit or self._link.has_unit
 
@@ -160,7 +160,7 @@ class RemoteStore:
         on_event: Callable[[], object] | None = None,
         remade: Callable[[], Sequence[Any]] | None = None,
     ) -> Any:
-        """Makes a call, again if the connection was lost and it may be made again.
+        """Makes a call; repeats it if the connection was lost and the call is repeatable.
 
         Args:
             remade: makes the arguments for each attempt.
@@ -168,7 +168,7 @@ class RemoteStore:
         if "kind" in VERBS[verb].also and named(verb, arguments, keywords)["kind"] not in OBJECT_KINDS:
             raise self._refused("reading or changing users and tokens", USERS)
         call_kind, self._is_repeat = FrameKind.CALL if on_event is None else FrameKind.WATCH, False
-        is_long = verb == "wait" or on_event is not None  # such a call may see any number of losses
+        is_long = verb == "wait" or on_event is not None  # such a call is repeated after any number of losses
         for left in repeat(AGAIN) if is_long else reversed(range(AGAIN)):
             if remade is not None:
                 arguments = remade()
@@ -190,7 +190,7 @@ class RemoteStore:
                     raise self._broken() from lost
                 self._is_repeat |= not is_before
                 continue
-            except BaseException:  # by the caller's function, or from outside: then the link is dropped
+            except BaseException:  # the caller's function raised it, or it came from outside: then the link is dropped
                 if link.is_lost:
                     self._lost_unit = link.has_unit = had_unit and verb not in UNIT_ENDS
                 raise
@@ -228,7 +228,7 @@ class RemoteStore:
         )
 
     def _linked(self) -> RemoteLink:
-        """Returns the link, made again if it was lost. Raises: ConnectionBroken, it cannot be."""
+        """Returns the link, reconnected if it was lost. Raises: ConnectionBroken, if that fails."""
         if not self._link.is_lost:
             return self._link
         if self._is_closed or not self._reconnects:
@@ -316,7 +316,7 @@ class RemoteStore:
         return number
 
     def _uids(self, request: PutRequest) -> Sequence[UniqueId]:
-        """Returns the unique ids that the messages of a put have if it has happened, as far as they are known."""
+        """Returns the unique ids that a put's messages have if it has happened, as far as they are known."""
         if not request.uid_number:
             return () if request.options.uid is None else (request.options.uid,)
         return [UniqueId(self._origin, request.uid_number + nth) for nth in range(len(request.messages))]
@@ -324,7 +324,7 @@ class RemoteStore:
     def settle_staging(
         self, key: LedgerKey, stagings: Sequence[Staged], after: str | None = None, owner: int | None = None
     ) -> Settled:
-        """See `BulkStore.settle_staging`. Raises also: OutcomeUnknown, after a loss the ledger must be asked."""
+        """See `BulkStore.settle_staging`. Also raises: OutcomeUnknown, after a loss: look in the ledger."""
         del owner
         try:
             settled: Settled = self._call("settle_staging", (), {"key": key, "stagings": stagings, "after": after})
@@ -334,10 +334,10 @@ class RemoteStore:
             raise self._unknown("settle_staging", ()) from gone
         return settled
 
-    # --- what a channel brings, with long bodies piece by piece
+    # --- a channel's batches, with long bodies piece by piece
 
     def receive(self, batch: ChannelBatch, *, user: str | None = None) -> Receipt:
-        """See `Store.receive`. After a loss, long bodies of a numbered batch go on where they were."""
+        """See `Store.receive`. After a loss, long bodies of a numbered batch continue where they stopped."""
         del user
         messages, held, room = list(batch.messages), set(batch.held), BODIES_MAX
         for position, message in enumerate(messages) if batch.number else ():
@@ -378,7 +378,7 @@ class RemoteStore:
         try:
             self._call("close", (handle,), {"delete": delete, "purge": purge})
         except ConnectionBroken:
-            if delete or handle in self.handles:  # else it could not be opened again
+            if delete or handle in self.handles:  # otherwise it could not be opened again
                 raise
         self.handles.pop(handle, None)
 
@@ -426,7 +426,7 @@ class RemoteStore:
             found += page
         return found
 
-    # --- what only a store of this process has
+    # --- calls of `LocalStore`
 
     def refuse_lost(self) -> None:
         """Does nothing: a lost connection is made again."""
@@ -472,13 +472,13 @@ INSTEAD: Final[Mapping[str, str]] = MappingProxyType({
     "sample": OF_A_SERVER,
     "history": "look at the queue in the console of its server, or ask it over HTTP",
 })  # fmt: skip
-"""What a store elsewhere cannot do, and what to do instead."""
+"""The calls that a store elsewhere lacks, and what to do instead."""
 
 USERS: Final = "run 'inorder user' and 'inorder token' on the machine that has the store"
 
 
 class Unpromised:
-    """`Promises` of a store that puts nothing off."""
+    """`Promises` of a store that defers nothing."""
 
     count, is_empty, is_quick = 0, True, True
 
@@ -500,7 +500,7 @@ class Unpromised:
 
 
 def pauses() -> Iterator[float]:
-    """Yields the seconds between attempts to connect: growing, and not the same for all clients of a server."""
+    """Yields the seconds between attempts to connect: growing, and different for the clients of a server."""
     pause, longest = PAUSES
     while True:
         yield pause * JITTER.uniform(0.5, 1.0)

@@ -1,14 +1,14 @@
-"""Values on the wire: calls, answers and errors as msgpack, of the types that the seam's annotations name.
+"""Values on the wire: calls, answers and errors as msgpack, with the types of the seam's annotations.
 
-`msgspec` reads each payload as exactly the type that the verb's annotations give: nothing is imported by name, and
-nothing is called but the constructors of those types. A record is an array of its fields, a dataclass a map, a message
-its row in the order of `Message.FIELDS`.
+`msgspec` reads each payload as exactly the type in the verb's annotations: nothing is imported by name, and nothing is
+called except the constructors of those types. A record is an array of its fields, a dataclass a map, a message its row
+in the order of `Message.FIELDS`.
 
-A peer of a newer release may append arguments to a verb and fields to a record: those that are not known here are
-passed over. One of an older release lacks some: they are as by default.
+A peer of a newer release may append arguments to a verb and fields to a record: unknown ones are ignored. A peer of an
+older release lacks some: they get their defaults.
 
-What a call brings is checked as if the caller had built it here: options and matches by their constructors, messages by
-the kinds of their fields. Answers are only checked for their types.
+The values in a call are checked as if the caller had built them here: options and matches by their constructors,
+messages by the kinds of their fields. In answers only the types are checked.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 class WireError(StoreError):
-    """The other side of a connection to a store has sent something that it may not send."""
+    """The other side of a connection to a store has sent something that is not allowed."""
 
 
 # ---- the types on the wire, where they differ from the annotations
@@ -60,15 +60,15 @@ Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Id = Annotated[int, msgspec.Meta(ge=0)]  # msgpack ends at 2**64 - 1
 Number = Annotated[float, msgspec.Meta(ge=-sys.float_info.max)]  # no NaN
 IDS: Final = frozenset({"confirm_id", "lock_id"})  # the only integers that may have 64 bits without a sign
-NONE_LAST: Final = sys.float_info.min  # leases: some time
+NONE_LAST: Final = sys.float_info.min  # leases: above 0
 COUNTED: Final = IDS | {"most"}
 ID_MAX: Final = 2**64 - 1
 PERIODS: Final = {"seconds": SECONDS_MAX, "lease": LOCK_SECONDS_MAX, "lasts": WHOLE_MAX, "delay": INT_MAX}
-"""Lengths of time in seconds, which begin at 0, and their ends: nobody can lock or hide anything for ever."""
+"""Durations in seconds, from 0, with their limits, so that no caller can lock or hide messages forever."""
 
 
 class WireState(GroupState):
-    """The state of a handle as a caller may send it: only what messages can have."""
+    """The state of a handle as a caller may send it: only values that messages can have."""
 
     __slots__ = ()
     group_id: Annotated[bytes, msgspec.Meta(min_length=ID_LENGTH, max_length=ID_LENGTH)]
@@ -80,7 +80,7 @@ class WireState(GroupState):
 
 IN_BOTH: Final[Mapping[Any, Any]] = {
     dict[str, Any]: dict[str, Plain],  # attributes
-    tuple[Any, ...]: tuple[Plain | tuple[Plain, ...], ...],  # where a page ended: numbers, and pairs of them
+    tuple[Any, ...]: tuple[Plain | tuple[Plain, ...], ...],  # the end of a page: numbers, and pairs of numbers
 }
 IN_CALLS: Final[Mapping[Any, Any]] = {
     **IN_BOTH,
@@ -92,7 +92,7 @@ IN_CALLS: Final[Mapping[Any, Any]] = {
 
 
 def _wired(annotation: Any, instead: Mapping[Any, Any]) -> Any:
-    """The type as which values of an annotation are read, with these types in the place of others."""
+    """Returns the type with which values of an annotation are read, with these types in place of others."""
     if annotation in instead:
         return instead[annotation]
     origin, members = typing.get_origin(annotation), typing.get_args(annotation)
@@ -107,7 +107,7 @@ def _wired(annotation: Any, instead: Mapping[Any, Any]) -> Any:
 
 @functools.cache
 def _narrowed(kind: Any) -> Any:
-    """A record of a call with narrower fields; the values are records of this kind."""
+    """Returns the type of a record of a call, with narrower fields; its values are still records of this kind."""
     hints = {name: _field(name, hint) for name, hint in typing.get_type_hints(kind).items()}
     return type(kind.__name__, (kind,), {"__slots__": (), "__annotations__": hints, "__module__": __name__})
 
@@ -123,7 +123,7 @@ def _field(name: str, annotation: Any) -> Any:
 
 
 def _check_numbers(name: str, value: Any) -> None:
-    """Checks numbers inside of a dataclass, whose type cannot be narrowed."""
+    """Checks numbers in a dataclass, whose type cannot be narrowed."""
     if isinstance(value, float) and not 0 <= value <= PERIODS.get(name, math.inf):
         raise bad_argument(name, value, f"a number from 0 to {PERIODS.get(name, math.inf)}")
     if isinstance(value, int) and not (0 if name in COUNTED else -WHOLE_MAX - 1) <= value <= (
@@ -139,14 +139,14 @@ def _check_numbers(name: str, value: Any) -> None:
 
 
 def _defined(sent: QueueAttributes) -> QueueAttributes:
-    """The attributes of a new queue, made as `define_queue` makes them. Raises: as that."""
+    """Returns the attributes of a new queue, made by `define_queue`. Raises: as `define_queue`."""
     made = QueueAttributes(name=sent.name, type=sent.type)
     given: dict[str, Any] = {}
     while differing := {
         name: getattr(sent, name) for name in QUEUE_ATTRIBUTES if getattr(made, name) != getattr(sent, name)
     }:
         if differing.keys() <= given.keys():
-            raise bad_argument("attributes", differing, f"what queue {written(sent.name)} can have")
+            raise bad_argument("attributes", differing, f"values that queue {written(sent.name)} can have")
         given |= differing
         made = define_queue(sent.name, sent.type, **given)
     return made if given else define_queue(sent.name, sent.type)
@@ -175,7 +175,7 @@ def _match(plain: Any) -> Match:
 
 
 def _plain(value: Any) -> Any:
-    """What stands on the wire for a value that `msgspec` does not know."""
+    """Returns the form on the wire of a value that `msgspec` does not know."""
     if isinstance(value, Message):
         row = value.row
         return (*row[:PROPERTIES], row[PROPERTIES].text, *row[PROPERTIES + 1 :])
@@ -183,7 +183,7 @@ def _plain(value: Any) -> Any:
         return dict(value.fields), value.selector
     if isinstance(value, Mapping):
         return dict(value)
-    if isinstance(value, str):  # and the like below: of a class of the caller's own
+    if isinstance(value, str):  # here and below: a class of the caller's
         return str.__str__(value)
     kinds: tuple[Any, ...] = (int, float, bytes)
     for kind in kinds:
@@ -212,7 +212,7 @@ encode: Final = msgspec.msgpack.Encoder(enc_hook=_plain, uuid_format="bytes").en
 
 
 class WireReader:
-    """Reads payloads of one type. Raises the error that `refuse` makes of a fault, or what a constructor raises."""
+    """Reads payloads of one type. Raises the error that `refuse` makes from a fault, or a constructor's error."""
 
     def __init__(
         self, kind: Any, hook: Callable[[type[Any], Any], Any], refuse: Callable[[object], InorderError]
@@ -226,15 +226,15 @@ class WireReader:
             return self._decode(payload)
         except msgspec.ValidationError as error:
             _raise_own(error)
-            first = str(error)  # the error itself would keep all that was read so far
+            first = str(error)  # the error itself would keep all data read so far
         except TROUBLE as error:
             raise self._refuse(error) from None
         return self._read_known(payload, first)
 
     def _read_known(self, payload: Any, first: str) -> Any:
-        """Reads what a newer release has sent, without what is not known here."""
+        """Reads a newer release's payload, without unknown fields."""
         collects = gc.isenabled()
-        gc.disable()  # a payload of many levels takes the whole stack, and finalizers would find no room on it
+        gc.disable()  # a deeply nested payload takes the whole stack, which leaves no room for finalizers
         try:
             plain = msgspec.msgpack.decode(payload)
             known = _known(plain, msgspec.inspect.type_info(self.kind))
@@ -255,7 +255,7 @@ TROUBLE: Final = (msgspec.MsgspecError, ValueError, RecursionError, OverflowErro
 
 
 def _refused(error: object) -> WireError:
-    return WireError(f"the other side of the connection has sent something that it may not send: {error}")
+    return WireError(f"the other side of the connection has sent something that is not allowed: {error}")
 
 
 def _raise_own(error: BaseException) -> None:
@@ -265,7 +265,7 @@ def _raise_own(error: BaseException) -> None:
 
 
 def _known(plain: Any, kind: Any) -> Any:
-    """The plain value without the fields at the end of records that their type does not have."""
+    """Returns the plain value without fields at the end of records that their type lacks."""
     mi = msgspec.inspect
     if isinstance(kind, mi.UnionType):
         return next((found for one in kind.types if (found := _known(plain, one)) != plain), plain)
@@ -332,7 +332,7 @@ IN_ANSWERS: Final[Mapping[Any, Any]] = {**IN_BOTH, GetOutcome: GotRows}
 
 @functools.cache
 def _queue_at(verb: str) -> int | None:
-    """The place of the argument that names an existing queue, if there is one."""
+    """The index of the argument that names an existing queue, if there is one."""
     names, _ = _shape(verb)
     wanted = "name" if verb in BY_NAME else "queue"
     return names.index(wanted) if wanted in names else None
@@ -345,7 +345,7 @@ CALL: Final = WireReader(tuple[str, msgspec.Raw], _of_call, _refused)
 def encode_call(verb: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> bytes:
     """Writes a call: the verb, and its arguments by position up to the last given one, without `owner`.
 
-    Raises: ArgumentError, if an argument has a value that cannot travel; UnknownQueue 2085, for a queue whose name
+    Raises: ArgumentError, if an argument has a value that cannot be sent; UnknownQueue 2085, for a queue whose name
     cannot.
     """
     values = list(arguments)
@@ -362,7 +362,7 @@ def encode_call(verb: str, arguments: Sequence[Any], keywords: Mapping[str, Any]
     try:
         return encode((verb, values))
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise ArgumentError(f"an argument of {verb} must be a value that can travel: {error}", argument=verb) from error
+        raise ArgumentError(f"an argument of {verb} must have a sendable value: {error}", argument=verb) from error
 
 
 def _staged(request: StageRequest) -> StageRequest:
@@ -396,7 +396,7 @@ FINISHED: Final[Mapping[str, Callable[[Any], Any]]] = {
     "one_message": _checked,
     "look": _checked,
 }
-"""How the only argument of a verb is finished, where its types do not say all."""
+"""Further steps for the only argument of a verb, where its types do not suffice."""
 
 
 def _read(payload: bytes) -> tuple[str, Any]:
@@ -414,7 +414,8 @@ def decode_call(payload: bytes) -> tuple[str, dict[str, Any]]:
     """Reads a call: the verb, and its arguments by name, without `owner`.
 
     Raises: WireError, if this is no call or there is no such verb; ArgumentError, for arguments of other types or out
-    of their ranges; what the constructors of options and messages raise (OptionsError, MatchError, CallerError 2027).
+    of their ranges; the errors of the constructors of options and messages (OptionsError, MatchError, CallerError
+    2027).
     """
     verb, read = (_read_again if payload.startswith(GET) and len(payload) <= AGAIN_MAX else _read)(payload)
     arguments = read._asdict()
@@ -429,12 +430,12 @@ def decode_call(payload: bytes) -> tuple[str, dict[str, Any]]:
 
 
 def encode_answer(verb: str, value: Any) -> bytes:
-    """Writes what a verb returns."""
+    """Writes the answer of a verb."""
     return encode(value)
 
 
 def decode_answer(verb: str, payload: bytes) -> Any:
-    """Reads what a verb returns. Raises: WireError."""
+    """Reads the answer of a verb. Raises: WireError."""
     value = _answer(verb).read(payload)
     if isinstance(value, GotRows):
         return _outcome(value)
@@ -453,10 +454,10 @@ def _outcome(read: GotRows) -> GetOutcome:
 
 
 def _page(page: BulkPage) -> BulkPage:
-    """The page with the columns that an older release does not have, and with transmissions."""
+    """Adds to a page the columns that an older release lacks, and its transmissions."""
     messages, shared, columns = page.messages, page.shared, page.columns
     if not columns.keys().isdisjoint(shared) or any(len(one) != messages for one in columns.values()):
-        raise WireError(f"each column of a page must stand there once, with {messages:,} values")
+        raise WireError(f"a page must have each column once, with {messages:,} values")
     for name in BULK_COLUMNS:
         if name not in shared and name not in columns:
             shared[name] = NONE.get(name, GIVEN[name].default) if name in GIVEN else None
@@ -476,7 +477,7 @@ ERRORS: Final[Mapping[str, type[InorderError]]] = {
     name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, InorderError)
 } | {WireError.__name__: WireError}
 KNOWN: Final = (tuple, set, frozenset, UniqueId, Place, Program, Transmission, Reason)
-"""The types of data of errors that are not plain; the code on the wire is the place in this list."""
+"""The types of data of errors that are not plain; the code on the wire is the index in this list."""
 
 
 class ErrorOnWire(NamedTuple):
@@ -489,7 +490,7 @@ class ErrorOnWire(NamedTuple):
 
 
 def _data(value: Any) -> Any:
-    """A value of an error's data as it travels: what has no type of the wire travels as text."""
+    """Returns a value of an error's data in its form on the wire; other types become text."""
     if type(value) in KNOWN:
         plain = int(value) if type(value) is Reason else [_data(one) for one in value]
         return msgspec.msgpack.Ext(KNOWN.index(type(value)), encode(plain))
@@ -522,7 +523,7 @@ def encode_error(error: InorderError) -> bytes:
 
 
 def decode_error(payload: bytes) -> InorderError:
-    """Reads an error. Its class is the first of those named that is known here.
+    """Reads an error. Its class is the first of the named classes that this release has.
 
     Raises: WireError.
     """

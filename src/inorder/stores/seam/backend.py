@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class OperationKind(NamedTuple):
-    """What an operation may do, and what may run beside it.
+    """The kind of an operation: its effects, and the operations that may run beside it.
 
     Args:
         feeds: it adds data to the store.
@@ -70,7 +70,7 @@ class QueueState(NamedTuple):
     Args:
         counter: the number drawn last; numbers up to `reserved` may already have been used.
         next_expiry, next_due, next_lease_end: when the first message expires or becomes due, or the first lease ends.
-        has_edges: some waiting call has recorded what blocks it; has_marks: a message of any queue has a handle's mark;
+        has_edges: some waiting call has recorded its blockers; has_marks: a message of any queue has a handle's mark;
         has_entered: readers are inside groups; has_reports: some messages ask the queue manager for reports.
         revision: the queue manager's revision at the last change of a definition that matters to calls on this queue.
     """
@@ -99,7 +99,7 @@ class QueueCounters(NamedTuple):
 
 
 class Share(NamedTuple):
-    """Counts of what a unit holds on one queue in one state. `expires`, `forgotten`, `persistent`: whether some of it
+    """Counts of a unit's messages on one queue in one state. `expires`, `forgotten`, `persistent`: whether any of them
     is.
     """
 
@@ -115,7 +115,7 @@ class Share(NamedTuple):
 
 
 class Expired(NamedTuple):
-    """What a backend has discarded: how many messages, and the units that held or locked some of them."""
+    """Discarded messages: their number, and the units that held or locked some of them."""
 
     total: int
     units: Sequence[int]
@@ -139,8 +139,7 @@ class Listed(NamedTuple):
     """A page of a listing.
 
     Args:
-        reached: where the page stopped because its budget of selector evaluations was used up; the listing continues
-            from here.
+        reached: the position at which the budget of selector evaluations was used up; the listing continues there.
     """
 
     found: Sequence[tuple[Position, QueuedMessage]]
@@ -207,7 +206,7 @@ class Backend(Protocol):
         """Begins a transaction; a writing one waits its turn. `abort` must follow an exception. Raises: StoreError."""
 
     def keep(self, counts: Sequence[QueueCounters]) -> None:
-        """Makes everything so far a step of its own, which stays even if the transaction is aborted."""
+        """Makes everything so far a separate step, which stays even if the transaction is aborted."""
 
     def commit(
         self, counts: Sequence[QueueCounters], changed: Collection[int], *, reserves: bool, durable: bool
@@ -216,13 +215,13 @@ class Backend(Protocol):
 
         Args:
             reserves: it reserves numbers, and none of them may be used before the commit is on disk.
-            durable: `Host.sync` will follow, so the work that it waits for may begin.
+            durable: `Host.sync` will follow, so work for it may begin.
         Returns: a ticket for `Host.sync`.
         Raises: StoreFull, StoreDamaged, StoreError; nothing has happened then.
         """
 
     def abort(self, error: BaseException, *, keeps: bool = False) -> bool:
-        """Rolls the transaction back; if `keeps`, all but the steps of their own before.
+        """Rolls the transaction back; if `keeps`, all but the earlier separate steps.
 
         If the transaction was committed after all, it stays so: see `has_happened`. Harmless when repeated.
 
@@ -257,10 +256,10 @@ class Backend(Protocol):
         """Sets the revision of these queues, or of all, to the queue manager's."""
 
     def forget_edges(self, queue: int, but: int) -> None:
-        """Forgets what blocks the calls that wait on a queue, except for the connection `but`."""
+        """Deletes the records of the blockers of calls that wait on a queue, except for the connection `but`."""
 
     def draw(self, count: int, reserve: int) -> tuple[range, bool]:
-        """Draws `count` numbers that name things and are never used again. Returns them, and whether this has reserved
+        """Draws `count` identifying numbers, which are never used again. Returns them, and whether this has reserved
         more.
 
         Args:
@@ -271,7 +270,7 @@ class Backend(Protocol):
     """How many numbers beyond the recorded reservation may have been reserved and used before a loss of power."""
 
     def skip_reserved(self) -> None:
-        """Makes the numbers that name things continue after the reserved ones."""
+        """Makes identifying numbers continue after the reserved ones."""
 
     def state(self, queue: int) -> QueueState | None:
         """Returns the present state of a queue, or None if it does not exist."""
@@ -295,7 +294,7 @@ class Backend(Protocol):
         """
 
     def read(self, rows: Sequence[QueuedMessage], most: int | None = None) -> Sequence[QueuedMessage]:
-        """Returns the rows with whole messages, beyond what a search needs. `most`: bytes of each body."""
+        """Returns the rows with whole messages; a search needs less. `most`: bytes of each body."""
 
     def candidates(
         self, queue: SearchedQueue, wanted: Wanted, reader: Reader, after: Place | None
@@ -313,7 +312,7 @@ class Backend(Protocol):
     def level(self, queue: SearchedQueue, wanted: Wanted, reader: Reader, rank: int, after: Place) -> Iterable[SeenRow]:
         """As `rows_at`, for a call with a selector.
 
-        Reads nothing of a message but what the selector needs.
+        Reads only the parts of a message that the selector needs.
         """
 
     def decide(
@@ -331,7 +330,7 @@ class Backend(Protocol):
         *,
         logical: bool,
     ) -> Sequence[Pending]:
-        """Returns what would withhold a strict call: before a row on its level, or after `after` (B-16)."""
+        """Returns the messages that would withhold a strict call, before a row on its level or after `after` (B-16)."""
 
     def look_again_at(self, queue: SearchedQueue, reader: Reader, *, strict: bool) -> float | None:
         """Returns when time alone may make a message available: by a delivery, or the end of a lease or cooperative
@@ -342,7 +341,7 @@ class Backend(Protocol):
         """Returns the numbers of units that have got members of a group; with `now`, only of unexpired ones."""
 
     def gets_of_group(self, queue: int, group_id: bytes) -> int:
-        """Returns how many gets it takes to read the whole group; a message in no group takes one.
+        """Returns the number of gets that read the whole group; a message in no group takes one.
 
         One for each logical message; if segments differ in character set or encoding, up to one for each segment.
         """
@@ -364,10 +363,10 @@ class Backend(Protocol):
         """
 
     def sign(self, number: int, put_by: str) -> None:
-        """Stores whose authority counts for a message that has just arrived (`authority`)."""
+        """Stores the mark of a message that has just arrived (`authority`)."""
 
     def signed(self, number: int) -> Sequence[str | None]:
-        """Returns what `sign` stored with a message; [None] if it stored nothing, empty if there is no such message."""
+        """Returns a message's mark from `sign`; [None] if it has none, empty if there is no such message."""
 
     def write(self, before: QueuedMessage, after: QueuedMessage) -> None:
         """Writes the changes of a row that is in the state `before`; of its message only the flags may differ."""
@@ -376,10 +375,10 @@ class Backend(Protocol):
         """Deletes rows that are in this state, with their bodies."""
 
     def clear(self, queue: int) -> None:
-        """Deletes everything on a queue, in whatever state."""
+        """Deletes all messages on a queue, in any state."""
 
     def clear_some(self, queue: int, upto: int, most: int) -> Expired:
-        """Deletes up to `most` messages numbered up to this one that no handle, and no unit but a lock id's, holds."""
+        """Deletes up to `most` messages with numbers up to this one; only a lock id's unit may hold them."""
 
     def expire(self, queue: int, now: float, most: int) -> Expired:
         """Discards up to `most` expired messages, in the order of `rows` with `over` (R6.2).
@@ -388,10 +387,10 @@ class Backend(Protocol):
         """
 
     def is_idle(self, unit: int) -> bool:
-        """Whether a unit holds and locks nothing. Its cost does not depend on what other units hold."""
+        """Whether a unit holds and locks nothing. The cost does not depend on other units."""
 
     def shares(self, unit: int, *, locked: bool = False) -> Sequence[Share]:
-        """Counts what a unit holds or, with `locked`, what the unit of a lock id locks."""
+        """Counts the messages that a unit holds or, with `locked`, that the unit of a lock id locks."""
 
     def move(self, unit: int, share: Share, after: State, now: float, backouts: int) -> Sequence[int]:
         """Moves all of a share to another state. Returns the lock ids' units that may have lost messages by it."""
@@ -400,7 +399,7 @@ class Backend(Protocol):
         """Hides the messages of a share, which the unit has got, until that time once they are back on the queue."""
 
     def end_retry_delays(self, queue: int, now: float, numbers: Sequence[int] | None) -> Sequence[int]:
-        """Makes messages available that were backed out with a delay, or only these, one at least; returns which."""
+        """Makes messages available that were backed out with a delay, or only these, at least one; returns them."""
 
     def describe(self, row: QueuedMessage, message: Message) -> None:
         """Replaces the properties of a message on a queue; nothing else of it changes."""
@@ -423,7 +422,7 @@ class Backend(Protocol):
         self, queue: SearchedQueue, reader: Reader, cursor: Cursor, most: int, most_bytes: int, slices: int,
         *, logical: bool, strict: bool,
     ) -> list[Cut]:  # fmt: skip
-        """Returns what a browse would show next, level by level, cut into about `slices` parts."""
+        """Returns the messages that a browse would show next, level by level, cut into about `slices` parts."""
 
     def stretch_page(
         self, queue: SearchedQueue, reader: Reader, stretch: Stretch, after: tuple[Any, ...]
@@ -431,7 +430,7 @@ class Backend(Protocol):
         """Returns a page of a stretch from where the last one ended, and where it ends; None: at the stretch's end."""
 
     def hold_stagings(self, names: Collection[str], *, begins: bool) -> None:
-        """Locks the stagings of these names until the operation ends; `begins`: nobody else may begin them either."""
+        """Locks the stagings of these names until the operation ends; `begins`: no other may begin them either."""
 
     def stage(self, unit: int, first: int, batch: Batch) -> None:
         """Writes rows to their staging, outside of the queues; `first` is the position of the first."""
@@ -459,7 +458,7 @@ class Backend(Protocol):
         """
 
     def end_staging(self, staging: StagingRow, *, drops: bool) -> None:
-        """Deletes a staging's rows; if `drops`, also what was staged."""
+        """Deletes a staging's rows; if `drops`, also their contents."""
 
     # --- for operators
 
@@ -469,7 +468,7 @@ class Backend(Protocol):
         """
 
     def overview(self, now: float, queue: int | None = None, *, briefly: bool = False) -> Sequence[Counts]:
-        """Counts all queues at one moment, or one; `briefly`: only its counters, and what is put and got."""
+        """Counts all queues at one moment, or one; `briefly`: only its counters, and its uncommitted puts and gets."""
 
     def volatile_queues(self) -> Sequence[int]:
         """Returns the queues with messages that are not persistent."""
@@ -478,14 +477,14 @@ class Backend(Protocol):
         """Returns all queues where time may end something (expiries, leases, delays), and possibly others."""
 
     def order_view(self, queue: SearchedQueue, now: float) -> OrderView:
-        """Returns what is pending on a queue; the caller adds the waiting calls (B-33)."""
+        """Returns the pending messages of a queue; the caller adds the waiting calls (B-33)."""
 
 
 class Peer(NamedTuple):
     """A process that has the store open.
 
     Args:
-        process: its number on its own machine; None: unknown here.
+        process: its process id on its machine; None: unknown here.
         host: the address of that machine; empty: this one, or unknown.
         since: when it began or, for a server, connected; seconds since 1970. None: unknown.
     """
@@ -496,7 +495,7 @@ class Peer(NamedTuple):
 
 
 class Host(Protocol):
-    """Represents this process to others that have the store open, and does what serves all of its callers."""
+    """Represents this process to others that have the store open, and does the shared work of its callers."""
 
     stopped: bool
     """Whether the queue manager was stopped, for all processes."""
@@ -513,10 +512,10 @@ class Host(Protocol):
         """
 
     def disown(self, process: int) -> None:
-        """Ends what `own` began."""
+        """Ends the mark of `own`."""
 
     def is_alive(self, process: int) -> bool:
-        """Whether the process that owns this number is alive, here or elsewhere. Clocks play no part in it (B-32)."""
+        """Whether the process that owns this number is alive, here or elsewhere. It depends on no clock (B-32)."""
 
     def process_of(self, process: int) -> int | None:
         """Returns the operating system's id of the process that owns this number, if it is known here."""
@@ -528,7 +527,7 @@ class Host(Protocol):
         """Raises: StoreError with `must_reopen`, if only a process that opens the store anew can use it again."""
 
     def run(self) -> tuple[bool, str, bool]:
-        """Returns three facts: whether nobody else has the store open; an id of the machine's boot, "" if unknown;
+        """Returns three facts: whether no other process has the store open; an id of the machine's boot, "" if unknown;
         whether unsynced changes may be missing without a restart, because the store was copied here.
         """
 
@@ -536,7 +535,7 @@ class Host(Protocol):
         """Whether numbers drawn now may belong to a reservation that is not on disk yet."""
 
     def commits(self) -> int | None:
-        """Returns the number of commits so far, of all processes; None: only a look into the store would tell."""
+        """Returns the number of commits so far, of all processes; None: it can only be read from the store."""
 
     def attend(self, waiting: int) -> None:
         """Announces how many calls of this process wait now."""
@@ -549,7 +548,7 @@ class Host(Protocol):
         after the look end the wait too, and are reported then.
 
         Args:
-            queue: None: for a thread that waits for many calls, each of which has a bell of its own.
+            queue: None: for a thread that waits for many calls, each of which has its own bell.
         """
 
     def sync(self, ticket: int) -> None:
@@ -563,7 +562,7 @@ class Host(Protocol):
         """Makes room for an operation that writes, has done nothing yet, and found the medium full before.
 
         Args:
-            feeds: it adds data, and must leave the room that others need for getting messages out.
+            feeds: it adds data, and must leave the room that others need for gets.
         Raises: StoreError and its kinds.
         """
 
@@ -585,7 +584,7 @@ class Host(Protocol):
         """Does pending work for the medium, after an operation that writes has released its lock.
 
         Args:
-            step: runs a function that uses the backend as an operation of its own.
+            step: runs a function that uses the backend as a separate operation.
         """
 
     def check(self, part: int | None) -> tuple[list[str], int]:

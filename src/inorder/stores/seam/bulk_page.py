@@ -15,7 +15,7 @@ class BulkPage(Sequence[BulkRow]):
     directly.
 
     Args:
-        messages: how many rows.
+        messages: the number of rows.
         shared: the columns in which all rows have the same value, by name.
         columns: the others, each with a value for each row.
     """

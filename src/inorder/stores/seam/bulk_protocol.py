@@ -51,7 +51,7 @@ class UnitStore(Protocol):
         """Commits or backs out the connection's unit of work. Returns whether there was one (R5.2, R5.3).
 
         Args:
-            moves: an operator has moved messages: those got do not count as delivered, nor those put as arrived.
+            moves: an operator has moved messages: gets do not count as deliveries, nor puts as arrivals.
             later: for a back out after failed work: the messages that the unit got stay hidden for its delay, and its
                 error is stored with the first message of each queue. On disk when the call returns.
             decides: the name of a global unit of the connection: the outcome becomes its decision in the same
@@ -88,14 +88,14 @@ class UnitStore(Protocol):
         backed out.
 
         Args:
-            branches: 1 to 100 of them.
+            branches: the parts, 1 to 100.
 
         Raises: ArgumentError; WrongState, the connection has an undecided one; UnitNotAvailable 2255, the user has
-        1,000 of them.
+        1,000 undecided ones.
         """
 
     def end_global(self, name: str, connections: Sequence[str], user: str | None = None) -> None:
-        """Records that the owners behind these connections have settled their parts; the last one removes the record.
+        """Records that the owners at these connections have settled their parts; the last one removes the record.
 
         Harmless if the record does not exist, or belongs to another user than `user`.
 
@@ -115,7 +115,7 @@ class UnitStore(Protocol):
         """
 
     def lease(self, name: str, user: str | None) -> Leased:
-        """Returns a lease. Raises: LeaseOver, if there is none of this name, or it belongs to another than `user`."""
+        """Returns a lease. Raises: LeaseOver, if none has this name, or it belongs to another user than `user`."""
 
     def extend_lease(self, name: str, user: str | None, seconds: float) -> Leased:
         """Moves the deadline to `seconds` from now. On disk when the call returns. Raises: LeaseOver."""
@@ -202,7 +202,7 @@ class BulkStore(Protocol):
         """Returns all applications' claims, by queue and application."""
 
     def survey(self, request: SurveyRequest) -> Survey:
-        """Returns what a browse would show next, to be read with `read_stretch`.
+        """Returns the messages that a browse would show next, to be read with `read_stretch`.
 
         No message changes. The handle's browse lock ends, as with every browse that moves on (R3.70). A strict survey
         shows no level beyond its first pending message (B-38, B-39).
@@ -247,8 +247,8 @@ class BulkStore(Protocol):
     def note_home_server(
         self, owner: int, queue: str, status: HomeServerStatus, *, reason: int = 0, error: str = ""
     ) -> str:
-        """Records what a home-server queue does, for the connection that collects; anybody may trigger it. Returns the
-        status before. After "inactive" it stays triggered or stopped if it was.
+        """Records the status of a home-server queue, for the connection that collects; any may trigger it. Returns the
+        previous status. With "inactive" the queue stays triggered or stopped if it was.
 
         Raises: UnknownQueue 2085; WrongQueueType 2043; ObjectInUse 2042, if another connection collects.
         """
@@ -292,16 +292,16 @@ class BulkStore(Protocol):
         nothing.
 
         Args:
-            user: of the server, who needs `put` on the target of each message; without it the message cannot be put
-                (2035). None: nobody is asked.
+            user: the server's user, who needs `put` on the target of each message; otherwise the message cannot be put
+                (2035). None: not checked.
 
         Raises: SequenceError 9030; Fenced; Undeliverable, with the reason why a message cannot be put. Nothing has
         changed then.
         """
 
     def receive_piece(self, sender: Sender, epoch: int, piece: BodyPiece) -> int:
-        """Keeps a piece of a body of the channel's next batch, if it continues what is there. Returns how many bytes
-        of the body are there: all if its batch was received, 0 also if the whole body did not fit its digest and was
+        """Keeps a piece of a body of the channel's next batch, if it continues the body. Returns how many bytes of the
+        body have arrived: all if its batch was received, 0 also if the whole body did not match its digest and was
         dropped. A repeat changes nothing.
 
         Raises: Fenced; ArgumentError.
@@ -309,9 +309,9 @@ class BulkStore(Protocol):
 
     def with_bodies(self, batch: ChannelBatch) -> ChannelBatch | None:
         """Returns a batch with the bodies that have arrived before it in pieces, for the exit of a receiver; None: it
-        needs them no more, because it was received.
+        was already received.
 
-        Raises: ArgumentError; StoreError, if one of them is not there whole; SequenceError, Fenced.
+        Raises: ArgumentError; StoreError, if one of them is not complete; SequenceError, Fenced.
         """
 
     def bind_channel(self, sender: Sender, epoch: int) -> Received:
@@ -320,7 +320,7 @@ class BulkStore(Protocol):
         """
 
     def reset_received(self, sender: Sender, epoch: int, number: int) -> None:
-        """Sets the number of the last batch that arrived and the sender's epoch, whatever they were."""
+        """Sets the number of the last batch that arrived, and the sender's epoch, without a check."""
 
     def received(self) -> list[Received]:
         """Returns the record of each channel that delivers here."""
@@ -328,7 +328,7 @@ class BulkStore(Protocol):
     # --- stagings
 
     def stage(self, request: StageRequest) -> None:
-        """Writes rows to a staging; on disk when the call returns. Nobody sees them.
+        """Writes rows to a staging, where no reader sees them. On disk when the call returns.
 
         Bodies longer than the queue allows are split into segments, whether the flags allow that or not. An expired
         staging is dropped and begins again with 0 rows, as its count shows.
@@ -353,7 +353,7 @@ class BulkStore(Protocol):
 
         Args:
             after: the batch that was settled last under the key's application and query, as `last_settled` returned it,
-                "" for none. Of several writers that continue from one batch only one succeeds. None: not checked.
+                "" for none. If several writers continue from one batch, only one succeeds. None: not checked.
             owner: the connection whose user has the authority for reports (`authority`); None: not checked.
 
         A database moves narrow rows in one statement.

@@ -64,7 +64,7 @@ Listener = Callable[[Happened], object]
 
 
 class Subscription:
-    """A listener, and what it wants at present."""
+    """A listener, and the changes that it wants at present."""
 
     def __init__(self, changes: Changes, listener: Listener, *, is_ours: bool) -> None:
         self._changes, self.listener, self.is_ours = changes, listener, is_ours
@@ -122,7 +122,7 @@ class Changes:
         self.is_watched = any(one.wants for one in self._subscriptions)
 
     def add(self, happened: Iterable[Happened]) -> None:
-        """Appends these; the caller holds the lock under which they happened."""
+        """Appends these changes; the caller holds the lock under which they happened."""
         self.waiting.extend(happened)
 
     def hand_out(self) -> None:
@@ -145,13 +145,13 @@ class Changes:
             try:
                 one.listener(happened)
             except Exception:
-                if one.is_ours:  # what it raises came from outside, and it is called again
+                if one.is_ours:  # the exception came from outside, and the listener is called again
                     raise
                 log.exception("a listener failed; the change that it was called with has happened")
             self._told += 1
         self._told = 0
 
     def report(self, happened: Sequence[Happened]) -> None:
-        """Appends these and delivers them; to be called outside of locks and transactions."""
+        """Appends these changes and delivers them; to be called outside of locks and transactions."""
         self.add(happened)
         self.hand_out()

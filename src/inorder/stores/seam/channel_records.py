@@ -16,7 +16,7 @@ BODIES_MAX: Final = MESSAGE_LENGTH_MAX
 
 
 HomeServerStatus = Literal["inactive", "triggered", "running", "paused", "waiting", "stopped"]
-"""What a home-server queue does (K-3).
+"""The status of a home-server queue (K-3).
 
 inactive: no program collects.
 triggered: a collection was asked for, and has not begun.
@@ -53,7 +53,7 @@ class ChannelBatch(NamedTuple):
         digest: of the unique ids of the messages, as they were claimed (`channels.sides.digest`).
         messages: as they were on the transmission queue, each with its `transmission`.
         vetoed: the positions of messages that an exit rejects.
-        attempts: how often it was tried before and failed because a message could not be put.
+        attempts: the number of earlier tries that failed because a message could not be put.
         to_dead_letters: whether a message that cannot be put becomes a dead letter; if false, the whole batch fails.
         held: the positions of messages whose bodies have arrived before, piece by piece.
     """
@@ -84,7 +84,7 @@ class Receipt(NamedTuple):
 
 
 class Received(NamedTuple):
-    """What a receiver knows about a sender: the last batch that arrived. Number 0: none has."""
+    """A receiver's record of a sender: the last batch that arrived. Number 0: none has."""
 
     sender: Sender
     number: int
@@ -117,7 +117,7 @@ class NextBatch(NamedTuple):
 
     Args:
         claim: None: there are no messages for a batch, or the channel must stop.
-        stop: how an operator stopped it; empty: nobody did.
+        stop: how an operator stopped it; empty: it was not stopped.
         fast: non-persistent messages to send outside the batch. They are no longer on the queue.
     """
 
@@ -132,12 +132,12 @@ class ChannelNow(NamedTuple):
     Args:
         status: "inactive", "starting", "running", "retrying", "paused", "stopping", "stopped"; of a home-server queue
             also "triggered" and "waiting", see `HomeServerStatus`.
-        stop: how an operator stopped it: "quiesce", "force", "terminate"; empty: nobody did.
+        stop: how an operator stopped it: "quiesce", "force", "terminate"; empty: it was not stopped.
         number: of the last confirmed batch.
         in_doubt: messages of the next batch, which has been sent but not confirmed.
         waiting: messages on the transmission queue.
         oldest_put_at: when the oldest of them was put; None: there is none.
-        messages, size: of all confirmed batches, and of what was sent outside of them.
+        messages, size: of all confirmed batches, and of the messages sent outside of them.
         sent_at: when the last of these were confirmed or sent; None: never.
         short_retries, long_retries: failed attempts since it last sent something.
         reason, error: the present trouble; 0 and empty: none.
@@ -173,7 +173,7 @@ class BodyPiece(NamedTuple):
         digest: SHA-256 of the whole body.
         size: bytes of the whole body.
         first: how many bytes of the body come before the piece.
-        data: at most `BODY_PIECE_MAX` bytes; empty: only to ask how much is there.
+        data: at most `BODY_PIECE_MAX` bytes; empty: only to ask how many bytes have arrived.
     """
 
     batch: bytes

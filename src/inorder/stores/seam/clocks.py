@@ -1,6 +1,6 @@
 """Handles stored times that lie in the future: the old clock was ahead, or the present one is behind.
 
-The two cases cannot be told apart. So code that depends on such a time does whatever is safe in both; the page on
+The two cases cannot be distinguished. So code that depends on such a time does what is safe in both; the page on
 durability has the list.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-DIFFER_SECONDS: Final = 60.0  # by so much the clocks of several machines may differ
+DIFFER_SECONDS: Final = 60.0  # the largest tolerated difference between the clocks of several machines
 
 
 def is_ahead(kept: float, now: float) -> bool:

@@ -33,7 +33,7 @@ def damaged(where: str, wrong: object, **data: object) -> StoreDamaged:
 def only(found: Sequence[T], where: str) -> T:
     """Returns the one record that another one refers to. Raises: StoreDamaged."""
     if len(found) != 1:
-        raise damaged(where, f"others refer to it, but it is {'missing' if not found else 'there more than once'}")
+        raise damaged(where, f"others refer to it, but it {'is missing' if not found else 'exists more than once'}")
     return found[0]
 
 

@@ -38,13 +38,13 @@ def as_text(attributes: ManagerAttributes | QueueAttributes | ProcessAttributes 
 class Definitions(Mapping[str, QueueAttributes]):
     """The definitions by name, each read when needed and cached while its revision is current.
 
-    Two numbers tell whether it is. The queue manager's revision grows with every change; `current` compares it. A
-    queue's revision, which every operation reads with the counters, is set to the manager's only when something that
-    matters to calls on that queue changes (`Catalog`). So a change of another queue costs them nothing.
+    Two numbers show whether a revision is current. The queue manager's revision grows with every change; `current`
+    compares it. A queue's revision, which every operation reads with the counters, is set to the manager's only when
+    something that matters to calls on that queue changes (`Catalog`). So a change of another queue costs them nothing.
 
     Attributes:
         manager: a new object for each revision that is read.
-        created_at: the time when the store was.
+        created_at: the time when the store was created.
         names: resolves names.
         by_number: the queues that were looked up by number.
     """
@@ -170,7 +170,7 @@ class Connection(NamedTuple):
     Args:
         name: 1 to 48 characters out of A-Z a-z 0-9 . / _ %
         location: the path or URL of the store. It has no password: others can read it.
-        user: that the server of the store must know this side as; empty: any.
+        user: the user as which the server of the store must know this side; empty: any.
     """
 
     name: str

@@ -9,7 +9,7 @@ from typing import Protocol
 from ...support.locks import Lock
 
 Step = Callable[[Callable[[], object]], None]
-"""Runs the remaining work for the medium as an operation of its own; see `Host.after`."""
+"""Runs the remaining work for the medium as a separate operation; see `Host.after`."""
 Emit = Callable[[BaseException | None], object]
 """Notifies the observers of an operation. Its argument is the error with which its promise has failed, or None."""
 

@@ -19,12 +19,12 @@ NUMBERED = ANY_GROUP | ANY_SEGMENT
 
 
 def group_of(message: Message) -> bytes:
-    """The id under which logical order groups it with others; NO_ID: it is on its own."""
+    """The id under which logical order groups a message with others; NO_ID: it is in no group."""
     return message.group_id if message.flags & NUMBERED else NO_ID
 
 
 def physical_position(row: QueuedMessage) -> Position:
-    """In the order of places; messages without a place come by their numbers."""
+    """The position in the order of places; messages without a place come last, by their numbers."""
     return Position(WITH_HEAD, row.place, place=row.place) if row.placed else unplaced_position(row)
 
 
@@ -34,8 +34,8 @@ def unplaced_position(row: QueuedMessage) -> Position:
 
 
 def logical_position(row: QueuedMessage, first: QueuedMessage) -> Position:
-    """In logical order, of a row that has a place; `first`: the first remaining member of its group, or the row
-    itself.
+    """The position in logical order of a row that has a place; `first`: the first remaining member of its group, or the
+    row itself.
     """
     message = row.message
     stage = WITH_HEAD if is_head(first.message) else WITHOUT_HEAD
@@ -98,7 +98,7 @@ def holder_of(
 
 
 def pending_as_text(pending: Pending | None) -> str | None:
-    """What a call waits for, as JSON for storing."""
+    """The message that a call waits for, as JSON for storing."""
     return None if pending is None else json.dumps([pending.kind.value, *pending[1:]])
 
 

@@ -22,12 +22,10 @@ class MigrationStep:
 
     Args:
         version: of the tables afterwards.
-        why: one line, shown while the step runs.
         statements: SQL, in the store's own dialect, separated by semicolons. They run inside a transaction.
     """
 
     version: int
-    why: str
     statements: str
 
 
@@ -46,7 +44,7 @@ class Ladder:
         assert versions == list(range(self.oldest + 1, newest + 1)), f"the steps lead to {versions}, not to {newest}"
 
     def can_upgrade(self, version: int) -> bool:
-        """Whether a store of this version is older than the newest, and not too old to upgrade."""
+        """Whether this version is older than the newest one, and not too old to upgrade."""
         return self.oldest <= version < self.newest
 
     def from_version(self, version: int) -> Sequence[MigrationStep]:
@@ -57,11 +55,10 @@ class Ladder:
 
 # The steps begin at the tables of 0.1.0, the first release.
 SQLITE: Final[Sequence[MigrationStep]] = (
+    # Adds marks of messages, put keys met in the future, speed and reset of channels, bodies in pieces, two types of
+    # queues, global units, and the history of queues.
     MigrationStep(
         version=11,
-        why="messages say whose authority counts for their reports, keys of puts when they lay in the future, channels "
-        "whether they are fast and reset; bodies arrive in pieces; there are two more types of queues; units span "
-        "queue managers; queues have a history",
         statements="ALTER TABLE message ADD COLUMN put_by TEXT; ALTER TABLE putkey ADD COLUMN met_at REAL; "
         "ALTER TABLE manager ADD COLUMN created_at REAL NOT NULL DEFAULT 0; "
         "UPDATE manager SET created_at = coalesce((SELECT min(created_at) FROM definition), 0);"
@@ -145,11 +142,9 @@ SQLITE: Final[Sequence[MigrationStep]] = (
     ),
 )
 POSTGRESQL: Final[Sequence[MigrationStep]] = (
+    # The same.
     MigrationStep(
         version=4,
-        why="messages say whose authority counts for their reports, keys of puts when they lay in the future, channels "
-        "whether they are fast and reset; bodies arrive in pieces; there are two more types of queues; units span "
-        "queue managers; queues have a history",
         statements='ALTER TABLE message ADD COLUMN put_by text COLLATE "C"; '
         "ALTER TABLE putkey ADD COLUMN met_at double precision; "
         "ALTER TABLE channel ADD COLUMN fast bigint NOT NULL DEFAULT 0 CHECK (fast IN (0, 1)); "

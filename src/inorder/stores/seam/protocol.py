@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 May = Callable[[Callable[[str, str], str]], object]
-"""Raises, if a user has lost a right; it gets a function that reads the attributes of an object by kind and name."""
+"""Raises if a user has lost a right; its argument reads the attributes of an object by kind and name."""
 
 
 class Store(BulkStore, UnitStore, Protocol):
@@ -124,8 +124,8 @@ class Store(BulkStore, UnitStore, Protocol):
     def delete_queue(self, name: str, *, purge: bool) -> None:
         """Deletes a queue. Raises: ObjectInUse 2042 if it is open; QueueNotEmpty 2055.
 
-        With `purge` its messages are removed first, in several steps. If somebody opens the queue meanwhile, the queue
-        and the remaining messages stay.
+        With `purge` its messages are removed first, in several steps. If another caller opens the queue meanwhile, the
+        queue and the remaining messages stay.
         """
 
     def clear_queue(self, name: str) -> int:
@@ -136,12 +136,12 @@ class Store(BulkStore, UnitStore, Protocol):
         """
 
     def retry_now(self, name: str, uid: UniqueId | None = None) -> int:
-        """Ends the delay of all messages of a local queue, or of an alias's, that were backed out with a delay; with
-        `uid` of that message only, if it was, and of those of its group that the same back out delayed.
+        """Ends the delay of all messages that were backed out with one, on a local queue or an alias's; with `uid` only
+        the delay of that message, if it has one, and of those of its group that the same back out delayed.
 
         They are available at once, in their places, with their backout counts. Calls that wait for them are woken.
-        Messages in their delivery delay stay hidden. Returns how many messages. Raises: UnknownQueue 2085;
-        WrongQueueType 2043.
+        Messages in their delivery delay stay hidden. Returns the number of messages made available. Raises:
+        UnknownQueue 2085; WrongQueueType 2043.
         """
 
     def queues(self) -> list[QueueAttributes]:
@@ -154,7 +154,7 @@ class Store(BulkStore, UnitStore, Protocol):
         """Discards expired messages, then returns the depth and the numbers of handles (R4.6)."""
 
     def manager(self) -> ManagerAttributes:
-        """Returns the queue manager's own attributes."""
+        """Returns the attributes of the queue manager."""
 
     def alter_manager(self, changes: dict[str, Any]) -> None:
         """Changes attributes of the queue manager."""
@@ -187,9 +187,9 @@ class Store(BulkStore, UnitStore, Protocol):
         """Returns all objects of a kind, by name."""
 
     def note_worker(self, owner: int, record: WorkerRecord | None) -> None:
-        """Keeps the record of the worker that reports on this connection, in place of the one before; None: keeps none.
+        """Stores the record of the worker that reports on this connection, in place of its last one; None: deletes it.
 
-        The first one deletes those of connections that have ended. Raises: ArgumentError, a value that no worker has.
+        The first record deletes those of ended connections. Raises: ArgumentError, a value that no worker has.
         """
 
     # --- messages
@@ -215,7 +215,7 @@ class Store(BulkStore, UnitStore, Protocol):
         """
 
     def withdraw(self, handle: int, state: GroupState, *, whole_group: bool) -> None:
-        """Removes what the handle has put so far, in its unit, of the current logical message or group (R2.26)."""
+        """Removes the handle's puts in its unit that belong to the current logical message or group (R2.26)."""
 
     def get(self, request: GetRequest) -> GetOutcome:
         """Gets or browses (mq-semantics 3, `rules.gets`). Returns no messages if none is suitable.
@@ -236,26 +236,26 @@ class Store(BulkStore, UnitStore, Protocol):
     def wait(self, request: GetRequest) -> GetOutcome:
         """As `get`, but if there is nothing to get, waits up to `request.options.wait` seconds and looks again.
 
-        Changes made by any process wake a waiting call, and so does time. Several are woken in the order of R3.27.
+        Changes made by any process wake waiting calls, and so does time; they are woken in the order of R3.27.
 
         Raises: as `get`; OrderDeadlock, if readers wait for each other (B-31); ConnectionBroken 2009, if the connection
         ends meanwhile.
         """
 
     page_messages: int
-    """The largest page that `browse_page` may be asked for. 1 means that pages save nothing, because a call costs
-    hardly more than its message.
+    """The largest page that `browse_page` accepts. 1 means that pages save nothing, because a call costs hardly more
+    than its message.
     """
 
     def browse_page(self, request: GetRequest, most: int) -> list[GetOutcome]:
-        """Returns what the next `most` calls of `get` for the next message would return, all at one moment.
+        """Returns the results that the next `most` calls of `get` for the next message would have at one moment.
 
         The page ends early where a call would return nothing or a warning. It is empty if `get` itself has to give the
         answer, or if the browse would change something. Raises: as `get`, if the first call would.
         """
 
     def read_rest(self, handle: int, rest: Rest) -> tuple[list[Got], Rest | None]:
-        """Reads the next messages of a large group that a unit of work has got. Also returns what then remains.
+        """Reads the next messages of a large group that a unit of work has got. Also returns the rest after them.
 
         Raises: UnitNotFound, if the unit has been settled.
         """
@@ -266,7 +266,7 @@ class Store(BulkStore, UnitStore, Protocol):
     def leave_group(self, handle: int) -> None:
         """Makes the handle leave the groups that it has entered (B-45). Units keep the messages that they hold."""
 
-    # --- confirmed calls; confirm ids and lock ids live per queue (A-15)
+    # --- confirmed calls; each queue has its own confirm ids and lock ids (A-15)
 
     def browse_and_lock(self, request: LockRequest) -> Locked:
         """Locks the messages that match now, at most `most`, under one new lock id (A-12). Later arrivals are not
@@ -305,7 +305,7 @@ class Store(BulkStore, UnitStore, Protocol):
     # --- strict reading
 
     def order_view(self, queue: str) -> OrderView:
-        """Returns what is pending on a queue and how many calls wait (B-33)."""
+        """Returns the pending messages of a queue and the number of waiting calls (B-33)."""
 
     def end_waits(self, owner: int) -> bool:
         """Ends the wait of a connection from another thread: the call raises WaitEnded. Returns whether there was
@@ -318,7 +318,7 @@ class Store(BulkStore, UnitStore, Protocol):
         """Whether the message with this token, on a queue or held by a unit, is a trigger message from the queue
         manager itself.
 
-        False if anybody else put it, or put it again, whatever it contains.
+        False if another caller put it, or put it again, with any contents.
         """
 
     def report_exception(self, owner: int, message: Message, reason: int, *, in_unit: bool) -> None:
@@ -359,7 +359,7 @@ class Store(BulkStore, UnitStore, Protocol):
         """
 
     def gaps(self, queue: str, group_id: bytes) -> Gaps:
-        """Returns which members of a group, or segments of a message, are missing, whatever state the rest is in
+        """Returns the missing members of a group, or segments of a message; the others may be in any state
         (`rules.gaps`).
 
         Raises: as `look`.
@@ -382,7 +382,7 @@ class Store(BulkStore, UnitStore, Protocol):
         """
 
     def dropped(self) -> list[Dropped]:
-        """Returns how many messages were dropped because no queue took them, by the queue that they concerned (C-5)."""
+        """Returns the numbers of messages that no queue accepted, by the queue that they concerned (C-5)."""
 
     def check(self, part: int | None) -> tuple[list[str], int]:
         """Checks one part of the store, counted from 0. Returns the findings in words, and the number of parts.
@@ -399,8 +399,8 @@ class Promises(Protocol):
     disk.
 
     For a thread that makes calls for several clients and sends no answer before `keep` has returned. A call that raises
-    may have changed something too. Calls may not wait: a get with a wait raises CallInProgress. Observers are notified
-    after the call, when no lock is held and the block's changes are on disk.
+    may have changed something, too. Calls must not wait: a get with a wait raises CallInProgress. Observers are
+    notified after the call, when no lock is held and the block's changes are on disk.
 
     Attributes:
         count: how many changes were deferred.
@@ -423,10 +423,10 @@ class Promises(Protocol):
         """Returns the outcomes of the deferred puts since this was last called."""
 
     def at_once(self, call: Callable[[], T]) -> tuple[T] | None:
-        """Makes a call as if inside `with`, provided that it need not wait for anybody.
+        """Makes a call as if inside `with`, if it need not wait for other callers.
 
-        Nobody else can write until it ends, however many calls of this store it consists of. It must not call another
-        store, because somebody who holds that one may be waiting for this one.
+        No other thread or process can write until it ends, however many calls of this store it makes. It must not call
+        another store, because a thread that holds that one may be waiting for this one.
 
         Returns: the answer; None: nothing was called, because another thread or process is writing, or the store is on
         a server.
@@ -448,17 +448,17 @@ class LocalStore(Store, Protocol):
     changes: Changes
     telemetry: Telemetry
     shared: object | None
-    """What all connections of this process to the store share. They set it; None until the first one does."""
+    """The shared state of this process's connections to the store. They set it; None until the first one does."""
 
     def get_if(self, request: GetRequest, accepts: Callable[[Got], object], *, waits: bool = False) -> GetOutcome:
         """Gets as `get`, or as `wait` if `waits`; if `accepts` raises, nothing has happened.
 
-        `accepts` is called with each message before the get happens, and again if the get has to be retried. Nobody
-        else can write meanwhile.
+        `accepts` is called with each message before the get happens, and again if the get has to be retried. No other
+        thread or process can write meanwhile.
         """
 
     def identifier(self) -> str:
-        """Returns the id of the store, which no other store has but a copy of it."""
+        """Returns the id of the store; only a copy of the store has the same."""
 
     @property
     def again(self) -> Callable[[], LocalStore] | None:
@@ -532,13 +532,13 @@ class LocalStore(Store, Protocol):
 
         It is not on disk when the call returns.
 
-        Returns: how many queues; 0: this minute has a sample, or there are no queues.
+        Returns: the number of queues; 0: this minute has a sample, or there are no queues.
         """
 
     def history(self, queues: Sequence[str], period: Period) -> list[list[HistoryPoint]]:
         """Returns the samples of each of these queues in the last hour, day or week, in order of time.
 
-        Raises: UnknownQueue 2085; WrongQueueType 2045, one of them has no messages of its own.
+        Raises: UnknownQueue 2085; WrongQueueType 2045, one of them stores no messages.
         """
 
     # --- the medium
@@ -547,7 +547,7 @@ class LocalStore(Store, Protocol):
         """Returns the users who began the unsettled units of this kind and name: prepared ones, leases, stagings.
 
         Args:
-            handle: of the queue of a confirm id or lock id. Who locked messages under the confirm id is among them.
+            handle: of the queue of a confirm id or lock id. Users who locked messages under a confirm id are included.
         """
 
     def refuse_lost(self) -> None:

@@ -33,7 +33,7 @@ class QueuedMessage(NamedTuple):
     Args:
         place: its place; NO_PLACE: its number is not drawn yet (B-5).
         unit: the unit that holds it, in one of the unconfirmed states.
-        away: a unit of work got it, so it has left the depth, and expires when it comes back (R4.6, R6.3).
+        away: a unit of work got it, so the depth does not count it, and it expires when it returns (R4.6, R6.3).
         locked_handle, locked_at: the handle whose browse lock holds it, and since when.
         lock: the unit of the lock id that holds it; `lock_confirm`: the confirm id of that call, 0 if it had none.
         forgotten: a restart has lost it, except for the unit that holds it.
@@ -67,7 +67,7 @@ class QueuedMessage(NamedTuple):
 
     @property
     def is_kept(self) -> bool:
-        """Whether it cannot expire now: a unit of work got it (R6.3), or a claim, whose contents do not change."""
+        """Whether it cannot expire now: a unit of work got it (R6.3), or a claim, whose contents are fixed, has it."""
         return self.away or self.claimed > 0
 
 
@@ -103,7 +103,7 @@ def number_of(token: bytes) -> int:
 
 
 def cost_of(text: str | None) -> int:
-    """The cost of asking a selector about a message with properties of this text."""
+    """The cost of evaluating a selector on a message whose properties have this text."""
     return 1 if text is None else 1 + (len(text) >> KIBIBYTE)
 
 
@@ -172,7 +172,7 @@ def fits(selector: Selector, row: QueuedMessage, reader: Reader) -> bool:
 
 
 def numbers(message: Message) -> tuple[bytes, int, int]:
-    """What identifies a message within its group."""
+    """The id and numbers that identify a message within its group."""
     return message.group_id, message.sequence_number, message.offset
 
 

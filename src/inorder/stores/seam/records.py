@@ -27,7 +27,7 @@ class Opened(NamedTuple):
         handle: its id.
         name: the queue as opened; for a model queue the name of the new queue.
         queue: the local queue behind the name.
-        incarnation: distinguishes this queue from earlier ones of its name; browse tokens of those are refused (B-41).
+        incarnation: distinguishes this queue from earlier ones of its name, whose browse tokens are refused (B-41).
     """
 
     handle: int
@@ -68,7 +68,7 @@ class GetRequest(NamedTuple):
         most: the largest number of messages. The answer ends before the first message that cannot be got, and after the
             first that has a warning.
         one_group: whether to end after the message that ends its group.
-        most_bytes: after how many bytes of bodies the answer ends, unless it is one group; None: after any number.
+        most_bytes: the bytes of bodies after which the answer ends, unless it is one group; None: no limit.
     """
 
     handle: int
@@ -86,8 +86,8 @@ class Rest(NamedTuple):
 
     Args:
         unit: the unit that holds it.
-        ended: how many units of work the connection had ended before.
-        messages: how many are left.
+        ended: the number of units of work that the connection had ended before.
+        messages: the number of messages left.
         group_id, sequence_number: of the message before the first of them.
         got_at: when the group was got; seconds since 1970.
     """
@@ -172,9 +172,8 @@ BULK_COLUMNS: Final = (
 
 First comes the row's place. Then the place of the head of its group: its own if it is in no group; None if the head is
 not on the queue or, in a claim, not in the claim, so that it is the same at each reading. `delivery` is the row's
-position in what is read. The rest are fields of `Message`; `properties` is the stored text (`Properties.from_text`).
-None means an unlimited expiry, or that there is no correlation id, group id, accounting token, properties or
-transmission.
+position in the read. The rest are fields of `Message`; `properties` is the stored text (`Properties.from_text`). None
+means an unlimited expiry, or no correlation id, group id, accounting token, properties or transmission.
 """
 
 BulkRow = tuple[Any, ...]
@@ -238,7 +237,7 @@ class Claim(NamedTuple):
 
     Args:
         number: 1, 2, 3 ...; the number of a released claim is not used again.
-        messages, size: how many, and how many bytes of bodies.
+        messages, size: the number of messages, and bytes of bodies.
         delivered: messages of all claims before it.
         more: whether the limits of its request left messages on the queue.
         planned: whether the reader has begun to process it.
@@ -289,14 +288,14 @@ class Slice(NamedTuple):
 
 
 class SurveyRequest(NamedTuple):
-    """A request to survey what a browse would show next.
+    """A request to survey the messages that a browse would show next.
 
     Args:
         handle: open for browse.
         options: `read_order`; with `logical` whole groups only.
         cursor: the position of the browse; only the levels of a strict cursor matter.
         most, most_bytes: as in `ClaimRequest`.
-        slices: about how many stretches to cut.
+        slices: the approximate number of stretches.
         horizon: messages with higher numbers are not shown.
     """
 
@@ -314,7 +313,7 @@ class Stretch(NamedTuple):
 
     Args:
         first, last: number and ordinal of the first and the last message or head.
-        messages: how many, counting members of groups.
+        messages: the number of messages, counting members of groups.
     """
 
     logical: bool
@@ -343,7 +342,7 @@ class Survey(NamedTuple):
 
 UNIT_NAME_LENGTH_MAX = 256  # characters of the name of a unit, an application or a query
 BATCH_LENGTH_MAX = 2000  # characters of a batch's name, which may be the token of a browse
-LEDGER_BATCHES_MAX = 1000  # of one streaming query on one queue; older ones are forgotten
+LEDGER_BATCHES_MAX = 1000  # of one streaming query on one queue; older ones are deleted
 
 
 class StageRequest(NamedTuple):
@@ -352,10 +351,10 @@ class StageRequest(NamedTuple):
     Args:
         handle: opened for output.
         name: of the staging, unique in the store; the first request creates it. count: rows in this request.
-        columns: by names from `rules.staged_columns.STAGED_COLUMNS`, each with `count` values. `body` must be there. A
-            missing column, or None in any other than `body`, means the put's default. Context comes from the caller's
-            columns, as in a put that sets all context. Properties are mappings. `group_key` and `order_key`: int of 64
-            bits, float, str or bytes; None: in no group, and first in the order.
+        columns: by names from `rules.staged_columns.STAGED_COLUMNS`, each with `count` values; `body` is required. A
+            missing column, or None in any column except `body`, means the put's default. Context comes from the
+            caller's columns, as in a put that sets all context. Properties are mappings. `group_key` and `order_key`:
+            int of 64 bits, float, str or bytes; None: in no group, and first in the order.
         lasts: seconds from now until the staging expires, above 0; each request sets it again.
         checks_numbers: whether the numbers in the caller's own groups must be consecutive when they are put.
         arrives: whether the messages enter the system now, so that COA is reported; else from another queue.
@@ -373,7 +372,7 @@ class StageRequest(NamedTuple):
 
 
 class Staged(NamedTuple):
-    """A staging as its writer knows it: its name, and how many rows it staged in all."""
+    """A staging from its writer's view: its name, and the number of rows staged in all."""
 
     name: str
     count: int  # type: ignore[assignment]  # a method of tuples that nobody misses
@@ -444,12 +443,12 @@ class Act(NamedTuple):
     Args:
         id: identifies it permanently.
         at: when it began, seconds since 1970.
-        user, address: of the client.
+        user, address: the client's.
         act: the kind of action, such as "clear".
         queue: the queue concerned; empty: the queue manager.
         outcome: "done", "failed"; "begun": still running, or unknown because the server was killed meanwhile.
-        messages: how many it concerned; None: unknown.
-        error: why it failed.
+        messages: the number of messages concerned; None: unknown.
+        error: the cause of a failure.
     """
 
     id: int

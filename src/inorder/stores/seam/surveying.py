@@ -29,7 +29,7 @@ class Cut(NamedTuple):
 
 
 def looked_for(*, logical: bool) -> Wanted:
-    """What bulk reads look for: messages, or in logical order the heads of whole groups."""
+    """The search of bulk reads: messages, or in logical order the heads of whole groups."""
     return Wanted(heads=True, needs="group") if logical else Wanted()
 
 
@@ -77,6 +77,6 @@ def stretches(cuts: Iterable[Cut], *, logical: bool) -> list[Stretch]:
 
 
 def moved(cursor: Cursor, cuts: Iterable[Cut], *, logical: bool) -> Cursor:
-    """The cursor of a strict browse that has shown everything: on each level it is at the last one (B-38)."""
+    """The cursor of a strict browse that has shown everything: on each level it is at the last cut's end (B-38)."""
     levels: Mapping[int, Place] = dict(cursor.levels) | {one.last.rank: one.last for one in cuts}
     return UNSET._replace(logical=logical, strict=True, levels=tuple(sorted(levels.items())))

@@ -34,10 +34,10 @@ class ManagerRow(NamedTuple):
 
     Args:
         attributes: as JSON.
-        revision: grows with every change of a definition, so that processes know when their caches are old.
+        revision: grows with every change of a definition, so that processes notice when their caches are old.
         boot: the boot of the machine in which the store was last started.
         identifier: identifies the store among all others; a restored backup keeps it.
-        created_at: of the store; 0: it was not started yet.
+        created_at: the time of the store's first start; 0: it was never started.
     """
 
     id: int
@@ -245,7 +245,7 @@ class Branch(NamedTuple):
     Args:
         connection: the name of the connection to the owner.
         manager: the name of the owner.
-        user: as whom the owner knows this side; empty: it does not distinguish users.
+        user: the user as which the owner knows this side; empty: it does not distinguish users.
     """
 
     connection: str
@@ -276,7 +276,7 @@ class AttemptRow(NamedTuple):
 
     Args:
         key: of a user, or of an address.
-        level: how many counted at the time `at`.
+        level: the number that counted at the time `at`.
         empty_at: when none of them will count any more.
     """
 
@@ -302,7 +302,7 @@ class SampleRow(NamedTuple):
 
 
 class LedgerRow(NamedTuple):
-    """A batch that was put on a queue. It prevents that a repeat is put again."""
+    """A batch that was put on a queue. It prevents a repeat of the batch."""
 
     id: int
     queue: int
@@ -322,7 +322,7 @@ class PutKeyRow(NamedTuple):
         put_at: the time of the put, or of the settlement of its unit. `expires_at`: the time when the key becomes free
             again.
         message_id, uid_origin, uid_number: of the message, or of the first if there were several.
-        met_at: the first time that a put found `put_at` in the future of its own clock; None if none has.
+        met_at: the first time that a put found `put_at` in the future of its clock; None: no put has.
     """
 
     queue: int
@@ -350,7 +350,7 @@ class ChannelRow(NamedTuple):
     Args:
         carrier: the connection that runs it. The run ends with the connection, whatever `status` says.
         epoch: of the claims of its last run.
-        stop: how an operator stopped it; empty: nobody did.
+        stop: how an operator stopped it; empty: it was not stopped.
         short_retries, long_retries: failed attempts of the run since it last sent something.
         reason, error: why it does not run; 0 and empty: there is no trouble.
         fast: whether its last run sent non-persistent messages outside the batches.
@@ -376,7 +376,7 @@ class SentRow(NamedTuple):
 
     Args:
         number: of the last confirmed batch. The open claim of the channel is the next one.
-        messages, size: of all confirmed batches, and of what was sent outside of them.
+        messages, size: of all confirmed batches, and of the messages sent outside of them.
     """
 
     queue: int
@@ -430,7 +430,7 @@ class BodyRow(NamedTuple):
 
 
 class PieceRow(NamedTuple):
-    """A piece of such a body. `first`: how many bytes come before it."""
+    """A piece of such a body. `first`: the number of bytes before it."""
 
     identifier: str
     incarnation: int
@@ -441,12 +441,12 @@ class PieceRow(NamedTuple):
 
 
 class DroppedRow(NamedTuple):
-    """Messages that the queue manager had to drop: those that it made, and what came outside of batches (C-4, C-5).
+    """Messages that the queue manager had to drop: its own, and those that came outside of batches (C-4, C-5).
 
     Args:
-        queue: the queue whose messages they concerned; 0: none that is here.
-        messages: how many, ever.
-        last_at, reason: of the last one: when, and why it could not be put on its queue.
+        queue: the queue whose messages they concerned; 0: none in this store.
+        messages: their total number.
+        last_at, reason: the time of the last drop, and why that message could not be put on its queue.
     """
 
     queue: int

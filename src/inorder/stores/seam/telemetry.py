@@ -1,13 +1,13 @@
 """Events for observers: every call on the store, every wait, and the store's work besides its calls.
 
-A verb that reports declares it with `event` at its definition: its public name, its measurements besides "seconds", and
-its subject. Names and fields are a contract of their own (docs/reference/events.md); `EVENTS` lists all.
+A verb that reports has the decorator `event`, with its public name, its measurements besides "seconds", and its
+subject. Names and fields are a public contract (docs/reference/events.md); `EVENTS` lists all.
 
 An observer is called on the thread of the call, at the end of the verb: after its transaction, when its promises are on
 disk, and before the program gets the answer. No transaction is open then, and no lock of the store or of waiters is
-held. The connection is still inside its call, so an observer that calls the queue manager needs a connection of its
-own; such calls are not reported. Exceptions of an observer are logged and have no other effect. Events of gathered
-calls (`Promises`) are reported when gathering ends, on the thread that syncs their promises to disk.
+held. The connection is still inside its call, so an observer that calls the queue manager needs another connection;
+such calls are not reported. Exceptions of an observer are logged and have no other effect. Events of gathered calls
+(`Promises`) are reported when gathering ends, on the thread that syncs their promises to disk.
 
 Without observers, a verb costs one extra function call.
 """
@@ -110,7 +110,7 @@ class Telemetry:
         self._telling = _Telling()
         self._make_common, self.common = common, dict[str, object]()
         self.observations: tuple[Observation, ...] = ()
-        changes.subscribe(self._happened, is_ours=True)  # it wants only discards and deaths
+        changes.subscribe(self._happened, is_ours=True)  # which wants only discards and deaths
 
     def observe(self, observer: StoreObserver) -> Observation:
         """Adds an observer. Raises: ArgumentError, if it is not callable."""
@@ -137,16 +137,10 @@ class Telemetry:
         """Whether to report this thread's calls: there are observers, and this is not an observer's own call."""
         return bool(self.observations) and not self._telling.on
 
-    def report(
-        self,
-        event: str,
-        measurements: Mapping[str, float],
-        metadata: Mapping[str, object],
-        messages: Sequence[Message] = (),
-    ) -> None:
-        """Calls every observer and logs what it raises. Inside `Promises` this happens at their end."""
+    def report(self, event: str, measurements: Mapping[str, float], metadata: Mapping[str, object]) -> None:
+        """Calls every observer and logs its exceptions. Inside `Promises` this happens at their end."""
         if self.is_observed:
-            self.emit(event, measurements, {**self.common, **metadata}, messages)
+            self.emit(event, measurements, {**self.common, **metadata}, ())
 
     def emit(
         self,

@@ -73,7 +73,7 @@ class Unit:
         connection: of a session unit: the number of its connection, whose end backs it out; of a global unit: the same,
             None after the end; else None.
         process: of a session unit: the id of the process that has the connection; None if that is not known.
-        queues: the queues on which it holds something, by name.
+        queues: the queues on which it holds messages, by name.
         ends_at: of a lease or a staging: when it ends by itself, seconds since 1970; else None.
         branches: of a global unit: its parts at owners that are not known to be settled.
         outcome: of a global unit: "commit" or "back_out" once it is decided; else empty.
@@ -158,7 +158,7 @@ class LookRequest:
         after: the page begins after this position; None: at the beginning.
         most: the largest number of messages.
         preview: the largest number of bytes of each body.
-        unit: list only what this unit holds; None: everything.
+        unit: list only messages that this unit holds; None: everything.
         numbered_after: list only messages with a higher number on the queue; None: everything. In physical order.
     """
 
@@ -268,7 +268,7 @@ class QueueView:
     """A queue at one moment, for programs that poll. Expired messages that have not been discarded count.
 
     Args:
-        created_at: tells it from earlier queues of its name.
+        created_at: distinguishes it from earlier queues of its name.
         depth: as in `QueueStatus`.
         arrived: messages ever put on it, including those in units and those backed out later. Between two polls, the
             growth of `arrived` minus the growth of `depth` is the number of messages that left, less those that came
@@ -277,12 +277,12 @@ class QueueView:
         puts, gets: messages put and got in unsettled units, claims included.
         locked: messages locked but not got.
         delayed: messages hidden until later.
-        oldest_put_at: when the oldest message was put. Compared are: of what each unit or lock holds, the message with
-            the lowest number (of one process the first that it put); of all available messages, the first of each
-            priority. None: there is none.
+        oldest_put_at: when the oldest message was put. The comparison includes the message with the lowest number of
+            each unit or lock (the first that its process put), and the first available message of each priority. None:
+            there is no message.
         open_input_count, open_output_count: handles.
         waiters: calls that wait.
-        dropped: reports about its messages that neither their queue nor the dead-letter queue took; see `Dropped`.
+        dropped: reports about its messages that neither their queue nor the dead-letter queue accepted; see `Dropped`.
         channels: of a transmission queue, the channels that send from it, by name; `depth` and `oldest_put_at` show how
             far they lag.
     """
@@ -309,10 +309,10 @@ class Dropped(NamedTuple):
     came outside batches (C-4).
 
     Args:
-        queue: the queue whose messages they concerned; empty: none that is here.
-        messages: how many, ever.
+        queue: the queue whose messages they concerned; empty: none in this store.
+        messages: their total number.
         last_at: when the last one was dropped, seconds since 1970.
-        reason: why that one could not be put on its queue; the dead-letter queue did not take it either.
+        reason: why the last one could not be put on its queue; the dead-letter queue did not accept it either.
     """
 
     queue: str
@@ -363,8 +363,8 @@ class TaskMinute(NamedTuple):
 
     Args:
         minute: since 1970.
-        ended: how many attempts; failed: how many of them have failed.
-        duration: of all together, in seconds; longest: of the longest of them.
+        ended, failed: the numbers of all attempts and of failed ones.
+        duration, longest: the duration of all attempts together, and of the longest one, in seconds.
     """
 
     minute: int
@@ -386,7 +386,7 @@ class TaskRecord(NamedTuple):
 
     Args:
         minutes: the last ten minutes in which an attempt ended, the newest last.
-        running: how many calls run; oldest: for how many seconds the oldest of them has run.
+        running: the number of running calls; oldest: the seconds for which the oldest of them has run.
         dead: dead letters since the worker began.
         error, failed_at: the last failure.
         stopped: why the task could not continue; empty: it continues.
@@ -443,7 +443,7 @@ class WorkerRecord(NamedTuple):
 
 @decodes("the record of a worker")
 def record_of(text: str) -> WorkerRecord:
-    """Reads a record as the store keeps it. It may be a later version's, with more fields. Raises: StoreDamaged."""
+    """Reads a stored record. A later version may have written it, with more fields. Raises: StoreDamaged."""
     given = json.loads(text)
     for one in given["tasks"]:
         one["minutes"] = [TaskMinute(*each[: len(TaskMinute._fields)]) for each in one["minutes"]]
@@ -459,13 +459,13 @@ def _known(kind: Any, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def text_of(record: WorkerRecord) -> str:
-    """The record as the store keeps it."""
+    """The record in its stored form."""
     tasks, schedules = ([one._asdict() for one in some] for some in (record.tasks, record.schedules))
     return json.dumps({**record._asdict(), "tasks": tasks, "schedules": schedules})
 
 
 def checked_text(record: WorkerRecord) -> str:
-    """The record as the store keeps it. Raises: ArgumentError, for a value that no worker has."""
+    """The record in its stored form. Raises: ArgumentError, for a value that no worker has."""
     if not (record.tasks or record.schedules):
         raise bad_argument("record", record, "that of a worker with a task or a schedule")
     _check(record, "record")
@@ -493,5 +493,5 @@ def _check(value: Any, name: str) -> None:
             _check(one, name)
 
 
-if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+if not TYPE_CHECKING:  # otherwise a type checker would accept any name
     __getattr__ = renamed(__name__, Sight="MessageView")

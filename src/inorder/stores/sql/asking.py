@@ -1,7 +1,7 @@
 """Evaluates a selector on a row, reading only the columns that the selector uses.
 
-A long search looks at a hundred thousand rows of which nearly none fits, so no messages are made of them. The evaluator
-of the rules gets values as a message would have them.
+A long search looks at a hundred thousand rows, nearly none of which fits, so it makes no messages from them. The
+evaluator of the rules gets values in the form of a message's.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         self.has_leftovers = False
         self.here = "queue state"  # the statement that reads a queue at the beginning of an operation
         self._kept = self._writes = False
-        # The attention of each queue that this transaction has read; and counts of fruitless looks.
+        # The attention of each queue that this transaction has read; and counts of fruitless checks.
         self.noted: dict[int, int] = {}
         self._in_vain: dict[int, int] = {}
         self._looks = 0  # at queues with attention bits
@@ -128,7 +128,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
     def draw(self, count: int, reserve: int) -> tuple[range, bool]:
         found = self.engine.execute(self.sql["draw numbers"], (count, reserve, COUNTED_MAX)).fetchall()
         if not found:
-            raise damaged("table tally, queue 0", "the counter of the numbers that name things is missing or too large",
+            raise damaged("table tally, queue 0", "the counter of identifying numbers is missing or too large",
                           table="tally")  # fmt: skip
         ((last, reserved),) = found
         return range(last - count + 1, last + 1), reserved == last + reserve
@@ -137,7 +137,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         self.engine.execute(self.sql["skip reserved numbers"])
 
     def check_certain(self, queue: int) -> None:
-        """Always correct: nobody else changes anything during this transaction."""
+        """Does nothing: no other process changes anything during this transaction."""
 
     def state(self, queue: int) -> QueueState | None:
         run, is_quiet = self.engine.run, queue not in self._in_vain
@@ -164,7 +164,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         return _tuple(QueueState, (counter, reserved, depth, *found[:-2], revision))
 
     def _heed(self, queue: int, attention: int, there: int) -> None:
-        """Compares the attention bits of a queue with what was found, and clears them after enough fruitless looks."""
+        """Compares the attention bits of a queue with the rows found, and clears them after enough fruitless checks."""
         if attention == there:
             self._in_vain[queue] = 0
             if attention in QUIET:
@@ -245,7 +245,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
             setting = ", ".join(f"{name} = ?" for name in columns)
             values = (*columns.values(), before.number, before.state)
             self.change(f"UPDATE message SET {setting} WHERE id = ? AND state = ?", values)
-        if after.expires_at < math.inf:  # a message that was got or claimed can expire again when it comes back
+        if after.expires_at < math.inf:  # a message that was got or claimed can expire again when it returns
             self.attend(after.queue, EXPIRES)
 
     def remove(self, rows: Sequence[QueuedMessage], before: State) -> None:
@@ -360,7 +360,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         if kind is DefinitionRow:
             self.engine.execute(self.sql["delete queue counters"], (where["id"],))
             self._in_vain.pop(where["id"], None)
-        self.has_leftovers |= kind is ProcessRow  # a process that has gone may have left some
+        self.has_leftovers |= kind is ProcessRow  # an ended process may have left some
         return super().remove_records(kind, **where)
 
     def revise(self, queues: Collection[int] | None) -> None:
@@ -375,7 +375,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
     # --- leftover contents of deleted messages
 
     def look_for_leftovers(self) -> None:
-        """Inside a transaction: notes whether there are leftover contents."""
+        """Inside a transaction: records whether there are leftover contents."""
         self.has_leftovers |= bool(self.value(self.sql["any leftovers"]))
 
     def sweep(self) -> None:

@@ -1,7 +1,7 @@
 """Claims and surveys in an SQL database: one statement for the next messages of a level, as many as there are.
 
-The database returns available messages in order, up to the limits. Two things it cannot judge alone. On a level that is
-read strictly, a pending message ends the level. Groups of an unusual shape must be judged by the rules, one by one
+The database returns available messages in order, up to the limits. It cannot judge two things alone: on a level that is
+read strictly, a pending message ends the level; and groups of an unusual shape must be judged by the rules, one by one
 (`stores.claiming`).
 """
 
@@ -54,7 +54,7 @@ class Levels:
     """The messages that a reader may get on a queue, level by level, as ranges of places.
 
     Attributes:
-        most: how many messages of a level to look at, counting those of groups, and the group after them.
+        most: the number of messages of a level to look at, counting those of groups, and the group after them.
         kind: of the next ones: messages, whole groups, or messages on a queue without groups.
         plain: no group so far had a message in segments, or another unusual shape.
         unusual: the heads of groups that are whole, but of a shape that only the rules can take.
@@ -175,7 +175,7 @@ class _Columns:
 
     Attributes:
         columns: in the order of READ_IN_BULK.
-        messages: how many rows.
+        messages: the number of rows.
     """
 
     def __init__(self) -> None:
@@ -222,7 +222,7 @@ class _Columns:
         return doubtful
 
     def keep(self, begun: int, members: Mapping[int, Set[int]]) -> None:
-        """Removes from the rows from `begun` on, of groups whose heads are in `members`, those that are no members."""
+        """Removes the rows from `begun` on that are not members of their groups, for groups with heads in `members`."""
         if members:
             rows = zip(self.columns[HEAD][begun:], self.columns[ID][begun:], strict=True)
             kept = [head not in members or number in members[head] for head, number in rows]
@@ -333,7 +333,7 @@ class SqlBulk(SqlSearch):
                     yield Shown(Place(one.rank, head.number, head.ordinal), messages, size)
 
     def _cut(self, levels: Levels, one: Range, values: dict[str, Any]) -> tuple[list[Cut], int]:
-        """Cuts what the limits allow of a level of single messages. Returns also its size if bytes are limited."""
+        """Cuts a level of single messages up to the limits. Also returns the size if bytes are limited."""
         counted = (
             f"count next messages by bytes of {levels.kind}"
             if values["weighs"]
@@ -480,7 +480,7 @@ class SqlBulk(SqlSearch):
 
 
 def _fitting(heads: Sequence[_Head], most: int) -> int:
-    """Returns how many groups there is room for."""
+    """Returns the number of groups for which there is room."""
     return sum(1 for _ in takewhile(most.__ge__, accumulate(head.messages for head in heads)))
 
 

@@ -94,7 +94,7 @@ def _by_statement(database: CheckedDatabase, sql: str) -> list[str]:
 
 def _said(text: str, row: object = None, parent: object = None, _: object = None) -> str:
     """Converts a result row to words. Our statements and SQLite's `integrity_check` already return words."""
-    return text if parent is None else f"table {text}, row {row}: what it refers to in {parent} is missing"
+    return text if parent is None else f"table {text}, row {row}: the row in {parent} to which it refers is missing"
 
 
 def _rows(database: CheckedDatabase) -> list[str]:

@@ -324,7 +324,7 @@ class Codec:
         """Makes a whole message from the columns of the statement `message by number`.
 
         Args:
-            partly: the columns have only part of the body, or nothing, and no CRC, so it is not verified.
+            partly: the columns have only part of the body, or none of it, and no CRC, so the body is not verified.
         Raises: StoreDamaged, if the body is not the one that was put, or another column has an impossible value.
         """
         (number, descriptor, expiry, priority, persistent, message_id, correlation_id, put_at, group_id,
@@ -405,7 +405,7 @@ class Codec:
     def bulk(self, found: Sequence[Sequence[Any]], now: float) -> BulkPage:
         """Makes a page from rows read in bulk, at least one, except for the places of the groups' heads.
 
-        Whole columns are checked; single rows only if something is wrong, to find out which.
+        Whole columns are checked; single rows only if a column has a fault, to find the row.
 
         Args:
             found: the columns of READ_IN_BULK.
@@ -492,9 +492,7 @@ def _filled(page: BulkPage, name: str, own: Callable[[], Sequence[Any]]) -> Sequ
 
 
 def _head(sequence_number: int, offset: int, flags: int) -> int:
-    """Returns the column `head` of a new message: at the beginning of a group something counts as missing until it is
-    seen.
-    """
+    """Returns the column `head` of a new message: at its beginning a group counts as incomplete until it is checked."""
     return 0 if sequence_number != 1 or offset else 1 if flags & ANY_GROUP else 2
 
 

@@ -1,4 +1,4 @@
-"""The part of a descriptor that is mostly the same for all messages of a program, as one text, followed by the
+"""Stores the part of a descriptor that is mostly the same for all messages of a program as one text, followed by the
 properties.
 
 It is a JSON array without blanks, with a value for each field in the order of KEPT. Default values at its end are
@@ -7,7 +7,7 @@ of it is NUL. A transmission is a list of its two names, or null. The same value
 match can compare texts. Values that no caller could have given are refused when a text is read. The latest conversions
 are cached in both directions.
 
-A message with properties has all of those values, defaults as well, followed by the properties in a line of their own::
+A message with properties has all of those values, including defaults, followed by the properties on a separate line::
 
     ["app","ann",6,0,"","",8,"",0,0,546,"","",null,null,
     {"colour":"red","count":3}]
@@ -32,11 +32,12 @@ _PLACES = {name: field.text for name, field in GIVEN.items() if field.text is no
 KEPT: Final[Mapping[str, object]] = {
     name: None if name in NONE else GIVEN[name].default for name in sorted(FIELDS, key=lambda name: _PLACES[name])
 } | {"encoding": 546}
-"""The fields in the order of a text, with their defaults, the same on every machine; seldom default ones come first.
+"""The fields in the order of a text, with their defaults, the same on every machine. Those that rarely have their
+defaults come first.
 
 The accounting token must be the last, because a list at the end would look like the end of the text.
 """
-LENGTH_MAX: Final = 4096  # of a text without properties: longer than any values of callers can make
+LENGTH_MAX: Final = 4096  # the length of a text without properties: more than any values of callers can need
 BETWEEN: Final = ",\n"  # between the values and the properties
 REMEMBERED: Final = 1024
 _ORDER = [FIELDS.index(name) for name in KEPT]
@@ -57,7 +58,7 @@ def as_text(values: Values) -> str:
 
 @functools.lru_cache(maxsize=REMEMBERED)
 def begun_text(values: Values) -> str:
-    """The same if properties follow: all values, without the end."""
+    """Returns the text if properties follow: all values, without the end."""
     return _as_json(_in_order(values))[:-1]
 
 

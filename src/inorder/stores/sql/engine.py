@@ -12,7 +12,7 @@ from .shapes import Table
 
 WITHIN = "get available within"  # a statement that counts bytes, of databases that send all rows at once
 TAKE_AWAY = "get and remove"  # a statement that reads, deletes and counts at once; not all databases have it
-MANY = 1000  # the number of rows from which `Engine.ignore_groups` pays
+MANY = 1000  # the number of rows from which `Engine.ignore_groups` is worth its cost
 
 
 class Engine(Protocol):
@@ -23,7 +23,7 @@ class Engine(Protocol):
         tables: the types that a value may have in each column of each table.
         execute, execute_many: run a statement with its values.
         run: as `execute`, for statements without rows, or whose rows are read before anything else runs; it costs less.
-        scan: as `execute`, for rows that may not all be read: then the result must be closed.
+        scan: as `execute`, if some rows may stay unread: the result must then be closed.
         changes: how many rows the last statement changed.
         has_triggers: whether triggers keep the records of groups up to date: see `follow_groups`.
     """

@@ -1,7 +1,7 @@
 """Limits the contents that one transaction deletes.
 
-To delete a body the database reads the chain of its pages. So the contents of many messages are left, listed in the
-table `leftover`, and deleted in steps after the operation, so that others can work in between.
+To delete a body, the database reads the chain of its pages. So the contents of many messages are first only listed in
+the table `leftover`, and deleted in steps after the operation, so that other processes can work in between.
 """
 
 from __future__ import annotations
@@ -11,5 +11,5 @@ STEP_BYTES = 16 << 20
 
 
 def fits_one_step(contents: int, size: int) -> bool:
-    """Whether one transaction may delete so many contents of `size` bytes in all; one content always fits."""
+    """Whether one transaction may delete this many contents of `size` bytes in all; one content always fits."""
     return contents <= 1 or (contents <= STEP_CONTENTS and size <= STEP_BYTES)

@@ -24,7 +24,7 @@ from .selection import ALL_HEADS, HEADS, Heads, Selection, filled
 
 READ_WHOLE_MAX = 2048  # bytes: a longer body is not read with its row, and only its beginning
 NO_END = 2**62
-MADE = 3  # the cost of evaluating a selector is this many times higher if a message is made of the row
+MADE = 3  # evaluating a selector costs this many times more if a message is made from the row
 THERE = " AND (m.expires_at IS NULL OR m.expires_at > :now OR m.away = 1 OR m.claimed IS NOT NULL)"
 IS_FIRST = (
     " AND m.id = (SELECT f.id FROM message f WHERE f.queue = m.queue"
@@ -101,8 +101,8 @@ class SqlListings(SqlSearch):
         ]
 
     def _put_at(self, queues: Sequence[int], held: Mapping[int, _Held]) -> dict[int, float]:
-        """When the oldest message of each queue was put: looks at the lowest number of each holder, and at the first
-        place of each level among messages that nobody holds.
+        """When the oldest message of each queue was put: compares the lowest number of each holder, and the first place
+        of each level among messages without a holder.
         """
         named = json.dumps(queues)
         firsts = [
@@ -150,7 +150,7 @@ class SqlListings(SqlSearch):
 
 @dataclass(slots=True)
 class _Held:
-    """What units and locks hold on one queue."""
+    """The messages that units and locks hold on one queue."""
 
     puts: int = 0
     gets: int = 0
@@ -191,7 +191,7 @@ class Listing:
         if unit is not None:
             self.filter += " AND (m.unit = :held_by OR (m.lock = :held_by AND m.unit IS NULL))"
             self.values["held_by"] = self.unit
-        # Skips everything that a match for one group excludes.
+        # Skips the rows that a match for one group excludes.
         self.of_group = " AND m.group_id = :group_id" if "group_id" in request.match.fields else ""
 
     def _chosen(self, condition: str) -> Selection:
@@ -240,7 +240,7 @@ class Listing:
         return ((_at(one.place), one) for one in rows if newer is None or one.place.number > newer)
 
     def _placed(self, after: Place, chosen: Selection, heads: Heads = ALL_HEADS) -> Iterator[QueuedMessage]:
-        """Yields everything that has a place, in order, merged from available messages and those of each holder."""
+        """Yields all rows that have a place, in order, merged from available messages and those of each holder."""
         streams = [
             self.backend.held(self.queue.id, holder, after, chosen, heads)
             for holder in self.backend.holders(self.queue.id)

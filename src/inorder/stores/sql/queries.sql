@@ -88,7 +88,7 @@ INSERT INTO message (
 ) VALUES (?, ?, ?, ?, ?, 2, 1, 0, ?, 0, -1, ?, ?, ?, ?);
 
 -- name: insert content
--- The wide part of the same messages, on pages of their own, so that a search reads narrow rows.
+-- The wide part of the same messages, on separate pages, so that a search reads narrow rows.
 INSERT INTO content VALUES (?, ?, ?, ?, ?, ?, ?{later});
 
 -- name: set user of message
@@ -145,13 +145,13 @@ WHERE m.id = :wanted AND m.queue = :queue AND m.available
     AND (m.rank, m.number, m.ordinal) > (:rank, :number, :ordinal){chosen};
 
 -- name: messages of holder by place
--- Messages of one holder in order. A strict reader needs the first, a reader of its own lock all.
+-- Messages of one holder in order. A strict reader needs the first, a reader with the lock id all.
 SELECT {narrow} FROM message m INDEXED BY message_held {joins}
 WHERE m.queue = :queue AND m.holder = :wanted AND m.head = {head}
     AND (m.rank, m.number, m.ordinal) > (:rank, :number, :ordinal){chosen};
 
 -- name: next holder
--- Steps from holder to holder, without reading all that each holds.
+-- Steps from holder to holder, without reading all messages of each.
 SELECT min(holder) FROM message INDEXED BY message_held WHERE queue = ?1 AND holder > ?2;
 
 -- name: next available rank
@@ -162,7 +162,7 @@ SELECT min(rank) FROM message INDEXED BY message_place WHERE queue = ?1 AND head
 -- The same among the messages of one holder.
 SELECT min(rank) FROM message INDEXED BY message_held WHERE queue = ?1 AND holder = ?2 AND head = ?3 AND rank > ?4;
 
--- ===== rows by what keeps them together; the first :most of them
+-- ===== rows by a common key; the first :most of them
 
 -- name: rows by queue, number
 -- The message under a browse cursor, by the number that the cursor keeps.
@@ -171,14 +171,14 @@ WHERE m.id = :number AND m.queue = :queue
 ORDER BY m.id LIMIT :most;
 
 -- name: rows by queue, uid
--- A unique id made here is the number itself; one that a program brought has an index.
+-- A unique id made here is the number itself; an id from a program has an index.
 SELECT {narrow} FROM message m WHERE m.id = :own AND m.queue = :queue AND m.uid_number IS NULL
 UNION ALL
 SELECT {narrow} FROM message m INDEXED BY message_uid
 WHERE m.queue = :queue AND m.uid_number = :number AND m.uid_origin = :origin LIMIT :most;
 
 -- name: rows by queue, uids
--- Only those that a put gave: a number that is reserved for one is no message's own.
+-- Only ids that a put supplied, because a number that is reserved for an id is no message's number.
 SELECT {narrow} FROM message m INDEXED BY message_uid
 WHERE m.queue = :queue AND m.uid_number BETWEEN :first AND :last AND m.uid_origin = :origin LIMIT :most;
 
@@ -293,7 +293,7 @@ FROM message m JOIN content c ON c.id = m.id WHERE m.id = ?1;
 SELECT d.name FROM message m JOIN definition d ON d.id = m.queue WHERE m.id = ?;
 
 -- name: message by number without body
--- The same with a body that was read apart: the beginning of a long one.
+-- The same with a separately read body: the beginning of a long one.
 SELECT {bare}
 FROM message m JOIN content c ON c.id = m.id WHERE m.id = ?1;
 
@@ -437,7 +437,7 @@ WHERE unit = ?1 AND queue = ?2 AND state = ?3;
 UPDATE message SET due_at = ?4 WHERE unit = ?1 AND queue = ?2 AND state = ?3;
 
 -- name: update descriptor
--- Records a failed attempt with its message.
+-- Records a failed attempt in its message.
 UPDATE content SET descriptor = ?2 WHERE id = ?1;
 
 -- name: delete contents of unit
@@ -483,8 +483,8 @@ DELETE FROM leftover WHERE id {which};
 -- ===== calls that wait
 
 -- name: clear edges of waits
--- Removes edges of waiting calls that may be outdated, because each call records its own at its next look. It writes
--- only existing rows.
+-- Removes edges of waiting calls that may be outdated; each call records its edges at its next look. It writes only
+-- existing rows.
 UPDATE wait SET levels = NULL WHERE queue = ?1 AND connection <> ?2 AND levels IS NOT NULL;
 
 -- ===== groups that readers are inside (B-45)

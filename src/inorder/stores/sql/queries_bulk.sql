@@ -93,7 +93,7 @@ SELECT count(expiry) > 0, count(CASE WHEN delay > 0 THEN 1 END) > 0, count(repor
 FROM json_each(:units) AS chosen CROSS JOIN staged ON staged.unit = chosen.value;
 
 -- name: first wrong number in groups
--- Whether groups that callers numbered have no gaps and repeats; rules/staging.py words the error.
+-- Whether groups that callers numbered have no gaps and repeats; rules/staging.py has the error text.
 SELECT group_id, before, before_offset, before_length, sequence_number, "offset"
 FROM (
     SELECT group_id, sequence_number, "offset",
@@ -125,13 +125,13 @@ DELETE FROM staged WHERE unit = ?;
 DELETE FROM content WHERE id IN (SELECT id FROM staged WHERE unit = ?);
 
 -- name: leave contents of staging for sweep
--- Leaves those of a large one for later steps.
+-- Leaves the contents of a large one for later steps.
 INSERT INTO leftover SELECT id FROM staged WHERE unit = ?;
 
 -- ===== retries by hand
 
 -- name: end retry delays
--- Makes messages available that are hidden since a back out, not those in their delivery delay.
+-- Makes messages available that a back out has hidden, not those in their delivery delay.
 UPDATE message SET due_at = NULL
 WHERE queue = ?1 AND due_at > ?2 AND state = 2
     AND (backouts > 0 OR EXISTS (SELECT 1 FROM content WHERE content.id = message.id AND content.delay IS NULL))
@@ -144,7 +144,7 @@ WHERE id IN (SELECT value FROM json_each(?1)) AND due_at > ?2 AND state = 2
     AND (backouts > 0 OR EXISTS (SELECT 1 FROM content WHERE content.id = message.id AND content.delay IS NULL))
 RETURNING id;
 
--- ===== queues that are cleared
+-- ===== clearing of queues
 
 -- name: first messages not in units
 -- A step of a clear, which takes messages under lock ids and delayed ones first.

@@ -6,7 +6,7 @@
 -- name: doubtful groups
 -- Heads of groups that look complete but are not plain (messages 1 to n of one piece each, with the last one marked),
 -- and whether a member breaks the sequence; the rules judge these. It reads heads up to the limit of messages before
--- them, and one more, which shows whether the limit leaves messages behind.
+-- them, and one more, which shows whether messages remain beyond the limit.
 WITH {chosen},
 reached AS MATERIALIZED (
     SELECT id, group_id, number, ordinal, messages FROM (

@@ -20,7 +20,7 @@ UNION ALL SELECT id FROM unit INDEXED BY unit_leased WHERE kind = 'lease'
 UNION ALL SELECT id FROM unit INDEXED BY unit_named WHERE queue = ?1 AND kind = 'confirm';
 
 -- name: places and put times
--- What a damaged store has there is compared as a number, too.
+-- A value in a damaged store is compared as a number, too.
 SELECT m.id, m.rank, m.number, m.ordinal, CAST(c.put_at AS double precision)
 FROM json_each(?1) AS j CROSS JOIN message m ON m.id = j.value CROSS JOIN content c ON c.id = m.id;
 

@@ -63,7 +63,7 @@ class SqlSearch(SqlRecords):
     undisputed: Callable[[StrictSearch, Iterable[QueuedMessage], Heads], QueuedMessage | None] | None
     """Tried before a strict decision: a shortcut if nothing blocks the first message."""
 
-    # --- what the database selects
+    # --- selections for the database
 
     def selection(self, wanted: Wanted, reader: Reader) -> Selection:
         if not (wanted.match or wanted.joins or reader.unmarked):
@@ -235,7 +235,7 @@ class SqlSearch(SqlRecords):
     def _open_streams(
         self, queue: int, match: Match, after: Place, heads: Heads, chosen: Selection
     ) -> list[Iterator[QueuedMessage]]:
-        """Returns streams of unlocked messages, from the index that fits the match best."""
+        """Returns streams of available messages, from the best index for the match."""
         fields = match.fields
 
         def by(name: str, wanted: object) -> Iterator[QueuedMessage]:
@@ -269,14 +269,14 @@ class SqlSearch(SqlRecords):
         return self.paged(queue, ordered(self.sql["messages of holder by place"], chosen, heads), chosen, after, holder)
 
     def open(self, queue: int, after: Place, chosen: Selection, heads: Heads) -> Iterator[QueuedMessage]:
-        """Yields the messages that nobody holds and everybody can read, in order."""
+        """Yields the messages without a holder, which any reader can get, in order."""
         heads = self._there(queue, heads)
         if chosen.one:
             return self.paged(queue, ordered(self.sql["messages by unique id"], chosen.such(OPEN)), chosen, after)
         return self.paged(queue, ordered(self.sql["available by place"], chosen, heads), chosen, after)
 
     def _there(self, queue: int, heads: Heads) -> Heads:
-        """Returns those kinds of heads that can occur: on a queue without groups everything is whole."""
+        """Returns the kinds of heads that can occur: on a queue without groups everything is whole."""
         return heads if self.noted.get(queue, GROUPS) & GROUPS or 2 not in heads else WHOLE
 
     def holders(self, queue: int) -> list[int]:
@@ -349,7 +349,7 @@ class SqlSearch(SqlRecords):
         others = queue.entered_by_others(wanted, reader) if logical else []
         chosen = self.selection(wanted, reader)
         asked = StrictSearch(queue, wanted, reader, holders, chosen)
-        # With a selector it might search everything in vain, and the decision would do so again.
+        # With a selector it might search everything in vain, and the decision would repeat the search.
         if self.undisputed is not None and cursor == UNSET and not others and wanted.selector is None:
             heads = HEADS if wanted.heads else ALL_HEADS
             rows = self._available(queue, wanted, reader, None, heads)
@@ -374,7 +374,7 @@ class SqlSearch(SqlRecords):
         if _heads(queue, wanted, reader) == WHOLE:
             streams += self._available_streams(queue, wanted, reader, after, UNFINISHED, EVERYTHING)
         places = []
-        if logical:  # a first message that has come back can be taken: the group is blocked after it
+        if logical:  # a first message that has returned can be taken: the group is blocked after it
             others = (one.place for one in queue.entered_by_others(wanted, reader) if one.place.rank == rank)
             places = [place._replace(ordinal=place.ordinal + 1) for place in others if not cursor.has_shown(place)]
         for stream in streams:
@@ -432,7 +432,7 @@ class SqlSearch(SqlRecords):
             if not is_own(holder, reader):
                 streams.append(islice(judged(self.held(queue.id, holder, after, chosen, heads)), 1))
         entered = [one for one in others if one.place.rank == rank and not cursor.has_shown(one.place)]
-        if reader.noted:  # noted messages come before those of the streams, which are not read until they are needed
+        if reader.noted:  # noted messages come before those of the streams, which are read only when needed
             noted = judged(self._noted(queue.id, reader, chosen, rank))
             yield from in_order(noted, (one for one in entered if one.place <= after))
             entered = [one for one in entered if one.place > after]

@@ -1,7 +1,7 @@
-"""Checks that a row that was read can have been written, by the types of its columns according to the schema.
+"""Checks by the types in the schema that a row can have been written by inorder.
 
-A database checks types when it writes, not when it reads. Combinations of types that were found correct are cached, so
-that a row costs one lookup in a set.
+A database checks types when it writes, not when it reads. Correct combinations of types are cached, so that a row costs
+one lookup in a set.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 Types = frozenset[type]
 Table = Mapping[str, Types]  # by the names of the columns
 
-COUNTED_MAX = 2**61  # no counter reaches it
+COUNTED_MAX = 2**61  # above every counter
 INTEGER: Types = frozenset({int})
 REAL: Types = frozenset({float, int})
 TEXT: Types = frozenset({str})

@@ -1,9 +1,9 @@
 """All shortcuts: plain requests in fewer statements, with the same answers as the rules give.
 
-A request is *plain* (`SqlShortcuts.get`, `SqlShortcuts.claim`) if it takes the first message, whatever it is: no match,
-no locks, no marks, nobody inside a group, nothing to be joined. One statement reads as many messages as requested, and
-one removes them. A *plain group* is a complete group without segments, taken whole in a unit of work. Requests that are
-not plain are served message by message (`stores.reading`, `stores.claiming`). A backend without shortcuts gives the
+A request is *plain* (`SqlShortcuts.get`, `SqlShortcuts.claim`) if it takes the first message unconditionally: no match,
+no locks, no marks, no reader inside a group, no segments to join. One statement reads as many messages as requested,
+and one removes them. A *plain group* is a complete group without segments, taken whole in a unit of work. Requests that
+are not plain are served message by message (`stores.reading`, `stores.claiming`). A backend without shortcuts gives the
 same answers.
 """
 

@@ -1,5 +1,5 @@
-"""Staged rows in an SQL database (spark 3): contents are written to their final place, and the put moves narrow rows at
-once.
+"""Staged rows in an SQL database (spark 3): contents are written to their final place, and the put moves narrow rows in
+bulk.
 
 Staged rows are in the table `staged`, under their unit; no search of a queue looks there.
 """

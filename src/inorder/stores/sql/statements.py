@@ -1,7 +1,7 @@
 """The named statements, built from the texts in `queries.sql` and similar files.
 
-The texts are for SQLite and use its index hints. Otherwise other databases understand them too, unless that would cost
-performance; another database replaces those that it does not.
+The texts are for SQLite and use its index hints. Otherwise they are portable, unless that would cost performance;
+another database replaces those that it does not understand.
 """
 
 from __future__ import annotations

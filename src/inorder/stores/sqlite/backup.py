@@ -1,17 +1,16 @@
-"""Copies a store that others go on using: one consistent state of it, in one file.
+"""Copies a store while others use it: one consistent state, in one file.
 
-The copy is made page by page inside one reading transaction, so it is the store at one instant, whatever others write
-meanwhile, and they wait for nothing. (SQLite restarts a copy in steps when another process writes between two of them,
-unless the steps share a transaction.) `VACUUM INTO` would copy one state too, but rebuilds every index, reports no
-progress, and does not sync.
+The copy is made page by page inside one reading transaction, so it is the store at one instant; other writers neither
+change it nor wait. (SQLite restarts a copy in steps when another process writes between two of them, unless the steps
+share a transaction.) `VACUUM INTO` would also copy one state, but rebuilds every index, reports no progress, and does
+not sync.
 
-The copy is written under a temporary name, synced, and then renamed, so at its name there is always a whole copy or the
-previous file. It is made over a connection of its own, so that the other threads of this process go on; a fork waits
-for it.
+The copy is written under a temporary name, synced, and then renamed, so its name always leads to a whole copy or the
+previous file. It uses a separate connection, so that the other threads of this process can work; a fork waits for it.
 
-The copy also contains the units of work, handles and waits of connected programs. None of these programs lives in the
-copy, so the first to open it starts its queue manager: it backs out and closes all that, as after a crash of the
-machine.
+The copy also contains the units of work, handles and waits of connected programs. The copy has none of these programs,
+so the first process to open it starts its queue manager, which backs out and closes all of them, as after a crash of
+the machine.
 """
 
 from __future__ import annotations
@@ -99,7 +98,7 @@ def refuse_target(target: Path, store: Path, *, replace: bool = False, argument:
 
 
 def _taken(target: Path, argument: str) -> ArgumentError:
-    # Only a backup of its own can replace a file.
+    # Only `replace` lets a backup replace a file.
     return bad_argument(argument, str(target), f"{NEW}, unless replace=True is given" if argument == "path" else NEW)
 
 
@@ -111,7 +110,7 @@ def _copy(source: apsw.Connection, name: str, target: Path, progress: Callable[[
 
 
 def _new(name: str) -> apsw.Connection:
-    # Nobody else knows the file, so it needs neither locks, which a network file system may lack, nor a journal.
+    # No other process knows the file, so it needs neither locks, which a network file system may lack, nor a journal.
     connection = apsw.Connection(name, flags=apsw.SQLITE_OPEN_READWRITE, vfs="unix-none")
     connection.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF").fetchall()
     return connection

@@ -2,27 +2,27 @@
 
 It is three words of the memory that the processes share. `RINGS` gets a new number at each ring, and waiting calls
 sleep on it: Linux's futex, a sleep that the kernel ends on a wake-up call, and that does not begin if the word has
-changed since the sleeper read it. `WAITED` says which queues may be waited for, so that a put for which nobody waits
-only reads it and makes no system call. Each queue has one of a few bits there; sharing one costs a needless waking.
-`WAITERS` says whether one process has set all the bits, and which: that one wakes its own calls without the bell
-(`changes.py`).
+changed since the sleeper read it. `WAITED` marks the queues on which calls may wait, so that a put without waiting
+calls only reads it and makes no system call. Each queue has one of a few bits there; sharing one costs a needless
+wake-up. `WAITERS` has the process that has set all the bits, if it was a single one, which wakes its own calls without
+the bell (`changes.py`).
 
-    who waits, in the turn      looks at its queue, finds nothing, sets the queue's bit in WAITED
-    then, without the turn      reads RINGS; goes back to look if its queue has changed or its bit is gone;
-                                sleeps on RINGS as long as that is what was read
-    who changes, in the turn    counts the change of its queue; if the bit in WAITED is set, by others: writes RINGS
-                                and wakes all who sleep with this bit; were there none, takes the bit away and does
-                                both again
+    waiter, in the turn         looks at its queue, finds nothing, sets the queue's bit in WAITED
+    then, without the turn      reads RINGS; looks again if its queue has changed or its bit is cleared;
+                                sleeps on RINGS as long as it has the value that was read
+    changer, in the turn        counts the change of its queue; if others have set the bit in WAITED: writes RINGS
+                                and wakes all sleepers with this bit; if there were none, clears the bit and
+                                repeats both
 
-No waking is lost. The turn orders the look and the change: a change that the look has not seen finds the bit. The bit
-was set when RINGS was read, so whoever clears it rings after that, and so does the change: the sleep ends, or does not
-begin. Processes also ring without the turn, for their own threads, at the same time as others. So each writes its own
-series of numbers to `RINGS`, from a random one on: if they incremented one number together, a process that is delayed
-between reading and writing could restore the number that somebody is about to sleep on.
+No wake-up is lost. The turn orders the look and the change: a change that the look has not seen finds the bit. The bit
+was set when RINGS was read, so the process that clears it rings after that, and so does the change: the sleep ends, or
+does not begin. Processes also ring without the turn, for their own threads, at the same time as others. So each writes
+a separate series of numbers to `RINGS`, from a random one on: if they incremented one number together, a process that
+is delayed between reading and writing could restore the number on which another is about to sleep.
 
-A dead process leaves nothing: the kernel forgets its sleepers, and the next change clears its bit. A stopped process
-delays nobody. The kernel identifies the word by its file, so the length of the path and the namespaces of the processes
-do not matter, and any process that may open the store may ring.
+A dead process leaves nothing: the kernel removes its sleepers, and the next change clears its bit. A stopped process
+delays no other. The kernel identifies the word by its file, so the length of the path and the namespaces of the
+processes do not matter, and any process that may open the store may ring.
 
 Where there is no futex, waiting calls poll (`watch.py`).
 """
@@ -39,7 +39,7 @@ import time
 from collections.abc import Iterable
 from typing import Final
 
-# The number of the system call; the word's lower half must be where the word begins.
+# The number of the system call; the lower half of the word must come first.
 _NUMBERS: Final = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "loongarch64": 98, "ppc64le": 221}
 _WAIT_BITSET, _WAKE_BITSET = 9, 10  # among processes; until a time of CLOCK_MONOTONIC, as `time.monotonic` has it
 _EVERYBODY: Final = 0x7FFFFFFF
@@ -98,7 +98,7 @@ class SharedBell:
         words[self._waited] |= _bit_of(queue)
 
     def ring_for(self, queues: Iterable[int], *, tells_own: bool = False) -> bool:
-        """Wakes all that wait for these queues, which have changed. Returns whether there were any.
+        """Wakes all calls that wait for these queues, which have changed. Returns whether there were any.
 
         Args:
             tells_own: this process wakes its own waiting calls itself.
@@ -119,13 +119,13 @@ class SharedBell:
     # ---- without
 
     def ring(self, bits: int = ALL_BITS) -> int:
-        """Wakes all that sleep with one of the bits. Returns how many."""
+        """Wakes all sleepers with one of the bits. Returns their number."""
         self._words[self._rings] = self._number()
         return wake(self._address, bits)
 
     @property
     def rings(self) -> int:
-        """Read it before the look after which a call sleeps."""
+        """The present value of `RINGS`; read it before the look after which a call sleeps."""
         return int(self._words[self._rings])
 
     def expects(self, queue: int) -> bool:
@@ -148,7 +148,7 @@ def _bit_of(queue: int) -> int:
 
 
 def own_bit() -> int:
-    """The bit of the sleepers in this process, which some in other processes share."""
+    """The bit of the sleepers in this process; sleepers in other processes may share it."""
     return 1 << QUEUE_BITS + os.getpid() % (32 - QUEUE_BITS)
 
 
@@ -162,5 +162,5 @@ def sleep(address: int, value: int, bits: int, seconds: float) -> None:
 
 
 def wake(address: int, bits: int) -> int:
-    """Wakes all that sleep on the word at this address with one of the bits. Returns how many."""
+    """Wakes all sleepers on the word at this address with one of the bits. Returns their number."""
     return int(_system(_FUTEX, address, _WAKE_BITSET, _EVERYBODY, None, None, bits)) if WAKES else 0

@@ -4,15 +4,15 @@ A small file beside the database, the *sidecar*, is mapped into the memory of ea
 
     words       the number of the last commit, and of the last one known to be on disk
                 the last round of syncs, its leader, the number of the commit that it brings to disk, how long the
-                last sync took, whether somebody sleeps until it is over
+                last sync took, whether a process sleeps until it is over
                 whether a commit may be unannounced, whether the queue manager was stopped, whether a sync failed
                 the database to which it belongs: device and inode
-                a counter for each slot of changes; what wakes those who wait for one (`bell.py`)
+                a counter for each slot of changes; the bell for calls that wait for one (`bell.py`)
     reserve     disk space that is released when the disk is full (`log.py`)
     locks       presence   held shared by every process: a process that has it alone is the first, and clears the words
-                turn       held by the one that writes
-                tidying    held by the one that checkpoints
-                making     held by the one that makes the sidecar as long as its words, or removes another database's
+                turn       held by the process that writes
+                tidying    held by the process that checkpoints
+                making     held by the process that lengthens the sidecar for its words, or removes another database's
                 rounds     one byte for each round of syncs, held by the process that waits to lead it
                 seats      one byte for each process, held as long as it has the store open: whether a leader lives
                 owners     one byte for each owner number, held as long as that owner lives
@@ -24,10 +24,10 @@ with one descriptor and one mapping (which has a descriptor of its own), and its
 
 Among threads of one process record locks mean nothing; each is paired with a lock of `threading`.
 
-Words are written by the holder of the lock that they belong to, and read by anyone at any time: eight aligned bytes
-are stored and loaded in one piece on every machine that Python's 64-bit builds run on. Those of the rounds of syncs may
-have two writers, where a leader was stopped and passed over, or two saw at once that nobody leads: whichever is last,
-the words promise too little at most.
+Words are written by the holder of their lock, and read by any process at any time: eight aligned bytes are stored and
+loaded in one piece on every machine that Python's 64-bit builds run on. The words of the rounds of syncs may have two
+writers, if a stopped leader was skipped, or two processes found at once that none leads: whichever writes last, the
+words may say that less is on disk than there is, never more.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ LENGTH: Final = WORDS * 8
 # Far beyond the file's end; a lock needs no bytes there.
 PRESENCE, TURN, TIDYING, MAKING = range(1 << 40, (1 << 40) + 4)
 ROUNDS_AT: Final = (1 << 40) + (1 << 20)
-ROUNDS: Final = 1024  # far more than can be waited for at once
+ROUNDS: Final = 1024  # far more rounds than processes can wait for at once
 SEATS_AT: Final = (1 << 40) + (1 << 21)
-NOBODY: Final = 0  # a seat that is never taken
+NOBODY: Final = 0  # a seat that no process takes
 OWNERS_AT: Final = 1 << 41
 
 # struct flock: type, whence, start, length, pid; macOS has the first two last.
@@ -95,7 +95,7 @@ class Coordination:
         self.users: set[object] = set()
         self._map: mmap.mmap | None = None
         self.words = memoryview(b"").cast("Q")
-        # Anyone who can create files in the folder could place a link there to make us overwrite another file.
+        # Any user who can create files in the folder could place a link there to make us overwrite another file.
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
         try:
             self._allocate(mode)
@@ -107,16 +107,16 @@ class Coordination:
             self._enter(database)
             self._seat = self._sit_down()
         except BaseException:
-            self.close()  # the mapping too: were its descriptor closed later, the locks of the next one would go
+            self.close()  # the mapping too: closing its descriptor later would drop the locks of the next one
             raise
         status = os.fstat(self._descriptor)
         self.identity = (status.st_dev, status.st_ino)
         self._owners: set[int] = set()
         self._threads = {TURN: Lock(), TIDYING: Lock()}
-        self._has_turn = False  # this process: the lock of its threads is taken before, while it waits
+        self._has_turn = False  # of this process: the lock of its threads is taken before, while it waits
         self._leader = TryLock()
         self._sleepers: deque[Bell] = deque()
-        self._woken_by = 0  # the last commit of this process that has woken somebody
+        self._woken_by = 0  # the last commit of this process that has woken a call
 
     def _allocate(self, mode: int) -> None:
         # Written, not only made longer: on a full disk, a process that touches a page without space would be killed.
@@ -125,7 +125,7 @@ class Coordination:
         if self.is_new:
             self._wait(MAKING)
             os.fchmod(self._descriptor, mode)
-            # Of two that come, the second finds words that are in use: only what is missing is written.
+            # A second process finds words in use, so only missing bytes are written.
             has = os.fstat(self._descriptor).st_size
             if has < LENGTH and os.pwrite(self._descriptor, bytes(LENGTH - has), has) < LENGTH - has:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -134,8 +134,8 @@ class Coordination:
             os.fchmod(self._descriptor, mode)  # the store was made more private since
 
     def _enter(self, database: tuple[int, int] | None) -> None:
-        # After a crash of the machine the words may be older than the log, or be nonsense. The first process clears
-        # them; changing the lock from exclusive to shared leaves no moment without one.
+        # After a crash of the machine the words may be older than the log, or invalid. The first process clears them;
+        # changing the lock from exclusive to shared leaves no moment without one.
         words = self.words
         if self._try(PRESENCE):
             words[:] = memoryview(bytes(LENGTH)).cast("Q")
@@ -152,7 +152,7 @@ class Coordination:
         Those processes are refused from now on, because their commits and syncs must not count for the present
         database.
         """
-        self._wait(MAKING)  # of two that come, one removes this sidecar, and neither removes the next one
+        self._wait(MAKING)  # if two processes come here, one removes this sidecar, and neither removes the next one
         status = os.fstat(self._descriptor)
         if identity_of(self._name) == (status.st_dev, status.st_ino):
             os.unlink(self._name)  # noqa: PTH108 - the name is a text here
@@ -187,8 +187,8 @@ class Coordination:
 
     def _replaced(self) -> StoreError:
         return StoreError(
-            f"{self.path} was deleted or replaced while the store was open, and other processes cannot see who is "
-            "alive here. Close the store in all processes and open it again.",
+            f"{self.path} was deleted or replaced while the store was open, and other processes cannot see "
+            "that this one is alive. Close the store in all processes and open it again.",
             path=str(self.path),
             must_reopen=True,
         )
@@ -196,7 +196,7 @@ class Coordination:
     # ---- the reserve, in the turn
 
     def reserve(self, least: int, most: int) -> bool:
-        """Set aside this many bytes on the disk, and release what is beyond. Returns whether there is enough room."""
+        """Set aside this many bytes on the disk, and release the rest. Returns whether there is enough room."""
         had = os.fstat(self._descriptor).st_size
         try:
             if had < LENGTH + least:
@@ -234,8 +234,8 @@ class Coordination:
             try:
                 fcntl.lockf(self._descriptor, fcntl.LOCK_EX, 1, at)
             except OSError as error:
-                # The kernel looks for circles of processes. One thread that leads and another that waits for the turn
-                # look like one, but are not: a leader waits only for the leader before it.
+                # The kernel looks for circles of processes. A leading thread and one that waits for the turn look like
+                # one, but are not: a leader waits only for the leader before it.
                 if error.errno != errno.EDEADLK:
                     raise opening_error(self.path, error, "locked") from error
                 time.sleep(DEADLOCK_PAUSE_S)
@@ -279,7 +279,7 @@ class Coordination:
         """Give a lock back. Harmless when repeated, when this thread does not have it, and after `close`."""
         lock = self._threads[at]
         if lock._is_owned():
-            if self._descriptor >= 0:  # else the locks went with it
+            if self._descriptor >= 0:  # else its close has dropped the locks
                 if at == TURN and self._has_turn:  # else another process has the turn, and may be committing
                     if self.words[UNANNOUNCED]:
                         self.announce_lost()
@@ -312,7 +312,7 @@ class Coordination:
             words[RESERVED] = number
         for slot in slots:
             words[SLOTS_AT + slot % SLOTS] += 1
-        # A second store of this process on the file has changes of its own, of which the first does not know.
+        # The first store of this process on the file does not know the changes of a second one.
         if words[WAITED] and self.bell.ring_for(slots, tells_own=len(self.users) == 1):
             self._woken_by = number
         words[UNANNOUNCED] = 0
@@ -354,14 +354,15 @@ class Coordination:
         return words[SYNCING] <= words[SYNCED] and 0 < words[SYNC_US] < SLOW_SYNC_SECONDS * 1e6
 
     def sync(self, number: int, act: Callable[[], None]) -> None:
-        """Return when the commit of this number is on disk; one of all who wait acts for all.
+        """Return when the commit of this number is on disk; one waiting thread acts for all.
 
-        Among threads, one goes and wakes the others; among processes, it leads at once if nobody is syncing, and
-        otherwise goes on in `_sync_in_rounds`. Two that see nobody at the same moment both sync, which does no harm.
+        Among threads, one syncs and wakes the others; among processes, it leads at once if none is syncing, and
+        otherwise continues in `_sync_in_rounds`. If two find no leader at the same moment, both sync, which does no
+        harm.
 
         Args:
             number: of the commit.
-            act: brings to disk what was committed before it began. If it raises, nothing counts as on disk.
+            act: brings all earlier commits to disk. If it raises, nothing counts as on disk.
         """
         words, own, listens, leads = self.words, None, False, False
         if self._woken_by == number:
@@ -381,7 +382,7 @@ class Coordination:
                 own = own or Bell()
                 if listens:
                     own.wait(LEADER_SECONDS)
-                else:  # and once more: the leader may have gone before it could see the bell
+                else:  # and again: the leader may have finished before it could see the bell
                     self._sleepers.append(own)
                 listens = not listens
             finally:
@@ -412,8 +413,8 @@ class Coordination:
         A thread whose commit is not covered by the present round tries to lead the next: it takes that round's byte,
         waits for the present leader, and only then reads how far to sync, so that all commits made meanwhile are
         covered. All others wait for the round that covers them. If another process leads between two rounds, that
-        covers all who wait. A leader that dies frees its seat; its round covered nobody, and the waiters look again. A
-        leader that is stopped keeps its seat: after `LEADER_SECONDS` the waiters sync by themselves and skip its round.
+        covers all waiters. A leader that dies frees its seat; its round covered no commit, and the waiters look again.
+        A stopped leader keeps its seat: after `LEADER_SECONDS` the waiters sync by themselves and skip its round.
         """
         words = self.words
         while words[SYNCED] < number:
@@ -450,7 +451,7 @@ class Coordination:
         while words[SYNCED] < number:
             self._pause(number, last_s)
             now = time.monotonic()
-            if now - looked_at >= LOOK_SECONDS:  # it costs a system call, a look at the words does not
+            if now - looked_at >= LOOK_SECONDS:  # it costs a system call; reading the words does not
                 looked_at = now
                 if self._locked_elsewhere(SEATS_AT + words[LEADER] if of_leader else _round(round_number), 1) is None:
                     return
@@ -470,12 +471,12 @@ class Coordination:
     def _lead(self, round_number: int, act: Callable[[], None]) -> None:
         words = self.words
         try:
-            words[LEADER] = self._seat  # first: others that see a sync under way ask whether its leader lives
+            words[LEADER] = self._seat  # first: others that see a running sync check whether its leader lives
             words[SYNCING] = target = words[COMMITTED]
             words[ROUND] = round_number
             began = time.monotonic()
             act()
-            if words[LEADER] == self._seat:  # else it was stopped, and its time means nothing
+            if words[LEADER] == self._seat:  # else it was stopped, so its time has no meaning
                 words[SYNC_US] = int((time.monotonic() - began) * 1e6)
             words[SYNCED] = max(words[SYNCED], target)  # another may have synced further while this process was stopped
         finally:
@@ -506,7 +507,7 @@ class Coordination:
         return True
 
     def release_owner(self, number: int) -> None:
-        """End what `hold_owner` began. Harmless when repeated."""
+        """End the mark of `hold_owner`. Harmless when repeated."""
         fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, OWNERS_AT + number)
         self._owners.discard(number)
 
@@ -526,7 +527,7 @@ class Coordination:
 
     def _locked_elsewhere(self, start: int, length: int) -> int | None:
         """The id of another process that holds such a lock, 0 if its id is not known here; None: no other does."""
-        # Only asks: to try the lock instead would make the owner look alive to all who ask at the same moment.
+        # Only a query: trying the lock would make the owner look alive to all processes that check at the same moment.
         if sys.platform == "darwin":
             asked = struct.pack(FLOCK, start, length, 0, fcntl.F_WRLCK, os.SEEK_SET)
         else:
@@ -592,7 +593,7 @@ def attached() -> list[Path]:
 
 
 def forget_all() -> None:
-    """In a forked child: close what was inherited, so that the child can open the same stores again."""
+    """In a forked child: close the inherited files, so that the child can open the same stores again."""
     for inherited in _attached.values():
         inherited.close()
     _attached.clear()

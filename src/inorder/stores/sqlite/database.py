@@ -3,12 +3,12 @@
 A write waits for the turn (`coordination.py`), so that writers queue up instead of meeting in SQLite's busy handler,
 and commits without a sync; `sync` brings it to disk afterwards, outside the turn (`log.py`).
 
-**Forks.** SQLite notes in a process's memory what that process has locked. A child made by fork inherits this memory,
-but not the locks: an inherited connection is of no use to it, and it could not even open the file itself, as SQLite
-would take the inherited locks for held. So no connection is open while a process forks: a fork waits for the
-transactions of other threads to end, closes the connections (without a checkpoint), and the parent opens them again at
-its next call. In the child, a `Database` made before the fork refuses every call, and a new one works. If the forking
-thread itself is inside a transaction, its connection must stay open, and the child cannot open this file at all.
+**Forks.** SQLite records the locks of a process in the process's memory. A child made by fork inherits this memory, but
+not the locks: it cannot use an inherited connection, and could not even open the file itself, because SQLite would
+treat the inherited locks as held. So no connection is open while a process forks: a fork waits for the transactions of
+other threads to end, closes the connections (without a checkpoint), and the parent opens them again at its next call.
+In the child, a `Database` made before the fork refuses every call, and a new one works. If the forking thread itself is
+inside a transaction, its connection must stay open, and the child cannot open this file at all.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from .forks import databases, inherited, opening
 from .log import Log
 from .opening import APPLICATION_ID, OBJECTS, made, refuse_other_schema, refuse_other_version, refuse_unfit, resolved
 
-BUSY_MS: Final = 1_000  # how long SQLite waits in one go; between, a signal handler gets its turn
+BUSY_MS: Final = 1_000  # how long SQLite waits at a time; in between, signal handlers run
 CACHE_KIB: Final = 8_192
 CHECKPOINT_CACHE_KIB: Final = 256
 LOG_KEPT_BYTES: Final = 64 << 20
@@ -57,7 +57,7 @@ PRAGMA synchronous = NORMAL;                   -- a checkpoint syncs, a commit d
 PRAGMA fullfsync = ON;                         -- macOS: into the drive, not only to it
 PRAGMA checkpoint_fullfsync = ON;
 PRAGMA cache_size = -{{cache_kib}};
-PRAGMA mmap_size = 0;                          -- an error of the disk is to be an error, not the end of the process
+PRAGMA mmap_size = 0;                          -- an error of the disk must be an error, not the end of the process
 PRAGMA journal_size_limit = {LOG_KEPT_BYTES};  -- a log that had to grow shrinks again
 PRAGMA foreign_keys = OFF;                     -- checked as a whole (foreign_key_check), not at each statement
 """
@@ -118,7 +118,7 @@ class Database:
 
     def _open_first(self) -> None:
         """Connect. Creates a missing schema under the write lock; a second process waits."""
-        if self._turn.is_mine:  # releasing it would release that of the outer call
+        if self._turn.is_mine:  # releasing it would release the outer call's
             raise CallInProgress("the store was opened once more from inside a call on it")
         with AtEnd(self._coordination.give, TURN) as again, again:
             try:
@@ -148,7 +148,7 @@ class Database:
     def _connect(self, cache_kib: int) -> apsw.Connection:
         connection = apsw.Connection(self._name, flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=STATEMENTS_KEPT)
         connection.set_busy_timeout(BUSY_MS)
-        # Before the first statement, which reads the schema: one that somebody has tampered with calls no functions.
+        # Before the first statement, which reads the schema: a manipulated schema must call no functions.
         connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
         connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
@@ -226,7 +226,7 @@ class Database:
     def begin(self, *, writes: bool) -> apsw.Connection:
         """Begin a transaction; `commit` or `abort` must follow, on the same thread, also if it raises.
 
-        A writing one waits for the turn. A reading one sees one state of the database, whatever others write meanwhile.
+        A writing one waits for the turn. A reading one sees one state of the database, even if others write meanwhile.
 
         Raises: StoreDamaged, StoreError; ConnectionClosed, ForkedConnection.
         """
@@ -281,7 +281,7 @@ class Database:
             shared.words[UNANNOUNCED] = 1
             if points.reached:
                 points.reached("written")
-            self._commits = True  # and whether it has happened shows whether SQLite is still inside
+            self._commits = True  # SQLite's state then shows whether it has happened
             try:
                 self.execute("COMMIT")
             except PASSING:
@@ -303,7 +303,7 @@ class Database:
         Harmless when repeated. Raises: StoreFull, StoreDamaged, StoreError, if the error is SQLite's and about the
         file.
         """
-        if self.is_inside and self._refusal is None:  # in a child made by fork what is open here is the parent's
+        if self.is_inside and self._refusal is None:  # in a child made by fork, the open files are the parent's
             self._roll_back(error)
             self._leave()
         self._raise_ours(error)
@@ -346,7 +346,7 @@ class Database:
         """Make room on a full disk for a writing transaction that has done nothing yet.
 
         Args:
-            feeds: it adds data, and must leave the room that others need for getting messages out.
+            feeds: it adds data, and must leave the room that others need for gets.
         Raises: as `begin`.
         """
         assert self._connection is not None
@@ -424,7 +424,7 @@ class Database:
             points.reached("before-sync")
         try:
             self._coordination.sync(ticket, self.log.sync_file)
-        except ValueError:  # its memory was released: another thread has closed the store meanwhile
+        except ValueError:  # its memory was released: another thread has closed the store
             if self._refusal is None:
                 raise
             self._refuse_unusable()
@@ -437,7 +437,7 @@ class Database:
         return self._coordination.is_new
 
     def tidy_log(self) -> None:
-        """Shorten the log if it is long and nobody else is doing so; to be called like `sync`, after it.
+        """Shorten the log if it is long and no other process is doing so; to be called like `sync`, after it.
 
         Raises: StoreFull, StoreDamaged, StoreError. No commit is harmed; the log stays as it was.
         """
@@ -466,7 +466,7 @@ class Database:
         return None if words[UNANNOUNCED] else words[COMMITTED]
 
     def seen(self, slot: int) -> int:
-        """A number that differs after any process has changed something of this slot.
+        """A number that differs after any process has changed this slot.
 
         Reading it costs no system call. Slots are folded into 1,024, so it may also differ without a change of this
         one. To wait for a change: see `bell.py`.
@@ -476,7 +476,7 @@ class Database:
         return self._coordination.seen(slot)
 
     def expect(self, slot: int) -> int:
-        """Inside `writing`: be woken by the next change of this slot. Returns the value of `seen` before it."""
+        """Inside `writing`: register for the next change of this slot. Returns the value of `seen` before it."""
         self.shared.bell.expect(slot)
         return self.shared.seen(slot)
 
@@ -499,18 +499,20 @@ class Database:
     # ---- owners
 
     def hold_owner(self, number: int) -> bool:
-        """Live under that number, 0 to 2**61, until `release_owner`, `close` or death. False: it is taken."""
+        """Mark this process as alive under that number, 0 to 2**61, until `release_owner`, `close` or its death. False:
+        the number is taken.
+        """
         if held := self.shared.hold_owner(number):
             self._owners.add(number)
         return held
 
     def release_owner(self, number: int) -> None:
-        """End what `hold_owner` began."""
+        """End the mark of `hold_owner`."""
         self.shared.release_owner(number)
         self._owners.discard(number)
 
     def is_alive(self, number: int) -> bool:
-        """Whether a process holds that number, this one or another. The operating system says so, not a clock."""
+        """Whether this or another process holds that number, by the operating system and not by a clock."""
         return self.shared.is_alive(number)
 
     def process_of(self, number: int) -> int | None:
@@ -546,7 +548,7 @@ class Database:
                 self._let_go()
 
     def _let_go(self) -> None:
-        """May be repeated until it has finished."""
+        """Closes and releases everything; may be repeated until it has finished."""
         if self._has_let_go:
             return
         self.log.close()
@@ -562,7 +564,7 @@ class Database:
         if self._connection is not None:
             connection, self._connection = self._connection, None
             self.log.connected = 0
-            try:  # not `told_as_ours`, into which an exception from outside could come: the files would stay open
+            try:  # not `told_as_ours`: an exception from outside could interrupt it and leave the files open
                 connection.close()
             except apsw.Error as error:
                 raise store_error(self.path, error) or error from error
@@ -589,7 +591,7 @@ class Database:
         """In the child: refuse every call from now on."""
         if self._refusal is not ForkedConnection and self._connection is not None:
             inherited.add(self.path)
-            # Closing it, even at the end of the process, would touch the parent's files: it is kept forever.
+            # Closing it, even at the end of the process, would touch the parent's files, so it is kept forever.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
         self._refusal = ForkedConnection
         self.log.close_files()

@@ -75,7 +75,7 @@ class SqliteEngine:
         if not self.has_triggers:
             yield
             return
-        self.has_triggers = False  # should an exception come, the next verb that comes to groups follows them again
+        self.has_triggers = False  # after an exception, the next verb on groups follows them again
         self._connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
         yield
         self.follow_groups()

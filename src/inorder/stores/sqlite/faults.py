@@ -15,7 +15,7 @@ from .files import FULL, opening_error
 
 HEADER_LENGTH = 100  # bytes at the beginning of a file
 
-# Another process has a lock, or is recovering the log. That will end, however long it takes.
+# Another process has a lock, or is recovering the log. That will end, after any length of time.
 PASSING = (apsw.BusyError, apsw.LockedError, apsw.ProtocolError)
 
 
@@ -23,10 +23,10 @@ def is_full(error: apsw.Error, connection: apsw.Connection | None) -> bool:
     """Whether the disk, or this user's share of it, is full.
 
     Args:
-        connection: the one that failed, if it is still there.
+        connection: the one that failed, if it still exists.
     """
-    # SQLite calls a disk full if a write found no space. Where that is a matter of a quota, or its index of the log
-    # cannot be made longer, it says only that input or output failed.
+    # SQLite reports a full disk if a write found no space. If a quota was reached, or its index of the log cannot be
+    # lengthened, it only reports that input or output failed.
     if isinstance(error, apsw.IOError):
         errno = 0 if connection is None else connection.system_errno
         return getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE or errno in FULL
@@ -57,10 +57,10 @@ def told_as_ours(path: Path) -> Iterator[None]:
 
 
 def store_error(path: Path, error: BaseException, connection: apsw.Connection | None = None) -> StoreError | None:
-    """Return the error to raise for one of a statement; None: it is not translated, such as a wrong statement.
+    """Return the error to raise for an error of a statement; None: it is not translated, such as a wrong statement.
 
     Callers' values were checked before, so a failing constraint, a text that cannot be decoded, and a number that no
-    column can hold come from rows that nobody wrote.
+    column can hold come from rows that inorder has not written.
     """
     if isinstance(error, apsw.Error) and is_full(error, connection):
         return StoreFull(
@@ -86,8 +86,8 @@ def store_error(path: Path, error: BaseException, connection: apsw.Connection | 
 
 
 def _torn(path: Path) -> str:
-    """Say in words that a file is shorter than its header says, because it was cut, or copied while it was written;
-    else "".
+    """Return in words that a file is shorter than its header says, because it was cut, or copied while it was written;
+    otherwise "".
     """
     try:
         # Not by `open`: closing a file drops all locks that the process has on it. SQLite avoids that.

@@ -1,20 +1,20 @@
 """The write-ahead log of a store: syncs it for all waiting calls, and keeps it short.
 
 **Sync.** SQLite commits without a sync (`synchronous=NORMAL`); a commit is on disk once the log's file has been synced
-after it. A thread that needs that names its commit's number, outside the turn. One of these threads becomes the leader,
-for all threads and processes: it reads the number of the last commit, syncs the file and publishes the number. All
-that waited find their commit covered and return without a sync of their own (`Coordination.sync`).
+after it. A thread that needs a sync waits with its commit's number, outside the turn. One of these threads becomes the
+leader, for all threads and processes: it reads the number of the last commit, syncs the file and publishes the number.
+All waiting threads find their commits covered and return without another sync (`Coordination.sync`).
 
-Why that covers every commit up to the number, wherever it is by then:
+This covers every commit up to the number, wherever it then is:
 
 * It is in the log. Its frames were written before its number was announced, so before the leader's sync began.
 * It was in the log, which has been restarted since (that overwrites it in the same file, or in one made after
   the last process closed the old one). SQLite does that only when every frame of the log has been copied to the
   database, and a checkpoint says so only after syncing first the log and then the database (`synchronous` is not OFF,
-  of any connection of ours). So it is on disk, in the database.
+  of any of our connections). So it is on disk, in the database.
 * It was in a log that is gone: a fork had closed the connections of this process, and another process, the last to
   close the store, copied the log in the same way and removed it. While a connection is open here SQLite removes no
-  log; if it is missing nevertheless, somebody else removed it, and its contents are lost.
+  log; if the log is missing nevertheless, another program removed it, and its contents are lost.
 
 The files for a sync are opened with the store, so that a process which can open no more files can still sync. Failing
 to open them does not count as a failed sync: nothing was lost, and the next one tries again.
@@ -25,15 +25,15 @@ closed it and it is opened again, when SQLite reads what is really in the files.
 
 **Tidy.** SQLite's own checkpoints run in the commit of some writer, which waits for them. Ours run on a second
 connection, in the process that first notices that the log is long. It first copies without the turn, while others
-write, which covers nearly everything. Under constant load the writers are always some frames ahead, so that the log
-could never be restarted; so the rest is copied with the turn, when nobody can write.
+write, which covers nearly everything. Under constant load the writers are always some frames ahead, and the log could
+never be restarted; so the rest is copied with the turn, when no process can write.
 
-**Room.** A log can only be copied if the database has room to grow by the new pages in it, and anybody may fill the
+**Room.** A log can only be copied if the database has room to grow by the new pages in it, and any program may fill the
 disk at any moment. So the log has a *reserve* in the sidecar, which is never shorter than the log: it grows with the
 log in steps, and if it cannot grow, the log is copied at once. When a write finds the disk full, the operation is
-retried and first releases the reserve. With that room the log can be copied, whatever is new in it, and truncated,
-which frees more than it took. The operation then works in the room of the reserve. Before the turn is passed on, its
-log is copied and truncated too, and the reserve is filled again. Nobody else can write in between and take that room.
+retried and first releases the reserve. That room always suffices to copy the log; truncating the log then frees more
+than the copy took. The operation then works in the room of the reserve. Before the turn is passed on, its log is also
+copied and truncated, and the reserve is filled again. No other process can write in between and take that room.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ if sys.platform == "darwin":
     import fcntl
 
 LONG_PAGES = 4_000  # 16 MB
-STEP_PAGES = 256  # by which the reserve follows the log
+STEP_PAGES = 256  # the step by which the reserve follows the log
 FRAME_BYTES = 4_096 + 24  # a page in the log, and its header
 RESERVE_BYTES = 1 << 20  # in addition to the length of the log
 CLOSED_BYTES = RESERVE_BYTES + STEP_PAGES * FRAME_BYTES  # kept by a closed store: enough for its next opening
@@ -118,14 +118,14 @@ class Log:
         except OSError as error:
             if error.errno is None:  # a time-out of the caller's, which came meanwhile
                 raise
-            words[SYNC_FAILED] = 1  # before any call, in which an exception might come
+            words[SYNC_FAILED] = 1  # before any call, which an exception might interrupt
             raise StoreError(
                 f"{self._path} could not be synced to disk: {error.strerror}",
                 path=str(self._database),
                 must_reopen=True,
             ) from error
 
-        if words[SYNC_FAILED]:  # in another process meanwhile: the kernel has reported it there
+        if words[SYNC_FAILED]:  # another process meanwhile: the kernel has reported it there
             raise self._failed()
 
     def refuse_failed(self) -> None:
@@ -135,7 +135,7 @@ class Log:
 
     def _failed(self) -> StoreError:
         return StoreError(
-            f"{self._database}: an earlier sync to disk failed, and what the disk holds is unknown. Close the "
+            f"{self._database}: an earlier sync to disk failed, so the contents of the disk are unknown. Close the "
             "store in all processes, check the disk, and open it again.",
             path=str(self._database),
             must_reopen=True,
@@ -146,7 +146,7 @@ class Log:
 
         None: the log was copied, synced and removed while this process had no connection.
 
-        Raises: OSError, if its name could not be synced, or somebody else has removed it; StoreError, if it cannot be
+        Raises: OSError, if its name could not be synced, or another program has removed it; StoreError, if it cannot be
         opened.
         """
         connected = self.connected
@@ -241,12 +241,12 @@ class Log:
             if not shared.try_take(TIDYING):
                 return
             self.is_long = False
-            self._tidy_at = self._pages + LONG_PAGES // 4  # if it fails, not again at each commit
+            self._tidy_at = self._pages + LONG_PAGES // 4  # after a failure, not again at each commit
             if points.reached:
                 points.reached("checkpoint")
             with told_as_ours(self._database):
                 rest = self._tidy()
-        # A reader that still needs the log keeps it from being copied whole: then not again at each commit.
+        # A reader that still needs the log prevents a whole copy: then do not retry at each commit.
         self._tidy_at = self._pages + LONG_PAGES // 4 if rest else LONG_PAGES
 
     def _tidy(self) -> int:
@@ -263,7 +263,7 @@ class Log:
             return act()
 
     def _checkpoint(self, mode: int = apsw.SQLITE_CHECKPOINT_PASSIVE) -> int:
-        """Copy what can be copied, and return how many pages are left. Waits for nobody, unless the mode does."""
+        """Copy all pages that can be copied, and return how many are left. Waits only if the mode does."""
         with self._checkpointing:
             if self._connection is None:
                 self._connection = self._connect()
@@ -297,7 +297,7 @@ class Log:
         self._coordination.reserve(0, 0)
 
     def take_back(self) -> None:
-        """Copy and truncate what was written in the room of the reserve, and fill the reserve again."""
+        """Copy and truncate the log written in the room of the reserve, and fill the reserve again."""
         self.is_lent, self._step_at = False, 0
         try:
             self._checkpoint(apsw.SQLITE_CHECKPOINT_TRUNCATE)
@@ -321,7 +321,7 @@ class Log:
 
     @staticmethod
     def _limit_growth(connection: apsw.Connection, room: int) -> None:
-        """Limit a transaction to what the database has room for once its pages are in the log."""
+        """Limit a transaction to pages for which the database has room once they are in the log."""
         pages = connection.pragma("page_count")
         assert isinstance(pages, int)
         connection.pragma("max_page_count", pages + max(0, room) // 2 // FRAME_BYTES)
@@ -342,7 +342,7 @@ class Log:
         self._is_closed = True
 
     def _cut(self) -> None:
-        """Shorten the reserve if the turn is free; otherwise the process that has the turn takes care of it."""
+        """Shorten the reserve if the turn is free; otherwise the process with the turn does it."""
         shared = self._coordination
         if shared.has(TURN):
             return

@@ -74,7 +74,7 @@ def refuse_unfit(path: Path) -> int | None:
         path: the store's file, with all links resolved.
     Returns: the version of its schema; None if that cannot be known yet: there is no file, or a transaction in a
     rollback journal was cut off, so that the header may not be valid.
-    Raises: StoreError, for a path that cannot hold a store; StoreForeign, for a file that is something else.
+    Raises: StoreError, for a path that cannot hold a store; StoreForeign, for a file that is not a store.
     """
     folder = path.parent
     if not folder.is_dir():
@@ -149,7 +149,7 @@ def _refuse_strange_beside(path: Path) -> None:
     for beside in (Path(f"{path}{suffix}") for suffix in BESIDE):
         try:
             mode = beside.lstat().st_mode
-        except FileNotFoundError:  # also if another process has just removed it by closing the store
+        except FileNotFoundError:  # also if another process has just closed the store and so removed it
             continue
         if not stat.S_ISREG(mode):
             raise StoreError(
@@ -265,9 +265,7 @@ def _strange(schema: str, found: tuple[tuple[Any, ...], ...]) -> frozenset[tuple
 
 
 def _misplaced(objects: Iterable[tuple[Any, ...]]) -> Iterator[tuple[str, str]]:
-    """Return the tables and indexes that do not have a first page of their own, and triggers and views that have
-    one.
-    """
+    """Return tables and indexes that do not have a first page of their own, and triggers and views that have one."""
     taken: set[object] = {1}  # the schema's own
     for kind, name, *_, page in objects:
         has_page = kind in ("table", "index")

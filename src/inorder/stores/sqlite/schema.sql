@@ -1,4 +1,4 @@
--- The tables of a store, version 11. Each invariant that the rules promise is a CHECK or a unique index here too.
+-- The tables of a store, version 11. Each invariant of the rules is also a CHECK or a unique index here.
 --
 -- Identifying numbers (of messages, units, connections, handles, lock ids) come from one counter, `tally` row 0, and
 -- are used only once. Times are seconds since 1970. References are not enforced at each statement; `inorder` checks

@@ -1,8 +1,8 @@
 """Upgrades the tables of a store in a file from an older release to this one, completely or not at all.
 
-Nobody else has the store open meanwhile: this process is alone on the sidecar, and holds the turn. A process that opens
-the store waits for the turn before it looks at the tables, so a process of either release sees the version that is then
-valid.
+No other process has the store open meanwhile: this process is alone on the sidecar, and holds the turn. A process that
+opens the store waits for the turn before it looks at the tables, so a process of either release sees the version that
+is then valid.
 
 The steps run in a rollback journal, as the creation of a store does, and not in the log. So the version in the file's
 header is the one that counts, and a new log begins with the new tables. A crash, a full disk or a step that fails
@@ -164,7 +164,7 @@ def _alone(file: Path) -> Iterator[None]:
 
 @contextmanager
 def _in_turn(file: Path, shared: Coordination) -> Iterator[None]:
-    # Checked before the turn, which another process may keep for long, and again in it: one may have come meanwhile.
+    # Checked before the turn, which another process may hold for long, and again in it: the store may then be open.
     if not shared.is_alone:
         raise _in_use(file)
     with AtEnd(shared.give, TURN) as again, again:

@@ -1,8 +1,8 @@
-"""Notices what other processes do: wakes a waiting call when any process has changed its queue.
+"""Notices changes by other processes: wakes a waiting call when any process has changed its queue.
 
 The call sleeps on the bell that all processes share (`bell.py`), and wakes at once. Once a second it wakes by itself,
-looks as if it had been woken, and checks whether some process has died, whose messages become free. One call does that
-for all calls of its process.
+looks as if it had been woken, and checks whether a process has died, whose messages then become available. One call
+does that for all calls of its process.
 
 On systems where processes cannot wake each other, it looks every `LOOK_SECONDS`.
 """
@@ -30,7 +30,7 @@ class WaitedQueues:
     """The queues on which calls of this process wait, with the state of each that these calls have seen."""
 
     def __init__(self) -> None:
-        self.queues: dict[int, int | None] = {}  # None: all that wait for it were woken and will look
+        self.queues: dict[int, int | None] = {}  # None: all calls that wait for it were woken and will look
         self.numbers: dict[str, int] = {}
         self.lock = Lock()
         self.waiting = 0  # calls
@@ -104,7 +104,7 @@ class SqliteWatch:
 
         Args:
             name: of the queue; None: any on which calls of this process wait.
-            is_rung: whether the caller was rung for; called once the next ring is sure to be heard.
+            is_rung: whether the bell was rung; called once the next ring cannot be missed.
         """
         with self._seen.lock:
             if self.ended:
@@ -117,8 +117,8 @@ class SqliteWatch:
         shared.sleep(rings, queues, min(seconds, self._next_dead_check - time.monotonic()))
 
     def look(self, name: str | None) -> None:
-        """Reports changes that others made since the waiting calls looked last, and whether the next one could go
-        unheard.
+        """Reports changes that others made since the waiting calls looked last, and whether the next change could be
+        missed.
 
         Raises: the errors of operations that look for dead processes.
         """
