@@ -77,7 +77,7 @@ WRONG_OUTCOMES = [  # the last step, or two, of a table: what comes instead of w
         ("P get -> waits", "none"),
         ("P get wait=forever -> none", "waits"),
         ("P get under-cursor -> error=2033", "error=2034"),
-        ("P get wait=forever -> waits", "nobody reads"),
+        ("P get wait=forever -> waits", "no step reads"),
         ("qm depth -> 1", "0"),
         ("P put m1 in-group -> ok group=$a\nP put m2 in-group group=$a seq=2 -> ok group=$b", "seq=2"),
         *((f"{PROPERTIES} {said}", "property=a:int=1 c=x") for said in (
@@ -116,7 +116,7 @@ def test_a_wrong_outcome_fails_with_its_line_what_was_expected_and_what_came(beg
     assert failure is not None
     assert failure.file == "table.txt"
     assert got in failure.got
-    if got != "nobody reads":
+    if got != "no step reads":
         assert failure.line == (begin + steps).count("\n") + 1
         assert failure.expected in steps
     assert points.reached is None, "a run that is held is gone with its scenario"
