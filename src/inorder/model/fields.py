@@ -208,7 +208,6 @@ class Field(Generic[T_co]):
     Args:
         mq_name: MQ's name; a description in parentheses if MQ has no such field.
         kind: the values that a program may give; None: the queue manager sets the field.
-        since: the release that added it.
         text: its position in the stored text of a descriptor; None: it has its own column.
         none: the value that stores, and columns of many messages, represent as NULL; `...`: no value.
         remains: a message that was got still has it; bulk reads, archives and channels have no other fields.
@@ -226,7 +225,6 @@ class Field(Generic[T_co]):
         doc: str,
         kind: ParameterKind[Any] | None = None,
         *,
-        since: str = "0.1.0",
         text: int | None = None,
         none: Any = ...,
         remains: bool = True,
@@ -236,7 +234,7 @@ class Field(Generic[T_co]):
         code: str = "",
         word: str = "",
     ) -> None:
-        self.mq_name, self.default, self.kind, self.since = mq_name, default, kind, since
+        self.mq_name, self.default, self.kind = mq_name, default, kind
         self.check = None if kind is None else kind.check
         self.text, self.remains, self.arrow = text, remains, arrow
         self.none = bytes(kind.length) if isinstance(kind, Octets) else none
