@@ -11,17 +11,19 @@ with a quarter of the examples; INORDER_LONG=1 searches longer, at random.
 from __future__ import annotations
 
 import gc
+import inspect
 import os
 import shutil
 import tempfile
 import uuid
 from collections.abc import Generator, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.helpers.cutting import ended
 from tests.helpers.support import Make, Stores
 from tests.stores.postgresql.server import missing, of_this_process
 from tests.tiers import ONCE, kinds_of
@@ -160,6 +162,25 @@ def _prepare_hypothesis(_number: float, _text: str) -> None:
     """Makes Hypothesis read the constants of all modules and encode all characters. In a new checkout that takes
     seconds, which would count for the test that happens to be the first.
     """
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Runs a test that is `async def`, inside the asynchronous context managers that its fixtures return."""
+    test = pyfuncitem.obj
+    if not inspect.iscoroutinefunction(test):
+        return None
+
+    async def inside() -> None:
+        async with AsyncExitStack() as life:
+            given = dict(pyfuncitem.funcargs)
+            for name, value in given.items():
+                if isinstance(value, AbstractAsyncContextManager):
+                    given[name] = await life.enter_async_context(value)
+            await test(**{name: given[name] for name in inspect.signature(test).parameters})
+
+    ended(inside())
+    return True
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import errno
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -35,14 +35,20 @@ def putting(qm: aio.QueueManager, *, persistent: bool = True) -> Put:
     return put
 
 
-def in_tasks(path: Path | str, work: Callable[[aio.QueueManager], Awaitable[None]]) -> None:
-    async def main() -> None:
-        async with aio.connect(path, connections=2) as qm:
-            await qm.create_queue("Q")
-            await qm.run(lambda one: None, is_brief=True)  # connects
-            await work(qm)
+@contextlib.asynccontextmanager
+async def connected(place: Path | str) -> AsyncIterator[aio.QueueManager]:
+    async with aio.connect(place, connections=2) as qm:
+        await qm.create_queue("Q")
+        await qm.run(lambda one: None, is_brief=True)  # connects
+        yield qm
 
-    asyncio.run(main())
+
+@pytest.fixture
+def qm(request: pytest.FixtureRequest, tmp_path: Path) -> contextlib.AbstractAsyncContextManager[aio.QueueManager]:
+    return connected(getattr(request, "param", tmp_path / "store.db"))
+
+
+in_memory = pytest.mark.parametrize("qm", [IN_MEMORY], indirect=True)
 
 
 def store_of(qm: aio.QueueManager) -> Any:
@@ -66,63 +72,56 @@ def syncs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def test_puts_that_come_together_share_a_sync(tmp_path: Path, syncs: list[int]) -> None:
-    async def work(qm: aio.QueueManager) -> None:
-        put = putting(qm)
-        await put(-1)  # opens the queue, and reserves numbers
-        before = len(syncs)
-        await asyncio.gather(*map(put, range(TASKS)))
-        assert len(syncs) <= before + 2  # the first does not wait for the others
-        assert [int(one.body) for one in await qm.get_many("Q", 100)] == list(range(-1, TASKS))
-
-    in_tasks(tmp_path / "store.db", work)
+async def test_puts_that_come_together_share_a_sync(qm: aio.QueueManager, syncs: list[int]) -> None:
+    put = putting(qm)
+    await put(-1)  # opens the queue, and reserves numbers
+    before = len(syncs)
+    await asyncio.gather(*map(put, range(TASKS)))
+    assert len(syncs) <= before + 2  # the first does not wait for the others
+    assert [int(one.body) for one in await qm.get_many("Q", 100)] == list(range(-1, TASKS))
 
 
-def test_an_answer_or_an_error_comes_when_what_the_call_has_put_is_on_disk(tmp_path: Path, syncs: list[int]) -> None:
+async def test_an_answer_or_an_error_comes_when_what_the_call_has_put_is_on_disk(
+    qm: aio.QueueManager, syncs: list[int]
+) -> None:
     """As without tasks: who sees the error of its second step knows that of its first."""
 
     def put_and_fail(one: inorder.QueueManager) -> None:
         one.put("Q", b"1")
         raise KeyError("mine")
 
-    async def work(qm: aio.QueueManager) -> None:
-        put = putting(qm)
-        for number in range(3):
-            before = len(syncs)
-            await put(number)
-            assert len(syncs) > before
-            before = len(syncs)
-            with pytest.raises(KeyError, match="mine"):
-                await qm.run(put_and_fail, is_brief=True)
-            assert len(syncs) > before
-        assert await qm.depth("Q") == 6
-
-    in_tasks(tmp_path / "store.db", work)
+    put = putting(qm)
+    for number in range(3):
+        before = len(syncs)
+        await put(number)
+        assert len(syncs) > before
+        before = len(syncs)
+        with pytest.raises(KeyError, match="mine"):
+            await qm.run(put_and_fail, is_brief=True)
+        assert len(syncs) > before
+    assert await qm.depth("Q") == 6
 
 
-def test_what_cannot_be_brought_to_disk_is_answered_by_nobody(
+async def test_what_cannot_be_brought_to_disk_is_answered_by_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, syncs: list[int]
 ) -> None:
     def fail(descriptor: int) -> None:
         raise OSError(5, "Input/output error")
 
-    async def main() -> None:
-        qm = await aio.connect(tmp_path / "store.db")
-        await qm.create_queue("Q")
-        put, passing = putting(qm), putting(qm, persistent=False)
-        await put(-1)
-        monkeypatch.setattr("inorder.stores.sqlite.log.sync_data", fail)
-        found = await asyncio.gather(*map(put, range(3)), passing(3), return_exceptions=True)
-        assert [type(one) for one in found[:3]] == [inorder.StoreError] * 3, found
-        assert isinstance(found[3], inorder.PutResult), found
-        await qm.internals.abandon()
-
-    asyncio.run(main())
+    qm = await aio.connect(tmp_path / "store.db")
+    await qm.create_queue("Q")
+    put, passing = putting(qm), putting(qm, persistent=False)
+    await put(-1)
+    monkeypatch.setattr("inorder.stores.sqlite.log.sync_data", fail)
+    found = await asyncio.gather(*map(put, range(3)), passing(3), return_exceptions=True)
+    assert [type(one) for one in found[:3]] == [inorder.StoreError] * 3, found
+    assert isinstance(found[3], inorder.PutResult), found
+    await qm.internals.abandon()
 
 
 @pytest.mark.parametrize("together", [1, 3])
-def test_puts_of_which_nobody_knows_are_named_each_by_its_own_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: int
+async def test_puts_of_which_nobody_knows_are_named_each_by_its_own_error(
+    qm: aio.QueueManager, monkeypatch: pytest.MonkeyPatch, together: int
 ) -> None:
     """As a lost connection to a server leaves them, once what they did is committed and not known to be on disk."""
     uids: dict[int, inorder.UniqueId] = {}
@@ -130,24 +129,21 @@ def test_puts_of_which_nobody_knows_are_named_each_by_its_own_error(
     def lose(ticket: int) -> None:
         raise OutcomeUnknown("the connection was lost", uids=())
 
-    async def work(qm: aio.QueueManager) -> None:
-        def put(number: int) -> Awaitable[None]:
-            def note(one: inorder.QueueManager) -> None:
-                uids[number] = one.put("Q", b"").uid
+    def put(number: int) -> Awaitable[None]:
+        def note(one: inorder.QueueManager) -> None:
+            uids[number] = one.put("Q", b"").uid
 
-            return qm.run(note, is_brief=True)
+        return qm.run(note, is_brief=True)
 
-        await put(-1)  # opens the queue, and reserves numbers
-        host = store_of(qm).host
-        with monkeypatch.context() as patched:
-            patched.setattr(host, "sync", lose)
-            errors = await asyncio.gather(*map(put, range(together)), return_exceptions=True)
-        assert [type(one) for one in errors] == [OutcomeUnknown] * together
-        assert [one.data["uids"] for one in errors if isinstance(one, OutcomeUnknown)] == [
-            (uids[number],) for number in range(together)
-        ]
-
-    in_tasks(tmp_path / "store.db", work)
+    await put(-1)  # opens the queue, and reserves numbers
+    host = store_of(qm).host
+    with monkeypatch.context() as patched:
+        patched.setattr(host, "sync", lose)
+        errors = await asyncio.gather(*map(put, range(together)), return_exceptions=True)
+    assert [type(one) for one in errors] == [OutcomeUnknown] * together
+    assert [one.data["uids"] for one in errors if isinstance(one, OutcomeUnknown)] == [
+        (uids[number],) for number in range(together)
+    ]
 
 
 @contextmanager
@@ -172,47 +168,42 @@ def somebody_writes(qm: aio.QueueManager) -> Iterator[Callable[[], None]]:
 
 
 @pytest.mark.parametrize("persistent", [False, True])
-def test_a_call_is_made_in_the_thread_of_the_loop_at_once(tmp_path: Path, persistent: bool) -> None:
+async def test_a_call_is_made_in_the_thread_of_the_loop_at_once(qm: aio.QueueManager, persistent: bool) -> None:
     threads: list[int] = []
 
     def put(one: inorder.QueueManager) -> None:
         threads.append(threading.get_ident())
         one.put("Q", b"", persistent=persistent)
 
-    async def work(qm: aio.QueueManager) -> None:
-        await qm.run(put, is_brief=True)
-        others = [asyncio.ensure_future(qm.run(put, is_brief=True)) for _ in range(2)]
-        await asyncio.sleep(0)
-        assert persistent or all(one.done() for one in others), "a call that promises nothing gives the loop no turn"
-        await asyncio.gather(*others)
-        assert set(threads) == {threading.get_ident()}
-
-    in_tasks(tmp_path / "store.db", work)
+    await qm.run(put, is_brief=True)
+    others = [asyncio.ensure_future(qm.run(put, is_brief=True)) for _ in range(2)]
+    await asyncio.sleep(0)
+    assert persistent or all(one.done() for one in others), "a call that promises nothing gives the loop no turn"
+    await asyncio.gather(*others)
+    assert set(threads) == {threading.get_ident()}
 
 
-def test_a_task_whose_calls_are_all_made_at_once_leaves_the_loop_to_others() -> None:
+@in_memory
+async def test_a_task_whose_calls_are_all_made_at_once_leaves_the_loop_to_others(qm: aio.QueueManager) -> None:
     """Else no time-out would come, and no cancel."""
 
-    async def work(qm: aio.QueueManager) -> None:
-        put, calls = putting(qm, persistent=False), 0
+    put, calls = putting(qm, persistent=False), 0
 
-        async def put_on() -> None:
-            nonlocal calls
-            for calls in range(10 * brief.TOGETHER_MAX):
-                await put(calls)
+    async def put_on() -> None:
+        nonlocal calls
+        for calls in range(10 * brief.TOGETHER_MAX):
+            await put(calls)
 
-        task = asyncio.ensure_future(put_on())
-        await asyncio.sleep(0)  # it begins
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert await qm.depth("Q") == calls, "the call that was cancelled has not happened"
-
-    in_tasks(IN_MEMORY, work)
+    task = asyncio.ensure_future(put_on())
+    await asyncio.sleep(0)  # it begins
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await qm.depth("Q") == calls, "the call that was cancelled has not happened"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no forks")
-def test_a_call_may_fork_and_its_child_is_refused(tmp_path: Path) -> None:
+async def test_a_call_may_fork_and_its_child_is_refused(qm: aio.QueueManager) -> None:
     parent, children = os.getpid(), list[int]()
 
     def fork(one: inorder.QueueManager) -> None:
@@ -220,46 +211,40 @@ def test_a_call_may_fork_and_its_child_is_refused(tmp_path: Path) -> None:
         children.append(os.fork())
         one.put("Q", b"2")
 
-    async def work(qm: aio.QueueManager) -> None:
-        try:
-            await qm.run(fork, is_brief=True)
-        except inorder.errors.ForkedConnection:
-            os._exit(17)
-        finally:
-            if os.getpid() != parent:
-                os._exit(18)
-        assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 17
-        assert [one.body for one in await qm.get_many("Q", 9)] == [b"1", b"2"]
-
-    in_tasks(tmp_path / "store.db", work)
+    try:
+        await qm.run(fork, is_brief=True)
+    except inorder.errors.ForkedConnection:
+        os._exit(17)
+    finally:
+        if os.getpid() != parent:
+            os._exit(18)
+    assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 17
+    assert [one.body for one in await qm.get_many("Q", 9)] == [b"1", b"2"]
 
 
-def test_calls_that_wait_for_a_sync_are_over_though_one_after_them_was_held_up_for_a_moment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_calls_that_wait_for_a_sync_are_over_though_one_after_them_was_held_up_for_a_moment(
+    qm: aio.QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two have promised something when somebody comes in the way of a third, and goes before it is tried again."""
     monkeypatch.setattr("inorder.stores.engine.process.EnginePromises.is_quick", True)  # whatever the disk
 
-    async def work(qm: aio.QueueManager) -> None:
-        lane = qm._shared._brief
-        assert lane is not None
-        await putting(qm)(0)  # opens the queue
-        for _ in range(2):
-            await asyncio.sleep(0)
-        jobs = [lane.submit(lambda one: one.put("Q", b"", persistent=True)) for _ in range(3)]
-        assert [job.is_over for job in jobs] == [True, False, False], "the first is alone, the others share a sync"
-        with somebody_writes(qm):
-            jobs.append(lane.submit(lambda one: one.put("Q", b"", persistent=True)))
-        ends = time.monotonic() + LIMIT_SECONDS
-        while not all(job.is_over for job in jobs):
-            assert time.monotonic() < ends, [job.is_over for job in jobs]
-            await asyncio.sleep(0)
-        assert await qm.depth("Q") == 5
-
-    in_tasks(tmp_path / "store.db", work)
+    lane = qm._shared._brief
+    assert lane is not None
+    await putting(qm)(0)  # opens the queue
+    for _ in range(2):
+        await asyncio.sleep(0)
+    jobs = [lane.submit(lambda one: one.put("Q", b"", persistent=True)) for _ in range(3)]
+    assert [job.is_over for job in jobs] == [True, False, False], "the first is alone, the others share a sync"
+    with somebody_writes(qm):
+        jobs.append(lane.submit(lambda one: one.put("Q", b"", persistent=True)))
+    ends = time.monotonic() + LIMIT_SECONDS
+    while not all(job.is_over for job in jobs):
+        assert time.monotonic() < ends, [job.is_over for job in jobs]
+        await asyncio.sleep(0)
+    assert await qm.depth("Q") == 5
 
 
-def test_calls_that_have_waited_leave_the_loop_to_others(tmp_path: Path) -> None:
+async def test_calls_that_have_waited_leave_the_loop_to_others(qm: aio.QueueManager) -> None:
     """However many there are, when who was in their way has gone: some at a time, and others in the thread."""
     made: list[tuple[int, int]] = []
     turn = 0
@@ -268,38 +253,31 @@ def test_calls_that_have_waited_leave_the_loop_to_others(tmp_path: Path) -> None
         one.put("Q", b"", persistent=False)
         made.append((threading.get_ident(), turn))
 
-    async def work(qm: aio.QueueManager) -> None:
-        nonlocal turn
-        with somebody_writes(qm):
-            calls = [asyncio.ensure_future(qm.run(put, is_brief=True)) for _ in range(10 * brief.TOGETHER_MAX)]
-            await asyncio.sleep(0)
-        while not all(one.done() for one in calls):
-            turn += 1
-            await asyncio.sleep(0)
-        await asyncio.gather(*calls)
-        in_loop = [at for thread, at in made if thread == threading.get_ident()]
-        assert len(made) == len(calls)
-        assert max(map(in_loop.count, in_loop), default=0) <= brief.TOGETHER_MAX
-
-    in_tasks(tmp_path / "store.db", work)
+    with somebody_writes(qm):
+        calls = [asyncio.ensure_future(qm.run(put, is_brief=True)) for _ in range(10 * brief.TOGETHER_MAX)]
+        await asyncio.sleep(0)
+    while not all(one.done() for one in calls):
+        turn += 1
+        await asyncio.sleep(0)
+    await asyncio.gather(*calls)
+    in_loop = [at for thread, at in made if thread == threading.get_ident()]
+    assert len(made) == len(calls)
+    assert max(map(in_loop.count, in_loop), default=0) <= brief.TOGETHER_MAX
 
 
-def test_the_log_is_copied_in_another_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_log_is_copied_in_another_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[int] = []
     monkeypatch.setattr(Log, "tidy", lambda log: threads.append(threading.get_ident()))
-
-    async def work(qm: aio.QueueManager) -> None:
+    monkeypatch.setattr(Log, "note_length", lambda *_: 0)  # which a store keeps from the beginning
+    async with connected(tmp_path / "store.db") as qm:
         store_of(qm).host.database.log.is_long = True
         await putting(qm, persistent=False)(1)
         while not threads:
             await asyncio.sleep(0.001)
         assert threading.get_ident() not in threads
 
-    monkeypatch.setattr(Log, "note_length", lambda *_: 0)
-    in_tasks(tmp_path / "store.db", work)
 
-
-def test_a_slow_disk_holds_up_nobody_in_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_disk_holds_up_nobody_in_the_loop(qm: aio.QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[int] = []
 
     def slowly(descriptor: int) -> None:
@@ -307,98 +285,87 @@ def test_a_slow_disk_holds_up_nobody_in_the_loop(tmp_path: Path, monkeypatch: py
         time.sleep(0.002)
         os.fdatasync(descriptor)
 
-    async def work(qm: aio.QueueManager) -> None:
-        put = putting(qm)
-        await put(0)
-        monkeypatch.setattr("inorder.stores.sqlite.log.sync_data", slowly)
-        for number in range(3):
-            await put(number)
-        assert threading.get_ident() not in threads[1:], "the first of them could not be known to be slow"
-        assert len(threads) == 3
-
-    in_tasks(tmp_path / "store.db", work)
+    put = putting(qm)
+    await put(0)
+    monkeypatch.setattr("inorder.stores.sqlite.log.sync_data", slowly)
+    for number in range(3):
+        await put(number)
+    assert threading.get_ident() not in threads[1:], "the first of them could not be known to be slow"
+    assert len(threads) == 3
 
 
 @pytest.mark.parametrize("is_held_up", [False, True])
-def test_an_observer_that_raises_more_than_an_exception_holds_nobody_up(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, is_held_up: bool
+async def test_an_observer_that_raises_more_than_an_exception_holds_nobody_up(
+    qm: aio.QueueManager, tmp_path: Path, caplog: pytest.LogCaptureFixture, is_held_up: bool
 ) -> None:
-    async def work(qm: aio.QueueManager) -> None:
-        def leave(event: StoreEvent) -> None:
-            raise SystemExit
+    def leave(event: StoreEvent) -> None:
+        raise SystemExit
 
-        with inorder.connect(tmp_path / "store.db") as other, contextlib.ExitStack() as stack:
-            stack.callback(other.inspect.observe(leave).cancel)
-            put = putting(qm)
-            with somebody_writes(qm) if is_held_up else contextlib.nullcontext():
-                puts = [asyncio.ensure_future(put(number)) for number in range(3)]
-                await asyncio.sleep(0)
-            await asyncio.wait_for(asyncio.gather(*puts), LIMIT_SECONDS)
-        assert [one.body for one in await qm.get_many("Q", 9)] == [b"0", b"1", b"2"]
-
-    in_tasks(tmp_path / "store.db", work)
+    with inorder.connect(tmp_path / "store.db") as other, contextlib.ExitStack() as stack:
+        stack.callback(other.inspect.observe(leave).cancel)
+        put = putting(qm)
+        with somebody_writes(qm) if is_held_up else contextlib.nullcontext():
+            puts = [asyncio.ensure_future(put(number)) for number in range(3)]
+            await asyncio.sleep(0)
+        await asyncio.wait_for(asyncio.gather(*puts), LIMIT_SECONDS)
+    assert [one.body for one in await qm.get_many("Q", 9)] == [b"0", b"1", b"2"]
     assert "an observer failed" in caplog.text
 
 
 @pytest.mark.parametrize("is_held", [True, False])
-def test_a_lock_that_another_process_holds_or_that_cannot_be_tried_is_met_by_the_thread(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_held: bool
+async def test_a_lock_that_another_process_holds_or_that_cannot_be_tried_is_met_by_the_thread(
+    qm: aio.QueueManager, monkeypatch: pytest.MonkeyPatch, is_held: bool
 ) -> None:
-    async def work(qm: aio.QueueManager) -> None:
-        put = putting(qm)
-        await put(0)
-        host = store_of(qm).host
+    put = putting(qm)
+    await put(0)
+    host = store_of(qm).host
 
-        def fail() -> bool:
-            if is_held:
-                return False
-            raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+    def fail() -> bool:
+        if is_held:
+            return False
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
-        with monkeypatch.context() as patched:
-            patched.setattr(host, "hold", fail)
-            await asyncio.wait_for(asyncio.gather(*map(put, range(1, 4))), LIMIT_SECONDS)
-        assert len(await qm.get_many("Q", 9)) == 4
-
-    in_tasks(tmp_path / "store.db", work)
+    with monkeypatch.context() as patched:
+        patched.setattr(host, "hold", fail)
+        await asyncio.wait_for(asyncio.gather(*map(put, range(1, 4))), LIMIT_SECONDS)
+    assert len(await qm.get_many("Q", 9)) == 4
 
 
 @pytest.mark.parametrize("is_held_up", [False, True])
 @pytest.mark.parametrize("what", ["check", "backup"])
-def test_what_takes_long_is_refused_whoever_is_in_its_way(tmp_path: Path, what: str, is_held_up: bool) -> None:
-    async def work(qm: aio.QueueManager) -> None:
-        def call(one: inorder.QueueManager) -> None:
-            if what == "check":
-                one.admin.check()
-            else:
-                one.admin.backup(tmp_path / "copy.db")
+async def test_what_takes_long_is_refused_whoever_is_in_its_way(
+    qm: aio.QueueManager, tmp_path: Path, what: str, is_held_up: bool
+) -> None:
+    def call(one: inorder.QueueManager) -> None:
+        if what == "check":
+            one.admin.check()
+        else:
+            one.admin.backup(tmp_path / "copy.db")
 
-        with somebody_writes(qm) if is_held_up else contextlib.nullcontext():
-            asked = asyncio.ensure_future(qm.run(call, is_brief=True))
-            await asyncio.sleep(0)
-        with pytest.raises(inorder.errors.CallInProgress, match="outside of it"):
-            await asked
-
-    in_tasks(tmp_path / "store.db", work)
-
-
-def test_a_cancelled_call_has_not_happened_and_its_neighbours_have() -> None:
-    async def work(qm: aio.QueueManager) -> None:
-        put = putting(qm)
-        with somebody_writes(qm):
-            tasks = [asyncio.ensure_future(put(number)) for number in range(4)]
-            await asyncio.sleep(0)  # the thread has been given the first, and waits with it
-            tasks[2].cancel()
-            tasks.insert(2, asyncio.ensure_future(qm.run(lambda one: one.put("NONE", b""), is_brief=True)))
-            await asyncio.sleep(0)
-        found = await asyncio.gather(*tasks, return_exceptions=True)
-        assert isinstance(found[2], inorder.errors.UnknownQueue), "a call that fails does so alone"
-        assert isinstance(found[3], asyncio.CancelledError)
-        assert [one.body for one in await qm.get_many("Q", 9)] == [b"0", b"1", b"3"]
-
-    in_tasks(IN_MEMORY, work)
+    with somebody_writes(qm) if is_held_up else contextlib.nullcontext():
+        asked = asyncio.ensure_future(qm.run(call, is_brief=True))
+        await asyncio.sleep(0)
+    with pytest.raises(inorder.errors.CallInProgress, match="outside of it"):
+        await asked
 
 
-def test_nobody_waits_for_a_call_that_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+@in_memory
+async def test_a_cancelled_call_has_not_happened_and_its_neighbours_have(qm: aio.QueueManager) -> None:
+    put = putting(qm)
+    with somebody_writes(qm):
+        tasks = [asyncio.ensure_future(put(number)) for number in range(4)]
+        await asyncio.sleep(0)  # the thread has been given the first, and waits with it
+        tasks[2].cancel()
+        tasks.insert(2, asyncio.ensure_future(qm.run(lambda one: one.put("NONE", b""), is_brief=True)))
+        await asyncio.sleep(0)
+    found = await asyncio.gather(*tasks, return_exceptions=True)
+    assert isinstance(found[2], inorder.errors.UnknownQueue), "a call that fails does so alone"
+    assert isinstance(found[3], asyncio.CancelledError)
+    assert [one.body for one in await qm.get_many("Q", 9)] == [b"0", b"1", b"3"]
+
+
+@in_memory
+async def test_nobody_waits_for_a_call_that_takes_long(qm: aio.QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(brief, "HELD_UP_SECONDS", -1.0)
     begun, may_end = threading.Event(), threading.Event()
 
@@ -406,49 +373,39 @@ def test_nobody_waits_for_a_call_that_takes_long(monkeypatch: pytest.MonkeyPatch
         begun.set()
         may_end.wait()
 
-    async def work(qm: aio.QueueManager) -> None:
-        with somebody_writes(qm):
-            first = asyncio.ensure_future(qm.run(long, is_brief=True))
-            await asyncio.to_thread(begun.wait)  # in the thread, since the loop would have had to wait
-        await asyncio.wait_for(putting(qm)(1), 60)  # it does not wait for the other
-        may_end.set()
-        await first
-
-    in_tasks(IN_MEMORY, work)
+    with somebody_writes(qm):
+        first = asyncio.ensure_future(qm.run(long, is_brief=True))
+        await asyncio.to_thread(begun.wait)  # in the thread, since the loop would have had to wait
+    await asyncio.wait_for(putting(qm)(1), 60)  # it does not wait for the other
+    may_end.set()
+    await first
 
 
-def test_what_a_brief_call_leaves_open_is_not_open_for_the_next() -> None:
-    async def work(qm: aio.QueueManager) -> None:
-        await qm.run(lambda one: one.put("Q", b"left", syncpoint=True), is_brief=True)
-        await putting(qm)(1)
-        assert [one.body for one in await qm.get_many("Q", 9)] == [b"1"]
-
-    in_tasks(IN_MEMORY, work)
+@in_memory
+async def test_what_a_brief_call_leaves_open_is_not_open_for_the_next(qm: aio.QueueManager) -> None:
+    await qm.run(lambda one: one.put("Q", b"left", syncpoint=True), is_brief=True)
+    await putting(qm)(1)
+    assert [one.body for one in await qm.get_many("Q", 9)] == [b"1"]
 
 
-def test_a_brief_call_inside_a_unit_of_work_is_part_of_it() -> None:
-    async def work(qm: aio.QueueManager) -> None:
-        async with qm.unit_of_work() as unit:
-            await qm.put("Q", b"1")
-            await qm.run(lambda one: one.put("Q", b"2"), is_brief=True)
-            await unit.back_out()
-        assert await qm.depth("Q") == 0
-
-    in_tasks(IN_MEMORY, work)
+@in_memory
+async def test_a_brief_call_inside_a_unit_of_work_is_part_of_it(qm: aio.QueueManager) -> None:
+    async with qm.unit_of_work() as unit:
+        await qm.put("Q", b"1")
+        await qm.run(lambda one: one.put("Q", b"2"), is_brief=True)
+        await unit.back_out()
+    assert await qm.depth("Q") == 0
 
 
-def test_brief_calls_that_were_made_before_a_close_are_over_after_it(tmp_path: Path) -> None:
-    async def main() -> None:
-        qm = await aio.connect(tmp_path / "store.db")
-        await qm.create_queue("Q")
-        put = putting(qm)
-        tasks = [asyncio.ensure_future(put(number)) for number in range(3)]
-        await asyncio.sleep(0)
-        await qm.close()
-        await asyncio.gather(*tasks)
-        with pytest.raises(inorder.errors.ConnectionClosed):
-            await put(4)
-        with inorder.connect(tmp_path / "store.db") as one:
-            assert one.depth("Q") == 3
-
-    asyncio.run(main())
+async def test_brief_calls_that_were_made_before_a_close_are_over_after_it(tmp_path: Path) -> None:
+    qm = await aio.connect(tmp_path / "store.db")
+    await qm.create_queue("Q")
+    put = putting(qm)
+    tasks = [asyncio.ensure_future(put(number)) for number in range(3)]
+    await asyncio.sleep(0)
+    await qm.close()
+    await asyncio.gather(*tasks)
+    with pytest.raises(inorder.errors.ConnectionClosed):
+        await put(4)
+    with inorder.connect(tmp_path / "store.db") as one:
+        assert one.depth("Q") == 3

@@ -50,80 +50,65 @@ def test_tasks_have_the_calls_of_a_connection_with_their_signatures(
             assert inspect.signature(call).parameters == inspect.signature(getattr(theirs, name)).parameters, name
 
 
-def test_type_checkers_know_what_a_call_takes_and_returns() -> None:
+async def test_type_checkers_know_what_a_call_takes_and_returns() -> None:
     """mypy reads this, too, and says which of these comments it does not need."""
 
-    async def main() -> None:
-        async with aio.connect() as qm:
-            await qm.create_queue("Q", max_depth=5)
-            depth: int = await qm.depth("Q")
-            assert depth == 0
-            with pytest.raises(inorder.ArgumentError):
-                await qm.put("Q", b"", prio=1)  # type: ignore[call-arg]
-            with pytest.raises(inorder.ArgumentError):
-                await qm.alter_queue("Q", max_depth="5")  # type: ignore[arg-type]
-
-    asyncio.run(main())
+    async with aio.connect() as qm:
+        await qm.create_queue("Q", max_depth=5)
+        depth: int = await qm.depth("Q")
+        assert depth == 0
+        with pytest.raises(inorder.ArgumentError):
+            await qm.put("Q", b"", prio=1)  # type: ignore[call-arg]
+        with pytest.raises(inorder.ArgumentError):
+            await qm.alter_queue("Q", max_depth="5")  # type: ignore[arg-type]
 
 
-def test_names_of_0_1_0_answer_with_a_warning() -> None:
-    async def main() -> None:
-        async with aio.connect() as qm:
-            old: Any = qm
-            await qm.create_queue("Q")
-            with pytest.warns(DeprecationWarning, match="create_queue"):
-                await old.create_alias("A", base_queue="Q")
-            with pytest.warns(DeprecationWarning, match="admin.manager_attributes"):
-                assert (await old.manager_attributes()).name == "INORDER"
-            with pytest.warns(DeprecationWarning, match="inspect.look"):
-                assert await old.look("Q") == []
-            async with qm.open("Q", browse=True) as queue:
-                old = queue
-                with (
-                    pytest.warns(DeprecationWarning, match="qm.admin.release_lock"),
-                    pytest.raises(inorder.errors.NotFound),
-                ):
-                    await old.release_lock(7)
-
-    asyncio.run(main())
+async def test_names_of_0_1_0_answer_with_a_warning() -> None:
+    async with aio.connect() as qm:
+        old: Any = qm
+        await qm.create_queue("Q")
+        with pytest.warns(DeprecationWarning, match="create_queue"):
+            await old.create_alias("A", base_queue="Q")
+        with pytest.warns(DeprecationWarning, match="admin.manager_attributes"):
+            assert (await old.manager_attributes()).name == "INORDER"
+        with pytest.warns(DeprecationWarning, match="inspect.look"):
+            assert await old.look("Q") == []
+        async with qm.open("Q", browse=True) as queue:
+            old = queue
+            with (
+                pytest.warns(DeprecationWarning, match="qm.admin.release_lock"),
+                pytest.raises(inorder.errors.NotFound),
+            ):
+                await old.release_lock(7)
 
 
-def test_tasks_act_under_a_lease_whichever_connection_they_have() -> None:
-    async def main() -> None:
-        async with aio.connect(connections=2) as qm:
-            await qm.create_queue("Q")
-            lease = await qm.lease(seconds=60)
-            puts = [partial(inorder.QueueManager.put, queue="Q", body=str(n).encode()) for n in range(8)]
-            await asyncio.gather(*(lease.run(put) for put in puts))
-            same = await qm.resume_lease(lease.token)
-            assert (same.name, [unit.puts for unit in await qm.inspect.units()], await qm.depth("Q")) == (
-                lease.name,
-                [8],
-                8,
-            )
-            assert await same.extend(30) < lease.ends_at
-            await same.commit()
-            assert sorted(one.body for one in await qm.get_many("Q", 10)) == [str(n).encode() for n in range(8)]
-            for act in (lease.commit(), lease.back_out(), lease.run(lambda one: one.depth("Q")), lease.extend(5)):
-                with pytest.raises(inorder.errors.LeaseOver):
-                    await act
-
-    asyncio.run(main())
+async def test_tasks_act_under_a_lease_whichever_connection_they_have() -> None:
+    async with aio.connect(connections=2) as qm:
+        await qm.create_queue("Q")
+        lease = await qm.lease(seconds=60)
+        puts = [partial(inorder.QueueManager.put, queue="Q", body=str(n).encode()) for n in range(8)]
+        await asyncio.gather(*(lease.run(put) for put in puts))
+        same = await qm.resume_lease(lease.token)
+        found = (same.name, [unit.puts for unit in await qm.inspect.units()], await qm.depth("Q"))
+        assert found == (lease.name, [8], 8)
+        assert await same.extend(30) < lease.ends_at
+        await same.commit()
+        assert sorted(one.body for one in await qm.get_many("Q", 10)) == [str(n).encode() for n in range(8)]
+        for act in (lease.commit(), lease.back_out(), lease.run(lambda one: one.depth("Q")), lease.extend(5)):
+            with pytest.raises(inorder.errors.LeaseOver):
+                await act
 
 
-def test_a_task_with_a_unit_of_work_enters_no_lease() -> None:
-    async def main() -> None:
-        async with aio.connect() as qm:
-            await qm.create_queue("Q")
-            lease = await qm.lease()
-            async with qm.unit_of_work():
-                await qm.put("Q", b"1")
-                with pytest.raises(inorder.CallerError, match="2128"):
-                    await lease.run(lambda one: one.put("Q", b"2"))
-            await lease.back_out()
-            assert await qm.depth("Q") == 1
-
-    asyncio.run(main())
+async def test_a_task_with_a_unit_of_work_enters_no_lease() -> None:
+    async with aio.connect() as qm:
+        await qm.create_queue("Q")
+        lease = await qm.lease()
+        async with qm.unit_of_work():
+            await qm.put("Q", b"1")
+            with pytest.raises(inorder.CallerError, match="2128"):
+                await lease.run(lambda one: one.put("Q", b"2"))
+        await lease.back_out()
+        assert await qm.depth("Q") == 1
 
 
 def test_inorder_alone_loads_neither_asyncio_nor_the_hashing_of_passwords() -> None:

@@ -232,24 +232,21 @@ def test_a_cancel_while_the_watch_of_a_queue_ends_leaves_no_error_in_the_loop(mo
         assert step > 1 or moment == "begun"
 
 
-def test_a_queue_is_not_closed_on_a_connection_that_a_task_has_taken_meanwhile() -> None:
-    async def main() -> None:
-        async with aio.connect(connections=2) as qm:
-            await qm.create_queue("Q")
-            await asyncio.gather(qm.put("Q", b"1"), qm.put("Q", b"2"))
-            first, second = qm._shared.lanes.all
-            go_on = threading.Event()
-            first.post(lambda: go_on.wait(LIMIT_SECONDS))
-            await asyncio.sleep(0)
-            closing = asyncio.create_task(qm._shared.let_go("Q"))
-            await asyncio.sleep(0)  # it waits for the first connection now
-            qm._shared.lanes.free.remove(second)  # the next task gets it
-            qm._shared.lanes.free.append(second)
-            async with qm.unit_of_work():
-                await qm.get("Q")
-                assert second.has_unit
-                go_on.set()
-                await closing
-                assert second.has_queues
-
-    ended(main())
+async def test_a_queue_is_not_closed_on_a_connection_that_a_task_has_taken_meanwhile() -> None:
+    async with aio.connect(connections=2) as qm:
+        await qm.create_queue("Q")
+        await asyncio.gather(qm.put("Q", b"1"), qm.put("Q", b"2"))
+        first, second = qm._shared.lanes.all
+        go_on = threading.Event()
+        first.post(lambda: go_on.wait(LIMIT_SECONDS))
+        await asyncio.sleep(0)
+        closing = asyncio.create_task(qm._shared.let_go("Q"))
+        await asyncio.sleep(0)  # it waits for the first connection now
+        qm._shared.lanes.free.remove(second)  # the next task gets it
+        qm._shared.lanes.free.append(second)
+        async with qm.unit_of_work():
+            await qm.get("Q")
+            assert second.has_unit
+            go_on.set()
+            await closing
+            assert second.has_queues

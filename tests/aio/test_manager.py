@@ -4,61 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import gc
-import inspect
 import os
-from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 from tests.helpers.cutting import ended
-from tests.helpers.support import Stores, bodies, memory_alone
+from tests.helpers.support import bodies, memory_alone
 
-from inorder import FOREVER, ArgumentError, CallerError, Match, NoMessageAvailable, QueueManager, Reason, aio, connect
+from inorder import FOREVER, ArgumentError, CallerError, Match, NoMessageAvailable, QueueManager, Reason, aio
 from inorder.errors import ConnectionClosed, ForkedConnection, NotOpenFor, ObjectInUse, UnitNotFound, UnitOfAnother
 from inorder.stores.seam.protocol import LocalStore
-from inorder.testing.stores import RestartableStore
-
-Work = Callable[[aio.QueueManager], Awaitable[None]]
-
-
-@pytest.fixture
-def store(stores: Stores) -> RestartableStore:
-    """With the machine's clock: there are threads that wait."""
-    return stores.make()
-
-
-@pytest.fixture
-def qm(store: LocalStore) -> Iterator[QueueManager]:
-    """A connection that looks on."""
-    with connect(store) as manager:
-        manager.create_queue("Q")
-        yield manager
-
-
-def run(store: LocalStore, work: Work, connections: int = 2) -> None:
-    """Has a queue manager for tasks do the work."""
-
-    async def inside() -> None:
-        async with aio.connect(store, connections=connections) as qm:
-            await work(qm)
-
-    ended(inside())
-
-
-def with_tasks(work: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """A test that is a task: its first argument is the queue manager for tasks, the others are fixtures."""
-    _, *fixtures = inspect.signature(work).parameters
-
-    def test(store: LocalStore, qm: QueueManager, **given: object) -> None:
-        given |= {"store": store, "qm": qm}
-        run(store, lambda one: work(one, **{name: given[name] for name in fixtures}))
-
-    names = dict.fromkeys(["store", "qm", *fixtures])
-    signature = inspect.Signature([inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in names])
-    functools.update_wrapper(test, work)
-    test.__signature__ = signature  # type: ignore[attr-defined]
-    return test
 
 
 async def in_use(qm: aio.QueueManager, count: int) -> None:
@@ -85,44 +40,39 @@ async def watched(qm: aio.QueueManager, queue: str = "Q", waiters: int = 1) -> N
 # ---- calls
 
 
-def test_connect_is_awaited_or_entered(store: LocalStore, qm: QueueManager) -> None:
+async def test_connect_is_awaited_or_entered(store: LocalStore, qm: QueueManager) -> None:
+    one = await aio.connect(store)
+    await one.put("Q", b"1")
+    async with one.connect(connections=1) as another:
+        assert (await another.get("Q")).body == b"1"
+    await one.close()
+    await one.close()
+    with pytest.raises(ArgumentError, match="connections"):
+        aio.connect(store, connections=0)
+    with pytest.raises(ConnectionClosed):
+        await one.put("Q", b"2")
+
+
+async def test_an_exception_through_the_block_backs_out(store: LocalStore, qm: QueueManager) -> None:
     async def work() -> None:
-        one = await aio.connect(store)
-        await one.put("Q", b"1")
-        async with one.connect(connections=1) as another:
-            assert (await another.get("Q")).body == b"1"
-        await one.close()
-        await one.close()
-        with pytest.raises(ArgumentError, match="connections"):
-            aio.connect(store, connections=0)
-        with pytest.raises(ConnectionClosed):
-            await one.put("Q", b"2")
-
-    ended(work())
-
-
-def test_an_exception_through_the_block_backs_out(store: LocalStore, qm: QueueManager) -> None:
-    async def work(one: aio.QueueManager) -> None:
-        await one.put("Q", b"1", syncpoint=True)
-        raise ZeroDivisionError
+        async with aio.connect(store) as one:
+            await one.put("Q", b"1", syncpoint=True)
+            raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        run(store, work)
+        await work()
     assert bodies(qm) == []
 
 
-def test_the_end_commits_the_unit_of_the_task_that_closes(store: LocalStore, qm: QueueManager) -> None:
-    async def work(one: aio.QueueManager) -> None:
+async def test_the_end_commits_the_unit_of_the_task_that_closes(store: LocalStore, qm: QueueManager) -> None:
+    async with aio.connect(store) as one:
         await one.put("Q", b"1", syncpoint=True)  # R5.6
-
-    run(store, work)
     assert bodies(qm) == [b"1"]
 
 
 # ---- units of work
 
 
-@with_tasks
 async def test_a_unit_is_the_tasks_and_other_tasks_go_on_beside_it(one: aio.QueueManager, qm: QueueManager) -> None:
     begun, told = asyncio.Event(), asyncio.Event()
 
@@ -141,7 +91,6 @@ async def test_a_unit_is_the_tasks_and_other_tasks_go_on_beside_it(one: aio.Queu
     assert sorted(bodies(qm)) == [b"beside it", b"in the unit"]
 
 
-@with_tasks
 async def test_a_call_of_a_task_that_was_started_in_a_unit_is_refused(one: aio.QueueManager, qm: QueueManager) -> None:
     async with one.unit_of_work():
         await one.put("Q", b"1")
@@ -153,7 +102,6 @@ async def test_a_call_of_a_task_that_was_started_in_a_unit_is_refused(one: aio.Q
     assert sorted(bodies(qm)) == [b"1", b"3"]
 
 
-@with_tasks
 async def test_a_task_that_was_started_in_a_unit_may_have_one_of_its_own(
     one: aio.QueueManager, qm: QueueManager
 ) -> None:
@@ -169,7 +117,6 @@ async def test_a_task_that_was_started_in_a_unit_may_have_one_of_its_own(
     assert bodies(qm) == [b"inner"]
 
 
-@with_tasks
 async def test_what_is_said_of_a_unit_is_said_once(one: aio.QueueManager, qm: QueueManager) -> None:
     async with one.unit_of_work() as unit:
         await one.put("Q", b"1")
@@ -190,7 +137,6 @@ async def test_what_is_said_of_a_unit_is_said_once(one: aio.QueueManager, qm: Qu
     assert bodies(qm) == [b"1", b"2"]
 
 
-@with_tasks
 async def test_what_a_task_leaves_open_is_backed_out_when_it_ends(one: aio.QueueManager, qm: QueueManager) -> None:
     async def leaves() -> None:
         await one.put("Q", b"1", syncpoint=True)
@@ -203,7 +149,6 @@ async def test_what_a_task_leaves_open_is_backed_out_when_it_ends(one: aio.Queue
     assert bodies(qm) == []
 
 
-@with_tasks
 async def test_a_unit_without_a_block_is_settled_by_the_task_or_by_its_name(
     one: aio.QueueManager, qm: QueueManager
 ) -> None:
@@ -223,7 +168,6 @@ async def test_a_unit_without_a_block_is_settled_by_the_task_or_by_its_name(
 # ---- groups, loops, handles
 
 
-@with_tasks
 async def test_a_group_is_put_and_got_whole(one: aio.QueueManager, qm: QueueManager) -> None:
     async with one.group("Q") as group:
         for number in range(250):  # more than is fetched at once
@@ -235,7 +179,6 @@ async def test_a_group_is_put_and_got_whole(one: aio.QueueManager, qm: QueueMana
     assert bodies(qm) == []
 
 
-@with_tasks
 async def test_a_group_that_is_left_early_returns(one: aio.QueueManager, qm: QueueManager) -> None:
     with qm.group("Q") as group:
         group.put(b"1")
@@ -249,7 +192,6 @@ async def test_a_group_that_is_left_early_returns(one: aio.QueueManager, qm: Que
     assert [(message.body, message.backout_count) for message in qm.browse("Q")] == [(b"1", 2), (b"2", 2)]
 
 
-@with_tasks
 async def test_a_browse_says_where_it_stands_and_frees_its_connection(one: aio.QueueManager, qm: QueueManager) -> None:
     qm.put_many("Q", [b"1", b"2", b"3"])
     async for message in (browsing := one.browse("Q", read_order="strict")):
@@ -266,7 +208,6 @@ async def test_a_browse_says_where_it_stands_and_frees_its_connection(one: aio.Q
     await in_use(one, 0)  # a loop that is dropped is closed
 
 
-@with_tasks
 async def test_an_open_queue_keeps_its_connection_and_its_cursor(one: aio.QueueManager, qm: QueueManager) -> None:
     qm.put_many("Q", [b"1", b"2", b"3"])
     async with one.open("Q", browse=True, input="as_queue") as queue:
@@ -287,7 +228,6 @@ async def test_an_open_queue_keeps_its_connection_and_its_cursor(one: aio.QueueM
     await in_use(one, 0)
 
 
-@with_tasks
 async def test_an_open_queue_of_another_task_is_no_part_of_a_unit(one: aio.QueueManager, qm: QueueManager) -> None:
     async with one.open("Q") as queue:
 
@@ -305,7 +245,6 @@ async def test_an_open_queue_of_another_task_is_no_part_of_a_unit(one: aio.Queue
     assert bodies(qm) == [b"1"]
 
 
-@with_tasks
 async def test_an_open_queue_whose_task_has_ended_is_still_open(one: aio.QueueManager) -> None:
     async def opens() -> aio.Queue:
         return await one.open("Q")
@@ -318,7 +257,6 @@ async def test_an_open_queue_whose_task_has_ended_is_still_open(one: aio.QueueMa
     assert one.connections_in_use == 0
 
 
-@with_tasks
 async def test_deleting_a_queue_closes_what_our_own_calls_have_open(one: aio.QueueManager, qm: QueueManager) -> None:
     qm.close_queue("Q")
     await asyncio.gather(*(one.put("Q", b"1") for _ in range(4)))
@@ -334,7 +272,6 @@ async def test_deleting_a_queue_closes_what_our_own_calls_have_open(one: aio.Que
 
 
 @pytest.mark.parametrize("is_look", [False, True])
-@with_tasks
 async def test_a_queue_for_one_reader_is_read_by_tasks_one_after_another(
     one: aio.QueueManager, qm: QueueManager, is_look: bool
 ) -> None:
@@ -361,7 +298,6 @@ async def test_a_queue_for_one_reader_is_read_by_tasks_one_after_another(
 # ---- requests
 
 
-@with_tasks
 async def test_requests_are_answered_by_whomever(one: aio.QueueManager) -> None:
     async def serve() -> None:
         while True:
@@ -406,7 +342,6 @@ def test_a_connection_belongs_to_its_loop(store: LocalStore, qm: QueueManager) -
 
 
 @memory_alone  # the child tells the parent by its status
-@with_tasks
 async def test_a_child_made_by_fork_is_told(one: aio.QueueManager) -> None:
     if (child := os.fork()) == 0:
         try:

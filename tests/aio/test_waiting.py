@@ -9,8 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from tests.aio.test_manager import Work, in_use, qm, run, store, watched, with_tasks
-from tests.helpers.cutting import ended
+from tests.aio.test_manager import in_use, watched
 from tests.helpers.support import Stores, bodies, memory_alone
 from tests.helpers.waking import BROWSING, WAKING
 
@@ -19,11 +18,8 @@ from inorder.errors import ConnectionClosed, GetInhibited, QueueDeleted, QueueMa
 from inorder.stores.seam.protocol import LocalStore
 from inorder.testing import ManualClock
 
-__all__ = ["Work", "qm", "store"]
-
 
 @pytest.mark.parametrize("what", BROWSING)
-@with_tasks
 async def test_a_waiting_get_is_woken_by(one: aio.QueueManager, qm: QueueManager, what: str) -> None:
     before, how, act = WAKING[what]
     names: dict[str, Any] = {"qm": qm}
@@ -35,7 +31,6 @@ async def test_a_waiting_get_is_woken_by(one: aio.QueueManager, qm: QueueManager
     assert (await task).body == b"2"
 
 
-@with_tasks
 async def test_a_task_that_has_looked_misses_nothing_that_comes_before_it_waits(
     one: aio.QueueManager, qm: QueueManager
 ) -> None:
@@ -48,7 +43,6 @@ async def test_a_task_that_has_looked_misses_nothing_that_comes_before_it_waits(
         assert (await task).body == b"%d" % number
 
 
-@with_tasks
 async def test_many_wait_with_a_few_threads_and_each_is_given_one(one: aio.QueueManager, qm: QueueManager) -> None:
     threads = threading.active_count()
     tasks = [asyncio.create_task(one.get("Q", wait=FOREVER)) for _ in range(200)]
@@ -59,7 +53,6 @@ async def test_many_wait_with_a_few_threads_and_each_is_given_one(one: aio.Queue
     assert Counter(message.body for message in found) == Counter(b"%d" % number for number in range(200))
 
 
-@with_tasks
 async def test_a_task_that_names_a_message_is_served_before_others_that_came_earlier(
     one: aio.QueueManager, qm: QueueManager
 ) -> None:
@@ -75,10 +68,11 @@ async def test_a_task_that_names_a_message_is_served_before_others_that_came_ear
 
 @pytest.mark.parametrize("match", [Match(), Match(message_id=b"m")], ids=["the same", "another"])
 @pytest.mark.parametrize("looks", ["get", "awaited"])
-def test_a_task_that_has_the_only_connection_does_not_wait_for_one_that_needs_it(
+async def test_a_task_that_has_the_only_connection_does_not_wait_for_one_that_needs_it(
     store: LocalStore, qm: QueueManager, match: Match, looks: str
 ) -> None:
-    async def work(one: aio.QueueManager) -> None:
+    async with aio.connect(store, connections=1) as one:
+
         async def looked() -> bytes:
             return (await one.get("Q", match=match)).body
 
@@ -101,10 +95,7 @@ def test_a_task_that_has_the_only_connection_does_not_wait_for_one_that_needs_it
         qm.put("Q", b"2", message_id=b"m")
         assert await needs == b"2"
 
-    run(store, work, connections=1)
 
-
-@with_tasks
 async def test_the_first_that_is_cancelled_leaves_the_message_to_the_next(
     one: aio.QueueManager, qm: QueueManager
 ) -> None:
@@ -123,7 +114,6 @@ async def test_the_first_that_is_cancelled_leaves_the_message_to_the_next(
             assert (await second).body == b"2"
 
 
-@with_tasks
 async def test_a_delayed_message_and_a_lease_come_by_time_alone(one: aio.QueueManager, qm: QueueManager) -> None:
     qm.put("Q", b"delayed", delay=0.2)
     assert (await one.get("Q", wait=FOREVER)).body == b"delayed"
@@ -132,13 +122,12 @@ async def test_a_delayed_message_and_a_lease_come_by_time_alone(one: aio.QueueMa
     assert (await one.get("Q", wait=FOREVER)).body == b"leased"
 
 
-def test_waits_go_by_the_clock_of_the_store(stores: Stores) -> None:
+async def test_waits_go_by_the_clock_of_the_store(stores: Stores) -> None:
     clock = ManualClock()
     store = stores.make(clock)
     with connect(store) as qm:
         qm.create_queue("Q")
-
-        async def work(one: aio.QueueManager) -> None:
+        async with aio.connect(store, connections=2) as one:
             tasks = [asyncio.create_task(one.get("Q", wait=30)) for _ in range(3)]
             await watched(one, waiters=3)
             clock.advance(31)
@@ -151,10 +140,7 @@ def test_waits_go_by_the_clock_of_the_store(stores: Stores) -> None:
             with pytest.raises(OrderPending):
                 await task
 
-        run(store, work)
 
-
-@with_tasks
 async def test_what_ends_a_wait_is_told(one: aio.QueueManager, qm: QueueManager) -> None:
     qm.create_queue("M", type="model", definition_type="temporary_dynamic")
 
@@ -181,31 +167,27 @@ async def test_what_ends_a_wait_is_told(one: aio.QueueManager, qm: QueueManager)
         await task
 
 
-def test_the_end_ends_what_waits(store: LocalStore, qm: QueueManager) -> None:
-    async def work() -> None:
-        one = await aio.connect(store)
-        qm.put("Q", b"1")
+async def test_the_end_ends_what_waits(store: LocalStore, qm: QueueManager) -> None:
+    one = await aio.connect(store)
+    qm.put("Q", b"1")
 
-        async def in_a_unit() -> None:
-            async with one.unit_of_work():
-                await one.get("Q")
-                await one.get("Q", wait=FOREVER)  # in its thread
+    async def in_a_unit() -> None:
+        async with one.unit_of_work():
+            await one.get("Q")
+            await one.get("Q", wait=FOREVER)  # in its thread
 
-        tasks: list[asyncio.Task[Any]] = [asyncio.create_task(in_a_unit())]
-        while bodies(qm):
-            await asyncio.sleep(0.001)
-        tasks.append(asyncio.create_task(one.get("Q", wait=FOREVER)))
-        await watched(one)
-        await one.close()
-        ends = await asyncio.gather(*tasks, return_exceptions=True)
-        assert isinstance(ends[1], ConnectionClosed)
-        assert isinstance(ends[0], Exception)
-
-    ended(work())
+    tasks: list[asyncio.Task[Any]] = [asyncio.create_task(in_a_unit())]
+    while bodies(qm):
+        await asyncio.sleep(0.001)
+    tasks.append(asyncio.create_task(one.get("Q", wait=FOREVER)))
+    await watched(one)
+    await one.close()
+    ends = await asyncio.gather(*tasks, return_exceptions=True)
+    assert isinstance(ends[1], ConnectionClosed)
+    assert isinstance(ends[0], Exception)
     assert bodies(qm) == [b"1"]  # of the unit that was open
 
 
-@with_tasks
 async def test_units_that_have_nothing_yet_wait_without_a_connection(one: aio.QueueManager, qm: QueueManager) -> None:
     async def worker() -> bytes:
         async with one.unit_of_work():
@@ -222,7 +204,6 @@ async def test_units_that_have_nothing_yet_wait_without_a_connection(one: aio.Qu
 
 
 @memory_alone
-@with_tasks
 async def test_a_watch_that_nobody_needs_rests_and_ends(
     one: aio.QueueManager, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -251,7 +232,6 @@ def taking(one: aio.QueueManager, *queues: str) -> Callable[[], Awaitable[list[b
     return look
 
 
-@with_tasks
 async def test_a_look_is_repeated_until_it_finds_something(one: aio.QueueManager, qm: QueueManager) -> None:
     qm.create_queue("R")
     task = asyncio.create_task(one.awaited("R", taking(one, "Q", "R"), wait=FOREVER))
@@ -269,7 +249,6 @@ async def test_a_look_is_repeated_until_it_finds_something(one: aio.QueueManager
     assert bodies(qm, "R") == [b"s"]
 
 
-@with_tasks
 async def test_looks_with_one_key_are_made_one_at_a_time(one: aio.QueueManager, qm: QueueManager) -> None:
     looked: list[int] = []
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from tests.helpers.support import put_group
 
 from inorder import Flags, GetOptions, Message, QueueCondition, QueueManager
 from inorder.arrow import pages as arrow
@@ -70,8 +71,7 @@ def test_every_field_has_the_value_of_the_message(qm: QueueManager) -> None:
         coded_character_set_id=1208,
         properties={"a": "x", "b.c": 2**60, "d": 1.5, "e": True, "f": b"\0\xff", "g": None},
     )
-    with qm.group("Q") as group:
-        group.put(b"in a group")
+    put_group(qm, b"in a group")
     messages = {message.message_id: message for message in qm.browse("Q")}
     rows = rows_of(pages_of(qm))
     assert len(rows) == 3

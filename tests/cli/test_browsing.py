@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 from tests.cli.conftest import Command
+from tests.helpers.support import put_figure
 
 import inorder
 from inorder import Flags, Match, Message, QueueManager
@@ -35,18 +36,6 @@ def put(qm: QueueManager, body: str, **keywords: Any) -> None:
     qm.put("ORDERS", body.encode(), **keywords)
 
 
-def put_figure(qm: QueueManager) -> None:
-    """The queue of figures 1 and 2 of the manual."""
-    put(qm, "A")
-    put(qm, "Y1", group_id=b"Y", sequence_number=1, flags=IN)
-    put(qm, "Z2", group_id=b"Z", sequence_number=2, flags=LAST)
-    put(qm, "Y2", group_id=b"Y", sequence_number=2, flags=IN)
-    put(qm, "Y3.1", group_id=b"Y", sequence_number=3, offset=0, flags=LAST | SEGMENT)
-    put(qm, "Y3.2", group_id=b"Y", sequence_number=3, offset=4, flags=LAST | END)
-    put(qm, "Z1", group_id=b"Z", sequence_number=1, flags=IN)
-    put(qm, "B")
-
-
 def previews(out: str) -> list[str]:
     return [row.split()[-1] for row in out.splitlines()[2:]]
 
@@ -55,7 +44,7 @@ def previews(out: str) -> list[str]:
 
 
 def test_the_figures_of_the_manual(run: Command, qm: QueueManager) -> None:
-    put_figure(qm)
+    put_figure(qm, "ORDERS")
     physical = run("browse", "ORDERS").out
     assert previews(physical) == ["A", "Y1", "Z2", "Y2", "Y3.1", "Y3.2", "Z1", "B"]
     rows = [row.split() for row in physical.splitlines()[2:]]
@@ -109,13 +98,8 @@ def test_incomplete_groups_are_marked_with_what_is_missing(run: Command, qm: Que
     physical = run("browse", "ORDERS").out.splitlines()[2:]
     assert [row.split()[-1] for row in physical] == ["W1", "missing", "W4", "X2", "missing", "A"]
     records = run("browse", "ORDERS", "--json").records
-    assert records[0]["missing"] == {
-        "sequences": [[2, 3]],
-        "segments": [],
-        "unended": [],
-        "last": True,
-        "more": False,
-    }
+    found = records[0]["missing"]
+    assert found == {"sequences": [[2, 3]], "segments": [], "unended": [], "last": True, "more": False}
     assert records[-1]["missing"] is None
 
 
@@ -160,7 +144,7 @@ def test_without_a_limit_a_thousand_are_shown_and_machines_are_told_all(
 
 
 def test_states_and_fields_choose(run: Command, qm: QueueManager) -> None:
-    put_figure(qm)
+    put_figure(qm, "ORDERS")
     qm.get("ORDERS", syncpoint=True)
     put(qm, "new", syncpoint=True)
     assert previews(run("browse", "ORDERS", "--state", "got", "--state", "put").out) == ["A", "new"]
@@ -267,12 +251,8 @@ def test_a_group_has_a_short_name(group_id: bytes, name: str) -> None:
 def test_machines_are_told_the_place_and_the_holder(run: Command, qm: QueueManager) -> None:
     put(qm, "1", priority=4, syncpoint=True)
     [record] = run("browse", "ORDERS", "--json").records
-    assert (record["queue"], record["state"], record["due_at"], record["visible_since"]) == (
-        "ORDERS",
-        "put",
-        None,
-        None,
-    )
+    found = (record["queue"], record["state"], record["due_at"], record["visible_since"])
+    assert found == ("ORDERS", "put", None, None)
     assert record["place"] == {"rank": -4, "number": 1, "ordinal": 0}
     assert record["holder"].keys() == {"kind", "name", "program", "user", "since", "connection", "process"}
     assert (record["holder"]["kind"], record["holder"]["process"]) == ("session", os.getpid())
@@ -332,7 +312,7 @@ def test_follow_shows_a_queue_that_was_made_again_from_its_beginning_and_ends_wi
 
 @pytest.mark.parametrize("width", [80, 140])
 def test_a_line_of_a_terminal_holds_a_message(qm: QueueManager, width: int) -> None:
-    put_figure(qm)
+    put_figure(qm, "ORDERS")
     put(qm, "a body that is far too long for what is left of a line " * 3, priority=7)
     sights = list(qm.inspect.look("ORDERS", order="logical", preview=200))
     rows = Rows(sights, sights[0].put_at + 90, width, is_terminal=True, steady=False)

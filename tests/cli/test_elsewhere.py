@@ -137,10 +137,8 @@ def test_login_stores_the_paths_of_certificates_that_can_be_used(run: Command, s
     signer = Signer(store.parent, "authority")
     words = ["login", URL, "--ca", "authority.pem", "--certificate", "authority.pem"]
     ended = run(*words, "--key", "authority.key")
-    assert (ended.status, from_file(SERVER)) == (
-        0,
-        Credentials(None, signer.certificate, signer.key, signer.certificate),
-    )
+    found = (ended.status, from_file(SERVER))
+    assert found == (0, Credentials(None, signer.certificate, signer.key, signer.certificate))
     ended = run(*words)
     assert (ended.status, "must be a certificate and its key in PEM" in ended.err) == (2, True)
     ended = run(*words, "--remove")

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from tests.cli.conftest import Command
+from tests.helpers.support import bodies_at
 from tests.tiers import gate
 
 import inorder
@@ -23,11 +24,6 @@ from inorder.cli import putting
 from inorder.formats.json_lines import FIELDS, FILLED_IN
 
 BINARY = b"\x1b[31m\xff\x00"
-
-
-def bodies(store: Path, queue: str) -> list[bytes]:
-    with inorder.connect(store) as qm:
-        return [message.body for message in qm.browse(queue)]
 
 
 def test_a_message_goes_in_and_comes_out(run: Command, queue: str) -> None:
@@ -83,7 +79,7 @@ def test_the_properties_of_a_dump_are_those_of_the_message(run: Command, queue: 
 def test_standard_input_is_one_message_or_one_a_line(run: Command, queue: str, store: Path) -> None:
     run("put", queue, given=b"a\nb\n")
     run("put", queue, "--lines", given=b"a\nb")
-    assert bodies(store, queue) == [b"a\nb\n", b"a", b"b"]
+    assert bodies_at(store, queue) == [b"a\nb\n", b"a", b"b"]
 
 
 def test_files_are_messages_in_their_order_and_a_message_becomes_a_file(
@@ -93,7 +89,7 @@ def test_files_are_messages_in_their_order_and_a_message_becomes_a_file(
     one.write_bytes(BINARY)
     two.write_bytes(b"second")
     assert run("put", queue, "--file", str(one), "--file", str(two)).status == 0
-    assert bodies(store, queue) == [BINARY, b"second"]
+    assert bodies_at(store, queue) == [BINARY, b"second"]
     told = run("get", queue, "--json").out
     assert "body" not in json.loads(told)
     run("put", queue, "--from-json", given=told.encode())
@@ -201,14 +197,14 @@ def test_a_bad_line_is_named_and_puts_nothing_of_its_unit(
     run: Command, queue: str, store: Path, line: str, complaint: str
 ) -> None:
     ended = run("put", queue, "--from-json", given=f'{{"body": "good"}}\n{line}\n'.encode())
-    assert (ended.status, bodies(store, queue)) == (2, [])
+    assert (ended.status, bodies_at(store, queue)) == (2, [])
     assert complaint in ended.err
 
 
 def test_units_of_work_that_were_committed_stay_and_this_is_said(run: Command, store: Path) -> None:
     run("queue", "create", "SMALL", "--max-depth", "5")
     ended = run("put", "SMALL", "--lines", "--unit-size", "2", given=b"1\n2\n3\n4\n5\n6\n")
-    assert (ended.status, bodies(store, "SMALL")) == (1, [b"1", b"2", b"3", b"4"])
+    assert (ended.status, bodies_at(store, "SMALL")) == (1, [b"1", b"2", b"3", b"4"])
     assert "4 messages already put on SMALL and kept" in ended.err
 
 
@@ -238,7 +234,7 @@ def test_what_does_not_go_together_is_refused_and_changes_nothing(
 ) -> None:
     run("put", queue, "1")
     ended = run(*arguments, given=b"{}")
-    assert (ended.status, ended.out, bodies(store, queue)) == (2, "", [b"1"])
+    assert (ended.status, ended.out, bodies_at(store, queue)) == (2, "", [b"1"])
 
 
 def test_get_chooses(run: Command, queue: str, store: Path) -> None:
@@ -246,7 +242,7 @@ def test_get_chooses(run: Command, queue: str, store: Path) -> None:
         run("put", queue, body, "--priority", priority, "--correlation-id", group)
     assert run("get", queue, "--correlation-id", "02", "--count", "5").out == "b\nc\n"
     assert run("get", queue, "--priority", "2").status == 1
-    assert bodies(store, queue) == [b"a"]
+    assert bodies_at(store, queue) == [b"a"]
 
 
 # ---- move and copy
@@ -282,7 +278,7 @@ def test_a_queue_is_not_copied_onto_itself_by_another_name_of_the_store_or_of_th
     (tmp_path / "link").symlink_to(tmp_path)
     for other in (str(store), "orders.db", str(tmp_path / "link" / store.name)):
         ended = run("copy", queue, queue, "--to-store", other, "--count", "2")
-        assert (ended.status, bodies(store, queue)) == (2, [b"1"])
+        assert (ended.status, bodies_at(store, queue)) == (2, [b"1"])
         assert "the same queue" in ended.err
         assert run("copy", queue, "COPY", "--to-store", other).status == 0
     run("queue", "create", "A", "--type", "alias", "--base-queue", queue)
@@ -335,14 +331,14 @@ def test_a_pipe_that_takes_a_part_puts_the_messages_back(
         assert os.read(getting.stdout.fileno(), 1) == b"A"
         getting.stdout.close()
         assert getting.wait(240) == 1
-    assert bodies(store, queue) == whole, "none of them was written whole: their unit of work must be backed out"
+    assert bodies_at(store, queue) == whole, "none of them was written whole: their unit of work must be backed out"
 
 
 def test_a_file_that_cannot_be_written_is_trouble_and_the_message_stays(run: Command, queue: str, store: Path) -> None:
     run("put", queue, "1")
     ended = run("get", queue, "--output", "no folder/file", "--json")
     text = "no folder/file: No such file or directory"
-    assert (ended.status, bodies(store, queue)) == (3, [b"1"])
+    assert (ended.status, bodies_at(store, queue)) == (3, [b"1"])
     assert json.loads(ended.err) == {"error": text, "class": "FileNotFoundError", "exit_status": 3}
 
 
@@ -357,7 +353,7 @@ def test_output_that_is_full_is_trouble_and_the_message_stays(
     command = [sys.executable, "-m", "inorder", *arguments]
     with Path("/dev/full").open("wb") as full:
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=environment)
-    assert (ended.returncode, bodies(store, queue)) == (3, [b"1"])
+    assert (ended.returncode, bodies_at(store, queue)) == (3, [b"1"])
     assert "No space left on device" in ended.stderr
     assert ended.stderr.count("\n") == 1, ended.stderr
 
@@ -380,7 +376,7 @@ def test_the_files_of_the_store_are_neither_written_nor_read(
         ):
             assert ended.status == 2
             assert refused in ended.err
-    assert bodies(store, queue) == [b"1"]
+    assert bodies_at(store, queue) == [b"1"]
 
 
 def test_a_pipe_is_not_replaced_and_not_written(run: Command, queue: str, store: Path, tmp_path: Path) -> None:
@@ -389,7 +385,7 @@ def test_a_pipe_is_not_replaced_and_not_written(run: Command, queue: str, store:
     assert run("get", queue, "--output", "pipe").status == 2
     assert run("backup", "pipe", "--replace").status == 2
     assert (tmp_path / "pipe").is_fifo()
-    assert bodies(store, queue) == [b"1"]
+    assert bodies_at(store, queue) == [b"1"]
 
 
 def test_a_user_whose_name_is_no_text_can_put(
@@ -440,7 +436,7 @@ def test_a_message_may_be_as_long_as_the_queue_takes(option: str, run: Command, 
     run("queue", "alter", queue, "--max-length", "5")
     run("queue", "create", "A", "--type", "alias", "--base-queue", queue)
     assert run("put", "A", option, given=b"12345" + b"\n" * (option == "--lines")).status == 0
-    assert bodies(store, queue) == [b"12345"]
+    assert bodies_at(store, queue) == [b"12345"]
 
 
 def test_a_line_of_json_is_not_read_to_its_end(run: Command, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -453,7 +449,7 @@ def test_a_line_of_json_is_not_read_to_its_end(run: Command, queue: str, monkeyp
 def test_lines_come_without_their_ends_and_without_a_byte_order_mark(run: Command, queue: str, store: Path) -> None:
     run("queue", "create", "SHORT", "--max-length", "2")
     assert run("put", "SHORT", "--lines", given=b"\xef\xbb\xbfaa\r\nbb\r\n\rc\nd").status == 0
-    assert bodies(store, "SHORT") == [b"aa", b"bb", b"\rc", b"d"]
+    assert bodies_at(store, "SHORT") == [b"aa", b"bb", b"\rc", b"d"]
     assert run("put", "SHORT", "--lines", given=b"aaa\r\n").status == 1
 
 

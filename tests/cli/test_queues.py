@@ -41,10 +41,8 @@ def test_no_owner_that_is_out_of_reach_hinders_a_list(run: Command, queue: str, 
         qm.create_queue("FAR", remote_queue="Q", **there)  # type: ignore[arg-type]
         qm.create_queue("FAR.TOO", type="alias", base_queue="FAR")
     listed = run("queue", "list", "FAR*", "--json")
-    assert (listed.status, [(one["queue"], one["depth"]) for one in listed.records]) == (
-        0,
-        [("FAR", None), ("FAR.TOO", None)],
-    )
+    found = (listed.status, [(one["queue"], one["depth"]) for one in listed.records])
+    assert found == (0, [("FAR", None), ("FAR.TOO", None)])
     assert "FAR" in run("queue", "show", "FAR.TOO").out
 
 

@@ -150,10 +150,8 @@ def test_locks_are_listed_and_lock_ids_released(run: Command, other: inorder.Que
         handle.browse_first(lock=True)
         locked = other.browse_and_lock(queue, Match())
         records = run("lock", "list", "--json").records
-        assert {(one["kind"], one["lock_id"], one["messages"]) for one in records} == {
-            ("handle", None, 1),
-            ("lock", locked.lock_id, 1),
-        }
+        found = {(one["kind"], one["lock_id"], one["messages"]) for one in records}
+        assert found == {("handle", None, 1), ("lock", locked.lock_id, 1)}
         assert "worker" in run("lock", "list").out
         assert "--yes" in run("lock", "release", queue, str(locked.lock_id)).err
         ended = run("lock", "release", queue, str(locked.lock_id), "--yes")
@@ -212,11 +210,8 @@ def test_who_is_connected_is_listed_with_what_is_open(run: Command, other: inord
     writer = other.connect(program="writer")
     with other.open(queue, input="exclusive"), writer.open("NOTES", output=True, browse=True):
         first, second = run("connection", "list", "--json").records
-        assert (first["connection"], first["program"], first["process"]) == (
-            other.internals.owner,
-            "worker",
-            os.getpid(),
-        )
+        found = (first["connection"], first["program"], first["process"])
+        assert found == (other.internals.owner, "worker", os.getpid())
         assert first["opened"] == [
             {"queue": queue, "name": queue, "input": "exclusive", "output": False, "co_op": False}
         ]

@@ -7,20 +7,18 @@ from __future__ import annotations
 
 import os
 import sys
-import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 from tests.cli.conftest import Command
 from tests.cli.test_help import CONTEXTS
+from tests.helpers.support import Make
 from tests.tiers import nightly
 
 import inorder
 from inorder import Match
 from inorder.client.bulk import ClaimReader, Stager
-from inorder.stores.postgresql import drop, parse
 from inorder.testing.remote import the_server
 
 PASSWORD = "nobody-may-see-this"
@@ -47,12 +45,11 @@ WITHOUT_STORE = {
 
 
 @pytest.fixture
-def url(postgresql: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def url(postgresql: str, make: Make, monkeypatch: pytest.MonkeyPatch) -> str:
     """Of a store that is not there yet; the server believes every password."""
-    one = f"{postgresql}?schema=inorder_{uuid.uuid4().hex}"
+    one = make("postgresql")
     monkeypatch.setenv("INORDER_STORE", with_password(one))
-    yield one
-    drop(parse(one))
+    return one
 
 
 def with_password(url: str) -> str:

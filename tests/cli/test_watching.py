@@ -120,12 +120,8 @@ def test_strict_readers_are_shown_with_what_they_wait_for(run: Command, store: P
     assert "; messages wait behind it" in out
     assert "a message" in next(line for line in out.splitlines() if line.startswith("idle"))
     [wait] = told["waits"]
-    assert (wait["program"], wait["withheld"], wait["pending"]["kind"], wait["pending"]["by"]) == (
-        "strict",
-        True,
-        "in",
-        "loader",
-    )
+    found = (wait["program"], wait["withheld"], wait["pending"]["kind"], wait["pending"]["by"])
+    assert found == ("strict", True, "in", "loader")
 
 
 def test_queues_can_be_chosen_by_name_alias_and_pattern(run: Command, qm: QueueManager) -> None:

@@ -174,21 +174,6 @@ def test_of_a_group_that_goes_between_two_pages_no_other_is_cut(
 
 
 @only_sqlite
-def test_a_group_that_only_looks_whole_is_in_no_stretch_behind_large_groups(
-    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    groups = interleaved(qm, {b"x": 3})
-    for number, flags in [(1, Flags.IN_GROUP), (1, Flags.IN_GROUP), (3, Flags.IN_GROUP | Flags.LAST_IN_GROUP)]:
-        qm.put("Q", b"y", group_id=b"y".ljust(24), sequence_number=number, flags=flags)
-    groups |= interleaved(qm, {b"z": 2})
-    monkeypatch.setattr("inorder.stores.sql.bulk.HEADS_AT_ONCE", 2)
-    app = Application(store_of(qm))
-    stretch = Stretch(logical=True, rank=0, first=(1, 0), last=(99, 0), messages=5)
-    pages = stretch_pages(store_of(qm), app.claimer.handle, stretch)
-    assert [row[BODY] for page in pages for row in page] == [*groups[b"x"], *groups[b"z"]]
-
-
-@only_sqlite
 def test_a_page_that_is_full_before_the_next_heads_goes_on_with_them(
     qm: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,19 +184,22 @@ def test_a_page_that_is_full_before_the_next_heads_goes_on_with_them(
     assert Application(store_of(qm)).survey(GROUPS)[1] == [b"aa", b"bb", b"cc", b"dd", *groups[b"x"]]
 
 
+LIMITS = [{"PAGE_ROWS": 2}, {"PAGE_ROWS": 5}, {"PAGE_BYTES": 4}, {"PAGE_BYTES": 6}, {"HEADS_AT_ONCE": 2}]
+
+
 @only_sqlite
 @pytest.mark.parametrize("members", [[1, 1, 3], [1, 2, 2, 4]], ids=str)
-@pytest.mark.parametrize("page", [{"ROWS": 2}, {"ROWS": 5}, {"BYTES": 4}, {"BYTES": 6}], ids=str)
+@pytest.mark.parametrize("page", LIMITS, ids=str)
 def test_a_group_that_only_looks_whole_is_in_no_page_however_pages_end(
     members: list[int], page: dict[str, int], qm: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    groups = interleaved(qm, {b"a": 2})
+    groups = interleaved(qm, {b"a": 3 if "HEADS_AT_ONCE" in page else 2})
     for number in members:
         flags = Flags.IN_GROUP | (Flags.LAST_IN_GROUP if number == members[-1] else Flags.NONE)
         qm.put("Q", b"y", group_id=b"y".ljust(24), sequence_number=number, flags=flags)
     groups |= interleaved(qm, {b"z": 3})
     for limit, value in page.items():
-        monkeypatch.setattr(f"inorder.stores.sql.bulk.PAGE_{limit}", value)
+        monkeypatch.setattr(f"inorder.stores.sql.bulk.{limit}", value)
     app = Application(store_of(qm))
     stretch = Stretch(logical=True, rank=0, first=(1, 0), last=(99, 0), messages=5)
     rows = [row[BODY] for page in stretch_pages(store_of(qm), app.claimer.handle, stretch) for row in page]

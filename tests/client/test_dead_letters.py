@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.helpers.support import bodies
 
 import inorder
 from inorder import QueueManager, Reason, Report
@@ -43,10 +44,6 @@ def set_aside(qm: QueueManager, *bodies: bytes, target: str = "ORDERS", **fields
         assert bury(qm, qm.get("REPORTS"), target, attempts=3, error="no room", program="mover") == "buried"
 
 
-def bodies(qm: QueueManager, queue: str) -> list[bytes]:
-    return [message.body for message in qm.browse(queue)]
-
-
 def test_r6_8_a_dead_letter_is_the_message_with_the_reason(qm: QueueManager) -> None:
     put = qm.put("REPORTS", b"m1", priority=7, correlation_id=b"c", properties={"colour": "red"}, expiry=99.0)
     got = qm.get("REPORTS")
@@ -76,12 +73,8 @@ def test_a_replayed_letter_is_what_was_put(qm: QueueManager) -> None:
     assert qm.dead.replay() == (1, [])
     message = qm.get("ORDERS")
     assert dict(message.properties) == {"colour": "red"}
-    assert (message.body, message.message_id[:2], message.group_id[:1], message.sequence_number) == (
-        b"m1",
-        b"id",
-        b"G",
-        3,
-    )
+    found = (message.body, message.message_id[:2], message.group_id[:1], message.sequence_number)
+    assert found == (b"m1", b"id", b"G", 3)
     assert qm.depth("DEAD") == 0
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.helpers.support import bodies
 from tests.stores.sqlite.programs import Program
 
 from inorder import QueueManager, Reason, connect
@@ -17,10 +18,6 @@ from inorder.stores.seam.backend import OperationKind
 from inorder.stores.seam.tables import PutKeyRow
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
-
-
-def bodies(qm: QueueManager, queue: str = "Q") -> list[bytes]:
-    return [message.body for message in qm.browse(queue)]
 
 
 def keys(store: Any) -> int:

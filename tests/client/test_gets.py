@@ -7,7 +7,7 @@ import math
 from typing import Any, Literal
 
 import pytest
-from tests.helpers.support import bodies, drained, waiting
+from tests.helpers.support import bodies, drained, put_group, waiting
 
 from inorder import FOREVER, Match, Message, NoMessageAvailable, QueueManager, Reason, UniqueId
 from inorder.errors import InconsistentCall, InorderError
@@ -178,9 +178,7 @@ def test_a_match_on_a_text_with_a_nul_finds_what_has_it(qm: QueueManager, field:
 
 
 def test_many_in_logical_order_with_a_selector_go_on_inside_a_group(qm: QueueManager) -> None:
-    with qm.group("Q") as group:
-        for body in (b"1", b"2", b"3"):
-            group.put(body)
+    put_group(qm, b"1", b"2", b"3")
     queue = qm.open("Q", input="shared")
     assert queue.get(logical=True).body == b"1"
     found = queue.get_many(3, logical=True, match=Match(selector="Root.MQMD.Expiry > 0"))

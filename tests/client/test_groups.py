@@ -6,20 +6,13 @@ import contextlib
 from typing import Any
 
 import pytest
-from tests.helpers.support import bodies
+from tests.helpers.support import bodies, put_group
 
 from inorder import Flags, GroupWriter, Message, QueueManager, Reason
 from inorder.errors import CallerError, InconsistentCall, InorderError, UnitTooLarge, WrongState
 from inorder.model.message import LAST_IN_GROUP, LAST_SEGMENT, NO_ID, SEGMENT, SEGMENTATION_ALLOWED
 
 GROUP = b"G".ljust(24, b"\0")
-
-
-def put_group(qm: QueueManager, *several: bytes, queue: str = "Q", **fields: Any) -> bytes:
-    with qm.group(queue) as group:
-        for body in several:
-            group.put(body, **fields)
-    return group.group_id
 
 
 def statuses(qm: QueueManager, **keywords: Any) -> list[tuple[bytes, int, str]]:
@@ -111,12 +104,8 @@ def test_all_pieces_of_the_last_message_are_marked(qm: QueueManager) -> None:
     with qm.group("Q") as group:
         group.put(b"1")
         group.put(bytes(40), flags=SEGMENTATION_ALLOWED)
-    assert [(one.sequence_number, one.offset, one.group_status, one.segment_status) for one in qm.browse("Q")] == [
-        (1, 0, "in", "no"),
-        (2, 0, "last", "in"),
-        (2, 16, "last", "in"),
-        (2, 32, "last", "last"),
-    ]
+    found = [(one.sequence_number, one.offset, one.group_status, one.segment_status) for one in qm.browse("Q")]
+    assert found == [(1, 0, "in", "no"), (2, 0, "last", "in"), (2, 16, "last", "in"), (2, 32, "last", "last")]
 
 
 def test_segments_can_be_put_in_a_group(qm: QueueManager) -> None:
@@ -125,12 +114,8 @@ def test_segments_can_be_put_in_a_group(qm: QueueManager) -> None:
         group.put(b"two", flags=Flags.LAST_SEGMENT)
         group.put(b"three", flags=SEGMENT, last=True)
         group.put(b"four", flags=LAST_SEGMENT, last=True)
-    assert [(one.sequence_number, one.offset, one.flags) for one in qm.browse("Q")] == [
-        (1, 0, 8 + 2),
-        (1, 3, 8 + 4 + 2),
-        (2, 0, 16 + 8 + 2),
-        (2, 5, 16 + 8 + 4 + 2),
-    ]
+    found = [(one.sequence_number, one.offset, one.flags) for one in qm.browse("Q")]
+    assert found == [(1, 0, 8 + 2), (1, 3, 8 + 4 + 2), (2, 0, 16 + 8 + 2), (2, 5, 16 + 8 + 4 + 2)]
     assert got(qm) == [b"onetwo", b"threefour"]
 
 
@@ -232,9 +217,6 @@ def test_a_group_with_pieces_that_cannot_be_joined_comes_whole_or_stays_whole(qm
         got(qm)
     assert bodies(qm) == [b"0", b"1", b"2"]
     qm.admin.alter_manager(max_uncommitted=3)
-    assert [(message.body, message.warning) for message in qm.get_group("Q")] == [
-        (b"0", Reason.INCONSISTENT_ENCODINGS),
-        (b"1", None),
-        (b"2", None),
-    ]
+    found = [(message.body, message.warning) for message in qm.get_group("Q")]
+    assert found == [(b"0", Reason.INCONSISTENT_ENCODINGS), (b"1", None), (b"2", None)]
     assert qm.depth("Q") == 0

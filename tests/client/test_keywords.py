@@ -22,10 +22,8 @@ def test_keywords_change_the_options_that_were_given() -> None:
     assert get_options({"wait": 30}, GetOptions(logical=True), DEFAULT_GET) == GetOptions(wait=30, logical=True)
     assert get_options({"wait": 30}, None, BROWSE_NEXT) == GetOptions(wait=30, browse="next")
     given = PutOptions(logical=True)
-    assert split_put({"priority": 3, "syncpoint": True}, given) == (
-        {"priority": 3},
-        PutOptions(logical=True, syncpoint=True),
-    )
+    found = split_put({"priority": 3, "syncpoint": True}, given)
+    assert found == ({"priority": 3}, PutOptions(logical=True, syncpoint=True))
     assert split_put({"priority": 3}, given) == ({"priority": 3}, given)
 
 

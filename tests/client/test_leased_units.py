@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from tests.helpers.support import Call, Stores, waiting
+from tests.helpers.support import Call, Stores, bodies, waiting
 
 from inorder import Flags, QueueManager, connect
 from inorder.client.leases import name_of
@@ -27,10 +27,6 @@ from inorder.errors import (
 )
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
-
-
-def bodies(qm: QueueManager, queue: str = "Q") -> list[bytes]:
-    return [message.body for message in qm.browse(queue)]
 
 
 def jump(clock: ManualClock, seconds: float) -> None:

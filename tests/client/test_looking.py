@@ -8,7 +8,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from tests.helpers.support import waiting
+from tests.helpers.support import put_figure, waiting
 
 from inorder import Flags, Match, QueueManager
 from inorder.client import inspection
@@ -28,18 +28,6 @@ LOGICAL = ["A", "Y1", "Y2", "Y3.1", "Y3.2", "Z1", "Z2", "B"]
 def put(qm: QueueManager, body: str, **keywords: Any) -> None:
     """Puts a message; its name tells its group and its number: Y3.2 is the second segment of the third of group Y."""
     qm.put("Q", body.encode(), **keywords)
-
-
-def put_figure(qm: QueueManager, **keywords: Any) -> None:
-    """The queue of figures 1 and 2 of the manual."""
-    put(qm, "A", **keywords)
-    put(qm, "Y1", group_id=b"Y", sequence_number=1, flags=IN, **keywords)
-    put(qm, "Z2", group_id=b"Z", sequence_number=2, flags=LAST, **keywords)
-    put(qm, "Y2", group_id=b"Y", sequence_number=2, flags=IN, **keywords)
-    put(qm, "Y3.1", group_id=b"Y", sequence_number=3, offset=0, flags=LAST | SEGMENT, **keywords)
-    put(qm, "Y3.2", group_id=b"Y", sequence_number=3, offset=4, flags=LAST | END, **keywords)
-    put(qm, "Z1", group_id=b"Z", sequence_number=1, flags=IN, **keywords)
-    put(qm, "B", **keywords)
 
 
 def names(sights: Iterator[MessageView]) -> list[str]:
@@ -261,11 +249,8 @@ def test_what_is_missing_of_a_group_is_told(qm: QueueManager) -> None:
     put(qm, "X2", group_id=b"X", sequence_number=2, flags=IN)
     put(qm, "X4", group_id=b"X", sequence_number=4, flags=IN)
     put(qm, "V", group_id=b"V", offset=10, flags=END)
-    assert (qm.inspect.gaps("Q", b"Y"), qm.inspect.gaps("Q", b"Z"), qm.inspect.gaps("Q", b"none")) == (
-        NO_GAPS,
-        NO_GAPS,
-        NO_GAPS,
-    )
+    found = (qm.inspect.gaps("Q", b"Y"), qm.inspect.gaps("Q", b"Z"), qm.inspect.gaps("Q", b"none"))
+    assert found == (NO_GAPS, NO_GAPS, NO_GAPS)
     assert qm.inspect.gaps("Q", b"X") == Gaps(sequences=((1, 1), (3, 3)), last=True)
     assert qm.inspect.gaps("Q", b"V") == Gaps(segments=((1, 0, 10),))
 
@@ -319,10 +304,8 @@ def test_who_is_connected_is_listed_with_what_they_have_open(qm: QueueManager) -
     for one, owner, name in ((first, qm, "test"), (second, writer, "writer"), (third, idle, "idle")):
         assert (one.connection, one.program.name, one.process) == (owner.internals.owner, name, os.getpid())
     writer.close()
-    assert [(one.program.name, one.opened) for one in qm.inspect.connections()] == [
-        ("test", first.opened[2:]),
-        ("idle", ()),
-    ]
+    found = [(one.program.name, one.opened) for one in qm.inspect.connections()]
+    assert found == [("test", first.opened[2:]), ("idle", ())]
 
 
 def test_a_queue_that_was_deleted_is_open_without_a_name(qm: QueueManager) -> None:

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from tests.helpers.elsewhere import elsewhere_in, log_in
+from tests.helpers.elsewhere import elsewhere_in, log_in, proxied
 from tests.helpers.proxy import Proxy, Way
+from tests.helpers.support import bodies, error_of
 from tests.tiers import gate
 
 import inorder
@@ -23,7 +24,6 @@ from inorder.client import store_transfer
 from inorder.client.owners import OwnerSession
 from inorder.errors import CallInProgress, NotFound, WaitEnded
 from inorder.mq import channels
-from inorder.stores.remote import store as remote_store
 from inorder.stores.remote.link import RemoteLink
 from inorder.testing.remote import the_server
 
@@ -58,31 +58,15 @@ class Served(NamedTuple):
 
 @pytest.fixture
 def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
-    monkeypatch.setattr(remote_store, "PAUSES", (0.001, 0.01))
-    monkeypatch.setenv("INORDER_CREDENTIALS", str(tmp_path / "credentials"))
-    server = the_server(os.getpid())
     with inorder.connect(tmp_path / "paris.db", name="PARIS") as there:
         there.create_queue("Q")
-        token = server.add(there._session.services.store)  # type: ignore[arg-type]
         with (
-            Proxy(int(server.url.rpartition(":")[2])) as proxy,
+            proxied(monkeypatch, tmp_path / "credentials", there) as [proxy],
             inorder.connect(tmp_path / "london.db", name="LONDON") as here,
         ):
-            log_in(tmp_path / "credentials", {f"127.0.0.1:{proxy.port}": token})
             here.create_queue("L")
             define(here, f"http://127.0.0.1:{proxy.port}")
             yield Served(here, there, proxy)
-        server.remove(token)
-
-
-def error_of(call: Callable[..., Any], *given: Any, **named: Any) -> InorderError:
-    with pytest.raises(InorderError) as raised:
-        call(*given, **named)
-    return raised.value
-
-
-def bodies(qm: QueueManager, queue: str = "Q") -> list[bytes]:
-    return [message.body for message in qm.browse(queue)]
 
 
 # --- what is asked of the owner, and what of the definition
@@ -204,17 +188,13 @@ def test_a_wait_there_is_ended_from_here_and_admits_no_other_call(sites: tuple[Q
     assert [type(one) for one in found] == [WaitEnded]
 
 
-def test_asyncio_waits_there(sites: tuple[QueueManager, QueueManager], tmp_path: Path) -> None:
+async def test_asyncio_waits_there(sites: tuple[QueueManager, QueueManager], tmp_path: Path) -> None:
     _, there = sites
-
-    async def run() -> bytes:
-        async with aio_connect(tmp_path / "london.db") as qm:
-            waiting = asyncio.create_task(qm.get(FAR, wait=inorder.FOREVER))
-            await asyncio.sleep(0)
-            await asyncio.to_thread(there.put, "Q", b"1")
-            return (await waiting).body
-
-    assert asyncio.run(run()) == b"1"
+    async with aio_connect(tmp_path / "london.db") as qm:
+        waiting = asyncio.create_task(qm.get(FAR, wait=inorder.FOREVER))
+        await asyncio.sleep(0)
+        await asyncio.to_thread(there.put, "Q", b"1")
+        assert (await waiting).body == b"1"
 
 
 # --- operators, and definitions that change

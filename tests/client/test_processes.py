@@ -1,4 +1,4 @@
-"""Process definitions: calls that are wrong say what is wrong, with MQ's reasons where it has some (R4.9)."""
+"""Definitions of processes and other objects that are no queues: wrong calls say what is wrong (R4.9)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from inorder import InorderError, QueueManager, Reason
+from inorder.errors import ObjectExists, QueueCondition, UnknownObject
+from inorder.stores.engine.store import QueueStore
 
 Call = Callable[[Any], Any]  # of a connection, wrongly used
 
@@ -39,3 +41,18 @@ def test_a_wrong_call_says_what_is_wrong_and_changes_nothing(
     assert caught.value.reason is reason
     assert [one.name for one in qm.admin.processes()] == ["THERE"]
     assert qm.admin.process("THERE").user_data == ""
+
+
+def test_an_object_is_altered_by_what_was_there(store: QueueStore) -> None:
+    store.define_object("channel", "TO.B", "{}")
+    with pytest.raises(ObjectExists):
+        store.define_object("channel", "TO.B", '{"x": 1}')
+    with pytest.raises(QueueCondition) as changed:
+        store.alter_object("channel", "TO.B", '{"x": 1}', '{"x": 2}')
+    assert changed.value.reason is Reason.OBJECT_CHANGED
+    with pytest.raises(UnknownObject) as unknown:
+        store.alter_object("channel", "TO.C", "{}", "{}")
+    assert unknown.value.reason is Reason.UNKNOWN_OBJECT_NAME
+    with pytest.raises(UnknownObject):
+        store.delete_object("process", "TO.B")
+    assert [one.attributes for one in store.objects("channel")] == ["{}"]

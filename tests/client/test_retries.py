@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.helpers.support import put_group
 
 from inorder import Got, Match, NoMessageAvailable, OrderPending, QueueManager, connect
 from inorder.errors import ArgumentError, ConnectionClosed, WrongQueueType
@@ -59,9 +60,7 @@ def test_why_is_kept_and_everybody_sees_it(qm: QueueManager) -> None:
 
 
 def test_a_group_waits_as_one_and_its_first_message_has_the_error(qm: QueueManager) -> None:
-    with qm.group("Q") as group:
-        for body in (b"1", b"2", b"3"):
-            group.put(body)
+    put_group(qm, b"1", b"2", b"3")
     qm.put("Q", b"alone")
     with qm.unit_of_work() as unit:
         assert len(list(qm.get_group("Q"))) == 3
@@ -165,9 +164,7 @@ def test_retry_now_reaches_one_message_alone(qm: QueueManager) -> None:
 
 @pytest.mark.every_store
 def test_retry_now_makes_a_group_whole_again(qm: QueueManager) -> None:
-    with qm.group("Q") as group:
-        for body in (b"1", b"2", b"3"):
-            group.put(body)
+    put_group(qm, b"1", b"2", b"3")
     with qm.unit_of_work() as unit:
         assert len(list(qm.get_group("Q"))) == 3
         unit.back_out(delay=10, error="half")
@@ -179,9 +176,7 @@ def test_retry_now_makes_a_group_whole_again(qm: QueueManager) -> None:
 @pytest.mark.every_store
 def test_retry_now_of_one_message_reaches_those_of_its_group_that_failed_with_it(qm: QueueManager) -> None:
     for _ in range(2):
-        with qm.group("Q") as group:
-            for body in (b"1", b"2", b"3"):
-                group.put(body)
+        put_group(qm, b"1", b"2", b"3")
     with qm.unit_of_work() as unit:  # both groups wait for their next attempt
         assert len(list(qm.get_group("Q"))) == 3
         unit.back_out(delay=20, error="first")
@@ -197,9 +192,7 @@ def test_retry_now_of_one_message_reaches_those_of_its_group_that_failed_with_it
 
 
 def test_retry_now_of_one_message_leaves_those_of_its_group_that_failed_at_another_time(qm: QueueManager) -> None:
-    with qm.group("Q") as group:
-        group.put(b"1")
-        group.put(b"2")
+    put_group(qm, b"1", b"2")
     one = fail(qm)
     clock_of(qm).advance(1)
     fail(qm)

@@ -56,12 +56,8 @@ def test_a_model_and_an_alias_are_asked_in_mqs_words_too(qm: QueueManager) -> No
     qm.create_queue("M", type="model")
     qm.create_queue("A", type="alias", base_queue="Q")
     qm.put("A", b"1")
-    assert qm.inquire("M", 20, "DefinitionType", "Shareability", 4) == {
-        20: 2,
-        "DefinitionType": 3,
-        "Shareability": 0,
-        4: 4,
-    }
+    found = qm.inquire("M", 20, "DefinitionType", "Shareability", 4)
+    assert found == {20: 2, "DefinitionType": 3, "Shareability": 0, 4: 4}
     assert qm.inquire("A", 20, 2002, "CurrentQDepth") == {20: 3, 2002: "Q", "CurrentQDepth": 1}
     with pytest.raises(ArgumentError) as raised:
         qm.inquire("M", 15, 3)

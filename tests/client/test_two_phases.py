@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from tests.helpers.elsewhere import log_in
+from tests.helpers.elsewhere import proxied
 from tests.helpers.proxy import Proxy, Way
-from tests.helpers.support import until
+from tests.helpers.spanning import act_at
+from tests.helpers.support import error_of, until
 
 import inorder
 from inorder import InorderError, QueueManager, Reason, StoreError
@@ -30,9 +30,7 @@ from inorder.errors import (
     WrongState,
 )
 from inorder.mq import channels
-from inorder.stores.remote import store as remote_store
 from inorder.stores.seam.tables import Branch
-from inorder.testing.remote import the_server
 
 OWNERS = ("PARIS", "ROME")
 PLACES = ("L", "Q.PARIS", "Q.ROME")
@@ -76,6 +74,9 @@ def define(london: QueueManager, manager: str, location: str) -> None:
     )
 
 
+At = Callable[[str, Callable[[], object]], None]
+
+
 @pytest.fixture
 def sites(tmp_path: Path) -> Iterator[Sites]:
     """All of them in files."""
@@ -90,24 +91,9 @@ def sites(tmp_path: Path) -> Iterator[Sites]:
 
 
 @pytest.fixture
-def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Callable[[], object]], None]:
+def at(monkeypatch: pytest.MonkeyPatch) -> At:
     """Acts once when a commit reaches a point."""
-
-    def act_at(point: str, act: Callable[[], object]) -> None:
-        left = [point]
-
-        def reached(name: str) -> None:
-            assert name in two_phases.POINTS
-            if left == [name]:
-                left.clear()
-                act()
-
-        monkeypatch.setattr(two_phases, "reached", reached)
-
-    return act_at
-
-
-At = Callable[[str, Callable[[], object]], None]
+    return partial(act_at, monkeypatch)
 
 
 def fails(error: BaseException) -> Callable[..., Any]:
@@ -133,12 +119,6 @@ def unreachable(qm: QueueManager, manager: str, verb: str = "settle_prepared") -
 
 def heal(qm: QueueManager, manager: str, verb: str = "settle_prepared") -> None:
     delattr(part_at(qm, manager).store, verb)
-
-
-def error_of(call: Callable[..., object], *given: object, **named: object) -> InorderError:
-    with pytest.raises(InorderError) as raised:
-        call(*given, **named)
-    return raised.value
 
 
 def test_the_record_is_there_before_the_first_prepare_and_says_what_is_decided_where(
@@ -169,10 +149,8 @@ def test_a_part_has_the_name_of_its_unit_which_a_strict_reader_is_told(sites: Si
         (part,) = sites.paris.inspect.units()
         assert part.name == f"{unit.name}/PARIS"
         assert coordinator_of(part) == channels.identifier(sites.london) == unit.name.partition("/")[0]
-        assert (unit.branches, unit.connection) == (
-            (Branch("PARIS", "PARIS"), Branch("ROME", "ROME")),
-            program.internals.owner,
-        )
+        found = (unit.branches, unit.connection)
+        assert found == ((Branch("PARIS", "PARIS"), Branch("ROME", "ROME")), program.internals.owner)
         sites.paris.put("Q", b"2")
         withheld = error_of(sites.paris.get, "Q", read_order="strict")
         assert isinstance(withheld, OrderPending)
@@ -421,24 +399,21 @@ def test_a_move_stays_at_one_queue_manager(sites: Sites) -> None:
     assert sites.bodies() == [[b"1", b"2"], [], []]
 
 
-def test_asyncio_commits_everywhere_and_is_told_what_is_pending(
+async def test_asyncio_commits_everywhere_and_is_told_what_is_pending(
     sites: Sites, at: At, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def work() -> tuple[Reason | None, Reason | None]:
-        async with aio_connect(tmp_path / "london.db") as qm:
-            async with qm.unit_of_work() as unit:
-                for place in PLACES:
-                    await qm.put(place, b"1")
-            assert (unit.warning, sites.bodies(), sites.in_doubt()) == (None, [[b"1"]] * 3, [])
-            at("unit-decided", lambda: monkeypatch.setattr(OwnerSession, "branch", property(broken)))
-            for place in PLACES:
-                await qm.put(place, b"2", syncpoint=True)
-            return await qm.commit(), unit.warning
-
     def broken(_: OwnerSession) -> Branch:
         raise StoreError("no line")
 
-    assert asyncio.run(work()) == (Reason.OUTCOME_PENDING, None)
+    async with aio_connect(tmp_path / "london.db") as qm:
+        async with qm.unit_of_work() as unit:
+            for place in PLACES:
+                await qm.put(place, b"1")
+        assert (unit.warning, sites.bodies(), sites.in_doubt()) == (None, [[b"1"]] * 3, [])
+        at("unit-decided", lambda: monkeypatch.setattr(OwnerSession, "branch", property(broken)))
+        for place in PLACES:
+            await qm.put(place, b"2", syncpoint=True)
+        assert (await qm.commit(), unit.warning) == (Reason.OUTCOME_PENDING, None)
     monkeypatch.undo()
     assert sites.london.admin.settle_in_doubt() == []
     assert sites.bodies() == [[b"1", b"2"]] * 3
@@ -453,17 +428,11 @@ class Served(NamedTuple):
 
 @pytest.fixture
 def served(sites: Sites, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
-    monkeypatch.setattr(remote_store, "PAUSES", (0.001, 0.01))
-    monkeypatch.setenv("INORDER_CREDENTIALS", str(tmp_path / "credentials"))
-    server = the_server(os.getpid())
-    token = server.add(sites.paris._session.services.store)  # type: ignore[arg-type]
-    with Proxy(int(server.url.rpartition(":")[2])) as proxy:
-        log_in(tmp_path / "credentials", {f"127.0.0.1:{proxy.port}": token})
+    with proxied(monkeypatch, tmp_path / "credentials", sites.paris) as [proxy]:
         channels.define_connection(sites.london, "PARIS", f"http://127.0.0.1:{proxy.port}", replace=True)
         yield Served(sites, proxy)
         for one in sites.london._session.owners.copy().values():
             sites.london._session.leave_owner(one)
-    server.remove(token)
 
 
 @pytest.mark.parametrize("way", ["to server", "to client"])
@@ -515,24 +484,16 @@ def test_a_part_that_may_still_be_on_its_way_keeps_the_record(served: Served, mo
 @pytest.fixture
 def far(sites: Sites, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[QueueManager, Proxy]]:
     """A connection to LONDON through a proxy and a server; the owners are behind the server, too."""
-    monkeypatch.setattr(remote_store, "PAUSES", (0.001, 0.01))
-    monkeypatch.setenv("INORDER_CREDENTIALS", str(tmp_path / "credentials"))
-    server = the_server(os.getpid())
-    tokens = [server.add(one._session.services.store) for one in sites]  # type: ignore[arg-type]
-    with contextlib.ExitStack() as proxies:
-        made = [proxies.enter_context(Proxy(int(server.url.rpartition(":")[2]))) for _ in sites]
-        at = [f"127.0.0.1:{one.port}" for one in made]
-        log_in(tmp_path / "credentials", dict(zip(at, tokens, strict=True)))
+    with proxied(monkeypatch, tmp_path / "credentials", *sites) as proxies:
+        at = [f"http://127.0.0.1:{one.port}" for one in proxies]
         for name, place in zip(OWNERS, at[1:], strict=True):
-            channels.define_connection(sites.london, name, f"http://{place}", replace=True)
+            channels.define_connection(sites.london, name, place, replace=True)
         with contextlib.ExitStack() as ends:
-            program = inorder.connect(f"http://{at[0]}")
+            program = inorder.connect(at[0])
             ends.callback(program.internals.abandon)
-            yield program, made[0]
+            yield program, proxies[0]
         for one in sites.london._session.owners.copy().values():
             sites.london._session.leave_owner(one)
-    for token in tokens:
-        server.remove(token)
 
 
 @pytest.mark.parametrize("way", ["to server", "to client"])

@@ -8,11 +8,11 @@ import io
 import subprocess
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import pytest
-from tests.helpers.support import LIMIT_SECONDS, Call, Stores, bodies, fresh_manager
+from tests.helpers.support import LIMIT_SECONDS, Call, Stores, bodies, put_group
 
 import inorder
 from inorder import NoMessageAvailable, QueueManager, connect
@@ -175,9 +175,7 @@ def test_a_generator_may_be_collected_by_another_thread(qm: QueueManager) -> Non
 
 def test_a_loop_over_a_group_goes_on_in_another_thread(qm: QueueManager) -> None:
     qm.get_many("Q", 2)
-    with qm.group("Q") as group:
-        for body in (b"a", b"b", b"c"):
-            group.put(body)
+    put_group(qm, b"a", b"b", b"c")
     loop = qm.get_group("Q")
     assert next(loop).body == b"a"
     assert [message.body for message in elsewhere(lambda: list(loop))] == [b"b", b"c"]
@@ -233,63 +231,48 @@ def test_what_is_refused_leaves_handles_groups_and_streams_as_they_were(qm: Queu
 # ---- asyncio tasks: one thread, and still two callers
 
 
-def run(kind: str, act: Callable[[QueueManager], Awaitable[None]]) -> None:
-    """Runs a coroutine with a connection to a new queue manager, which it leaves without messages in units."""
-    with fresh_manager(kind) as qm:
-        qm.create_queue("Q")
+async def test_a_put_of_another_task_does_not_join_the_unit(qm: QueueManager) -> None:
+    qm.get_many("Q", 2)
+    inside, go_on = asyncio.Event(), asyncio.Event()
 
-        async def main() -> None:
-            await act(qm)
+    async def work() -> None:
+        with qm.unit_of_work() as unit:
+            qm.put("Q", b"mine")
+            inside.set()
+            await go_on.wait()
+            qm.put("Q", b"mine too")
+            unit.back_out()
 
-        asyncio.run(main())
+    async def put() -> None:
+        await inside.wait()
+        try:
+            with pytest.raises(UnitOfAnother, match="task 'worker' of thread 'MainThread'") as raised:
+                qm.put("Q", b"its own")
+            assert (raised.value.task, raised.value.thread) == ("worker", "MainThread")
+            qm.put("Q", b"at once", syncpoint=False)
+        finally:
+            go_on.set()
+        await asyncio.sleep(0)
 
-
-def test_a_put_of_another_task_does_not_join_the_unit(kind: str) -> None:
-    async def act(qm: QueueManager) -> None:
-        inside, go_on = asyncio.Event(), asyncio.Event()
-
-        async def work() -> None:
-            with qm.unit_of_work() as unit:
-                qm.put("Q", b"mine")
-                inside.set()
-                await go_on.wait()
-                qm.put("Q", b"mine too")
-                unit.back_out()
-
-        async def put() -> None:
-            await inside.wait()
-            try:
-                with pytest.raises(UnitOfAnother, match="task 'worker' of thread 'MainThread'") as raised:
-                    qm.put("Q", b"its own")
-                assert (raised.value.task, raised.value.thread) == ("worker", "MainThread")
-                qm.put("Q", b"at once", syncpoint=False)
-            finally:
-                go_on.set()
-            await asyncio.sleep(0)
-
-        await asyncio.gather(asyncio.create_task(work(), name="worker"), put())
-        qm.put("Q", b"its own")
-        assert bodies(qm) == [b"at once", b"its own"]
-
-    run(kind, act)
+    await asyncio.gather(asyncio.create_task(work(), name="worker"), put())
+    qm.put("Q", b"its own")
+    assert bodies(qm) == [b"at once", b"its own"]
 
 
-def test_a_callback_of_the_loop_is_no_part_of_the_task(kind: str) -> None:
-    async def act(qm: QueueManager) -> None:
-        refusals: list[Exception] = []
+async def test_a_callback_of_the_loop_is_no_part_of_the_task(qm: QueueManager) -> None:
+    qm.get_many("Q", 2)
+    refusals: list[Exception] = []
 
-        def put() -> None:
-            try:
-                qm.put("Q", b"x")
-            except UnitOfAnother as error:
-                refusals.append(error)
+    def put() -> None:
+        try:
+            qm.put("Q", b"x")
+        except UnitOfAnother as error:
+            refusals.append(error)
 
-        with qm.unit_of_work():
-            asyncio.get_running_loop().call_soon(put)
-            await asyncio.sleep(0)
-        assert len(refusals) == 1
-
-    run(kind, act)
+    with qm.unit_of_work():
+        asyncio.get_running_loop().call_soon(put)
+        await asyncio.sleep(0)
+    assert len(refusals) == 1
 
 
 def test_tasks_that_run_inside_a_block_belong_to_it(qm: QueueManager) -> None:

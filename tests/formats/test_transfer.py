@@ -38,11 +38,8 @@ def test_a_file_is_one_group_that_others_can_recognise(qm: QueueManager, source:
     head, *rest = list(qm.get_group("Q"))
     assert head.format == FORMAT == "INOFILE"
     assert parse(head.body) == put.manifest
-    assert [(one.sequence_number, one.body, one.format) for one in rest] == [
-        (2, b"one\n", "MQSTR"),
-        (3, b"two\n", "MQSTR"),
-        (4, b"three\n", "MQSTR"),
-    ]
+    found = [(one.sequence_number, one.body, one.format) for one in rest]
+    assert found == [(2, b"one\n", "MQSTR"), (3, b"two\n", "MQSTR"), (4, b"three\n", "MQSTR")]
     assert {one.group_id for one in (head, *rest)} == {put.group_id}
     assert {(one.priority, one.correlation_id[:2]) for one in (head, *rest)} == {(7, b"42")}
 

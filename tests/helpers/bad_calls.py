@@ -122,9 +122,7 @@ MANAGER_CALLS: dict[str, list[Bad]] = {
     "inquire": [
         argument(lambda w: w.qm.inquire("Q", "max_depth", "colour"), "colour", NO_ATTRIBUTE),
         argument(lambda w: w.qm.inquire("Q", 99), "99", NO_ATTRIBUTE),
-        argument(lambda w: w.qm.inquire("Q", True), "True", NO_ATTRIBUTE),
         argument(lambda w: w.qm.inquire("Q", "MaxDepth"), "did you mean MaxQDepth", NO_ATTRIBUTE),
-        argument(lambda w: w.qm.inquire("Q", ["max_depth"]), "selector", NO_ATTRIBUTE),
     ],
     "alter_manager": [
         argument(lambda w: w.qm.admin.alter_manager(colour=1), "colour", NO_ATTRIBUTE),

@@ -12,6 +12,7 @@ from pathlib import Path
 import apsw
 from tests.helpers.claiming import ALL, GROUPS, PHYSICAL, Application, stretch_pages
 from tests.helpers.staged import KEY, Writer
+from tests.helpers.support import put_group
 
 import inorder
 from inorder import Flags, Match, Message, QueueManager, Report
@@ -299,9 +300,7 @@ def _browse(store: SqliteStore, qm: QueueManager) -> None:
 
 def _put(store: SqliteStore, qm: QueueManager) -> None:
     def group() -> None:
-        with qm.group("Q") as writer:
-            writer.put(b"a")
-            writer.put(b"b")
+        put_group(qm, b"a", b"b")
 
     def unit() -> None:
         qm.put("COMMIT", b"in a unit", syncpoint=True)

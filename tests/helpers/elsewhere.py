@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from tests.helpers.channelled import manager
+from tests.helpers.proxy import Proxy
 from tests.server.conftest import Running
 
 import inorder
 from inorder import QueueManager
 from inorder.mq import channels
+from inorder.stores.remote import store as remote_store
+from inorder.testing.remote import the_server
 
 USER = "london"
 RIGHTS = {"Q": ("put",)}
@@ -51,6 +55,21 @@ def log_in(file: Path, tokens: dict[str, str]) -> None:
     """Writes a file of credentials."""
     file.write_text("".join(f"[{server}]\ntoken = {token}\n" for server, token in tokens.items()))
     file.chmod(0o600)
+
+
+@contextlib.contextmanager
+def proxied(monkeypatch: pytest.MonkeyPatch, credentials: Path, *managers: QueueManager) -> Iterator[list[Proxy]]:
+    """A proxy for each queue manager, before a server of this process; `credentials` has tokens for all of them."""
+    monkeypatch.setattr(remote_store, "PAUSES", (0.001, 0.01))
+    monkeypatch.setenv("INORDER_CREDENTIALS", str(credentials))
+    server = the_server(os.getpid())
+    tokens = [server.add(one._session.services.store) for one in managers]  # type: ignore[arg-type]
+    with contextlib.ExitStack() as stack:
+        proxies = [stack.enter_context(Proxy(int(server.url.rpartition(":")[2]))) for _ in managers]
+        log_in(credentials, {f"127.0.0.1:{one.port}": token for one, token in zip(proxies, tokens, strict=True)})
+        yield proxies
+    for token in tokens:
+        server.remove(token)
 
 
 @contextlib.contextmanager

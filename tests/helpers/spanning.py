@@ -7,8 +7,10 @@ same bodies.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+
+import pytest
 
 import inorder
 from inorder import ConnectionBroken, QueueManager, StoreError
@@ -17,6 +19,19 @@ from inorder.mq import channels
 
 OWNERS = ("PARIS", "ROME")
 PLACES = ("L", "Q.PARIS", "Q.ROME")
+
+
+def act_at(monkeypatch: pytest.MonkeyPatch, point: str, act: Callable[[], object]) -> None:
+    """Acts once when a commit of this process reaches a point."""
+    left = [point]
+
+    def reached(name: str) -> None:
+        assert name in two_phases.POINTS
+        if left == [name]:
+            left.clear()
+            act()
+
+    monkeypatch.setattr(two_phases, "reached", reached)
 
 
 def paths(folder: Path) -> list[str]:

@@ -9,13 +9,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import pytest
 from hypothesis import settings
 
-from inorder import Listener, QueueManager, Reason, connect
+from inorder import Flags, Listener, QueueManager, Reason, connect
 from inorder.errors import ArgumentError, InorderError, NoMessageAvailable
 from inorder.stores.engine.process import NO_NUMBERS
 from inorder.stores.engine.waiting import WaitingRoom
@@ -217,6 +218,32 @@ def bodies(manager: QueueManager, queue: str = "Q", **keywords: Any) -> list[byt
     return [message.body for message in manager.browse(queue, **keywords)]
 
 
+def bodies_at(place: str | Path, queue: str = "Q") -> list[bytes]:
+    """Returns the bodies on a queue of a store, in order."""
+    with connect(place) as manager:
+        return bodies(manager, queue)
+
+
+def put_figure(manager: QueueManager, queue: str = "Q", **fields: Any) -> None:
+    """The queue of figures 1 and 2 of the manual: Y3.2 is the second segment of the third message of group Y."""
+    last, segment, end = Flags.LAST_IN_GROUP, Flags.SEGMENT, Flags.LAST_SEGMENT
+    figure: list[tuple[str, int, int]] = [
+        ("A", 0, 0), ("Y1", Flags.IN_GROUP, 0), ("Z2", last, 0), ("Y2", Flags.IN_GROUP, 0),
+        ("Y3.1", last | segment, 0), ("Y3.2", last | end, 4), ("Z1", Flags.IN_GROUP, 0), ("B", 0, 0),
+    ]  # fmt: skip
+    for name, flags, offset in figure:
+        group, number = name[:1].encode(), int(name[1:2] or 1)
+        manager.put(queue, name.encode(), flags=flags, group_id=group, sequence_number=number, offset=offset, **fields)
+
+
+def put_group(manager: QueueManager, *bodies: bytes, queue: str = "Q", **fields: Any) -> bytes:
+    """Puts a group of messages; returns its id."""
+    with manager.group(queue) as group:
+        for body in bodies:
+            group.put(body, **fields)
+    return group.group_id
+
+
 def drained(manager: QueueManager, queue: str = "Q", **keywords: Any) -> list[bytes]:
     """Gets all messages; returns their bodies."""
     found = []
@@ -298,6 +325,13 @@ def check(line: Line, world: Any) -> None:
     if isinstance(error, ArgumentError):
         assert {"argument", "value"} <= error.data.keys()
     assert snapshot(world.qm) == before
+
+
+def error_of(call: Callable[..., object], *given: Any, **named: Any) -> InorderError:
+    """Returns the error of a call."""
+    with pytest.raises(InorderError) as raised:
+        call(*given, **named)
+    return raised.value
 
 
 class Raw(io.RawIOBase):

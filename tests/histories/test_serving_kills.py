@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 import random
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 import httpx
 import pytest
+from tests.helpers.support import Make
 from tools.proof import serving, serving_desk
 from tools.proof.lives import POINTS, RANDOM
 from tools.proof.serving import Life, Report, Slot, found_in, judge, lives_of
@@ -23,7 +23,6 @@ from tools.proof.serving_desk import Acts
 from tools.proof.serving_workers import ALL, PARENT, WORKER
 
 import inorder
-from inorder.stores.postgresql import drop, parse
 
 SEED = int(os.environ.get("INORDER_CRASH_SEED", random.SystemRandom().getrandbits(32)))
 
@@ -49,17 +48,9 @@ def test_servers_killed_often_break_no_promise(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def schemas(postgresql: str) -> Iterator[Callable[[Path], str]]:
+def schemas(postgresql: str, make: Make) -> Callable[[Path], str]:
     """The store of each round is a schema of its own."""
-    made: list[str] = []
-
-    def place(_: Path) -> str:
-        made.append(f"{postgresql}?schema=inorder_{uuid.uuid4().hex}")
-        return made[-1]
-
-    yield place
-    for one in made:
-        drop(parse(one))
+    return lambda _: make("postgresql")
 
 
 @pytest.mark.nightly

@@ -12,7 +12,6 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.helpers.cutting import ended
 from tests.helpers.support import bodies
 
 from inorder import FOREVER, aio, connect
@@ -49,26 +48,23 @@ def client_of(app: Any) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test")
 
 
-def test_orders_are_taken_and_worked_off(tmp_path: Path) -> None:
+async def test_orders_are_taken_and_worked_off(tmp_path: Path) -> None:
     store = tmp_path / "orders.db"
     app = application(store)
 
-    async def work() -> None:
-        async with served(app), client_of(app) as client:
-            answers = await asyncio.gather(*(client.post("/orders", content=b"%d" % one) for one in range(50)))
-            assert {answer.status_code for answer in answers} == {202}
-            assert len({answer.content for answer in answers}) == 50
-            for _ in range(50):
-                assert (await app.qm.get("DONE", wait=60)).body.startswith(b"done: ")
-            nowhere = await client.get("/nowhere")
-            assert (nowhere.status_code, nowhere.content) == (404, b"not found")
-
-    ended(work())
+    async with served(app), client_of(app) as client:
+        answers = await asyncio.gather(*(client.post("/orders", content=b"%d" % one) for one in range(50)))
+        assert {answer.status_code for answer in answers} == {202}
+        assert len({answer.content for answer in answers}) == 50
+        for _ in range(50):
+            assert (await app.qm.get("DONE", wait=60)).body.startswith(b"done: ")
+        nowhere = await client.get("/nowhere")
+        assert (nowhere.status_code, nowhere.content) == (404, b"not found")
     with connect(store) as qm:
         assert bodies(qm, "ORDERS") == []
 
 
-def test_a_request_by_http_is_a_request_on_a_queue(tmp_path: Path) -> None:
+async def test_a_request_by_http_is_a_request_on_a_queue(tmp_path: Path) -> None:
     app = application(tmp_path / "orders.db")
 
     async def prices() -> None:
@@ -78,18 +74,15 @@ def test_a_request_by_http_is_a_request_on_a_queue(tmp_path: Path) -> None:
                     request = await qm.get("PRICES", wait=FOREVER)
                     await qm.reply(request, b"price of " + request.body)
 
-    async def work() -> None:
-        async with served(app), client_of(app) as client:
-            server = asyncio.create_task(prices())
-            answers = await asyncio.gather(*(client.get(f"/price?{one}") for one in range(10)))
-            assert [(one.status_code, one.content) for one in answers] == [(200, b"price of %d" % n) for n in range(10)]
-            server.cancel()
-            await asyncio.gather(server, return_exceptions=True)
-
-    ended(work())
+    async with served(app), client_of(app) as client:
+        server = asyncio.create_task(prices())
+        answers = await asyncio.gather(*(client.get(f"/price?{one}") for one in range(10)))
+        assert [(one.status_code, one.content) for one in answers] == [(200, b"price of %d" % n) for n in range(10)]
+        server.cancel()
+        await asyncio.gather(server, return_exceptions=True)
 
 
-def test_the_application_of_fastapi_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_application_of_fastapi_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the page has it; and a unit of work of a dependency is the endpoint's."""
     fastapi = pytest.importorskip("fastapi")
     monkeypatch.chdir(tmp_path)
@@ -113,17 +106,14 @@ def test_the_application_of_fastapi_on_the_page(tmp_path: Path, monkeypatch: pyt
     both.__annotations__["request"] = fastapi.Request
     app.post("/both", dependencies=[fastapi.Depends(unit)])(both)
 
-    async def work() -> None:
-        async with names["lifespan"](app):
-            await app.state.qm.create_queue("ORDERS")
-            async with client_of(app) as client:
-                answers = await asyncio.gather(*(client.post("/orders", content=b"%d" % one) for one in range(20)))
-                assert {answer.status_code for answer in answers} == {202}
-                assert (await client.post("/both")).json() == 1
-                assert (await client.post("/baskets", content=b"flour,sugar")).json() == 2
-                assert (await client.get("/depth")).json() == 24
-                with pytest.raises(MessageTooBig):
-                    await client.post("/baskets", content=b"salt," + b"x" * 5_000_000)
-            assert await app.state.qm.depth("ORDERS") == 24
-
-    ended(work())
+    async with names["lifespan"](app):
+        await app.state.qm.create_queue("ORDERS")
+        async with client_of(app) as client:
+            answers = await asyncio.gather(*(client.post("/orders", content=b"%d" % one) for one in range(20)))
+            assert {answer.status_code for answer in answers} == {202}
+            assert (await client.post("/both")).json() == 1
+            assert (await client.post("/baskets", content=b"flour,sugar")).json() == 2
+            assert (await client.get("/depth")).json() == 24
+            with pytest.raises(MessageTooBig):
+                await client.post("/baskets", content=b"salt," + b"x" * 5_000_000)
+        assert await app.state.qm.depth("ORDERS") == 24

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 import threading
 import uuid
@@ -183,19 +182,16 @@ def test_it_puts_in_a_transaction_of_sqlalchemy(shop: Shop, kind: str) -> None:
 
 
 @gate
-def test_it_puts_in_an_asynchronous_session(postgresql: str, qm: QueueManager) -> None:
+async def test_it_puts_in_an_asynchronous_session(postgresql: str, qm: QueueManager) -> None:
     box = Outbox(f"outbox_{uuid.uuid4().hex[:12]}")
     box.create(postgresql)
 
-    async def put() -> None:
-        engine = create_async_engine(postgresql.replace("postgresql://", "postgresql+psycopg://"))
-        async with AsyncSession(engine) as session, session.begin():
-            await session.run_sync(box.put, "Q", b"1", priority=4)
-            with pytest.raises(ArgumentError, match="connection must be synchronous"):
-                box.put(session, "Q", b"2")
-        await engine.dispose()
-
-    asyncio.run(put())
+    engine = create_async_engine(postgresql.replace("postgresql://", "postgresql+psycopg://"))
+    async with AsyncSession(engine) as session, session.begin():
+        await session.run_sync(box.put, "Q", b"1", priority=4)
+        with pytest.raises(ArgumentError, match="connection must be synchronous"):
+            box.put(session, "Q", b"2")
+    await engine.dispose()
     assert list(box.move(postgresql, qm)) == [Moved("Q", 1)]
     with psycopg.connect(postgresql) as connection:
         connection.execute(f"DROP TABLE {box.table}".encode())
@@ -253,11 +249,8 @@ def test_a_queue_that_refuses_messages_holds_up_no_other_and_is_tried_again(
     shop.put(b"3", queue="MISSING")
     shop.put(b"4")
     steps = shop.move()
-    assert [(step.queue, step.messages, type(step.error)) for step in steps] == [
-        ("FULL", 0, QueueFull),
-        ("MISSING", 0, UnknownQueue),
-        ("Q", 1, type(None)),
-    ]
+    found = [(step.queue, step.messages, type(step.error)) for step in steps]
+    assert found == [("FULL", 0, QueueFull), ("MISSING", 0, UnknownQueue), ("Q", 1, type(None))]
     assert shop.rows() == 3
     monkeypatch.setattr(implementation, "RETRY_SECONDS", 0.0)
     moved = shop.box.move(shop.database, shop.qm, ends=lambda: False)

@@ -94,11 +94,8 @@ def test_which_type_has_which_attributes(kind: str, names: set[str]) -> None:
 
 def test_who_may_change_what() -> None:
     changed_by = {name: each.changed_by for name, each in QUEUE_ATTRIBUTES.items()}
-    assert {name for name in changed_by if changed_by[name] == "create"} == {
-        "name",
-        "type",
-        "definition_type",
-    }
+    found = {name for name in changed_by if changed_by[name] == "create"}
+    assert found == {"name", "type", "definition_type"}
     assert {name for name in changed_by if changed_by[name] == "set"} == {
         "get_allowed",
         "put_allowed",
@@ -139,11 +136,8 @@ def test_defaults_that_hang_on_how_the_queue_comes_to_be(
     kind: QueueType, given: dict[str, Any], definition_type: str, persistence: bool
 ) -> None:
     queue = define_queue("Q", kind, **given)
-    assert (queue.type, queue.definition_type, queue.default_persistence) == (
-        kind,
-        definition_type,
-        persistence,
-    )
+    found = (queue.type, queue.definition_type, queue.default_persistence)
+    assert found == (kind, definition_type, persistence)
 
 
 # ---- values

@@ -170,10 +170,8 @@ def test_a_text_is_refused_with_what_it_must_be(kind: ParameterKind[Any], text: 
 
 def test_an_interface_has_words_of_its_own_for_what_is_taken_besides() -> None:
     plain = ABOVE.taking()
-    assert (plain.allowed, ABOVE.allowed) == (
-        "a number of seconds above 0 and up to 9.5",
-        "a number of seconds above 0 and up to 9.5, or None",
-    )
+    found = (plain.allowed, ABOVE.allowed)
+    assert found == ("a number of seconds above 0 and up to 9.5", "a number of seconds above 0 and up to 9.5, or None")
     assert ABOVE.taking({"none": None}).read("x", "none") is None
     with pytest.raises(ArgumentError):
         plain.read("x", "None")

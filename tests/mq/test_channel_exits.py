@@ -50,9 +50,5 @@ def test_what_one_side_shrinks_and_hides_the_other_opens(sites: Sites) -> None:
     (on_its_way,) = SEEN
     assert len(on_its_way.body) < len(TEXT) / 10
     got = there.get("Q")
-    assert (got.body, got.message_id, got.priority, dict(got.properties)) == (
-        TEXT,
-        put.message_id,
-        5,
-        {"colour": "red"},
-    )
+    found = (got.body, got.message_id, got.priority, dict(got.properties))
+    assert found == (TEXT, put.message_id, 5, {"colour": "red"})

@@ -121,11 +121,8 @@ def test_control_calls_come_if_the_description_asks_for_them(program: Program) -
     program.control(SUSPEND)
     program.put(hobj, b"x")
     program.control(RESUME)
-    assert [program.next().context.CallType for _ in range(3)] == [
-        mq.MQCBCT_REGISTER_CALL,
-        mq.MQCBCT_START_CALL,
-        mq.MQCBCT_MSG_REMOVED,
-    ]
+    found = [program.next().context.CallType for _ in range(3)]
+    assert found == [mq.MQCBCT_REGISTER_CALL, mq.MQCBCT_START_CALL, mq.MQCBCT_MSG_REMOVED]
     program.control(STOP)
     stop = program.next().context
     assert (stop.CallType, stop.State) == (mq.MQCBCT_STOP_CALL, mq.MQCS_STOPPED)
@@ -144,10 +141,8 @@ def test_a_function_that_is_replaced_gets_no_further_calls(program: Program) -> 
     program.register(hobj, Options=EVERY_CALL, CallbackArea=2)
     program.put(hobj, b"x")
     program.control(START)
-    assert [(one.context.CallType, one.context.CallbackArea) for one in (program.next(), program.next())] == [
-        (mq.MQCBCT_START_CALL, 2),
-        (mq.MQCBCT_MSG_REMOVED, 2),
-    ]
+    found = [(one.context.CallType, one.context.CallbackArea) for one in (program.next(), program.next())]
+    assert found == [(mq.MQCBCT_START_CALL, 2), (mq.MQCBCT_MSG_REMOVED, 2)]
 
 
 @pytest.mark.parametrize("operation", [STOP, SUSPEND])
@@ -461,11 +456,8 @@ def test_inhibited_gets_are_told_once_and_end_by_themselves(
     qm.alter_queue("Q", get_allowed=False)
     qm.put("Q", b"1")
     event = program.next().context
-    assert (event.CallType, event.Reason, event.State) == (
-        mq.MQCBCT_EVENT_CALL,
-        mq.MQRC_GET_INHIBITED,
-        mq.MQCS_SUSPENDED_TEMPORARY,
-    )
+    found = (event.CallType, event.Reason, event.State)
+    assert found == (mq.MQCBCT_EVENT_CALL, mq.MQRC_GET_INHIBITED, mq.MQCS_SUSPENDED_TEMPORARY)
     qm.alter_queue("Q", get_allowed=True)
     clock.advance(1)
     assert program.next().data == b"1"
@@ -480,12 +472,8 @@ def test_an_error_suspends_its_consumer_alone(qm: QueueManager, program: Program
     queue.close()
     program.control(START)
     event = program.next().context
-    assert (event.CallType, event.Hobj, event.Reason, event.State) == (
-        mq.MQCBCT_EVENT_CALL,
-        hobj,
-        mq.MQRC_HOBJ_ERROR,
-        mq.MQCS_SUSPENDED,
-    )
+    found = (event.CallType, event.Hobj, event.Reason, event.State)
+    assert found == (mq.MQCBCT_EVENT_CALL, hobj, mq.MQRC_HOBJ_ERROR, mq.MQCS_SUSPENDED)
     qm.put("Q2", b"1")
     assert program.next().data == b"1"
 
@@ -498,10 +486,8 @@ def test_a_broken_connection_is_told_to_the_handler_of_events_and_stops(qm: Queu
     program.control(START)
     own.internals.abandon()
     calls = [program.next() for _ in range(2)]
-    assert {(one.context.Hobj == 0, one.context.Reason, one.context.State) for one in calls} == {
-        (True, mq.MQRC_HCONN_ERROR, mq.MQCS_STOPPED),
-        (False, mq.MQRC_HCONN_ERROR, mq.MQCS_STOPPED),
-    }
+    found = {(one.context.Hobj == 0, one.context.Reason, one.context.State) for one in calls}
+    assert found == {(True, mq.MQRC_HCONN_ERROR, mq.MQCS_STOPPED), (False, mq.MQRC_HCONN_ERROR, mq.MQCS_STOPPED)}
     assert program.control(STOP) == OK
 
 
@@ -552,10 +538,8 @@ def test_mqcb_refuses_handles_and_missing_descriptions(program: Program) -> None
     assert program.register(out, mq.MQGMO_BROWSE_NEXT) == (failed, mq.MQRC_NOT_OPEN_FOR_BROWSE)
     assert verbs.mqcb(program.hconn, REGISTER, None, browse, None, None) == (failed, mq.MQRC_CBD_ERROR)
     described = layout("CBD").new()
-    assert verbs.mqcb(program.hconn, REGISTER, described, browse, None, None) == (
-        failed,
-        mq.MQRC_CALLBACK_ROUTINE_ERROR,
-    )
+    found = verbs.mqcb(program.hconn, REGISTER, described, browse, None, None)
+    assert found == (failed, mq.MQRC_CALLBACK_ROUTINE_ERROR)
     assert verbs.mqcb(program.hconn, REGISTER, bytes(168), browse, None, None) == (failed, mq.MQRC_CBD_ERROR)
 
 
@@ -577,12 +561,8 @@ def test_mqdisc_stops_and_deregisters(qm: QueueManager, program: Program) -> Non
     program.register(program.open(), Options=EVERY_CALL)
     program.control(START)
     assert verbs.mqdisc(program.hconn) == OK
-    assert [program.next().context.CallType for _ in range(4)] == [
-        mq.MQCBCT_REGISTER_CALL,
-        mq.MQCBCT_START_CALL,
-        mq.MQCBCT_STOP_CALL,
-        mq.MQCBCT_DEREGISTER_CALL,
-    ]
+    found = [program.next().context.CallType for _ in range(4)]
+    assert found == [mq.MQCBCT_REGISTER_CALL, mq.MQCBCT_START_CALL, mq.MQCBCT_STOP_CALL, mq.MQCBCT_DEREGISTER_CALL]
     assert program.control(STOP) == (mq.MQCC_FAILED, mq.MQRC_HCONN_ERROR)
 
 

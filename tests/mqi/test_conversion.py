@@ -40,10 +40,8 @@ HEADER = bytes(layout("RFH2").new())
     ],
 )
 def test_text_is_converted_between_character_sets(source: int, body: bytes, target: int, expected: bytes) -> None:
-    assert converted(Data(body, STRING, LITTLE, source), LITTLE, target) == (
-        Data(expected, STRING, LITTLE, target),
-        0,
-    )
+    found = converted(Data(body, STRING, LITTLE, source), LITTLE, target)
+    assert found == (Data(expected, STRING, LITTLE, target), 0)
 
 
 @pytest.mark.parametrize("ccsid", [37, 273, 277, 278, 280, 284, 285, 297, 500, 871, 1047, 1140, 1145, 1148, 1149, 819])

@@ -274,10 +274,8 @@ def test_a_handle_becomes_a_buffer_and_a_buffer_a_handle(handle: int) -> None:
     put(handle, "jms.Dst", b"Q")
     md, buffer = layout("MD").new(1, Format=mq.MQFMT_STRING, CodedCharSetId=819), bytearray(200)
     both = layout("MHBO").new(Options=mq.MQMHBO_PROPERTIES_IN_MQRFH2 | mq.MQMHBO_DELETE_PROPERTIES)
-    assert properties.into_buffer(HCONN, handle, both, b"usr.%", md, bytearray(9)) == (
-        60,
-        mq.MQRC_PROPERTY_VALUE_TOO_BIG,
-    )
+    found = properties.into_buffer(HCONN, handle, both, b"usr.%", md, bytearray(9))
+    assert found == (60, mq.MQRC_PROPERTY_VALUE_TOO_BIG)
     assert properties.into_buffer(HCONN, handle, both, b"usr.%", md, buffer) == (60, 0)
     header = layout("RFH2").read(buffer)
     assert (header.Format, header.CodedCharSetId, header.StrucLength) == (mq.MQFMT_STRING, 819, 60)

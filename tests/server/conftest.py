@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import inspect
 import json
 import os
 import signal
 import subprocess
 import sys
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +20,7 @@ import pytest
 from argon2 import PasswordHasher
 from starlette.types import ASGIApp
 from tests.helpers.cutting import ended
+from tests.helpers.support import Make
 from tests.server.described import Described
 from tests.tiers import ON_BOTH
 
@@ -29,7 +28,6 @@ import inorder
 from inorder.server import Authenticator, Settings, application
 from inorder.server.api.interface import document
 from inorder.server.identity import Authority, Identity, ReadObject
-from inorder.stores.postgresql import drop, parse
 
 TOKEN = "the-token-of-the-tests-0123456789"
 KEY = bytes(range(32))
@@ -110,10 +108,10 @@ def add(served: Served, name: str, *, password: str | None = PASSWORD, **given: 
         qm.accounts.create_user(name, password_hash=None if password is None else hash_of(password), **given)
 
 
-def client_of(app: ASGIApp, **given: Any) -> httpx.AsyncClient:
+def client_of(app: ASGIApp, kind: type[httpx.AsyncClient] = httpx.AsyncClient, **given: Any) -> httpx.AsyncClient:
     """A client with the token, which sends the CSRF header."""
     named: dict[str, Any] = {"auth": AS_ANYBODY, "headers": CSRF} | given
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=f"http://localhost:{PORT}", **named)
+    return kind(transport=httpx.ASGITransport(app), base_url=f"http://localhost:{PORT}", **named)
 
 
 @contextlib.asynccontextmanager
@@ -144,11 +142,25 @@ def app_of(client: httpx.AsyncClient) -> Any:
     return client._transport.app  # type: ignore[attr-defined]
 
 
+class Starting(httpx.AsyncClient):
+    """A client whose application starts when the client is entered, and ends after it."""
+
+    async def __aenter__(self) -> Starting:
+        self._life = alive(app_of(self))
+        await self._life.__aenter__()
+        await super().__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await super().__aexit__(*error)
+        await self._life.__aexit__(*error)
+
+
 @pytest.fixture
 def client(request: pytest.FixtureRequest, served: Served) -> httpx.AsyncClient:
     """A client with the token. The application starts before an `async def` test, and ends after it."""
     mark = request.node.get_closest_marker("serving")
-    return client_of(served.app(*mark.args, **mark.kwargs) if mark else served.app())
+    return client_of(served.app(*mark.args, **mark.kwargs) if mark else served.app(), Starting)
 
 
 @pytest.fixture
@@ -157,41 +169,18 @@ def ours(client: httpx.AsyncClient) -> Described:
     return Described(client, document())
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Runs tests that are `async def`."""
-    test = pyfuncitem.obj
-    if not inspect.iscoroutinefunction(test):
-        return None
-    given = {name: pyfuncitem.funcargs[name] for name in inspect.signature(test).parameters}
-
-    async def inside() -> None:
-        async with contextlib.AsyncExitStack() as life:
-            if "client" in pyfuncitem.funcargs:
-                client: Any = pyfuncitem.funcargs["client"]
-                await life.enter_async_context(alive(app_of(client)))
-                await life.enter_async_context(client)
-            await test(**given)
-
-    ended(inside())
-    return True
-
-
 # For a fact of the server that stores can differ in.
 on_both = pytest.mark.parametrize("served", ON_BOTH, indirect=True)
 
 
 @pytest.fixture
-def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
+def served(request: pytest.FixtureRequest, tmp_path: Path, make: Make) -> Served:
     """A queue manager QM1 with a queue Q1."""
     on_server = getattr(request, "param", "sqlite") == "postgresql"
-    url = f"{request.getfixturevalue('postgresql')}?schema=inorder_{uuid.uuid4().hex}" if on_server else ""
-    store = url or tmp_path / "orders.db"
+    store = make("postgresql") if on_server else tmp_path / "orders.db"
     with inorder.connect(store, name="QM1") as qm:
         qm.create_queue("Q1")
-    yield Served(store, Settings(store=str(store), key=KEY, token=TOKEN, port=PORT), tmp_path)
-    if url:
-        drop(parse(url))
+    return Served(store, Settings(store=str(store), key=KEY, token=TOKEN, port=PORT), tmp_path)
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.server.conftest import Everybody, Served, serving, somebody
+from tests.helpers.support import put_group
+from tests.server.conftest import Everybody, Served, Starting, client_of, serving, somebody
 
 import inorder
 from inorder import Message, QueueManager
@@ -111,19 +112,16 @@ FORGED = {
 
 @pytest.mark.parametrize("role", ["application", "operator", "admin"])
 @pytest.mark.parametrize("forged", [FORGED, {}], ids=["said", "not said"])
-def test_rows_of_a_stream_have_the_name_of_the_user(
+async def test_rows_of_a_stream_have_the_name_of_the_user(
     served: Served, role: str, forged: dict[str, Any], qm: QueueManager
 ) -> None:
     """Whatever they say, unless the user may control the queue manager."""
     keeps = authorities.may([role], {}, "control", authorities.MANAGER)
     assert keeps == (role != "application"), "the roles of this test are of both kinds"
-
-    async def work(client: httpx.AsyncClient) -> None:
+    who = Identity(name="annabella-maria", roles=frozenset({role}), queues={"Q1": ("put",)})
+    async with client_of(served.app(Everybody(who)), Starting) as client:
         put = await client.post(f"{Q}/arrow", content=stream_of(batch_of([b"a", b"b"], **forged)), headers=keyed("k"))
         assert put.status_code == 200, put.text
-
-    who = Identity(name="annabella-maria", roles=frozenset({role}), queues={"Q1": ("put",)})
-    served.run(work, Everybody(who))
     first, second = ({name: getattr(one, name) for name in FORGED} for one in qm.browse("Q1"))
     assert second["put_at"] > 1_500_000_000
     usual = {
@@ -251,18 +249,16 @@ async def test_a_queue_that_is_not_there_and_one_that_is_full(
         (Limits(body_seconds=0.05), None, (408, "INWB0007E")),
     ],
 )
-def test_a_record_batch_has_its_bound_and_so_have_streams_and_their_pace(
+async def test_a_record_batch_has_its_bound_and_so_have_streams_and_their_pace(
     served: Served, limits: Limits, content: bytes | None, expected: tuple[int, str]
 ) -> None:
     async def never() -> AsyncIterator[bytes]:
         yield WHOLE[:SCHEMA_LENGTH]
         await asyncio.Event().wait()
 
-    async def work(client: httpx.AsyncClient) -> None:
+    async with client_of(served.app(limits=limits), Starting) as client:
         answer = await client.post(f"{Q}/arrow", content=content or never(), headers=keyed("k"))
         assert number_of(answer) == expected
-
-    served.run(work, limits=limits)
     assert found_in(served) == []
 
 
@@ -341,9 +337,7 @@ async def test_the_same_request_has_the_same_messages_until_the_next_confirms_th
 
 
 async def test_whole_groups_are_claimed_as_a_whole(client: httpx.AsyncClient, qm: QueueManager, served: Served) -> None:
-    with qm.group("Q1") as group:
-        for body in (b"a1", b"a2", b"a3"):
-            group.put(body)
+    put_group(qm, b"a1", b"a2", b"a3", queue="Q1")
     qm.put("Q1", b"b", group_id=b"g", sequence_number=1, flags=inorder.Flags.IN_GROUP)
     qm.put("Q1", b"c")
     epoch = (await began(client))["epoch"]

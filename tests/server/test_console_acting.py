@@ -9,6 +9,7 @@ from urllib.parse import quote_plus, urlencode
 
 import httpx
 import pytest
+from tests.helpers.support import bodies_at
 from tests.server.conftest import Served, on_both, serving, somebody, with_role
 from tests.server.test_console import csrf_in
 
@@ -39,11 +40,6 @@ def put(served: Served, *bodies: bytes, queue: str = "Q1", **fields: Any) -> lis
     """The unique ids of messages put, as pages have them."""
     with inorder.connect(served.store) as qm:
         return [uid_text(qm.put(queue, body, **fields).uid) for body in bodies]
-
-
-def bodies(served: Served, queue: str = "Q1") -> list[bytes]:
-    with inorder.connect(served.store) as qm:
-        return [one.body for one in qm.browse(queue)]
 
 
 def acts(served: Served) -> list[tuple[str, str, str, str, int | None]]:
@@ -81,12 +77,12 @@ async def test_what_is_chosen_is_shown_and_then_done(
     review = await send(client, "queue/Q1/act", **given)
     assert review.status_code == 200
     assert "2 messages" in review.text
-    assert bodies(two) == [b"1", b"2", b"3"], "a review changes nothing"
+    assert bodies_at(two.store, "Q1") == [b"1", b"2", b"3"], "a review changes nothing"
     done = await send(client, "queue/Q1/act", **given, step="do", typed="Q1")
     assert (done.status_code, done.headers["location"]) == (303, "/console/queue/Q1")
-    assert (bodies(two), bodies(two, "Q2")) == (left, there)
+    assert (bodies_at(two.store, "Q1"), bodies_at(two.store, "Q2")) == (left, there)
     assert acts(two) == [("launch-token", action, "Q1", "done", 2)]
-    assert bodies(two, "DEAD") == ([b"1", b"3"] if action == "bury" else [])
+    assert bodies_at(two.store, "DEAD") == ([b"1", b"3"] if action == "bury" else [])
 
 
 @pytest.mark.parametrize("action", ["move", "delete"])
@@ -98,7 +94,7 @@ async def test_what_takes_messages_away_needs_the_name_of_the_queue(
     refused = await send(client, "queue/Q1/act", action=action, uid=uids, target="Q2", step="do", typed=typed)
     assert refused.status_code == 422
     assert "Nothing was changed" in refused.text
-    assert bodies(two) == [b"1"]
+    assert bodies_at(two.store, "Q1") == [b"1"]
     assert acts(two) == []
 
 
@@ -117,7 +113,7 @@ async def test_what_has_gone_or_is_held_is_reported_and_the_rest_is_done(
         assert "it has gone" in answer.text
         assert "got by confirm 7" in answer.text
     qm.undo("Q1", 7)
-    assert bodies(two) == [b"held"]
+    assert bodies_at(two.store, "Q1") == [b"held"]
     assert acts(two) == [("launch-token", "delete", "Q1", "done", 1)]
 
 
@@ -133,7 +129,7 @@ async def test_a_selector_chooses_those_that_are_there_and_can_be_had(client: ht
     assert found
     put(two, b"red, put since", properties={"colour": "red"})
     await send(client, "queue/Q1/act", action="delete", uid=html.unescape(found[1]), step="do", typed="Q1")
-    assert bodies(two) == [b"blue", b"red, put since"]
+    assert bodies_at(two.store, "Q1") == [b"blue", b"red, put since"]
 
 
 async def test_all_messages_are_meant_only_where_a_selector_could_be(client: httpx.AsyncClient, two: Served) -> None:
@@ -177,7 +173,7 @@ async def test_what_is_wrong_is_said_and_nothing_done(
     assert refused.status_code == status
     assert said in html.unescape(refused.text)
     assert "uid" not in fields or chosen_in(refused) == {fields["uid"]}, "it would be about all messages"
-    assert bodies(two) == [b"1"]
+    assert bodies_at(two.store, "Q1") == [b"1"]
 
 
 @on_both
@@ -189,7 +185,7 @@ async def test_an_error_in_the_middle_backs_all_of_it_out_and_is_noted(
     full = await send(client, "queue/Q1/act", action="move", uid=uids, target="Q2", step="do", typed="Q1")
     assert full.status_code == 409
     assert "2053" in full.text
-    assert (bodies(two), bodies(two, "Q2")) == ([b"1", b"2"], [])
+    assert (bodies_at(two.store, "Q1"), bodies_at(two.store, "Q2")) == ([b"1", b"2"], [])
     assert acts(two) == [("launch-token", "move", "Q1", "failed", None)]
 
 
@@ -225,7 +221,7 @@ async def test_what_was_chosen_stays_chosen_when_an_act_is_refused(
             assert f'<option value="{fields[name]}" selected>' in refused.text
     again = await send(client, "queue/Q1/act", action="copy", uid=" ".join(chosen_in(refused)), target="Q2")
     assert "Copy 2 messages of Q1 to Q2?" in again.text
-    assert bodies(two, "Q2") == []
+    assert bodies_at(two.store, "Q2") == []
 
 
 @serving(somebody("ann", "get", "browse"))
@@ -274,7 +270,7 @@ async def test_on_a_queue_that_requires_its_order_its_own_rule_decides(
     _, uid = put(two, b"1", b"2", queue="STRICT")
     done = await send(client, "queue/STRICT/act", action="delete", uid=uid, step="do", typed="STRICT")
     assert done.status_code == 303  # a relaxed get would have been refused
-    assert bodies(two, "STRICT") == [b"1"]
+    assert bodies_at(two.store, "STRICT") == [b"1"]
 
 
 # --- put
@@ -333,7 +329,7 @@ async def test_a_put_that_cannot_be_keeps_the_form_and_says_why(
     assert said in html.unescape(refused.text)
     if "body" not in fields:
         assert "kept &amp; shown" in refused.text
-    assert bodies(served) == []
+    assert bodies_at(served.store, "Q1") == []
 
 
 @pytest.mark.parametrize("has_file", [False, True], ids=["fields", "with file"])
@@ -359,7 +355,7 @@ async def test_a_form_that_is_not_utf_8_is_refused_and_nothing_put(
     refused = await client.post("/console/queue/Q1/put", content=data, headers={"content-type": media_type})
     assert refused.status_code == 400
     assert "must be text in UTF-8, not byte 0x" in refused.text
-    assert bodies(served) == []
+    assert bodies_at(served.store, "Q1") == []
 
 
 async def test_a_form_in_utf_8_is_taken_as_it_was_sent(client: httpx.AsyncClient, served: Served) -> None:
@@ -375,7 +371,7 @@ async def test_a_form_in_utf_8_is_taken_as_it_was_sent(client: httpx.AsyncClient
     refused = await client.post("/console/queue/Q1/put", content=many, headers=headers)
     assert refused.status_code == 400
     assert "at most 1,000 fields" in refused.text
-    assert bodies(served) == [text.encode()] * 3
+    assert bodies_at(served.store, "Q1") == [text.encode()] * 3
 
 
 # --- a get
@@ -385,16 +381,16 @@ async def test_a_get_removes_one_message_and_shows_it_once(client: httpx.AsyncCl
     put(two, b'{"a": 1}', HOSTILE.encode(), properties={"colour": "red"})
     page = (await client.get("/console/queue/Q1/get")).text
     assert "removes it from the queue for good" in page
-    assert len(bodies(two)) == 2, "looking removes nothing"
+    assert len(bodies_at(two.store, "Q1")) == 2, "looking removes nothing"
     shown = await send(client, "queue/Q1/get")
     assert '"a": 1' in html.unescape(shown.text)
     assert "property colour" in shown.text
-    assert bodies(two) == [HOSTILE.encode()]
+    assert bodies_at(two.store, "Q1") == [HOSTILE.encode()]
     none = await send(client, "queue/Q1/get", selector="colour = 'blue'")
     assert (none.status_code, "colour = &#39;blue&#39;" in none.text) == (409, True)
     assert (await send(client, "queue/Q1/get", selector="colour =")).status_code == 400
     assert HOSTILE not in (await send(client, "queue/Q1/get", selector="colour = 'red'")).text
-    assert bodies(two) == []
+    assert bodies_at(two.store, "Q1") == []
     assert [one for one in acts(two) if one[3] == "done"] == [("launch-token", "get", "Q1", "done", 1)] * 2
 
 
@@ -423,7 +419,7 @@ async def test_who_may_only_look_gets_no_controls_and_no_act(client: httpx.Async
     assert (await send(client, "queue/Q1/get")).status_code == 403
     assert (await upload(client, b'{"body": "1"}')).status_code == 403
     assert (await client.get("/console/queue/Q1/export?form=jsonl")).status_code == 200
-    assert bodies(two) == [b"1"]
+    assert bodies_at(two.store, "Q1") == [b"1"]
     assert acts(two) == []
 
 

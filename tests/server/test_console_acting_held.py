@@ -13,8 +13,9 @@ from urllib.parse import quote
 import apsw
 import httpx
 import pytest
+from tests.helpers.support import bodies_at
 from tests.server.conftest import Everybody, Served, on_both, serving, with_role
-from tests.server.test_console_acting import HOSTILE, acts, bodies, send
+from tests.server.test_console_acting import HOSTILE, acts, send
 
 import inorder
 from inorder import Match, QueueManager, Report
@@ -114,8 +115,8 @@ async def test_chosen_dead_letters_are_replayed_and_what_stays_is_reported(
     moved = await send(client, "dead", action="replay", uid=third, target="Q1", step="do")
     assert moved.headers["location"] == "/console/dead"
     assert letters(dead) == [second]
-    assert bodies(dead, "REPORTS") == [b"in the way", b"one"]
-    assert bodies(dead)[-1] == b"three"
+    assert bodies_at(dead.store, "REPORTS") == [b"in the way", b"one"]
+    assert bodies_at(dead.store, "Q1")[-1] == b"three"
     assert [one[1:] for one in acts(dead)] == [("replay", "DEAD", "done", 1)] * 2
 
 
@@ -238,7 +239,7 @@ async def test_units_are_committed_and_backed_out_by_their_names(
         assert (done.status_code, done.headers["location"]) == (303, "/console/held"), key
         assert (await send(client, path, outcome=outcome, typed=key)).status_code == 404, "it is settled"
     assert worker.inspect.units() == []
-    assert bodies(served) == [b"monday"]
+    assert bodies_at(served.store, "Q1") == [b"monday"]
     assert [one[1] for one in reversed(acts(served))] == [f"{end.replace('_', ' ')} {key}" for key, end in ends]
     with pytest.raises(inorder.errors.LeaseOver):
         lease.extend(1)
@@ -317,11 +318,9 @@ async def test_claims_are_released_by_the_name_of_their_application(
         assert missing.status_code == 404
         assert "INWB0017E" in missing.text
         assert "nobody has not read any messages in claims on Q1" in missing.text
-    assert bodies(served) == [b"1", b"2"]
-    assert [one[1:] for one in acts(served)] == [
-        ("leave group", "Q1", "done", 0),
-        ("release claims", "Q1", "done", 2),
-    ]
+    assert bodies_at(served.store, "Q1") == [b"1", b"2"]
+    found = [one[1:] for one in acts(served)]
+    assert found == [("leave group", "Q1", "done", 0), ("release claims", "Q1", "done", 2)]
 
 
 def table_below(page: str, heading: str) -> str:
@@ -406,7 +405,7 @@ async def test_a_grant_is_for_its_queue_and_verb(client: httpx.AsyncClient, qm: 
     assert (await client.get("/console/queue/Q1/export?form=jsonl")).status_code == 200
     for path in ("queue/Q2/export?form=jsonl", "queue/Q2/act", "queue/Q1/put", "held", "mqsc"):
         assert (await client.get(f"/console/{path}")).status_code == 403, path
-    assert bodies(served) == [b"1"]
+    assert bodies_at(served.store, "Q1") == [b"1"]
 
 
 # --- MQSC

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.helpers.support import bodies_at
 from tests.server.conftest import Served
 
 import inorder
@@ -48,11 +49,6 @@ def shop(served: Served) -> Served:
     return served
 
 
-def bodies(served: Served, queue: str) -> list[bytes]:
-    with inorder.connect(served.store) as qm:
-        return [one.body for one in qm.browse(queue)]
-
-
 def choose(seen: Window, action: str, target: str = "") -> None:
     """Selects the first row and says what is to be done with it, by keys."""
     seen.press("j")
@@ -70,13 +66,13 @@ def confirm(shop: Served, seen: Window) -> None:
     seen.type_in("input[name=typed]", "Q2")
     seen.press(Keys.ENTER)
     seen.wait(lambda: seen.all(".problem") and "Type the name of the queue, Q1" in seen.text(".problem"))
-    assert len(bodies(shop, "Q1")) == 1, "a name that is not the queue's has taken something away"
+    assert len(bodies_at(shop.store, "Q1")) == 1, "a name that is not the queue's has taken something away"
     seen.type_in("input[name=typed]", "Q1")
     seen.tab_to("main form button")
     seen.press(Keys.ENTER)
     seen.is_at("queue/Q1")
     seen.wait(lambda: seen.all(".notice"))
-    assert bodies(shop, "Q1") == []
+    assert bodies_at(shop.store, "Q1") == []
 
 
 @gate
@@ -114,7 +110,7 @@ def test_by_keys_alone_messages_are_put_copied_moved_and_deleted(shop: Served, l
         choose(seen, "delete")
         confirm(shop, seen)
         assert [one for one in seen.complaints() if not REFUSED.search(one)] == []
-    assert bodies(shop, "Q2") == [b'{"colour": "red"}'] * 2
+    assert bodies_at(shop.store, "Q2") == [b'{"colour": "red"}'] * 2
     with inorder.connect(shop.store) as qm:
         assert qm.get("Q2").properties == {"size": 3}
         assert [one.act for one in qm.accounts.acts()] == ["delete", "move", "copy"]
@@ -136,7 +132,7 @@ def test_an_export_is_saved_and_an_import_puts_it(shop: Served, link: str, brows
         seen.is_at("queue/Q2")
         seen.wait(lambda: "2 messages put" in seen.text(".notice"))
         assert seen.complaints() == []
-    assert bodies(shop, "Q1") == bodies(shop, "Q2") == [b"first", b"second"]
+    assert bodies_at(shop.store, "Q1") == bodies_at(shop.store, "Q2") == [b"first", b"second"]
 
 
 @gate
@@ -151,7 +147,7 @@ def test_all_works_without_script(shop: Served, link: str, browser: Chrome) -> N
             seen.all("button[value=delete]")[0].click()
             seen.wait(lambda: seen.all("input[name=typed]"))
             seen.all("input[name=typed]")[0].send_keys("Q1" + Keys.ENTER)
-            seen.wait(lambda: bodies(shop, "Q1") == [])
+            seen.wait(lambda: bodies_at(shop.store, "Q1") == [])
         finally:
             browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+from tests.helpers.support import bodies_at
 from tests.server.conftest import Served, Start, serving, somebody
-from tests.server.test_console_acting import acts, bodies, put, send, two, upload
+from tests.server.test_console_acting import acts, put, send, two, upload
 from tests.tiers import gate
 
 import inorder
@@ -36,7 +37,7 @@ async def test_an_export_is_what_a_browse_shows_and_is_taken_back(client: httpx.
     chosen = await client.get("/console/queue/Q1/export", params={"form": "jsonl", "selector": "colour = 'red'"})
     (record,) = map(json.loads, chosen.text.splitlines())
     assert (record["body"], record["properties"], record["priority"]) == ("1", {"colour": "red"}, 3)
-    assert len(bodies(two)) == 3
+    assert len(bodies_at(two.store, "Q1")) == 3
     assert acts(two) == []
 
 
@@ -131,11 +132,8 @@ async def test_an_export_is_imported_all_of_it(
     done = await upload(client, file.content.replace(b"\n", b"\r\n"), keep=keep)
     assert (done.status_code, done.headers["location"]) == (303, "/console/queue/Q2")
     for one, other in zip(qm.browse("Q1"), qm.browse("Q2"), strict=True):
-        assert (one.body, one.message_id, one.correlation_id) == (
-            other.body,
-            other.message_id,
-            other.correlation_id,
-        )
+        found = (one.body, one.message_id, one.correlation_id)
+        assert found == (other.body, other.message_id, other.correlation_id)
         assert one.properties == other.properties
         assert (other.put_at == 1e9) == (keep == "yes")
     assert acts(two) == [("launch-token", "import", "Q2", "done", 2)]
@@ -155,7 +153,7 @@ def test_lines_are_put_as_they_are_read(served: Served) -> None:
         with pytest.raises(ArgumentError, match="JSON Lines"):
             files.put_lines(qm, "Q1", [b"\n", b" "], None)
     assert pending == [0, 1, 2]
-    assert bodies(served) == [b"1"] * 3
+    assert bodies_at(served.store, "Q1") == [b"1"] * 3
 
 
 @serving(limits=Limits(body=4_000_000, bodies=4_000_000))
@@ -165,7 +163,7 @@ async def test_a_form_that_is_too_long_is_refused_and_leaves_nothing(client: htt
     assert (await upload(client, line)).status_code == 303, "what the refused one took is free again"
     long = {"name": "ann", "password": "x" * forms.SMALL}
     assert (await client.post("/console/log-in", data=long)).status_code == 413
-    assert [len(one) for one in bodies(two, "Q2")] == [3_000_000]
+    assert [len(one) for one in bodies_at(two.store, "Q2")] == [3_000_000]
 
 
 def test_what_the_console_puts_has_the_name_of_its_user(two: Served, qm: QueueManager) -> None:
@@ -205,4 +203,4 @@ async def test_a_file_with_a_wrong_line_puts_nothing(
     refused = await upload(client, data)
     assert refused.status_code in (400, 422)
     assert said in html.unescape(refused.text)
-    assert bodies(two, "Q2") == []
+    assert bodies_at(two.store, "Q2") == []

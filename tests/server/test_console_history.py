@@ -10,7 +10,7 @@ from html import unescape
 
 import httpx
 import pytest
-from tests.server.conftest import Served, somebody
+from tests.server.conftest import Served, serving, somebody
 from tests.server.described import Described, refusal
 from tests.server.test_console_pages import seen, words
 
@@ -58,10 +58,8 @@ def test_a_picture_has_axes_with_values_and_times() -> None:
         'aria-label="Age of the oldest message on Q1, the last hour: 2 min 5 s at the end, at most 2 min 5 s."'
         in found.ages
     )
-    assert found.table == [
-        (NOON - 840, "11:46", "300", "3", "0.5", "2 min 5 s"),
-        (NOON - 900, "11:45", "120", "-", "-", "-"),
-    ]
+    seen = found.table
+    assert seen == [(NOON - 840, "11:46", "300", "3", "0.5", "2 min 5 s"), (NOON - 900, "11:45", "120", "-", "-", "-")]
 
 
 def test_a_line_goes_through_its_values() -> None:
@@ -171,19 +169,16 @@ def test_the_page_opens_on_the_first_period_that_has_two_values(served: Served, 
     assert '<input type="hidden" name="over"' not in page
 
 
-def test_the_page_opens_on_the_last_minutes_as_long_as_the_history_is_not_longer(
-    served: Served, qm: QueueManager
+async def test_the_page_opens_on_the_last_minutes_as_long_as_the_history_is_not_longer(
+    client: httpx.AsyncClient, qm: QueueManager
 ) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        await until_sampled(qm)
-        page = words((await client.get("/console/queue/Q1?over=hour")).text)
-        assert re.search(r"There is one value, a depth of 0 at \d\d:\d\d \. The pictures begin with the second; ", page)
-        assert "there is one for each minute." in page
-        while 'aria-current="true">5 minutes</a>' not in (page := (await client.get("/console/queue/Q1")).text):
-            await asyncio.sleep(0.05)
-        assert 'aria-label="Depth of Q1, the last 5 minutes: 0 messages at the end, at most 0."' in page
-
-    served.run(work)
+    await until_sampled(qm)
+    page = words((await client.get("/console/queue/Q1?over=hour")).text)
+    assert re.search(r"There is one value, a depth of 0 at \d\d:\d\d \. The pictures begin with the second; ", page)
+    assert "there is one for each minute." in page
+    while 'aria-current="true">5 minutes</a>' not in (page := (await client.get("/console/queue/Q1")).text):
+        await asyncio.sleep(0.05)
+    assert 'aria-label="Depth of Q1, the last 5 minutes: 0 messages at the end, at most 0."' in page
 
 
 def test_the_overview_draws_the_depth_of_the_last_hour(served: Served, qm: QueueManager) -> None:
@@ -220,15 +215,12 @@ def test_the_page_shows_a_longer_period(served: Served, over: str) -> None:
     assert f'<input type="hidden" name="over" value="{over}">' in page  # so that the selector keeps it
 
 
-def test_the_first_value_is_announced(served: Served, qm: QueueManager) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        await until_sampled(qm)
-        qm.create_queue("NEW")
-        page = (await client.get("/console/queue/NEW")).text
-        assert "There is no value yet. The first appears within two minutes." in words(page)
-        assert "<figure" not in page
-
-    served.run(work)
+async def test_the_first_value_is_announced(client: httpx.AsyncClient, qm: QueueManager) -> None:
+    await until_sampled(qm)
+    qm.create_queue("NEW")
+    page = (await client.get("/console/queue/NEW")).text
+    assert "There is no value yet. The first appears within two minutes." in words(page)
+    assert "<figure" not in page
 
 
 def test_another_period_is_refused(served: Served) -> None:
@@ -236,13 +228,11 @@ def test_another_period_is_refused(served: Served) -> None:
     assert "'over' must be one of: minutes, hour, day, week, or left out" in words(page)
 
 
-def test_who_may_browse_sees_the_history(served: Served) -> None:
+@serving(somebody("ada", "browse"))
+async def test_who_may_browse_sees_the_history(client: httpx.AsyncClient, served: Served) -> None:
     lived(served, 3, 3, every=60, ago=300)
 
-    async def work(client: httpx.AsyncClient) -> None:
-        assert "at most 4." in (await client.get("/console/queue/Q1")).text
-
-    served.run(work, somebody("ada", "browse"))
+    assert "at most 4." in (await client.get("/console/queue/Q1")).text
 
 
 # --- the interface
@@ -252,10 +242,8 @@ async def test_the_interface_answers_the_same_values(served: Served, ours: Descr
     lived(served, 4, 7, every=900, ago=9_000)
     answer = (await ours("history", over="day")).json()
     assert answer["slot_seconds"] == 900
-    assert [(one["depth"], one["put"], one["got"]) for one in answer["values"][:2]] == [
-        (3, None, None),
-        (9, 7 / 900, 1 / 900),
-    ]
+    found = [(one["depth"], one["put"], one["got"]) for one in answer["values"][:2]]
+    assert found == [(3, None, None), (9, 7 / 900, 1 / 900)]
     assert [one["age"] for one in answer["values"][:2]] == [0, 900]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z", answer["values"][0]["at"])
     assert refusal(await ours("history", over="year"))[:2] == (400, "INWB0003E")

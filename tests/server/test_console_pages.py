@@ -506,7 +506,5 @@ async def test_events_for_nobody_are_refused_without_a_page(client: httpx.AsyncC
     answer = await client.get("/console/live", headers={"Accept": "text/event-stream"})
     assert (answer.status_code, answer.text) == (401, "")
     answer = await client.get("/console/queue/Q1", headers={"HX-Request": "true"})
-    assert (answer.status_code, answer.headers["hx-redirect"]) == (
-        401,
-        "/console/log-in?to=%2Fconsole%2Fqueue%2FQ1",
-    )
+    found = (answer.status_code, answer.headers["hx-redirect"])
+    assert found == (401, "/console/log-in?to=%2Fconsole%2Fqueue%2FQ1")

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
 from tests.helpers.pages import ROOT
+from tests.helpers.support import bodies_at
 from tests.spark.kills import holding
 from tests.tiers import gate
 
@@ -55,12 +56,7 @@ def stores(tmp_path: Path) -> list[str]:
 def on(url: str, queue: str = "Q") -> list[bytes]:
     with inorder.connect(url) as qm:
         assert not qm.inspect.units(), "nothing is left staged"
-    return bodies(url, queue)
-
-
-def bodies(url: str, queue: str = "Q") -> list[bytes]:
-    with inorder.connect(url) as qm:
-        return [one.body for one in qm.browse(queue)]
+    return bodies_at(url, queue)
 
 
 def on_all(stores: list[str]) -> list[bytes]:
@@ -354,8 +350,8 @@ def test_of_two_processes_that_commit_a_batch_the_later_one_stops(
     monkeypatch.setattr(BatchCommit, "_check", meanwhile)
     with pytest.raises(Fenced, match="another process has put batch 0 of query query since this one began"):
         commit(stores)
-    assert sorted(body for url in stores[:2] for body in bodies(url)) == sorted(ROWS)
-    assert bodies(stores[2]) == []
+    assert sorted(body for url in stores[:2] for body in bodies_at(url)) == sorted(ROWS)
+    assert bodies_at(stores[2]) == []
 
 
 # --- what went back to an earlier time

@@ -74,6 +74,8 @@ def test_a_server_needs_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
     for call in needs:
         with pytest.raises(inorder.CallerError, match=r"PostgreSQL needs its client: pip install .*\[postgresql\]"):
             call(SERVER)
+    with pytest.raises(inorder.CallerError, match=r"a store elsewhere needs its client: pip install .*\[remote\]"):
+        inorder.connect("https://inorder.example")
 
 
 def test_the_files_of_a_store_are_known_under_any_name(tmp_path: Path) -> None:

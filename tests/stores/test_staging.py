@@ -197,11 +197,8 @@ def test_values_are_kept_as_a_message_keeps_them(writer: Writer) -> None:
     )
     found = writer.browsed()
     assert [message.format for message in found] == ["MQSTR", "", ""]
-    assert [message.correlation_id for message in found] == [
-        b"short".ljust(24, b"\0"),
-        bytes(24),
-        b"x".ljust(24, b"\0"),
-    ]
+    seen = [message.correlation_id for message in found]
+    assert seen == [b"short".ljust(24, b"\0"), bytes(24), b"x".ljust(24, b"\0")]
     assert [type(message.message_type) for message in found] == [int] * 3
     assert [type(message.put_at) for message in found] == [float] * 3
     assert [message.body for message in found] == [b"1", b"2", b"3"]
@@ -303,11 +300,8 @@ def test_a_body_that_is_too_long_is_split(writer: Writer) -> None:
     body = bytes(range(70))
     assert writer.put([b"short", body, b"end"]).messages == 5
     pieces = writer.browsed()[1:4]
-    assert [(len(one.body), one.offset, one.flags) for one in pieces] == [
-        (32, 0, SEGMENT),
-        (32, 32, SEGMENT),
-        (6, 64, SEGMENT | LAST_SEGMENT),
-    ]
+    found = [(len(one.body), one.offset, one.flags) for one in pieces]
+    assert found == [(32, 0, SEGMENT), (32, 32, SEGMENT), (6, 64, SEGMENT | LAST_SEGMENT)]
     assert {one.group_id for one in pieces} == {pieces[0].message_id}
     assert len({one.message_id for one in pieces}) == 3
     with writer.qm.unit_of_work():

@@ -48,16 +48,13 @@ def test_a_queue_that_was_deleted_is_let_go(qm: QueueManager) -> None:
     assert opened(qm) == []
 
 
-def test_tasks_let_go_of_what_none_of_them_uses(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with aio.connect(tmp_path / "store.db", connections=2) as qm:
-            await qm.create_queue("Q")
-            await asyncio.gather(*(qm.put("Q", b"") for _ in range(8)))
-            await qm.run(lambda one: one.put("Q", b""), is_brief=True)
-            assert await qm.run(opened)
-            for _ in range(2):
-                await qm.internals.close_unused_queues()
-            assert await qm.run(opened) == []
-            await qm.put("Q", b"")
-
-    asyncio.run(main())
+async def test_tasks_let_go_of_what_none_of_them_uses(tmp_path: Path) -> None:
+    async with aio.connect(tmp_path / "store.db", connections=2) as qm:
+        await qm.create_queue("Q")
+        await asyncio.gather(*(qm.put("Q", b"") for _ in range(8)))
+        await qm.run(lambda one: one.put("Q", b""), is_brief=True)
+        assert await qm.run(opened)
+        for _ in range(2):
+            await qm.internals.close_unused_queues()
+        assert await qm.run(opened) == []
+        await qm.put("Q", b"")

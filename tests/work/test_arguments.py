@@ -460,20 +460,17 @@ def test_a_put_joins_the_innermost_open_unit(shop: Shop, places: Callable[[str],
         shop.mail.put("nowhere")
 
 
-def test_a_put_in_a_unit_of_asyncio_is_awaited(tmp_path: Path, shop: Shop) -> None:
-    async def main() -> list[bytes]:
-        async with aio.connect(tmp_path / "shop.db") as qm:
-            async with qm.unit_of_work():
-                await shop.mail.put_async("me", delay=0)
-                with pytest.raises(CallerError, match=r"await mail\.put_async"):
-                    shop.mail.put("me")
-                with pytest.raises(UnitOfAnother):
-                    await asyncio.create_task(shop.mail.put_async("another"))
-                assert [one.body async for one in qm.browse(DEFAULT_QUEUE)] == []
-            async with qm.unit_of_work() as unit:
-                await shop.mail.put_async("nobody")
-                await unit.back_out()
-            await shop.mail.put_async("you", qm=qm)
-            return [one.body async for one in qm.browse(DEFAULT_QUEUE)]
-
-    assert asyncio.run(main()) == [b'{"to":"me"}', b'{"to":"you"}']
+async def test_a_put_in_a_unit_of_asyncio_is_awaited(tmp_path: Path, shop: Shop) -> None:
+    async with aio.connect(tmp_path / "shop.db") as qm:
+        async with qm.unit_of_work():
+            await shop.mail.put_async("me", delay=0)
+            with pytest.raises(CallerError, match=r"await mail\.put_async"):
+                shop.mail.put("me")
+            with pytest.raises(UnitOfAnother):
+                await asyncio.create_task(shop.mail.put_async("another"))
+            assert [one.body async for one in qm.browse(DEFAULT_QUEUE)] == []
+        async with qm.unit_of_work() as unit:
+            await shop.mail.put_async("nobody")
+            await unit.back_out()
+        await shop.mail.put_async("you", qm=qm)
+        assert [one.body async for one in qm.browse(DEFAULT_QUEUE)] == [b'{"to":"me"}', b'{"to":"you"}']

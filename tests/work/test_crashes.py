@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 import random
 import time
-import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tools.proof import working
+from tests.helpers.support import Make
+from tools.proof import limited, working
 from tools.proof.working import (
     ALWAYS,
     ATTEMPTS,
@@ -31,29 +32,31 @@ from tools.proof.working import (
 )
 
 import inorder
-from inorder.stores.postgresql import drop, parse
 
 pytest.importorskip("cronsim", reason="without inorder[work] there are no schedules")
 SEED = int(os.environ.get("INORDER_CRASH_SEED", random.SystemRandom().getrandbits(32)))
 
 
+@pytest.mark.parametrize("tasks", [working, limited])
 @pytest.mark.parametrize(
-    "kills", [pytest.param(1, marks=pytest.mark.gate), pytest.param(20, marks=pytest.mark.nightly)]
+    "often", [pytest.param(False, marks=pytest.mark.gate), pytest.param(True, marks=pytest.mark.nightly)]
 )
-def test_killed_workers_break_no_promise(tmp_path: Path, kills: int) -> None:
-    report = working.run(kills=kills, seed=SEED, seconds=600, parent=tmp_path)
+def test_killed_workers_break_no_promise(tmp_path: Path, tasks: Any, often: bool) -> None:
+    """Nor does one whose tasks have limits and results."""
+    kills = (40 if tasks is limited else 20) if often else 1
+    report = tasks.run(kills=kills, seed=SEED, seconds=600, parent=tmp_path)
     assert not report.findings, f"INORDER_CRASH_SEED={SEED} tries the same plan\n{report}"
     assert report.kills >= kills
     assert report.calls > 0
-    assert report.runs >= RUNS
+    assert tasks is limited or report.runs >= RUNS
 
 
 @pytest.mark.nightly
 @pytest.mark.postgresql
-def test_killed_workers_break_no_promise_on_a_server(tmp_path: Path, postgresql: str) -> None:
-    url = f"{postgresql}?schema=inorder_{uuid.uuid4().hex}"
-    report = working.run(kills=12, seed=SEED, seconds=600, parent=tmp_path, place=lambda _: url)
-    drop(parse(url))
+@pytest.mark.parametrize("tasks", [working, limited])
+def test_killed_workers_break_no_promise_on_a_server(tmp_path: Path, postgresql: str, make: Make, tasks: Any) -> None:
+    url = make("postgresql")
+    report = tasks.run(kills=12, seed=SEED, seconds=600, parent=tmp_path, place=lambda _: url)
     assert not report.findings, f"INORDER_CRASH_SEED={SEED} tries the same plan\n{report}"
     assert report.kills >= 12
 

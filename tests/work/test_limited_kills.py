@@ -1,11 +1,8 @@
-"""Workers killed with SIGKILL while their tasks have limits and results: see `tools.proof.limited`."""
+"""What `tools.proof.limited` finds; `test_crashes.py` kills its workers."""
 
 from __future__ import annotations
 
-import os
-import random
 import time
-import uuid
 from pathlib import Path
 
 import pytest
@@ -13,33 +10,9 @@ from tools.proof import limited
 from tools.proof.working import Report, Round
 
 import inorder
-from inorder.stores.postgresql import drop, parse
 from inorder.work.results import RESULTS
 
 pytest.importorskip("cronsim", reason="without inorder[work] there are no schedules")
-SEED = int(os.environ.get("INORDER_CRASH_SEED", random.SystemRandom().getrandbits(32)))
-
-
-@pytest.mark.parametrize(
-    "kills", [pytest.param(1, marks=pytest.mark.gate), pytest.param(40, marks=pytest.mark.nightly)]
-)
-def test_killed_workers_exceed_no_limit_and_leave_no_result_of_a_job_that_was_not_committed(
-    tmp_path: Path, kills: int
-) -> None:
-    report = limited.run(kills=kills, seed=SEED, seconds=600, parent=tmp_path)
-    assert not report.findings, f"INORDER_CRASH_SEED={SEED} tries the same plan\n{report}"
-    assert report.kills >= kills
-    assert report.calls > 0
-
-
-@pytest.mark.nightly
-@pytest.mark.postgresql
-def test_killed_workers_exceed_no_limit_on_a_server(tmp_path: Path, postgresql: str) -> None:
-    url = f"{postgresql}?schema=inorder_{uuid.uuid4().hex}"
-    report = limited.run(kills=12, seed=SEED, seconds=600, parent=tmp_path, place=lambda _: url)
-    drop(parse(url))
-    assert not report.findings, f"INORDER_CRASH_SEED={SEED} tries the same plan\n{report}"
-    assert report.kills >= 12
 
 
 def test_each_broken_promise_is_a_finding(tmp_path: Path) -> None:

@@ -188,22 +188,19 @@ def test_replies_of_other_programs_say_nothing(qm: QueueManager) -> None:
     assert job.result() == 1
 
 
-def test_jobs_of_asyncio_are_awaited(qm: QueueManager) -> None:
+async def test_jobs_of_asyncio_are_awaited(qm: QueueManager) -> None:
     tasks = Tasks()
 
     @tasks.task(keep=60)
     async def double(number: int) -> int:
         return 2 * number
 
-    async def main() -> Any:
-        async with aio.QueueManager(qm.connect, 2) as there:
-            job = await double.put_async(4, qm=there)
-            assert (await job.status_async()).state == "waiting"
-            waits = asyncio.create_task(job.result_async(wait=LIMIT_SECONDS))
-            await asyncio.to_thread(tasks.drain, qm)
-            return await waits
-
-    assert asyncio.run(main()) == 8
+    async with aio.QueueManager(qm.connect, 2) as there:
+        job = await double.put_async(4, qm=there)
+        assert (await job.status_async()).state == "waiting"
+        waits = asyncio.create_task(job.result_async(wait=LIMIT_SECONDS))
+        await asyncio.to_thread(tasks.drain, qm)
+        assert await waits == 8
 
 
 def test_a_job_that_dies_without_a_reply_while_its_sender_waits(

@@ -12,7 +12,6 @@ import threading
 import time
 import urllib.error
 import urllib.request
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,13 +19,13 @@ from typing import Any
 
 import pytest
 from tests.cli.test_json import keys_below
+from tests.helpers.support import Make
 from tests.tiers import gate, nightly
 from tools.proof.working import seen_first
 
 import inorder
 from inorder import QueueManager
 from inorder.client.programs import WORKER
-from inorder.stores.postgresql import drop, parse
 from inorder.work import Schedule
 
 from ..helpers.support import LIMIT_SECONDS, until
@@ -122,14 +121,9 @@ def leaves(message):
 
 
 @pytest.fixture(params=[pytest.param("sqlite", marks=nightly), pytest.param("postgresql", marks=nightly)])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def place(request: pytest.FixtureRequest, make: Make) -> str:
     """Where the store is."""
-    if request.param == "sqlite":
-        yield str(tmp_path / "shop.db")
-    else:
-        url = f"{request.getfixturevalue('postgresql')}?schema=inorder_{uuid.uuid4().hex}"
-        yield url
-        drop(parse(url))
+    return make(request.param)
 
 
 @pytest.fixture

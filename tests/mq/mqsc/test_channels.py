@@ -130,10 +130,8 @@ def test_an_interval_of_0_is_none_as_in_mq() -> None:
     with connect() as qm:
         *answers, shown = run_script(script, qm)
         assert [one.outcome for one in answers] == ["done", "done", "refused", "done"]
-        assert (channels.channel(qm, "S").batch_interval, channels.channel(qm, "R").message_retry_interval) == (
-            None,
-            None,
-        )
+        found = (channels.channel(qm, "S").batch_interval, channels.channel(qm, "R").message_retry_interval)
+        assert found == (None, None)
         assert [(row["CHANNEL"], row["BATCHINT"]) for row in shown.rows] == [("S", 0), ("SYSTEM.DEF.SENDER", 0)]
         assert "BATCHINT(0)" in export_channel(channels.channel(qm, "S"))
 

@@ -180,18 +180,12 @@ def test_a_model_makes_only_queues_whose_name_is_free_to_the_user(
 def test_the_server_says_who_acts(world: World) -> None:
     checker, shop = world.me.checker(), identity_of("put")
     operator = identity_of("operator")
-    assert checker.filled("settle", {"outcome": "commit"}, shop, leases_max=9) == {
-        "outcome": "commit",
-        "owner": world.me.owner,
-    }
+    found = checker.filled("settle", {"outcome": "commit"}, shop, leases_max=9)
+    assert found == {"outcome": "commit", "owner": world.me.owner}
     lease = {"name": "n", "seconds": 1.0}
     for identity in (shop, operator):
-        assert checker.filled("begin_lease", lease, identity, leases_max=9) == {
-            **lease,
-            "owner": world.me.owner,
-            "user": "me",
-            "most": 9,
-        }
+        found = checker.filled("begin_lease", lease, identity, leases_max=9)
+        assert found == {**lease, "owner": world.me.owner, "user": "me", "most": 9}
     assert checker.filled("lease", {"name": "n"}, shop, leases_max=9)["user"] == "me"
     assert checker.filled("lease", {"name": "n"}, operator, leases_max=9)["user"] is None
     key = {"key": LedgerKey("a", "", ""), "stagings": []}
@@ -205,10 +199,8 @@ def test_only_control_keeps_another_name_in_a_message(world: World, context: str
     assert checker.filled("put", given, identity_of("operator"), leases_max=1) == given
     columns: dict[str, list[Any]] = {"body": [b"x"], "user_identifier": ["root"], "put_at": [1.0], "priority": [1]}
     rows = {"request": StageRequest(world.me.handle, "s", 1, columns, 60.0, is_bounded=True)}
-    assert checker.filled("stage", rows, identity_of("put"), leases_max=1)["request"].columns == {
-        "body": [b"x"],
-        "priority": [1],
-    }
+    found = checker.filled("stage", rows, identity_of("put"), leases_max=1)["request"].columns
+    assert found == {"body": [b"x"], "priority": [1]}
     assert checker.filled("stage", rows, identity_of("operator"), leases_max=1) == rows
 
 

@@ -6,18 +6,15 @@ import os
 import socket
 import subprocess
 import sys
-import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.helpers.support import until
+from tests.helpers.support import Make, until
 from tests.server.conftest import Running, Served, Start
 from tests.tiers import gate
 
 import inorder
 from inorder.errors import ConnectionBroken
-from inorder.stores.postgresql import drop, parse
 
 pytestmark = gate
 
@@ -109,14 +106,12 @@ def test_the_command_asyncio_and_workers_reach_a_server(environment: dict[str, s
 
 
 @pytest.fixture(params=["file", "postgresql"])
-def place(request: pytest.FixtureRequest, served: Served) -> Iterator[str]:
+def place(request: pytest.FixtureRequest, served: Served, make: Make) -> str:
     if request.param == "file":
-        yield str(served.store)
-        return
-    url = f"{request.getfixturevalue('postgresql')}?schema=inorder_{uuid.uuid4().hex}"
+        return str(served.store)
+    url = make("postgresql")
     inorder.connect(url).close()
-    yield url
-    drop(parse(url))
+    return url
 
 
 def test_a_client_that_was_cut_off_goes_on_at_any_of_two_workers(place: str, tmp_path: Path) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-import uuid
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.helpers.support import Make
 from tests.stores.postgresql.server import administrating
 from tests.tiers import gate
 
@@ -16,7 +16,6 @@ import inorder
 from inorder import Flags, NoMessageAvailable, QueueManager
 from inorder.server.store import checking
 from inorder.server.store.places import SESSIONS_MAX
-from inorder.stores.postgresql import drop, parse
 from inorder.stores.postgresql.engine import PostgresEngine
 from inorder.stores.postgresql.pipeline import StatementResult
 from inorder.testing.remote import the_server
@@ -26,11 +25,10 @@ CLIENTS = 20
 
 
 @pytest.fixture
-def url(postgresql: str) -> Iterator[str]:
-    one = f"{postgresql}?schema=inorder_{uuid.uuid4().hex}"
+def url(postgresql: str, make: Make) -> str:
+    one = make("postgresql")
     inorder.connect(one).close()
-    yield one
-    drop(parse(one))
+    return one
 
 
 @pytest.fixture

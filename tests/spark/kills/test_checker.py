@@ -82,8 +82,6 @@ def test_what_is_left_in_the_store_is_complained_of(tmp_path: Path) -> None:
         assert wrong_in_store(url, "Q") == []
         qm.put("Q", b"1")
         qm.put("Q", b"2", syncpoint=True)
-        assert [one.partition(":")[0] for one in wrong_in_store(url, "Q")] == [
-            "2 messages are left on Q",
-            "a unit is left",
-        ]
+        found = [one.partition(":")[0] for one in wrong_in_store(url, "Q")]
+        assert found == ["2 messages are left on Q", "a unit is left"]
         assert [row.body for row in on_queue(url, "Q")] == [b"1"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -10,12 +9,12 @@ from typing import Any
 import psycopg
 import pytest
 from tests.helpers.proxy import Proxy
+from tests.helpers.support import Make
 from tests.stores.postgresql.server import Server, missing, port_of
 from tests.stores.sqlite.programs import Program, programs
 
 import inorder
 from inorder import QueueManager
-from inorder.stores.postgresql import drop, parse
 
 Connect = Callable[[str], QueueManager]
 
@@ -30,11 +29,9 @@ def own_server(quick_disk: None) -> Iterator[Server]:
 
 
 @pytest.fixture
-def url(postgresql: str) -> Iterator[str]:
+def url(postgresql: str, make: Make) -> str:
     """Of a store that nobody has made yet; it is gone at the end."""
-    one = f"{postgresql}?schema=inorder_{uuid.uuid4().hex}"
-    yield one
-    drop(parse(one))
+    return make("postgresql")
 
 
 @pytest.fixture

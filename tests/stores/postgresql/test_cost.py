@@ -150,10 +150,8 @@ def test_who_is_not_alone_commits_first_and_waits_for_the_disk_then(
     with sent(monkeypatch) as log:
         put(qm, "Q")
         put(qm, "Q")
-    assert log == [
-        *("put", WAITS, "flush commits", WAITS),
-        *("put", WAITS),
-    ]
+    found = log
+    assert found == [*("put", WAITS, "flush commits", WAITS), *("put", WAITS)]
     assert list(qm.admin.check()) == []
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.helpers.pages import ROOT, blocks, run_page
+from tests.helpers.support import put_group
 from tests.stores.postgresql.server import Server
 
 import inorder
@@ -77,9 +78,7 @@ def test_a_dump_of_a_store_in_use_brings_it_back(server: Server) -> None:
     with inorder.connect(at(server, "orders_owner")) as qm:
         qm.create_queue("Q", order="commit")
         before = [qm.put("Q", body) for body in (b"1", b"2")]
-        with qm.group("Q") as group:
-            group.put(b"3")
-            group.put(b"4")
+        put_group(qm, b"3", b"4")
         qm.put("Q", b"never", syncpoint=True)
         qm.create_queue("U", read_order="unordered")
         for body in (b"1", b"2", b"3"):

@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import sql
+from tests.helpers.support import put_group
 
 import inorder
 from inorder.stores.engine.store import new_manager
@@ -27,9 +28,7 @@ def use(url: str, schema: str, messages: int = 3) -> None:
     with inorder.connect(store) as qm:
         qm.create_queue("Q")
         qm.put_many("Q", [b"x"] * messages)
-        with qm.group("Q") as group:
-            group.put(b"1")
-            group.put(b"2")
+        put_group(qm, b"1", b"2")
         qm.get("Q", syncpoint=True)
     store.stop()
     store.close_store()

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.helpers.heard import Heard, check
-from tests.helpers.support import LIMIT_SECONDS, Call, Stores, until
+from tests.helpers.support import LIMIT_SECONDS, Call, Stores, put_group, until
 
 import inorder
 from inorder import Feedback, Flags, Match, Message, Queue, QueueManager, Reason, Report
@@ -152,9 +152,7 @@ def streamed(qm: QueueManager) -> None:
     qm.put_stream("S", io.BytesIO(b"x" * 100_000))
     qm.get_stream("S", into := io.BytesIO())
     assert into.getvalue() == b"x" * 100_000
-    with qm.group("S") as group:
-        group.put(b"1")
-        group.put(b"2")
+    put_group(qm, b"1", b"2", queue="S")
     assert [one.body for one in qm.get_group("S")] == [b"1", b"2"]
     assert not qm.leave_group("S")
     qm.close_queue("S")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.helpers.support import put_group
 
 import inorder
 from inorder import Message, QueueManager
@@ -37,9 +38,7 @@ def session(qm: QueueManager) -> None:
     with qm.unit_of_work():
         qm.get("Q")
         qm.put("Q", b"f")
-    with qm.group("Q") as group:
-        group.put(b"1")
-        group.put(b"2")
+    put_group(qm, b"1", b"2")
     list(qm.browse("Q"))
     qm.get("Q", selector="n = 1")
     with pytest.raises(inorder.NoMessageAvailable):

@@ -18,7 +18,6 @@ from inorder.formats.loading import load_folder
 from inorder.mq.channels.sides import open_receiver
 from inorder.spark.opening import open_store
 from inorder.spark.options import source_options
-from inorder.stores import open as opening
 from inorder.stores.open import OverNetwork, locate
 from inorder.stores.remote.credentials import Credentials, keep
 
@@ -91,15 +90,6 @@ def test_credentials_are_refused_for_other_stores(name: str, tmp_path: Path) -> 
             assert SECRET not in f"{refused.value!r} {refused.value.data}"
     with pytest.raises(ArgumentError, match=words):
         aio.connect(**{name: SECRET})  # type: ignore[arg-type]
-
-
-def test_it_needs_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> None:
-        raise ModuleNotFoundError(name=name)
-
-    monkeypatch.setattr(opening, "import_module", missing)
-    with pytest.raises(CallerError, match=r"a store elsewhere needs its client: pip install .*\[remote\]"):
-        inorder.connect(URL)
 
 
 def test_it_is_upgraded_where_it_is() -> None:

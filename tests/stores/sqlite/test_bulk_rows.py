@@ -53,10 +53,8 @@ def test_what_is_not_stored_is_filled_in_beside_what_is(qm: QueueManager) -> Non
         assert row["message_id"] == message.message_id
         assert row["correlation_id"] == (message.correlation_id if message.body == b"given" else None)
         assert (row["uid_origin"], row["uid_number"]) == message.uid
-        assert (row["format"], row["accounting_token"]) == (
-            message.format,
-            message.accounting_token.strip(b"\0") or None,
-        )
+        found = (row["format"], row["accounting_token"])
+        assert found == (message.format, message.accounting_token.strip(b"\0") or None)
         assert (row["expiry"] is None) == (message.body != b"given")
 
 

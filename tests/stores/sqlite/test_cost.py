@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import apsw
 import pytest
+from tests.helpers.support import put_group
 from tests.stores.sqlite.counting import CountingSystem, Counts, counting_system
 
 import inorder
@@ -100,9 +101,7 @@ def get_by_unique_id(qm: QueueManager, **options: Any) -> Message:
 
 
 def whole_group(qm: QueueManager) -> None:
-    with qm.group("Q") as group:
-        group.put(b"a")
-        group.put(b"b")
+    put_group(qm, b"a", b"b")
 
 
 Prepare = Callable[[QueueManager, int], None]

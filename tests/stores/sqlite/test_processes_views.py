@@ -21,10 +21,8 @@ def test_units_locks_and_messages_name_the_process(qm: QueueManager, child: Prog
     assert (unit.program.name, unit.process, unit.queues) == ("child 0", child.process.pid, ("Q",))
     assert (lock.kind, lock.program.name, lock.process) == ("handle", "child 0", child.process.pid)
     assert [one.holder and one.holder.process for one in qm.inspect.look("Q")] == [child.process.pid] * 2
-    assert child.ask("(qm.inspect.units()[0].process, qm.inspect.locks()[0].process)") == (
-        child.process.pid,
-        child.process.pid,
-    )
+    found = child.ask("(qm.inspect.units()[0].process, qm.inspect.locks()[0].process)")
+    assert found == (child.process.pid, child.process.pid)
 
 
 def test_what_a_dead_process_held_is_not_shown_as_held(qm: QueueManager, child: Program) -> None:

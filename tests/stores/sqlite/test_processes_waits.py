@@ -136,11 +136,8 @@ def test_a_circle_of_two_is_refused_and_its_victim_has_lost_nothing(ring: Sequen
     one, other, third = ring
     wait_on(one, "B")
     is_refused(other, "A")
-    assert other.ask("[(unit.gets, unit.program.name) for unit in qm.inspect.units()]") == [
-        (1, "child 0"),
-        (1, "child 1"),
-        (1, "child 2"),
-    ]
+    found = other.ask("[(unit.gets, unit.program.name) for unit in qm.inspect.units()]")
+    assert found == [(1, "child 0"), (1, "child 1"), (1, "child 2")]
     third.run("qm.back_out()")
     other.run("qm.commit()")
     assert one.ask("wait.end()") == b"B2"

@@ -18,6 +18,7 @@ import apsw
 import pytest
 from tests.helpers import invented
 from tests.helpers.forked import SERVER
+from tests.helpers.support import put_group
 from tests.stores.sqlite.disks import counted, mounted
 from tests.stores.sqlite.programs import Child, programs
 from tests.tiers import gate, nightly
@@ -55,9 +56,7 @@ def filled(path: Path) -> None:
     with inorder.connect(path) as qm:
         qm.create_queue("Q", description="ours")
         qm.put_many("Q", [bytes([number]) * 3000 for number in range(50)])
-        with qm.group("Q") as group:
-            group.put(b"first")
-            group.put(b"last")
+        put_group(qm, b"first", b"last")
         qm.put("Q", b"prepared", syncpoint=True)
         qm.prepare("monday")
     with programs(path, 1) as [one]:
