@@ -104,6 +104,7 @@ PIECES = {
     "put": Piece(lambda qm: qm.put("Q", b"1"), [], [b"1"]),
     "get": Piece(lambda qm: qm.get("Q"), [b"1"], []),
     "get that waits": Piece(lambda qm: qm.get("Q", wait=60), [], [], comes=True),
+    "get outside of units": Piece(lambda qm: qm.get("Q", syncpoint=False, wait=60), [b"1"], []),
     "get of many": Piece(lambda qm: qm.get_many("Q", 2, wait=60), [b"1", b"2"], []),
     "get under a confirm id": Piece(lambda qm: qm.get("Q", confirm_id=CONFIRM_ID, wait=60), [b"1"], []),
     "unit": Piece(unit, [b"1"], [b"2"]),

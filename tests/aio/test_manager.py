@@ -208,6 +208,29 @@ async def test_a_browse_says_where_it_stands_and_frees_its_connection(one: aio.Q
     await in_use(one, 0)  # a loop that is dropped is closed
 
 
+async def test_the_loop_of_a_task_that_has_ended_is_closed_though_the_program_has_its_queue(
+    one: aio.QueueManager, qm: QueueManager
+) -> None:
+    qm.put_many("Q", [b"1", b"2"])
+    kept: list[object] = []
+
+    async def leaves(*, closes: bool) -> aio.Queue:
+        queue, browsing = await one.open("Q"), one.browse("Q")
+        kept.append(browsing)
+        assert (await browsing.__anext__()).body == b"1"
+        if closes:
+            await queue.close()
+        return queue
+
+    kept.append(await asyncio.create_task(leaves(closes=True)))
+    await in_use(one, 0)
+    queue = await asyncio.create_task(leaves(closes=False))
+    await queue.put(b"3")  # an open queue stays open
+    assert one.connections_in_use == 1
+    await queue.close()
+    await in_use(one, 0)
+
+
 async def test_an_open_queue_keeps_its_connection_and_its_cursor(one: aio.QueueManager, qm: QueueManager) -> None:
     qm.put_many("Q", [b"1", b"2", b"3"])
     async with one.open("Q", browse=True, input="as_queue") as queue:

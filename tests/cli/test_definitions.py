@@ -64,6 +64,21 @@ def test_an_export_makes_the_same_definitions_in_another_store(run: Command, sto
     assert "".join(f"{one['command']}\n" for one in run("export", "--json").records) == exported.out
 
 
+def test_an_alias_whose_base_queue_became_a_model_or_an_alias_is_exported_and_imported(
+    run: Command, store: Path, tmp_path: Path
+) -> None:
+    with inorder.connect(store) as qm:
+        for name, base in (("C", "B"), ("B", "A"), ("A", "M"), ("D", "M")):
+            qm.create_queue(name, type="alias", base_queue=base)
+        qm.create_queue("M", type="model")
+    exported, again = run("export"), str(tmp_path / "again.db")
+    ended = run("import", "-", "--yes", "--store", again, given=exported.out.encode())
+    assert ended.status == 0, ended.err
+    assert run("export", "--store", again) == exported
+    ended = run("import", "-", "--dry-run", given=exported.out.encode())
+    assert (ended.status, ended.out) == (0, f"{store} has these definitions already\n"), ended.err
+
+
 def test_an_import_changes_only_what_differs_and_keeps_secrets(run: Command, store: Path) -> None:
     run("import", "-", "--yes", given=SCRIPT)
     with inorder.connect(store) as qm:

@@ -30,8 +30,9 @@ waits in its connection, so that deadlocks of strict readers are found (B-31).
     a get                   the get takes the message in a unit of work, which is committed when the task resumes with
                             the message. An earlier cancel backs the message out: CancelledError
     a stream                it is stopped between two reads or writes and backed out: CancelledError
-    any other call, the     it finishes, and the task receives its result; the task's next await raises
-    commit of a get         CancelledError
+    any other call, also a  it finishes, and the task receives its result; the task's next await raises
+    get with `syncpoint`,   CancelledError
+    the commit of a get
     the end of a block      it always finishes
 
 So CancelledError means that the call has not happened, and a result means that it has. Each back out of a message

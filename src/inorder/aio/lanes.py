@@ -13,6 +13,7 @@ from queue import SimpleQueue
 from typing import TypeVar
 
 from ..client import manager
+from ..client.queue import Queue
 from ..client.unit_of_work import UnitOfWork
 from ..errors import ConnectionBroken, ConnectionClosed, InorderError, OutcomeUnknown
 from ..support.callers import Caller
@@ -119,7 +120,7 @@ class Lane:
         seat: the seat of the task that has it; None: no task has it.
         is_out: whether it is borrowed.
         has_unit: whether its connection has a unit of work with puts or gets.
-        handles: the program's queue objects that are open on it.
+        handles: the program's queue objects, with the queue of the connection that each wraps.
         is_over: whether it takes no more calls.
 
     `async with lane:` keeps other tasks, which may use a queue that is open here, away during a call and from a get to
@@ -138,7 +139,7 @@ class Lane:
         self.seat: Seat | None = None
         self.is_out = self.has_unit = False
         self._alone = asyncio.Lock()
-        self.handles: weakref.WeakSet[object] = weakref.WeakSet()
+        self.handles: weakref.WeakKeyDictionary[object, Queue] = weakref.WeakKeyDictionary()
         self._is_idle = True
         self.is_over = False
         self._under_way = 0  # calls, and blocks that hold the lane or wait for it
@@ -255,12 +256,14 @@ class Lane:
         self.leave()
         if self.is_over:
             return
-        handles = self.handles
+        kept = [one for one in self.handles.values() if not one.closed]
 
         def settle(connection: Connection) -> None:
             if connection.inspect.has_unit:
                 connection.back_out()
-            if not connection.internals.is_idle and not handles:
+            if kept:
+                connection.internals.close_all_but(kept)
+            elif not connection.internals.is_idle:
                 self.drop()
 
         self.submit(settle, is_revocable=False)

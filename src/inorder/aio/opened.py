@@ -170,7 +170,7 @@ class Queue(Calls):
 
     def __init__(self, shared: Sharing, lane: Lane, opened: queue.Queue) -> None:
         self._shared, self._lane, self._handle = shared, lane, opened
-        lane.handles.add(self)
+        lane.handles[self] = opened
         weakref.finalize(self, lane.post, lambda: _close(opened)).atexit = False
 
     @property

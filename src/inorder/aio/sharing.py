@@ -226,10 +226,9 @@ class Sharing:
             in_unit
             or options.browse
             or options.by_cursor
-            or options.syncpoint
+            or options.syncpoint is not None
             or options.syncpoint_if_persistent
             or options.confirm_id
-            or (options.syncpoint is False and seat.has_unit)
         )
 
         def look(taken: Callable[[], object]) -> Awaitable[T]:

@@ -87,6 +87,12 @@ class Internals(Namespace):
         handles = [one for one in self._session.handles() if id(one) not in replies]
         return [one for one in handles if one.internals.number and not (id(one) in by_name and one.internals.is_idle)]
 
+    def close_all_but(self, kept: Collection[Queue]) -> None:
+        """Closes all open queues but these and unused default handles, and so ends loops and groups."""
+        for one in self._open_handles():
+            if one not in kept:
+                one.close()
+
     @property
     def has_queues(self) -> bool:
         """Whether calls by name have left queues open."""

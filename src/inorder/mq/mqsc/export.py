@@ -61,12 +61,21 @@ def export_queues(queues: Iterable[QueueAttributes]) -> Iterator[str]:
     """Writes the commands for queues, an alias after its base queue; each may be several lines, without the last line
     end.
 
-    The default objects come last, so that no other DEFINE takes its defaults from them.
+    An alias whose base queue became a model or an alias later comes before it, because DEFINE refuses an alias of an
+    existing queue of these types. The default objects come last, so that no other DEFINE takes its defaults from them.
 
     Temporary dynamic queues belong to the handle that opened them: a comment names them instead.
     """
+    by_name = {queue.name: queue for queue in queues}
     defaults = {each.default for each in BY_TYPE.values()}
-    for queue in sorted(queues, key=lambda queue: (queue.name in defaults, queue.type == "alias", queue.name)):
+
+    def place(queue: QueueAttributes) -> tuple[bool, int, str]:
+        wrong, one = 0, queue
+        while one.type == "alias" and (base := by_name.get(one.base_queue)) and base.type not in ("local", "remote"):
+            wrong, one = wrong + 1, base
+        return queue.name in defaults, -wrong if wrong else int(queue.type == "alias"), queue.name
+
+    for queue in sorted(by_name.values(), key=place):
         if queue.type == "local" and queue.definition_type == "temporary_dynamic":
             yield f"* {queue.name} is a temporary dynamic queue, which ends with its opener"
         else:

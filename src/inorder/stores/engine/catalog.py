@@ -195,6 +195,7 @@ class Catalog:
         self.check_names(attributes)
         self.add(attributes)
         self.make_targets(attributes)
+        self.check_dead_letters_reach(attributes)
 
     def make_targets(self, attributes: QueueAttributes) -> None:
         """Creates the transmission queues of a store-and-forward queue that do not exist (K-3)."""
@@ -216,6 +217,24 @@ class Catalog:
                 "dead_letter_queue", name, "a queue that stores messages here, or an asynchronous remote one"
             )
 
+    def check_dead_letters_reach(self, attributes: QueueAttributes) -> None:
+        """Checks the dead-letter queue again, if it is this queue, or an alias of it. Raises: ArgumentError."""
+        dead = self.find(self.manager.dead_letter_queue)
+        if dead is not None and attributes.name in (dead.name, dead.base_queue):
+            self.check_dead_letter_queue(dead.name)
+
+    def check_no_target(self, definition: QueueAttributes) -> None:
+        """Refuses to delete or change a transmission queue that a store-and-forward queue needs (K-3)."""
+        name = definition.name
+        rows = self._backend.select(DefinitionRow, type="store_and_forward") if definition.usage != "normal" else ()
+        for row in rows:
+            if name in names_in(queue_of(row.attributes).targets):
+                raise ObjectInUse(
+                    f"{name} is the transmission queue of a target of store-and-forward queue {row.name}",
+                    remedy=f"remove {name} from the targets of {row.name} first, or delete {row.name}",
+                    queue=name,
+                )
+
     def check_alter(self, before: QueueAttributes, changed: QueueAttributes) -> None:
         """Refuses to change the order rule while a put is unresolved (B-19), and the usage while the queue is not
         empty.
@@ -225,6 +244,7 @@ class Catalog:
                 f"the order of {changed.name} cannot change while it has uncommitted puts", queue=changed.name
             )
         if changed.usage != before.usage:
+            self.check_no_target(before)
             self._check_closed(before)
             self._check_empty(before.name, purge=False)
             if self._backend.select(UnitRow, queue=self.number(before.name), kind="staging"):
@@ -232,6 +252,7 @@ class Catalog:
 
     def check_delete(self, name: str, *, purge: bool) -> None:
         definition = self.definition(name)
+        self.check_no_target(definition)
         self._check_closed(definition)
         if definition.type == "local":
             self._check_empty(name, purge=purge)

@@ -226,10 +226,12 @@ class QueueStore(
         affected = {catalog.local_queue_of(name)}
         if definition.type == "local":
             catalog.check_alter(definition, changed)
-        else:
+        elif definition.type != "alias" or changed.base_queue != definition.base_queue:
             catalog.check_names(changed)
         catalog.change(changed)
         catalog.make_targets(changed)
+        if (changed.base_queue, changed.mode) != (definition.base_queue, definition.mode):
+            catalog.check_dead_letters_reach(changed)
         affected.add(catalog.local_queue_of(name))
         for one in affected:
             if one is not None:
@@ -281,7 +283,7 @@ class QueueStore(
     def alter_manager(self, operation: Operation, changes: dict[str, Any]) -> None:
         catalog = Catalog(operation)
         altered = altered_manager(catalog.manager, "alter", **changes)
-        if "dead_letter_queue" in changes:
+        if altered.dead_letter_queue != catalog.manager.dead_letter_queue:
             catalog.check_dead_letter_queue(altered.dead_letter_queue)
         catalog.change_manager(altered)
 
