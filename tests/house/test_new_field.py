@@ -22,7 +22,6 @@ ROW = """
         "",
         "The errand that it belongs to.",
         text(16),
-        since="0.2.0",
         form=("Errand", "16 characters"),
         option=PutOption("NAME", "The errand that it belongs to."),
     )

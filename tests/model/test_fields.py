@@ -40,10 +40,6 @@ def test_every_other_field_has_a_column(tables: Any) -> None:
     assert may_be_null == own & NONE.keys(), "NULL stands for one value of those that the table names"
 
 
-def test_each_field_says_since_when_it_is_there() -> None:
-    assert [name for name, field in MessageFields.FIELDS.items() if field.since != "0.1.0"] == list(LATER)
-
-
 def test_each_code_and_each_word_is_of_one_field() -> None:
     codes = [code for field in MessageFields.FIELDS.values() for code in field.code.split()]
     words = [field.word for field in MessageFields.FIELDS.values()]
