@@ -6,12 +6,14 @@ import asyncio
 import contextlib
 import gc
 import os
+import threading
 
 import pytest
 from tests.helpers.cutting import ended
 from tests.helpers.support import bodies, memory_alone
 
 from inorder import FOREVER, ArgumentError, CallerError, Match, NoMessageAvailable, QueueManager, Reason, aio
+from inorder.aio.lanes import Lane
 from inorder.errors import ConnectionClosed, ForkedConnection, NotOpenFor, ObjectInUse, UnitNotFound, UnitOfAnother
 from inorder.stores.seam.protocol import LocalStore
 
@@ -51,6 +53,41 @@ async def test_connect_is_awaited_or_entered(store: LocalStore, qm: QueueManager
         aio.connect(store, connections=0)
     with pytest.raises(ConnectionClosed):
         await one.put("Q", b"2")
+
+
+async def test_the_end_of_a_block_says_that_another_task_has_closed(store: LocalStore, qm: QueueManager) -> None:
+    one, has_put, has_closed = await aio.connect(store), asyncio.Event(), asyncio.Event()
+    unit = one.unit_of_work()
+
+    async def work() -> None:
+        async with unit:
+            await one.put("Q", b"1")
+            has_put.set()
+            await has_closed.wait()
+
+    working = asyncio.create_task(work())
+    await has_put.wait()
+    await one.close()
+    has_closed.set()
+    with pytest.raises(ConnectionClosed, match="backed out"):
+        await working
+    assert (unit.status, qm.depth("Q")) == ("backed out", 0)
+
+
+async def test_a_block_ends_after_the_call_of_its_thread_and_after_the_connection(qm: QueueManager) -> None:
+    lane, gate, seen = Lane(qm.connect), threading.Event(), list[str]()
+    await lane.call(lambda _: None)
+    lane.post(gate.wait)
+    await asyncio.sleep(0)  # the thread gets it
+    ended = lane.end(commits=False)
+    leaving = asyncio.create_task(lane.exit(lambda: seen.append(threading.current_thread().name)))
+    await asyncio.sleep(0)
+    assert not seen
+    gate.set()
+    await leaving
+    assert ended.is_over
+    await lane.exit(lambda: seen.append("here"))
+    assert seen == ["inorder aio", "here"]
 
 
 async def test_an_exception_through_the_block_backs_out(store: LocalStore, qm: QueueManager) -> None:

@@ -188,8 +188,12 @@ class Lane:
         return await finished(self.submit(call), hurry)
 
     async def exit(self, leave: Callable[[], T]) -> T:
-        """Ends a block in the thread, despite a cancel; or here, if the lane is over."""
-        return leave() if self.is_over else await finished(self.submit(lambda _: leave(), is_revocable=False))
+        """Ends a block in the thread, despite a cancel; or here, once the thread has ended."""
+        if not self._no_more.alive:
+            return leave()
+        if self.is_over:  # the thread ends the connection first
+            return await finished(self.give(LaneJob(leave, lambda: None, self._loop, is_revocable=False)))
+        return await finished(self.submit(lambda _: leave(), is_revocable=False))
 
     def post(self, call: Callable[[], object]) -> None:
         """Makes a call in the thread, without waiting for it; finalizers may call this from any thread."""
@@ -282,9 +286,7 @@ class Lane:
         """
         self.is_over = True
         self.end_waits()
-        job = self.give(LaneJob(lambda: self._end(commits=commits), lambda: None, self._loop, is_revocable=False))
-        self._no_more()
-        return job
+        return self.give(LaneJob(lambda: self._end(commits=commits), self._no_more, self._loop, is_revocable=False))
 
 
 def serve(jobs: SimpleQueue[Callable[[], None] | None]) -> None:

@@ -23,7 +23,7 @@ import inorder
 CLIENT = """
 import sys, inorder
 url, what = sys.argv[1:]
-qm = inorder.connect(url)
+qm = inorder.connect(url, program="a client")
 if what == "unit":
     qm.put("Q1", b"of the unit", syncpoint=True)
     qm.get("Q1", syncpoint=True)
@@ -70,20 +70,22 @@ def test_a_client_that_is_killed_is_ended_and_one_that_is_stopped_lives(
 ) -> None:
     running = start()
     with inorder.connect(served.store) as qm:
-        before = len(qm.inspect.connections())
+
+        def is_connected() -> bool:
+            return any(one.program.name == "a client" for one in qm.inspect.connections())
+
         if what == "unit":
             qm.put("Q1", b"first")
         with client_of(running, what) as client:
-            until(lambda: len(qm.inspect.connections()) > before, "it is connected")
-            number = len(qm.inspect.connections())
+            until(is_connected, "it is connected")
             client.send_signal(signal.SIGSTOP)
             said = Path(f"/proc/{client.pid}/stat")
             until(lambda: said.read_text().split()[2] == "T", "it is stopped")
-            assert len(qm.inspect.connections()) == number
+            assert is_connected()
             client.send_signal(signal.SIGCONT)
             client.kill()
             acknowledged = client.communicate()[0].split()
-        until(lambda: len(qm.inspect.connections()) < number, "its connection has ended")
+        until(lambda: not is_connected(), "its connection has ended")
         until(lambda: not qm.inspect.units() and not qm.inspect.waits(), "its unit and its wait have ended")
         bodies = [one.body.decode() for one in qm.browse("Q1")]
         if what == "unit":
