@@ -365,6 +365,8 @@ class QueueManager(ManagerCalls):
     async def close(self) -> None:
         """Ends all connections. The task's unit of work is committed (R5.6), those of other tasks are backed out.
 
+        The block of a unit that was backed out so ends with ConnectionClosed.
+
         Harmless when repeated.
         """
         seat = self._shared.seat_around
