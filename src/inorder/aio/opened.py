@@ -111,12 +111,13 @@ class UnitOfWork:
         """
         unit_of_work.leave(self)
         self._leave()
-        if self.status == "open":
+        is_open = self.status == "open"
+        if is_open:
             await self._settle(
                 "committed" if error is None else "backed out", lambda one: one.__exit__(kind, error, trace)
             )
-            if error is None and self.status == "backed out":
-                raise ConnectionClosed("the connection was closed inside the block, and its unit of work backed out")
+        if is_open and error is None and self.status == "backed out":
+            raise ConnectionClosed("the connection was closed inside the block, and its unit of work backed out")
 
     @property
     def warning(self) -> Reason | None:
