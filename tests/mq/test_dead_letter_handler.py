@@ -153,7 +153,7 @@ def test_a_message_that_does_not_say_why_it_is_there_stays(desk: Desk) -> None:
     desk.qm.put("DEAD", b"mine")
     assert desk.run("ACTION(DISCARD)") == Handled(ignored=1)
     (event,) = desk.events
-    assert "does not say why" in str(event.error)
+    assert "has no reason for being a dead letter" in str(event.error)
     assert desk.bodies("DEAD") == [b"mine"]
 
 

@@ -226,12 +226,11 @@ class Catalog:
     def check_no_target(self, definition: QueueAttributes) -> None:
         """Refuses to delete or change a transmission queue that a store-and-forward queue needs (K-3)."""
         name = definition.name
-        rows = self._backend.select(DefinitionRow, type="store_and_forward") if definition.usage != "normal" else ()
-        for row in rows:
-            if name in names_in(queue_of(row.attributes).targets):
+        for one in self.definitions() if definition.usage == "transmission" else ():
+            if name in names_in(one.targets):
                 raise ObjectInUse(
-                    f"{name} is the transmission queue of a target of store-and-forward queue {row.name}",
-                    remedy=f"remove {name} from the targets of {row.name} first, or delete {row.name}",
+                    f"{name} is the transmission queue of a target of store-and-forward queue {one.name}",
+                    remedy=f"remove {name} from the targets of {one.name} first, or delete {one.name}",
                     queue=name,
                 )
 
