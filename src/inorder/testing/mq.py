@@ -31,8 +31,7 @@ class MqTest:
         name: the name of the queue manager.
         store: the path of its store.
         qm: a separate connection, to put and inspect messages.
-        environment: the variables by which programs in other processes find the store; also in `os.environ` until the
-            end.
+        environment: variables by which programs in other processes find the store; until the end in `os.environ`.
     """
 
     name: str
