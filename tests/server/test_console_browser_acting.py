@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ import inorder
 from inorder import Report
 from inorder.client.bulk import ClaimReader
 from inorder.mq import channels
-from inorder.stores.seam.views import WORKER, ScheduleRecord, TaskMinute, TaskRecord, WorkerRecord, text_of
+from inorder.stores.seam.views import ScheduleRecord, TaskMinute, TaskRecord, WorkerRecord
 from inorder.stores.sqlite import SqliteStore
 from inorder.testing import ManualClock
 
@@ -153,26 +153,33 @@ def test_all_works_without_script(shop: Served, link: str, browser: Chrome) -> N
 
 
 def _work(qm: inorder.QueueManager) -> None:
-    """Leaves a message that waits for its next attempt, and the record of a worker."""
+    """Leaves a message that waits for its next attempt, and the record of a worker, which ends with this connection."""
     qm.put(LONG, b"w")
     with qm.unit_of_work() as unit:
         qm.get(LONG)
         unit.back_out(delay=600, error="E" * 300)
     now = qm.internals.clock.now()
-    alive = next(one.connection for one in qm.inspect.connections() if one.connection != qm.internals.owner)
     task = TaskRecord("T" * 64, LONG, [TaskMinute(int(now // 60), 10, 1, 1.0, 0.5)], 1, 65.0, 2, "E" * 300, now - 5)
     schedule = ScheduleRecord("S" * 64, LONG, "0 6 * * MON-FRI", "Europe/Berlin", now - 60, now + 60, False, "F" * 200)
+    owner = qm.internals.owner
+    record = WorkerRecord(owner, "P" * 28, 7, now, now, [task], [schedule])
     with qm._session:
-        qm._store.define_object(WORKER, "one", text_of(WorkerRecord(alive, "P" * 28, 7, now, now, [task], [schedule])))
+        qm._store.note_worker(owner, record)
 
 
-def full(shop: Served) -> list[str]:
-    """Fills it with names as long as names may be; all pages of it, with what a form leads to."""
+@pytest.fixture
+def full(shop: Served) -> Iterator[list[str]]:
+    """Fills the shop with names as long as names may be; all pages of it, with what a form leads to."""
+    with inorder.connect(shop.store, program="P" * 28) as worker:
+        yield _filled(shop, worker)
+
+
+def _filled(shop: Served, worker: inorder.QueueManager) -> list[str]:
     with inorder.connect(shop.store, program="P" * 28) as qm:
         qm.accounts.create_user("N" * 64, queues={LONG: ["put"]}, roles=["application"], subjects=["CN=" + "S" * 200])
         qm.accounts.create_token("N" * 64, "L" * 64)
         qm.create_queue(LONG, description="D" * 64)
-        _work(qm)
+        _work(worker)
         qm.create_queue("X", usage="transmission")
         channels.define_channel(qm, "C" * 20, transmission_queue="X", connection=f"https://{'c' * 60}.example")
         uid = qm.put(LONG, b"x" * 5_000, group_id=b"G" * 24, sequence_number=2).uid
@@ -221,9 +228,9 @@ def reviewed(seen: Window, action: str) -> None:
 @nightly
 @pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
 def test_no_page_is_wider_than_a_phone_and_none_breaks_the_policy(
-    shop: Served, link: str, browser: Chrome, is_dark: bool
+    full: list[str], link: str, browser: Chrome, is_dark: bool
 ) -> None:
-    pages: list[Callable[[Window], object]] = [lambda seen, page=page: seen.go(page) for page in full(shop)]  # type: ignore[misc]
+    pages: list[Callable[[Window], object]] = [lambda seen, page=page: seen.go(page) for page in full]  # type: ignore[misc]
     pages += [lambda seen: reviewed(seen, "delete"), lambda seen: reviewed(seen, "discard")]
     with window(browser, link, PHONE, is_dark=is_dark) as seen:
         for page in pages:
@@ -252,9 +259,9 @@ def test_a_link_of_the_page_about_http_opens_what_it_leads_to(
 
 
 @nightly
-def test_paper_has_what_was_found_and_nothing_to_press(shop: Served, link: str, browser: Chrome) -> None:
+def test_paper_has_what_was_found_and_nothing_to_press(full: list[str], link: str, browser: Chrome) -> None:
     with window(browser, link, PAPER, is_dark=True) as seen:
-        for page in full(shop):
+        for page in full:
             dress(browser, WIDE, is_dark=True)
             seen.go(page)
             dress(browser, PAPER, is_dark=True, media="print")

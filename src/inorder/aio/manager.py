@@ -205,12 +205,11 @@ class QueueManager(ManagerCalls):
 
         Args:
             is_brief: whether the function takes about as long as a put or a get. Brief functions of all tasks share an
-                    extra connection. The loop's own thread runs one at once if the store is on this machine and no
-                    other program is writing to it. Otherwise the connection's thread runs the waiting ones one after
-                    another.
+                extra connection. The loop's own thread runs one at once if the store is on this machine and no other
+                program is writing to it. Otherwise the connection's thread runs the waiting ones one after another.
                 One sync serves several, after which they return or raise. While one takes long, others use other
-                    connections. No other program can write while the function runs in the loop, so it must call only
-                    this connection and no other store, and must not wait for another thread.
+                connections. No other program can write while the function runs in the loop, so it must call only this
+                connection and no other store, and must not wait for another thread.
 
         Raises: as the function; CallInProgress 2219, a brief function makes a call that waits.
         """
@@ -365,7 +364,7 @@ class QueueManager(ManagerCalls):
     async def close(self) -> None:
         """Ends all connections. The task's unit of work is committed (R5.6), those of other tasks are backed out.
 
-        The block of a unit that was backed out so ends with ConnectionClosed.
+        The block of such a unit ends with ConnectionClosed.
 
         Harmless when repeated.
         """
