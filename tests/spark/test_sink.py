@@ -20,7 +20,7 @@ from tests.tiers import gate
 import inorder
 import inorder.spark
 from inorder import QueueCondition
-from inorder.errors import CallerError, StagingGone
+from inorder.errors import CallerError, OptionsError, StagingGone
 from inorder.spark.options import sink_options
 from inorder.spark.sink import BatchWriter, RowStreamWriter, StreamWriter, TaskMessage
 
@@ -188,19 +188,38 @@ def test_each_row_goes_to_the_queue_that_its_column_names(url: str) -> None:
         qm.create_queue("BAD")
     schema = StructType().add("body", "binary").add("to", "string")
     writer = batch_writer(url, schema, queueColumn="to", transaction="monday", badRows="queue:BAD")
-    given = rows_for("A", "B", None, "A", "NOWHERE", "MODEL")
+    given = rows_for("A", "B", None, "A", "NOWHERE", "MODEL", "")
     writer.commit([writer.write(iter([given])), writer.write(iter([rows_for("B", prefix="second ")]))])
     assert [bodies(url, name) for name in ("A", "B", "Q")] == [[b"1", b"4"], [b"2", b"second 1"], [b"3"]]
     told = [json.loads(body) for body in bodies(url, "BAD")]
-    assert [one["row_number"] for one in told] == [5, 6]
+    assert [one["row_number"] for one in told] == [5, 6, 7]
     assert told[0]["error"].startswith("to names no queue to put on: there is no queue 'NOWHERE'")
+    assert told[2]["error"] == "to names no queue to put on: it is empty, and only null means that of option queue"
     writer.commit([writer.write(iter([rows_for("Q", "A")]))])  # a repeat, whose rows name another queue
-    assert [len(bodies(url, name)) for name in ("A", "B", "Q", "BAD")] == [2, 2, 1, 2]
+    assert [len(bodies(url, name)) for name in ("A", "B", "Q", "BAD")] == [2, 2, 1, 3]
     strict = batch_writer(url, schema, queueColumn="to")
     with pytest.raises(CallerError, match=r"row 2 of partition 0 is not a message: to names no queue .* 'NOWHERE'"):
         strict.write(iter([rows_for("A", "NOWHERE")]))
     with inorder.connect(url) as qm:
         assert not qm.inspect.units()
+
+
+@pytest.mark.parametrize("options", [{"queueColumn": "to"}, {"badRows": "queue:A"}])
+def test_a_name_under_which_another_write_has_put_on_one_of_the_queues_is_refused(
+    url: str, options: dict[str, str]
+) -> None:
+    with inorder.connect(url) as qm:
+        qm.create_queue("A")
+    before = batch_writer(url, queue="A", transaction="monday")
+    before.commit([task(before, b"before")])
+    schema = StructType().add("body", "binary").add("to", "string") if "queueColumn" in options else BODIES
+    writer = batch_writer(url, schema, transaction="monday", **options)
+    given = rows_for("Q", "A") if "queueColumn" in options else pa.record_batch({"body": pa.array([b"1", None])})
+    told = writer.write(iter([given]))
+    with pytest.raises(OptionsError, match="has transaction monday on queue A, from a write whose option queue was"):
+        writer.commit([told])
+    writer.abort([told])
+    assert (bodies(url), bodies(url, "A")) == ([], [b"before"])
 
 
 def test_groups_are_made_within_each_queue(url: str) -> None:
@@ -223,6 +242,11 @@ def test_groups_are_made_within_each_queue(url: str) -> None:
             {"queueColumn": "to"},
             "option queueColumn names the column 'to', which is int: cast it to string",
         ),
+        (
+            StructType().add("body", "binary").add("to", "void"),
+            {"queueColumn": "to"},
+            "option queueColumn names the column 'to', which is void: cast it to string",
+        ),
         (BODIES, {"queue": "A,B"}, "a write names one queue; for several, option queueColumn"),
         (BODIES, {"storeColumn": "at"}, "option storeColumn names a column 'at', which the data frame does not have"),
     ],
@@ -230,7 +254,7 @@ def test_groups_are_made_within_each_queue(url: str) -> None:
 def test_several_queues_are_named_by_a_column_alone(
     url: str, schema: StructType, options: dict[str, str], told: str
 ) -> None:
-    with pytest.raises(inorder.errors.OptionsError, match=told):
+    with pytest.raises(OptionsError, match=told):
         batch_writer(url, schema, **options)
 
 
@@ -271,7 +295,7 @@ def test_a_spark_that_does_not_tell_the_query_is_refused(url: str) -> None:
     writer = stream_writer(url)
     told = task(writer, b"1")
     told.query = ""
-    with pytest.raises(inorder.errors.OptionsError, match=r"PySpark 4\.3 or later, or foreachBatch"):
+    with pytest.raises(OptionsError, match=r"PySpark 4\.3 or later, or foreachBatch"):
         writer.commit([told], 0)
     nothing: list[WriterCommitMessage | None] = []
     writer.commit(nothing, 0)

@@ -164,21 +164,23 @@ def test_a_column_names_the_store_and_another_the_queue(stores: list[str], monke
             qm.create_queue("BAD")
     monkeypatch.chdir(Path(stores[0]).parent)
     given = {
-        "body": [b"1", b"2", b"3", b"4", b"5", b"6"],
-        "store": [stores[1], "two.db", stores[2], "four.db", stores[0], "mysql://a"],
-        "queue": ["OTHER", None, "Q", "Q", "NOWHERE", "Q"],
+        "body": [b"1", b"2", b"3", b"4", b"5", b"6", b"7"],
+        "store": [stores[1], "two.db", stores[2], "four.db", stores[0], "mysql://a", ""],
+        "queue": ["OTHER", None, "Q", "Q", "NOWHERE", "Q", "Q"],
     }
     rows = pa.record_batch({name: pa.array(values) for name, values in given.items()})
     one = writer(stores, WITH_STORE, storeColumn="store", queueColumn="queue", badRows="queue:BAD")
+    strict = writer(stores, WITH_STORE, storeColumn="store")
+    monkeypatch.chdir("/")  # a task of a cluster has a folder of its own
     one.commit([one.write(iter([rows]))])
     assert (on(stores[1], "OTHER"), on(stores[1]), on(stores[2]), on(stores[0])) == ([b"1"], [b"2"], [b"3"], [])
     bad = sorted((json.loads(body) for url in stores for body in on(url, "BAD")), key=lambda told: told["row_number"])
-    assert [told["row_number"] for told in bad] == [4, 5, 6]
+    assert [told["row_number"] for told in bad] == [4, 5, 6, 7]
     assert bad[0]["error"].startswith("store names no store of option url: it has no /")
     assert bad[1]["error"].startswith("queue names no queue to put on: there is no queue 'NOWHERE'")
     assert "store names no store of option url: option url must be the path of a store file" in bad[2]["error"]
+    assert bad[3]["error"] == "store names no store of option url: it is empty, and only null leaves the choice open"
     assert [json.loads(body)["row_number"] for body in on(stores[0], "BAD")][:1] == [5], "in the store of its row"
-    strict = writer(stores, WITH_STORE, storeColumn="store")
     with pytest.raises(CallerError, match="row 4 of partition 0 is not a message: store names no store of option url"):
         strict.write(iter([rows]))
     assert on_all(stores) == [b"2", b"3"]

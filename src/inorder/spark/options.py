@@ -11,7 +11,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ..arrow.schema import Body
@@ -86,8 +86,11 @@ def name_of(most: int) -> Check:
 switch = Reads(Switch(("true", "false"), Reason.OPTIONS_ERROR))
 
 
-def store_place(name: str, value: str) -> str:
+def store_place(name: str, value: str, folder: str = "") -> str:
     """The location of a store: a path, made absolute here for tasks in other folders; or the URL of a database.
+
+    Args:
+        folder: the folder of relative paths; default: the current one.
 
     Raises ArgumentError; OptionsError if no task could reach it, or the URL has a password.
     """
@@ -104,6 +107,8 @@ def store_place(name: str, value: str) -> str:
         allowed = f"the path of a store file{here}, or a URL like postgresql://host/database or https://host:9443"
         raise bad_argument(f"option {name}", shown, allowed, Reason.OPTIONS_ERROR)
     where = kind(text)
+    if where.path is not None:
+        where = kind(os.path.join(folder, text))  # noqa: PTH118 - as text
     if where.is_in_memory:
         raise OptionsError(
             f"option {name} is ':memory:', but a queue manager in memory exists in one process, and Spark's tasks run "
@@ -345,7 +350,11 @@ class SourceOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkOptions:
-    """The options of a writer; see `OPTIONS`."""
+    """The options of a writer; see `OPTIONS`.
+
+    Args:
+        folder: the folder of the process that plans; paths in rows are relative to it.
+    """
 
     stores: tuple[str, ...]
     queue: str
@@ -357,6 +366,7 @@ class SinkOptions:
     store_column: str | None = None
     bad_rows: str | None = None
     staging_expiry: float = DAY_SECONDS
+    folder: str = field(default_factory=os.getcwd)
 
 
 def source_options(given: Mapping[str, str], use: Use) -> SourceOptions:

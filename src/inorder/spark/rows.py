@@ -78,18 +78,18 @@ def check_columns(schema: StructType, options: SinkOptions) -> None:
             raise OptionsError(
                 f"the data frame has {names.count(field.name)} columns {field.name!r}: rename or drop one"
             )
-        is_key = field.name in keys.values()
-        if is_key and not isinstance(field.dataType, KEYS):
-            raise OptionsError(
-                f"the column {field.name!r} is {field.dataType.simpleString()}, which cannot order or group messages: "
-                "cast it to a number, string, binary, date or timestamp",
-            )
         for option, name in targets.items():
             if field.name == name and not isinstance(field.dataType, TEXTS):
                 raise OptionsError(
                     f"option {option} names the column {name!r}, which is {field.dataType.simpleString()}: cast it to "
                     f"string, the name of a {option.removesuffix('Column')}"
                 )
+        is_key = field.name in keys.values()
+        if is_key and not isinstance(field.dataType, KEYS):
+            raise OptionsError(
+                f"the column {field.name!r} is {field.dataType.simpleString()}, which cannot order or group messages: "
+                "cast it to a number, string, binary, date or timestamp",
+            )
         _check_column(field.name, field.dataType, is_key)
     if "body" not in names:
         raise OptionsError(

@@ -125,6 +125,9 @@ class Stagers:
             return judged_of(found.rows, found.columns, why), [of_store[url] for url in urls]
         queues = chunk.column(options.queue_column).to_pylist()
         places = [SinkPlace(url, queue or options.queue) for url, queue in zip(urls, queues, strict=True)]
+        for row in (row for row, queue in enumerate(queues) if queue == ""):
+            unnamed = "names no queue to put on: it is empty, and only null means that of option queue"
+            why.setdefault(row, f"{options.queue_column} {unnamed}")
         for place in dict.fromkeys(places):
             try:
                 self.to(place)
@@ -141,8 +144,8 @@ class Stagers:
             urls = [known[number] for number in divided_by_contents(found, len(known))]
         if self._options.store_column is not None:
             named = chunk.column(self._options.store_column).to_pylist()
-            for name in dict.fromkeys(one for one in named if one):
-                url, wrong = _store_named(name, known)
+            for name in dict.fromkeys(one for one in named if one is not None):
+                url, wrong = _store_named(name, known, self._options.folder)
                 for row in (row for row, one in enumerate(named) if one == name):
                     if url is not None:
                         urls[row] = url
@@ -168,10 +171,12 @@ class Stagers:
         return self._managers[url]
 
 
-def _store_named(name: str, known: Sequence[str]) -> tuple[str | None, str]:
+def _store_named(name: str, known: Sequence[str], folder: str) -> tuple[str | None, str]:
     """The store that a row names, and if there is none the reason."""
+    if not name:
+        return None, "it is empty, and only null leaves the choice open"
     try:
-        url = store_place("url", name)
+        url = store_place("url", name, folder)
     except CallerError as error:
         return None, str(error.args[0])
     return (url, "") if url in known else (None, f"it has no {url}")

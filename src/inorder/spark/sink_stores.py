@@ -21,14 +21,14 @@ import logging
 import uuid
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import datetime, timezone
 from typing import NamedTuple
 
 from ..arrow.columns import Judged
 from ..client.bulk import LedgerKey, Settled, Staged, Stager
 from ..client.manager import QueueManager
-from ..errors import CheckpointLost, CheckpointTooOld, Fenced, InorderError, OptionsError
+from ..errors import CheckpointLost, CheckpointTooOld, Fenced, InorderError, OptionsError, WrongQueueType
 from . import points
 from .opening import check_queue, made_at, side_by_side, store_for_task
 from .options import SinkOptions
@@ -119,12 +119,14 @@ class Ledger(NamedTuple):
         since: the query's batch for which it was noted.
         last: the last batch of the query; -1: none, or it is a transaction.
         has_batch: whether the batch was put there.
+        has_elsewhere: another queue of the batch's rows that has it, though it was not put; empty: none.
     """
 
     stores: str = ""
     since: int = 0
     last: int = -1
     has_batch: bool = False
+    has_elsewhere: str = ""
 
 
 class BatchCommit:
@@ -153,7 +155,8 @@ class BatchCommit:
             managers = {one.url: handles.enter_context(store_for_task(one.url, application)) for one in self._stores}
             ledgers = dict.fromkeys(managers, Ledger())
             if self._key.batch:
-                ledgers = side_by_side(list(managers), lambda url: self._ledger(managers[url]))
+                queues = {url: [one.place.queue for one in staged if one.place.url == url] for url in managers}
+                ledgers = side_by_side(list(managers), lambda url: self._ledger(managers[url], queues[url]))
                 self._check(ledgers)
                 differ = [url for url, one in ledgers.items() if not self._is_ours(one.stores)]
                 side_by_side(differ, lambda url: self._note_list(managers[url]))
@@ -182,13 +185,20 @@ class BatchCommit:
             log.warning("%s was on %d of %d stores before; the others have it now", self._batch, had, len(settled))
         return Settled(had == len(settled), sum(one.messages for one in settled.values()))
 
-    def _ledger(self, qm: QueueManager) -> Ledger:
+    def _ledger(self, qm: QueueManager, queues: Iterable[str]) -> Ledger:
         local, key = check_queue(qm, self._options.queue).name, self._key
         stores, since = "", "0"
         if noted := qm.bulk.last_settled(local, key.application, self._noted_under):
             stores, since, _ = noted.rsplit(" ", 2)
         last = qm.bulk.last_settled(local, key.application, key.query) if key.query else ""
-        return Ledger(stores, int(since), int(last or -1), qm.bulk.in_ledger(local, key) is not None)
+        has_batch = qm.bulk.in_ledger(local, key) is not None
+        other = "" if has_batch else next((one for one in dict.fromkeys(queues) if self._is_on(qm, one)), "")
+        return Ledger(stores, int(since), int(last or -1), has_batch, other)
+
+    def _is_on(self, qm: QueueManager, queue: str) -> bool:
+        with suppress(WrongQueueType):  # a remote queue has no ledger
+            return qm.bulk.in_ledger(queue, self._key) is not None
+        return False
 
     def _is_ours(self, noted: str) -> bool:
         """Whether a noted list is the present one; a single store needs no note."""
@@ -201,6 +211,12 @@ class BatchCommit:
         """
         queue = self._options.queue
         for url, one in ledgers.items():
+            if one.has_elsewhere:
+                raise OptionsError(
+                    f"{url} has {self._batch} on queue {one.has_elsewhere}, from a write whose option queue was not "
+                    f"{queue}. Rows for {one.has_elsewhere} would be dropped: restore option queue, or give this write "
+                    "another name"
+                )
             if self._key.query and one.last > int(self._key.batch):
                 raise CheckpointTooOld(
                     f"the ledger of queue {queue} in {url} has batch {one.last} of {self._writer}, and this is batch "
