@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
+from tests.helpers.support import bodies_at
 
 import inorder
 import inorder.spark
@@ -46,6 +49,19 @@ def test_spark_finds_the_format_by_itself(folder: Path) -> None:
     )
     assert (ran.returncode, ran.stdout) == (0, "6\n"), ran.stderr[-3000:]
     assert "replaced" not in ran.stderr, "Spark would warn of a second registration"
+
+
+def test_a_thread_that_registers_may_write(queues: SparkSession, url: str) -> None:
+    """Spark looks for the format of a write in the thread's active session, and a thread begins without one."""
+    rows = queues.createDataFrame([("1",)], "body string")
+
+    def write() -> None:
+        inorder.spark.register(queues)
+        rows.write.format("inorder").option("queue", "Q").mode("append").save(url)
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(write).result()
+    assert bodies_at(url) == [b"1"]
 
 
 def test_the_package_that_spark_finds_is_light() -> None:

@@ -27,6 +27,9 @@ REMEDY = (
 def register(spark: SparkSession) -> None:
     """Registers `spark.read.format("inorder")` and the other formats with a session. Harmless when repeated.
 
+    Makes the session the active one of this thread, in which Spark looks for the format of a write. So call it in each
+    thread that writes.
+
     Raises OptionsError, with the remedy, if Spark would start its Python workers with another interpreter, which cannot
     serve the format (they would only fail to connect back).
     """
@@ -35,6 +38,7 @@ def register(spark: SparkSession) -> None:
         check_python(command)
     if not _is_known(spark):
         spark.dataSource.register(InorderSource)
+    spark.createDataFrame([], "body binary")  # makes the session active
 
 
 def _is_known(spark: Any) -> bool:
