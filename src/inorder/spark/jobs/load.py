@@ -85,7 +85,8 @@ def load(
         read_options: for tables: options of Spark's reader, for example header=true.
         progress: called once a second, in another thread, with the staged amount, and finally with the total.
 
-    Raises ArgumentError, OptionsError; FormatError with the line or the file; errors of the sink. Then nothing is put.
+    Raises ArgumentError, OptionsError for the arguments of this function; for an error that Spark reports, such as a
+    wrong line, column or row, or a full queue, QueueCondition with its text and reason. Then nothing is put.
     """
     if format not in FORMATS:
         raise bad_argument("format", format, f"one of: {', '.join(FORMATS)}")

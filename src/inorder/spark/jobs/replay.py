@@ -58,8 +58,8 @@ def replay(
         progress: called once a second, in another thread, with the staged amount, and finally with the total. With
             `where` the total is not known before.
 
-    Raises ArgumentError; QueueFull 2053, PutInhibited 2051, InconsistentCall and other errors of the sink: then nothing
-    is put.
+    Raises ArgumentError for the arguments of this function; for an error that Spark reports, such as a full queue
+    (2053) or a gap in a group, QueueCondition with its text and reason. Then nothing is put.
     """
     if order not in ("logical", "physical"):
         raise bad_argument("order", order, "one of: logical, physical")
