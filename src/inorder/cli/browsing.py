@@ -10,13 +10,14 @@ from typing import get_args
 import click
 
 from .. import Match, QueueManager
+from ..client.defining import local_name
 from ..client.inspection import Gaps, MessageView, QueueView
 from ..model.fields import NUMBER_MAX
 from ..model.message import ANY_GROUP, ANY_SEGMENT
 from ..stores.seam.views import ListingOrder, SightState
 from .choosing import takes_match
 from .listing import Rows, record_of_sight
-from .running import Command, Run, local_name, queue_names, takes_store
+from .running import Command, Run, queue_names, takes_store
 from .wording import count
 
 LIMIT = 1_000

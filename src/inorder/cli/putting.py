@@ -11,6 +11,7 @@ from typing import IO, Any, Literal, NamedTuple, TypeVar
 import click
 
 from .. import Message, PutResult, QueueManager
+from ..client.defining import local_name
 from ..errors import MessageTooBig, Reason, UnknownQueue
 from ..formats import FormatError, dmpmqmsg, rfh2
 from ..formats.json_lines import LINE_BYTES_MAX, message_of, record_of_put, told_id
@@ -22,7 +23,7 @@ from ..support.streams import lines_up_to
 from .choosing import UNIT_SIZE, Of, takes_format
 from .output import standard_input
 from .parts import parts
-from .running import Command, Run, leaving, local_name, queue_names, takes_store
+from .running import Command, Run, leaving, queue_names, takes_store
 from .wording import count
 
 Form = Literal["whole", "lines", "json", "dmpmqmsg"]

@@ -131,3 +131,9 @@ class Defining(CallsByName):
         Raises: ArgumentError 2067, an unknown selector; 2068, the queue has no status.
         """
         return inquired(self.attributes(name), lambda: self._status(name), selectors)
+
+
+def local_name(qm: Defining, name: str) -> str:
+    """The base queue of an alias, or the name of any other queue. Raises: UnknownQueue 2085."""
+    found = qm.attributes(name)
+    return found.base_queue if found.type == "alias" else found.name
