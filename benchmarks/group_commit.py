@@ -182,9 +182,9 @@ def part(seconds: float, where: Path, tell: Callable[[str], object]) -> str:
     return "\n".join([*HEAD, *rows, "", machine])
 
 
-def write_page(where: Path, tell: Callable[[str], object], *, seconds: float = SECONDS) -> None:
+def write_page(where: Path, tell: Callable[[str], object]) -> None:
     """Measures, and writes the table into its page."""
-    pages.rewrite(pages.DURABILITY, part(seconds, where, tell))
+    pages.rewrite(pages.DURABILITY, part(SECONDS, where, tell))
 
 
 def main(arguments: list[str]) -> None:

@@ -66,7 +66,9 @@ class Server(ABC):
 
     def is_ready(self, port: int) -> bool:
         """It answers."""
-        return _listens(port)
+        with socket.socket() as probe:
+            probe.settimeout(1)
+            return probe.connect_ex((LOOPBACK, port)) == 0
 
     def run_as(self) -> str | None:
         """The user to run as: servers that refuse root name one, and are started as it by root."""
@@ -238,12 +240,6 @@ def _stop(process: subprocess.Popen[bytes], end: signal.Signals) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(1)
-        return probe.connect_ex((LOOPBACK, port)) == 0
 
 
 def install(server: Server) -> None:

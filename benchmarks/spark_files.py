@@ -142,15 +142,14 @@ def main() -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # what is installed is not compiled in each process
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--folders", nargs="*", choices=FOLDERS, default=list(FOLDERS))
     parser.add_argument("--parent", type=Path)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     found: dict[str, list[dict[str, Figures]]] = {}
     with jobs.session("benchmark", driver_memory="4g") as spark:
         _round(spark, WARM_UP, given.parent)
-        for name in given.folders:
-            found[name] = [_round(spark, FOLDERS[name], given.parent) for _ in range(given.rounds)]
+        for name, what in FOLDERS.items():
+            found[name] = [_round(spark, what, given.parent) for _ in range(given.rounds)]
             print(_table(name, _summed(found[name])), flush=True)
     if given.json:
         report = {name: _summed(rounds) for name, rounds in found.items()}

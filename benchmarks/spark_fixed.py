@@ -139,7 +139,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--messages", type=int, nargs="*", default=[0, 10_000])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--ways", nargs="*", choices=WAYS, default=list(WAYS))
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     report: dict[str, dict[str, dict[str, Figures]]] = {}
@@ -147,7 +146,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="inorder-bench-") as name:
             folder = Path(name)
             _apart(make_rows, folder, count)
-            found = {way: _apart(run, way, folder, count, given.rounds + 1) for way in given.ways}
+            found = {way: _apart(run, way, folder, count, given.rounds + 1) for way in WAYS}
             report[str(count)] = {way: _summed(runs) for way, runs in found.items()}
     print(_table(report))
     if given.json:

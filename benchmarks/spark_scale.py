@@ -26,6 +26,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documen
 from inorder.spark.jobs import audit, reorder
 from inorder.spark.schema import spark_schema
 
+JOBS = ("reorder", "audit")
 SIZES = (100_000, 1_000_000, 10_000_000)
 BODY_BYTES = 200
 LINES = 10  # interleaved
@@ -129,7 +130,7 @@ def check(rows: DataFrame, messages: int) -> None:
     assert tuple(last) == (messages, messages), last
 
 
-def measure(spark: SparkSession, messages: int, folder: Path, jobs: list[str], tell: Callable[[str], None]) -> Any:
+def measure(spark: SparkSession, messages: int, folder: Path, tell: Callable[[str], None]) -> Any:
     """One size: makes the archive, runs the jobs, removes what they wrote."""
     folder.mkdir(parents=True)
     archive = folder / "archive"
@@ -140,28 +141,27 @@ def measure(spark: SparkSession, messages: int, folder: Path, jobs: list[str], t
         "reorder": lambda: reorder(spark, str(archive), folder / "logical", progress=tell),
         "audit": lambda: audit(spark, str(archive), folder / "audited", progress=tell),
     }
-    for job in jobs:
+    for job, run in work.items():
         before = processor_s(spark)
-        result[f"{job}_s"] = seconds(work[job])
+        result[f"{job}_s"] = seconds(run)
         result[f"{job}_cpu_s"] = processor_s(spark) - before
         result[f"{job}_per_s"] = messages / result[f"{job}_s"]
         tell(f"{messages:,}: {job} {result[f'{job}_s']:.1f} s, {result[f'{job}_per_s']:,.0f} messages/s")
-    if "reorder" in jobs:
-        check(spark.read.parquet(str(folder / "logical")), messages)
+    check(spark.read.parquet(str(folder / "logical")), messages)
     result["peak_memory_mb"] = peak_memory_mb(spark)
     shutil.rmtree(folder)
     return result
 
 
-def table(results: list[Any], jobs: list[str]) -> str:
+def table(results: list[Any]) -> str:
     """The results for people."""
-    heads = " ".join(f"{job + ' s':>10} {'cpu s':>7} {job + '/s':>10}" for job in jobs)
+    heads = " ".join(f"{job + ' s':>10} {'cpu s':>7} {job + '/s':>10}" for job in JOBS)
     lines = [f"{'messages':>12} {'make s':>8} {heads}"]
     lines[0] += f" {'peak MB':>9} {'load':>6}"
     for result in results:
         cells = " ".join(
             f"{result[f'{job}_s']:>10.1f} {result[f'{job}_cpu_s']:>7.0f} {result[f'{job}_per_s']:>10,.0f}"
-            for job in jobs
+            for job in JOBS
         )
         lines.append(
             f"{result['messages']:>12,} {result['make_s']:>8.1f} {cells} {result['peak_memory_mb']:>9,.0f} "
@@ -174,7 +174,6 @@ def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, metavar="MESSAGES")
-    parser.add_argument("--jobs", nargs="+", choices=("reorder", "audit"), default=["reorder", "audit"])
     parser.add_argument("--parent", type=Path, default=Path("/var/tmp"), help="on a disk with room for five archives")
     parser.add_argument("--json", type=Path)
     chosen = parser.parse_args()
@@ -189,12 +188,12 @@ def main() -> None:
         spark = session(folder)
         spark.range(1).count()
         start_s = time.perf_counter() - begun
-        results = [measure(spark, size, folder / str(size), chosen.jobs, tell) for size in chosen.sizes]
+        results = [measure(spark, size, folder / str(size), tell) for size in chosen.sizes]
         spark.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     print(f"start of Spark: {start_s:.1f} s; driver memory {DRIVER_MEMORY}, local[2]")
-    print(table(results, chosen.jobs))
+    print(table(results))
     if chosen.json:
         chosen.json.write_text(json.dumps({"start_s": start_s, "results": results}, indent=1), encoding="utf-8")
 

@@ -23,12 +23,13 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 WORKERS = (2, 4)
 BUSY = "while True: sum(range(10_000))"
+PROCESSORS = 2  # that are kept busy
 
 
 @contextlib.contextmanager
-def busy(processes: int) -> Iterator[None]:
-    """Keeps this many processors busy."""
-    running = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(processes)]
+def busy() -> Iterator[None]:
+    """Keeps the processors busy."""
+    running = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(PROCESSORS)]
     try:
         yield
     finally:
@@ -37,9 +38,9 @@ def busy(processes: int) -> Iterator[None]:
             one.wait()
 
 
-def run(tests: Sequence[str], marks: str, seed: int, workers: int, report: Path) -> int:
+def run(tests: Sequence[str], seed: int, workers: int, report: Path) -> int:
     """Runs the tests once; returns pytest's status."""
-    command = [sys.executable, "-m", "pytest", "-q", "-n", str(workers), "--dist", "loadgroup", "-m", marks]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", str(workers), "--dist", "loadgroup", "-m", "not nightly"]
     order = ["-p", "randomly", f"--randomly-seed={seed}", "--hypothesis-profile=quick"]
     return subprocess.run([*command, *order, f"--junitxml={report}", *tests], cwd=ROOT, check=False).returncode
 
@@ -59,20 +60,16 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make flaky", description="Runs tests again and again in random order.")
     parser.add_argument("tests", nargs="*", metavar="TEST", help="files or names of tests; default: all")
     parser.add_argument("--times", type=int, default=3, help="how many runs (default: %(default)s)")
-    parser.add_argument("--marks", default="not nightly", help="as pytest's -m (default: %(default)s)")
-    parser.add_argument(
-        "--busy", type=int, default=2, help="how many processes compute meanwhile (default: %(default)s)"
-    )
     parser.add_argument("--seed", type=int, default=None, help="the seed of the first run; each further run adds 1")
     asked = parser.parse_args(words)
     first = random.randrange(1_000_000) if asked.seed is None else asked.seed
     found: dict[str, list[str]] = defaultdict(list)
     broken = 0
-    with tempfile.TemporaryDirectory() as folder, busy(asked.busy):
+    with tempfile.TemporaryDirectory() as folder, busy():
         for number in range(asked.times):
             seed, workers, report = first + number, WORKERS[number % len(WORKERS)], Path(folder) / f"{number}.xml"
             print(f"== run {number + 1} of {asked.times}: seed {seed}, {workers} workers", flush=True)
-            status = run(asked.tests, asked.marks, seed, workers, report)
+            status = run(asked.tests, seed, workers, report)
             failed = failures(report)
             for name in failed:
                 found[name].append(f"{seed} on {workers} workers")

@@ -20,7 +20,7 @@ ADDED, BY_HAND, IN_A_WORKER = "added us", "by hand us", "worker us"
 MESSAGES = 100  # of one turn
 
 
-def by_hand(qm: inorder.QueueManager, count: int) -> float:
+def by_hand(qm: inorder.QueueManager) -> float:
     """Seconds that so many messages take: each is got, given to a function, and committed."""
     called = 0
 
@@ -28,15 +28,15 @@ def by_hand(qm: inorder.QueueManager, count: int) -> float:
         nonlocal called
         called += 1
 
-    qm.put_many(QUEUE, [BODY] * count)
+    qm.put_many(QUEUE, [BODY] * MESSAGES)
     began = time.perf_counter()
-    for _ in range(count):
+    for _ in range(MESSAGES):
         with qm.unit_of_work():
             function(qm.get(QUEUE, wait=60))
     return time.perf_counter() - began
 
 
-def in_a_worker(qm: inorder.QueueManager, count: int) -> float:
+def in_a_worker(qm: inorder.QueueManager) -> float:
     """The same in a worker of one thread, from its first call to its last."""
     times = list[float]()
     done = threading.Event()
@@ -45,10 +45,10 @@ def in_a_worker(qm: inorder.QueueManager, count: int) -> float:
     @tasks.task(QUEUE)
     def function(message: inorder.Got) -> None:
         times.append(time.perf_counter())
-        if len(times) > count:
+        if len(times) > MESSAGES:
             done.set()
 
-    qm.put_many(QUEUE, [BODY] * (count + 1))
+    qm.put_many(QUEUE, [BODY] * (MESSAGES + 1))
     with qm.worker(tasks, log=lambda event: None):
         done.wait()
     return times[-1] - times[0]
@@ -58,8 +58,8 @@ def measure(qm: inorder.QueueManager, seconds: float) -> Figures:
     """Both in short turns, one after the other, and of each the quickest: what the machine does beside is left out."""
     hand, worker, ends = list[float](), list[float](), time.perf_counter() + 4 * seconds
     while not hand or time.perf_counter() < ends:
-        hand.append(by_hand(qm, MESSAGES))
-        worker.append(in_a_worker(qm, MESSAGES))
+        hand.append(by_hand(qm))
+        worker.append(in_a_worker(qm))
     quickest, quickest_worker = (1e6 * min(one) / MESSAGES for one in (hand, worker))
     return {ADDED: quickest_worker - quickest, BY_HAND: quickest, IN_A_WORKER: quickest_worker}
 

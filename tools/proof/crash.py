@@ -187,8 +187,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--kills", type=int, default=3000)
     parser.add_argument("--seconds", type=float, default=3600.0, help="ends after this time in any case")
-    parser.add_argument("--workers", type=int, default=4, help="processes at once")
-    parser.add_argument("--lives", type=int, default=3, help="lives of each worker in a round")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
     parser.add_argument("--store", choices=("sqlite", "postgresql"), default="sqlite", help="the kind of the stores")
     asked = vars(parser.parse_args())

@@ -10,13 +10,14 @@ from typing import get_args
 import click
 
 from .. import Match, QueueManager
+from ..client.defining import local_name
+from ..client.incomplete_groups import group_of
 from ..client.inspection import Gaps, MessageView, QueueView
 from ..model.fields import NUMBER_MAX
-from ..model.message import ANY_GROUP, ANY_SEGMENT
 from ..stores.seam.views import ListingOrder, SightState
 from .choosing import takes_match
 from .listing import Rows, record_of_sight
-from .running import Command, Run, local_name, queue_names, takes_store
+from .running import Command, Run, queue_names, takes_store
 from .wording import count
 
 LIMIT = 1_000
@@ -184,7 +185,7 @@ class GroupGaps:
 
     def missing(self, sight: MessageView) -> Gaps | None:
         """The gaps of a message's group or segmented message; None if the message is in neither."""
-        group_id = _group_of(sight)
+        group_id = group_of(sight.message)
         if not group_id:
             return None
         if group_id not in self._known:
@@ -195,14 +196,14 @@ class GroupGaps:
 
     def before(self, sight: MessageView) -> Iterator[tuple[bytes, Gaps]]:
         """The gaps to report before this message: in logical order, the gaps of the group that just ended."""
-        if self._order == "logical" and _group_of(sight) != self._open:
+        if self._order == "logical" and group_of(sight.message) != self._open:
             yield from self.at_end()
-            self._open = _group_of(sight)
+            self._open = group_of(sight.message)
             self.missing(sight)
 
     def after(self, sight: MessageView) -> Iterator[tuple[bytes, Gaps]]:
         """The gaps to report after this message: in physical order, the gaps of a group that is new here."""
-        group_id = _group_of(sight)
+        group_id = group_of(sight.message)
         if self._order == "physical" and group_id not in self._known:
             missing = self.missing(sight)
             if missing is not None and not missing.is_complete:
@@ -214,11 +215,6 @@ class GroupGaps:
         if self._order == "logical" and missing is not None and not missing.is_complete:
             yield self._open, missing
         self._open = b""
-
-
-def _group_of(sight: MessageView) -> bytes:
-    message = sight.message
-    return message.group_id if message.flags & (ANY_GROUP | ANY_SEGMENT) else b""
 
 
 def pause(seconds: float) -> None:

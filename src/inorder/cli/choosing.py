@@ -10,11 +10,9 @@ import click
 
 from .. import FOREVER, Match
 from ..errors import ArgumentError
-from ..formats.property_text import read_property
 from ..model.fields import NUMBER_MAX
 from ..model.options import MATCHABLE, UniqueIds
 from ..model.parameters import ID_LENGTH, TEXT_ID, Integer, Octets, ParameterKind, Seconds
-from ..model.properties import PropertyValue
 
 F = TypeVar("F", bound=Callable[..., Any])
 UNIT_MESSAGES = 1_000  # small enough not to delay other programs
@@ -53,11 +51,6 @@ DMPMQMSG = "dmpmqmsg"
 def takes_format(what: str) -> Callable[[F], F]:
     """Gives a command --format, as the keyword `form`: None, or "dmpmqmsg"."""
     return click.option("--format", "form", type=click.Choice((DMPMQMSG,)), help=what)
-
-
-def one_property(value: str) -> tuple[str, PropertyValue]:
-    """Parses a property that `property_text` wrote."""
-    return read_property(value)
 
 
 NAMED_ID = Of(Octets(ID_LENGTH, named=True))

@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
+from ..client.defining import local_name
 from ..formats.json_lines import when
 from ..stores.seam.records import Claims
 from .readiness import check_extras
-from .running import CommandGroup, Run, local_name, queue_names, says_yes, takes_store
+from .running import CommandGroup, Run, queue_names, says_yes, takes_store
 from .wording import count
 
 COLUMNS = {

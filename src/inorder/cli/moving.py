@@ -16,6 +16,7 @@ import click
 
 from .. import Match, NoMessageAvailable, QueueManager
 from ..client import store_transfer
+from ..client.defining import local_name
 from ..errors import UnknownQueue
 from ..model.attributes import QUEUE_ATTRIBUTES
 from ..mq.channels.defining import identifier
@@ -23,7 +24,7 @@ from ..stores.open import Location, OverNetwork
 from .choosing import ORDER, READ_ORDER, UNIT_SIZE, takes_match
 from .parts import UNIT_BYTES, parts, take
 from .places import PlaceType
-from .running import INTERRUPTED, Command, Run, leaving, local_name, queue_names, takes_store
+from .running import INTERRUPTED, Command, Run, leaving, queue_names, takes_store
 from .wording import count
 
 SOURCE = click.argument("source", shell_complete=queue_names)

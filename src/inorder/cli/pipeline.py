@@ -20,10 +20,11 @@ from typing import Any, NamedTuple, TypeVar
 import click
 from rich.text import Text
 
+from ..client.defining import local_name
 from ..errors import InorderError, QueueCondition, Reason
 from ..support.advice import how_to_install
 from .readiness import check_archive, check_extras, check_java, check_source, check_target, memory, split_rule
-from .running import NO, TROUBLE, Command, CommandGroup, Run, local_name, queue_names, takes_store, tells_json
+from .running import NO, TROUBLE, Command, CommandGroup, Run, queue_names, takes_store, tells_json
 from .wording import plain, size
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -11,17 +11,19 @@ from typing import IO, Any, Literal, NamedTuple, TypeVar
 import click
 
 from .. import Message, PutResult, QueueManager
+from ..client.defining import local_name
 from ..errors import MessageTooBig, Reason, UnknownQueue
 from ..formats import FormatError, dmpmqmsg, rfh2
 from ..formats.json_lines import LINE_BYTES_MAX, message_of, record_of_put, told_id
+from ..formats.property_text import read_property
 from ..model.fields import GIVEN
 from ..model.options import DEDUPLICATE_FOR_MAX
 from ..model.parameters import Seconds, Switch
 from ..support.streams import lines_up_to
-from .choosing import UNIT_SIZE, Of, one_property, takes_format
+from .choosing import UNIT_SIZE, Of, takes_format
 from .output import standard_input
 from .parts import parts
-from .running import Command, Run, leaving, local_name, queue_names, takes_store
+from .running import Command, Run, leaving, queue_names, takes_store
 from .wording import count
 
 Form = Literal["whole", "lines", "json", "dmpmqmsg"]
@@ -70,7 +72,7 @@ def takes_fields(function: F) -> F:
 @takes_fields
 @click.option("--manager", metavar="NAME", help="The queue manager of the queue; default: this one.")
 @click.option(
-    "--property", "properties", type=one_property, multiple=True, metavar="NAME[:TYPE]=VALUE",
+    "--property", "properties", type=read_property, multiple=True, metavar="NAME[:TYPE]=VALUE",
     help="A property; the type is text, int, float, bool, bytes (hex) or none. May be repeated.",
 )  # fmt: skip
 @click.option("--deduplicate", metavar="KEY", help="Put nothing if a message was already put under this key.")

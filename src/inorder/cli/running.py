@@ -310,12 +310,6 @@ def queue_names(context: click.Context, parameter: click.Parameter, incomplete: 
     return completions(context, lambda qm: [one.name for one in qm.queues()], incomplete)
 
 
-def local_name(qm: QueueManager, name: str) -> str:
-    """The base queue of an alias, or the name of any other queue. Raises: UnknownQueue 2085."""
-    found = qm.attributes(name)
-    return found.base_queue if found.type == "alias" else name
-
-
 def status_of(error: InorderError) -> int:
     """The exit status for an error."""
     if isinstance(error, StoreError):

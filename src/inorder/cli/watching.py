@@ -15,6 +15,7 @@ from rich.live import Live
 from rich.text import Text
 
 from .. import QueueManager
+from ..client.defining import local_name
 from ..client.inspection import Dropped, QueueView, Wait
 from ..formats.json_lines import when
 from ..model.parameters import Seconds
@@ -24,7 +25,7 @@ from ..rules.ordering import pending_text
 from .channelling import record_of_channel
 from .choosing import Of
 from .drawing import table
-from .running import Command, Run, local_name, queue_names, takes_store
+from .running import Command, Run, queue_names, takes_store
 from .wording import plain, span
 
 WIDE = 130  # columns: narrower terminals get short headings

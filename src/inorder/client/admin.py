@@ -116,7 +116,7 @@ class Admin(Namespace):
         Raises: ObjectInUse 2042, the queue is open (this connection's idle default handles do not count);
         QueueNotEmpty 2055, it has messages in units of work; WrongQueueType 2043.
         """
-        return self._manager._unhindered(name, lambda: self._store.clear_queue(name))
+        return self._manager._unhindered(lambda: self._store.clear_queue(name))
 
     def retry_now(self, name: str, uid: UniqueId | None = None) -> int:
         """Ends the delay of the messages of a queue that wait for their next attempt; returns how many.

@@ -76,9 +76,9 @@ class Defining(CallsByName):
         QueueNotEmpty 2055, it has messages, or some in units of work.
         """
         check_switch("purge", purge)
-        self._unhindered(name, lambda: self._store.delete_queue(name, purge=purge))
+        self._unhindered(lambda: self._store.delete_queue(name, purge=purge))
 
-    def _unhindered(self, name: str, call: Callable[[], T]) -> T:
+    def _unhindered(self, call: Callable[[], T]) -> T:
         """Makes a call on a queue that must not be open; first closes this connection's idle default handles of it."""
         try:
             with self._session:
@@ -131,3 +131,9 @@ class Defining(CallsByName):
         Raises: ArgumentError 2067, an unknown selector; 2068, the queue has no status.
         """
         return inquired(self.attributes(name), lambda: self._status(name), selectors)
+
+
+def local_name(qm: Defining, name: str) -> str:
+    """The base queue of an alias, or the name of any other queue. Raises: UnknownQueue 2085."""
+    found = qm.attributes(name)
+    return found.base_queue if found.type == "alias" else found.name

@@ -41,6 +41,7 @@ from ..model.properties import Properties
 from ..rules.staged_columns import STAGED_COLUMNS
 from ..rules.staging import check_room
 from .bulk import NO_LIMIT, BulkPage, ClaimReader, LedgerKey, Slice, Stager, check_name
+from .defining import local_name
 from .manager import QueueManager
 from .queue import Queue
 from .unit_of_work import UnitOfWork
@@ -242,7 +243,7 @@ class LedgerWriter:
 
 def refuse_synchronous(manager: QueueManager, queue: str) -> None:
     """Raises: SynchronousQueue 2045, for such a queue; UnknownQueue 2085."""
-    found = manager.attributes(_local(manager, queue))
+    found = manager.attributes(local_name(manager, queue))
     if found.mode == "synchronous":
         raise SynchronousQueue(
             f"{queue} is a synchronous remote queue, and messages are not moved through it: name queue "
@@ -254,15 +255,9 @@ def refuse_synchronous(manager: QueueManager, queue: str) -> None:
         )
 
 
-def _local(manager: QueueManager, name: str) -> str:
-    """Returns the base queue of an alias, or the queue's own name."""
-    found = manager.attributes(name)
-    return found.base_queue if found.type == "alias" else found.name
-
-
 def _made(manager: QueueManager, queue: str) -> str:
     """Returns a name for this creation of a queue that is unique among all stores."""
-    local = _local(manager, queue)
+    local = local_name(manager, queue)
     return f"{manager.admin.manager_attributes().origin} {local} {manager.inspect.status(local).created_at!r}"
 
 
@@ -282,7 +277,7 @@ def _claiming(application: str) -> str:
 
 def _is_claimed(manager: QueueManager, queue: str, application: str, name: str) -> bool:
     """Whether an earlier run has left a batch. Raises: ObjectInUse, a run to another target has."""
-    local, begins = _local(manager, queue), _claiming(application)
+    local, begins = local_name(manager, queue), _claiming(application)
     left = {one.application for one in manager.bulk.claims() if one.queue == local and one.open is not None}
     for other in sorted(left - {name}):
         if other.startswith(begins) and len(other) == len(name):

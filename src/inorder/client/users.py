@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -170,7 +171,7 @@ class Accounts(ActCalls):
         before = self._user_text(name)
         user = _checked(user_of(before), **{key: value for key, value in changes.items() if value is not None})
         if enabled is False:
-            user = replace(user, identifier=_identifier())
+            user = replace(user, identifier=_new_identifier())
         self._check_subjects(user)
         with self._session:
             self._store.alter_object(USER, name, before, _as_text(user))
@@ -229,7 +230,7 @@ class Accounts(ActCalls):
             raise ObjectExists(
                 f"user {user} already has {TOKENS_MAX} tokens, the most allowed: revoke one", kind=TOKEN, object=user
             )
-        number, text = secrets.new_name(ID_BYTES), secrets.new_secret()
+        number, text = _new_identifier(), secrets.new_secret()
         token = Token(
             name=number, user=user, label=label, created_at=now, expires_at=now + seconds,
             user_identifier=owner.identifier, secret_hash=secrets.hashed(text),
@@ -405,14 +406,12 @@ def _blank(name: object) -> User:
         raise bad_argument("name", name, "another name: this one stands for the launch token of a server")
     return User(
         name=name, roles=(), queues=MappingProxyType({}), subjects=(), description="", enabled=True,
-        identifier=_identifier(), password_hash=None,
+        identifier=_new_identifier(), password_hash=None,
     )  # fmt: skip
 
 
-def _identifier() -> str:
-    from ..support import secrets  # noqa: PLC0415 - few programs need it
-
-    return secrets.new_name(ID_BYTES)
+def _new_identifier() -> str:
+    return os.urandom(ID_BYTES).hex()
 
 
 def _checked(user: User, **given: Any) -> User:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Literal, NamedTuple, cast
 
 from ..client.dead_letters import DeadLetter
+from ..client.defining import local_name
 from ..client.manager import QueueManager
 from ..errors import CallerError, InorderError, NoMessageAvailable, Reason, StoreError, bad_argument
 from ..model.message import Got, UniqueId
@@ -124,7 +125,7 @@ class _Handler:
         self._manager = own.admin.manager_attributes().name
         if rules.manager not in ("", self._manager):
             raise bad_argument("rules", rules.manager, f"for queue manager {self._manager}, or for any: INPUTQM(' ')")
-        self._queue = self._local(own.dead.place(queue or rules.queue or None))
+        self._queue = local_name(own, own.dead.place(queue or rules.queue or None))
         self._known: dict[UniqueId, _Known] = {}
         self._seen: object = None
         self.handled = Handled()
@@ -269,7 +270,7 @@ class _Handler:
         """Raises CallerError if there is no target, or it is the letter's own queue."""
         if not queue:
             raise CallerError("the letter names no queue", reason=Reason.UNKNOWN_OBJECT_NAME)
-        if manager in ("", self._manager) and self._local(queue) == self._queue:
+        if manager in ("", self._manager) and local_name(self._own, queue) == self._queue:
             raise CallerError(
                 f"{queue} is its own queue: it would return forever", reason=Reason.OPTION_NOT_VALID_FOR_TYPE
             )
@@ -283,11 +284,6 @@ class _Handler:
     def _tell(self, event: DeadEvent) -> None:
         self.handled = self.handled._replace(**{event.event: getattr(self.handled, event.event) + 1})
         self._report(event)
-
-    def _local(self, name: str) -> str:
-        """The local queue that an alias names; any other name is returned as it is. Raises UnknownQueue 2085."""
-        found = self._own.attributes(name)
-        return found.base_queue if found.type == "alias" else found.name
 
     def _now(self) -> float:
         return self._own._session.services.now()

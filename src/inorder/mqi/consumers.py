@@ -235,7 +235,7 @@ class Consumers:
             was_started, self._state = self._state != mq.MQOP_STOP, mq.MQOP_STOP
             self._wait_for_runner()
             if was_started and self._runner is None and self._state == mq.MQOP_STOP:  # MQOP_START_WAIT was suspended
-                self._end_consumption(mq.MQRC_NONE)
+                self._end_consumption()
             while self._state == mq.MQOP_STOP and self._runner not in (None, threading.get_ident()):
                 self._changed.wait()
 
@@ -272,7 +272,7 @@ class Consumers:
             is_begun.set()
             reason = self._reason
             if self.is_runner:
-                self._end_consumption(mq.MQRC_NONE)
+                self._end_consumption()
                 with self._changed:
                     self._leave()
         return reason
@@ -317,11 +317,11 @@ class Consumers:
         consumers = [one for one in self._by_handle.values() if one.opened is not None and not one.is_suspended]
         return self._waits and (self._state == mq.MQOP_SUSPEND or not consumers)
 
-    def _end_consumption(self, reason: int) -> None:
+    def _end_consumption(self) -> None:
         self._end_watches()
         for one in list(self._by_handle.values()):
             if one.is_started:
-                self._call_control(one, mq.MQCBCT_STOP_CALL, reason)
+                self._call_control(one, mq.MQCBCT_STOP_CALL, mq.MQRC_NONE)
 
     # --- gets
 

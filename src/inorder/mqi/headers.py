@@ -91,7 +91,7 @@ def message_of(
     """
     transmission = why = None
     if described.said[FORMAT] == "MQXMIT" and is_transmission:
-        transmission, described, body = _without_transmission(described, body)
+        transmission, described, body = _without_transmission(body)
         context = context_of(described.context)
     if described.said[FORMAT] == "MQHMDE":
         described, body = _without_extension(described, body)
@@ -126,7 +126,7 @@ def _order(described: Described) -> str:
     return "<" if described.said[ENCODING] & 0xF == NUMBERS_REVERSED else ">"
 
 
-def _without_transmission(described: Described, body: bytes) -> tuple[Transmission, Described, bytes]:
+def _without_transmission(body: bytes) -> tuple[Transmission, Described, bytes]:
     if len(body) < XQH.size or body[:4] != b"XQH ":
         raise Refused(Reason.XQH_ERROR)
     _, _, queue, manager, md = XQH.unpack_from(body)

@@ -8,7 +8,6 @@ Rules: R1.16, R2.1, R2.2, 3.1, R3.18 to R3.24, R4.4.
 
 from __future__ import annotations
 
-import struct
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -96,6 +95,7 @@ from .constants import (
     MQPMO_WARN_IF_NO_SUBS_MATCHED,
     MQWI_UNLIMITED,
 )
+from .descriptor import GROUP_AT, IDS, IDS_AT, NUMBERS
 from .refusals import Refused
 
 WORDS_KEPT: Final = 1_024  # combinations of option words
@@ -158,7 +158,6 @@ UNLOCKS: Final = MQGMO_UNLOCK | MQGMO_NO_SYNCPOINT
 MATCH_GROUPS: Final = MQMO_MATCH_GROUP_ID | MQMO_MATCH_MSG_SEQ_NUMBER | MQMO_MATCH_OFFSET
 MATCHES: Final = MATCH_GROUPS | MQMO_MATCH_MSG_ID | MQMO_MATCH_CORREL_ID | MQMO_MATCH_MSG_TOKEN
 VERSION_1_MATCHES: Final = MQMO_MATCH_MSG_ID | MQMO_MATCH_CORREL_ID
-NUMBERS: Final = struct.Struct("=24sii")
 
 
 def _several(options: int, of: int) -> bool:
@@ -335,13 +334,13 @@ def get_options(options: int, match: int, wait: int, length: int, md_version: in
 def matching(options: GetOptions, wanted: int, selector: str | None, md: Any, token: bytes) -> GetOptions:
     """The options with a match on the descriptor's fields that MQMO's bits name (R3.18 to R3.24)."""
     fields: Any = {}
-    message_id, correlation_id = IDS.unpack_from(md, 48)
+    message_id, correlation_id = IDS.unpack_from(md, IDS_AT)
     if wanted & MQMO_MATCH_MSG_ID and message_id != NO_ID:
         fields["message_id"] = message_id
     if wanted & MQMO_MATCH_CORREL_ID and correlation_id != NO_ID:
         fields["correlation_id"] = correlation_id
     if wanted & MATCH_GROUPS:
-        group_id, number, offset = NUMBERS.unpack_from(md, 324)
+        group_id, number, offset = NUMBERS.unpack_from(md, GROUP_AT)
         if wanted & MQMO_MATCH_GROUP_ID and group_id != NO_ID:
             fields["group_id"] = group_id
         if wanted & MQMO_MATCH_MSG_SEQ_NUMBER:
@@ -355,7 +354,6 @@ def matching(options: GetOptions, wanted: int, selector: str | None, md: Any, to
     return with_match(options, Match(selector=selector, **fields))
 
 
-IDS: Final = struct.Struct("=24s24s")
 _names: Final = tuple(name for name in GetOptions.__slots__ if name != "match")
 
 

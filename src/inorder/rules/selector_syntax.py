@@ -194,9 +194,7 @@ class Builder:
     def text(parts: list[Token]) -> Node:
         return Node("literal", _at(parts[0]), parts[0][1:-1].replace("''", "'"))
 
-    @staticmethod
-    def bytes_(parts: list[Token]) -> Node:
-        return Node("literal", _at(parts[0]), parts[0].value)
+    bytes_ = number
 
     @staticmethod
     def true(parts: list[Token]) -> Node:

@@ -47,6 +47,10 @@ DONE_TO: Final[Mapping[Authority, str]] = {
     "control": "control",
     "administer": "administer",
 }
+CONTEXT: Final = frozenset(  # columns that name the sender of a message
+    "user_identifier accounting_token application_identity_data put_application_type put_application_name put_at "
+    "application_origin_data".split()
+)
 
 
 class Room:

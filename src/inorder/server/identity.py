@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 from ..rules import authorities
 from ..rules.authorities import LAUNCH_TOKEN, MANAGER, Authority, Grants
 
-__all__ = ["IBM_ROLES", "Authenticator", "Authority", "Identity", "LaunchToken"]
+__all__ = ["IBM_ROLES", "NOBODY", "Authenticator", "Authority", "Identity", "LaunchToken"]
 
 USER_IDENTIFIER_LENGTH: Final = 12
 NO_ACCOUNTING_TOKEN: Final = bytes(32)
@@ -71,6 +71,7 @@ class Identity:
         return authorities.may(self.roles, self.queues, authority, queue)
 
 
+NOBODY: Final = Identity(name="", roles=frozenset())
 ReadObject = Callable[[str, str], str]
 """Reads the attributes of an object, by its kind and name. Raises: UnknownObject."""
 

@@ -15,11 +15,10 @@ from . import admin, login, messaging, queues
 from .addresses import check_csrf, cut, names_in, raw_path_of
 from .authentication import identity_of
 from .calls import Call, Context
-from .identity import Identity
+from .identity import NOBODY
 from .problems import problem
 
 BASE: Final = ("ibmmq", "rest")
-NOBODY: Final = Identity(name="", roles=frozenset())
 
 Handler = Callable[[Call], Awaitable[Response]]
 Methods = Mapping[str, Handler]

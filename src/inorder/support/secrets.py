@@ -14,11 +14,6 @@ def new_secret() -> str:
     return secrets.token_urlsafe(TOKEN_BYTES)
 
 
-def new_name(count: int) -> str:
-    """Makes a name of this many random bytes, in hex."""
-    return secrets.token_hex(count)
-
-
 def hashed(secret: str) -> str:
     """SHA-256 of a text, in hex. The hash of a random text does not reveal it."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

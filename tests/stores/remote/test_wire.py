@@ -32,7 +32,7 @@ from inorder.rules.puts import PutResult
 from inorder.rules.store_verbs import FILLED_IN, STAYS, VERBS
 from inorder.stores.remote import frames, wire
 from inorder.stores.remote.frames import HEADER, PIECE_MAX, FrameAssembler, FrameKind, WireFrame, pieces
-from inorder.stores.remote.wire import WireError, decode_answer, decode_call, encode_answer, encode_call
+from inorder.stores.remote.wire import WireError, decode_answer, decode_call, encode, encode_call
 from inorder.stores.seam.bulk_page import BulkPage
 from inorder.stores.seam.protocol import Store
 from inorder.stores.seam.records import BULK_COLUMNS, GetOutcome, GetRequest, PutOutcome, PutRequest, StageRequest
@@ -184,7 +184,7 @@ def test_every_verb_goes_there_and_back(verb: str) -> None:
         called, read = decode_call(encode_call(verb, [], arguments))
         assert called == verb
         assert like(read) == like(arguments)
-        assert like(decode_answer(verb, encode_answer(verb, answer))) == like(answer)
+        assert like(decode_answer(verb, encode(answer))) == like(answer)
 
     goes()
 
@@ -436,8 +436,8 @@ def samples() -> list[bytes]:
         encode_call("get", [GetRequest(3, GetOptions(match=Match(priority=3)), GroupState(), no_cursor(), True)], {}),
         encode_call("stage", [StageRequest(3, "n", 2, STAGED, 5.0)], {}),
         encode_call("create_queue", [QueueAttributes(name="Q")], {}),
-        encode_answer("get", GetOutcome([got_one], GroupState(), no_cursor())),
-        encode_answer("read_claim", BulkPage.of_rows([(1,) * (len(BULK_COLUMNS) - 13) + (None,) * 13] * 2)),
+        encode(GetOutcome([got_one], GroupState(), no_cursor())),
+        encode(BulkPage.of_rows([(1,) * (len(BULK_COLUMNS) - 13) + (None,) * 13] * 2)),
         wire.encode_error(errors.OutcomeUnknown("x", uids=[UniqueId("Q", 1)])),
     ]
 

@@ -21,6 +21,7 @@ from ...stores.seam.definitions import CHANNEL, channel_of
 from .. import channels, words
 from .commands import ObjectCommand
 from .errors import syntax_error, unsupported
+from .filters import is_like
 from .objects import (
     ALL,
     Row,
@@ -28,7 +29,6 @@ from .objects import (
     alteration,
     chosen,
     deleted,
-    fits,
     meets,
     read_define,
     read_delete,
@@ -251,11 +251,11 @@ def _definitions(qm: QueueManager, command: ObjectCommand) -> list[Row]:
     if not command.name.endswith("*"):
         channels.channel(qm, command.name)  # this raises with the most similar names
     with qm._session:
-        found = [each for each in qm._store.objects(CHANNEL) if fits(each.name, command.name)]
+        found = [each for each in qm._store.objects(CHANNEL) if is_like(each.name, command.name)]
     rows: list[Row] = []
     kind, asked = command.given.get("type"), wanted(command.name, command.asked, command.where)
     altered = {each.name: each.altered_at for each in found}
-    system = {name: one for name, one in SYSTEM_CHANNELS.items() if fits(name, command.name)}
+    system = {name: one for name, one in SYSTEM_CHANNELS.items() if is_like(name, command.name)}
     for name, one in sorted((system | {each.name: channel_of(each.attributes) for each in found}).items()):
         row = channel_row(one) | alteration(qm, altered.get(name))
         if (not kind or kind == one.type) and meets(command.where, one, row, WORDS):
@@ -275,7 +275,7 @@ def channel_row(one: ChannelAttributes) -> dict[str, Scalar]:
 def _statuses(qm: QueueManager, command: ObjectCommand) -> list[Row]:
     """The statuses of channels that run, have run, or were stopped: one that never ran has none, as in MQ."""
     places, now = {one.name: one.connection for one in channels.channels(qm)}, qm._session.services.now()
-    found = [one for one in channels.status(qm) if fits(one.name, command.name) and _has_run(one)]
+    found = [one for one in channels.status(qm) if is_like(one.name, command.name) and _has_run(one)]
     ends = channels.other_ends(qm) if found else {}
     rows = [_status(one, places.get(one.name, ""), ends.get(one.queue, one.queue), now) for one in found]
     asked = (*(command.asked or STATUS_SHOWN), *([command.where.keyword] if command.where else ()))

@@ -19,8 +19,8 @@ from ...stores.seam.views import ConnectionView, Opening, Unit
 from ..words import integers, lacking
 from .commands import Condition, Handles, ObjectCommand
 from .errors import shown, syntax_error
-from .filters import holds
-from .objects import OBJECTS, Found, Row, Words, chosen, fits, read_display, wanted
+from .filters import holds, is_like
+from .objects import OBJECTS, Found, Row, Words, chosen, read_display, wanted
 from .parameters import Parameter
 from .tokens import CommandToken
 from .values import Value
@@ -208,7 +208,7 @@ def _connection_row(seen: SeenConnection, command: ObjectCommand, kind: str) -> 
     own = _row(seen, CONNECTION)
     handles = [_row(one, HANDLE) for one in _handles(seen)]
     meant = [one for one in handles if _meets(command.where, own | one)]
-    if not fits(str(own["CONN"]), command.name) or not (meant or _meets(command.where, own)):
+    if not is_like(str(own["CONN"]), command.name) or not (meant or _meets(command.where, own)):
         return None
     row: dict[str, Value | tuple[Row, ...]] = {"CONN": own["CONN"], "TYPE": kind}
     asked = wanted(command.name, command.asked, command.where)

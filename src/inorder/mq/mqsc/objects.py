@@ -14,7 +14,7 @@ from ...stores.seam.damage import utc
 from ..words import MqWord, words_of
 from .commands import Condition, ObjectCommand
 from .errors import syntax_error, unknown_word
-from .filters import LIKE, holds, is_like, read_condition
+from .filters import LIKE, holds, read_condition
 from .parameters import Parameter, ignores_state, refuse_unsupported, without_effect
 from .tokens import CommandToken
 from .values import Value, allowed_values, comparable, mqsc_value, read_value
@@ -126,11 +126,6 @@ def alteration(qm: QueueManager, altered_at: float | None) -> dict[str, str]:
     """ALTDATE and ALTTIME of an object; None: a SYSTEM object that was never altered, which is as old as the store."""
     at = utc(qm.inspect.status(DEAD_LETTERS).created_at if altered_at is None else altered_at)
     return {"ALTDATE": f"{at:%Y-%m-%d}", "ALTTIME": f"{at:%H.%M.%S}"}
-
-
-def fits(name: str, pattern: str) -> bool:
-    """Whether a DISPLAY shows an object with this name."""
-    return is_like(name, pattern) if pattern.endswith("*") else name == pattern
 
 
 def meets(condition: Condition | None, thing: object, row: Row, words: Words) -> bool:

@@ -69,7 +69,7 @@ def parse(source: Source, *, skip: list[str] | None = None) -> Command:
     Raises MqscSyntaxError, with line and column, the text found and the allowed text; Unsupported for a feature of MQ
     that is not supported here.
     """
-    tokens = Tokens(tokens_of(together(source)))
+    tokens = Tokens(list(tokens_of(together(source))))
     verb = _verb(tokens)
     if verb in ENDS:
         tokens.take_end()

@@ -14,13 +14,13 @@ from ...stores.seam.definitions import process_of
 from .. import words
 from .commands import ObjectCommand
 from .errors import shown, syntax_error
+from .filters import is_like
 from .objects import (
     Row,
     Words,
     alteration,
     chosen,
     deleted,
-    fits,
     meets,
     read_define,
     read_delete,
@@ -130,7 +130,7 @@ def _rows(qm: QueueManager, command: ObjectCommand) -> Iterator[Row]:
     every = {SYSTEM_PROCESS.name: SYSTEM_PROCESS} | {each.name: process_of(each.attributes) for each in found}
     for name, one in sorted(every.items()):
         row = process_row(one) | alteration(qm, altered.get(name))
-        if fits(one.name, command.name) and meets(command.where, one, row, WORDS):
+        if is_like(one.name, command.name) and meets(command.where, one, row, WORDS):
             yield chosen("process", row, wanted(command.name, command.asked, command.where), (OBJECT,))
 
 

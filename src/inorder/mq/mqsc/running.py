@@ -183,7 +183,7 @@ def run_command(source: Source, qm: QueueManager | None, *, skip: bool = False) 
     if qm is None:
         return Answer(source=source, outcome="read", skipped=tuple(skipped))
     try:
-        done = _perform(qm, command)
+        done = _DOES[type(command)](qm, command)
     except InorderError as error:
         missing = _missing_in_mq(source, error)
         if missing is not None:
@@ -228,10 +228,6 @@ class Done(NamedTuple):
     text: str
     rows: tuple[Found, ...] = ()
     messages: int | None = None
-
-
-def _perform(qm: QueueManager, command: Command) -> Done:
-    return _DOES[type(command)](qm, command)
 
 
 def _do_define(qm: QueueManager, command: Define) -> Done:

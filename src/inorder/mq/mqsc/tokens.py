@@ -46,15 +46,11 @@ class CommandToken:
         return "the end of the command" if self.kind == "end" else shown(self.value)
 
 
-def tokens_of(text: CommandText) -> list[CommandToken]:
+def tokens_of(text: CommandText) -> Iterator[CommandToken]:
     """The tokens of a command; the last one is its end.
 
     Raises MqscSyntaxError for a character that must be quoted, or a quote that is never closed.
     """
-    return list(_tokens(text))
-
-
-def _tokens(text: CommandText) -> Iterator[CommandToken]:
     offset = 0
     while offset < len(text.text):
         if blanks := SEPARATORS.match(text.text, offset):

@@ -32,7 +32,7 @@ from ...model.options import GetOptions
 from ...model.parameters import Integer, Text
 from ...rules.channels import CHANNEL
 from ...stores.seam.records import Noted, Settled
-from ..calls import Call, check_media_type
+from ..calls import CONTEXT, Call, check_media_type
 from ..disconnects import IsWanted, while_wanted
 from ..problems import problem
 from .describing import ARROW, ApiBody, ApiOperation, ApiParameter, ApiResponse, Given, record, ref, value
@@ -48,10 +48,6 @@ QUERY: Final = "http"  # the name in the ledger, which keeps the newest batches 
 PART_BYTES: Final = 4 * 1_048_576  # bytes of small record batches that are staged in one step
 STAGED_SECONDS: Final = 3_600.0  # until the staged rows of a killed server expire
 NUMBER_MAX: Final = 2**53 - 1
-CONTEXT: Final = frozenset(
-    "user_identifier accounting_token application_identity_data put_application_type put_application_name put_at "
-    "application_origin_data".split()
-)
 MESSAGES_MAX, BYTES_MAX = 1_000_000, 2**30
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from starlette.responses import Response
 
+from ...client.defining import local_name
 from ...client.manager import QueueManager
 from ...client.operator_log import Acting
 from ...errors import ArgumentError, InorderError, NoMessageAvailable, StoreError, bad_argument
@@ -195,12 +196,6 @@ def _taken(qm: QueueManager, queue: str, uids: Sequence[UniqueId], work: Callabl
 def _read_order(qm: QueueManager, queue: str) -> ReadOrder | None:
     """The read order for messages out of turn: relaxed, or the queue's own if it requires an order."""
     return None if qm.attributes(local_name(qm, queue)).read_order == "required" else "relaxed"
-
-
-def local_name(qm: QueueManager, queue: str) -> str:
-    """The base queue of an alias, or the name of any other queue. Raises: UnknownQueue 2085."""
-    found = qm.attributes(queue)
-    return found.base_queue if found.type == "alias" else queue
 
 
 def check_two(qm: QueueManager, queue: str, target: str) -> None:

@@ -21,7 +21,7 @@ from ...errors import InorderError
 from ..addresses import names_in, raw_path_of
 from ..authentication import identity_of, of_password
 from ..calls import Call, Context
-from ..identity import Identity
+from ..identity import NOBODY, Identity
 from ..login import set_session
 from ..logs import LOGGER
 from ..problems import Problem, of_admin_error, problem
@@ -49,7 +49,6 @@ from .watching import Watching
 
 log = logging.getLogger(LOGGER)
 LOG_IN: Final = f"{BASE}/log-in"
-NOBODY: Final = Identity(name="", roles=frozenset())
 PAGES: Final[tuple[Page, ...]] = (
     *overview.PAGES,
     *queue.PAGES,

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl
 
 from ... import QueueManager
+from ...client.defining import local_name
 from ...client.incomplete_groups import group_of
 from ...errors import CallerError, UnknownQueue
 from ...model.attribute import Attribute
@@ -217,8 +218,7 @@ def _look(qm: QueueManager, queue: str, wanted: QueuePageQuery, *, with_holders:
     Raises: UnknownQueue 2085, WrongQueueType 2045.
     """
     list(qm.inspect.look(queue, most=1, preview=0))  # which raises the right error if it is not a local queue
-    attributes = qm.attributes(queue)
-    name = attributes.base_queue if attributes.type == "alias" else queue
+    name = local_name(qm, queue)
     view = next(iter(qm.inspect.overview(name)), None)
     if view is None:
         raise UnknownQueue(f"there is no queue {name!r}", queue=name)

@@ -44,7 +44,7 @@ from ...stores.seam.protocol import LocalStore
 from ...stores.seam.records import Claimer, GetRequest, LockRequest, OneMessage, Opened, PutRequest, StageRequest
 from ...stores.seam.tables import UnitKind
 from ...stores.seam.views import LookRequest, MessageView, Unit, WorkerRecord
-from ..calls import DONE_TO
+from ..calls import CONTEXT, DONE_TO
 from ..identity import Identity
 
 Arguments = Mapping[str, Any]
@@ -52,10 +52,6 @@ Definition = QueueAttributes | ChannelAttributes | ProcessAttributes | Connectio
 
 GENERATED: Final = "AMQ."  # the beginning of the names that the queue manager makes up
 USES: Final[tuple[Authority, ...]] = ("put", "get", "browse", "inquire", "display")
-CONTEXT: Final = frozenset(
-    "user_identifier accounting_token application_identity_data put_application_type put_application_name put_at "
-    "application_origin_data".split()
-)
 ACT_LENGTH_MAX: Final = 256
 PAGE_MESSAGES: Final = 256  # of a browse, at once
 GOT_MESSAGES: Final = 65_536  # that one call gets or locks

@@ -32,7 +32,7 @@ from ...mq.channels.exits import passed
 from ...rules.puts import Program
 from ...stores.remote.frames import HEADER, PIECE_MAX, Flag, FrameKind, WireFrame, check_values, pieces
 from ...stores.remote.link import HELLO, PROTOCOL, Hello
-from ...stores.remote.wire import WireError, decode_call, encode_answer, encode_error
+from ...stores.remote.wire import WireError, decode_call, encode, encode_error
 from ...stores.seam.channel_records import ChannelBatch
 from ...stores.seam.protocol import LocalStore, Store
 from ...support.release import __version__
@@ -500,7 +500,7 @@ class StoreConnection:
     def _answered(self, verb: str, arguments: dict[str, Any], value: Any) -> Answered:
         has_unit = self._has_unit()
         self._unit = self._unit + messages_of(verb, arguments) if has_unit else 0
-        return Answered(FrameKind.ANSWER, encode_answer(verb, value), has_unit)
+        return Answered(FrameKind.ANSWER, encode(value), has_unit)
 
     def _failed(self, error: Exception) -> Answered:
         if not isinstance(error, InorderError):

@@ -35,7 +35,7 @@ def as_put(operation: Operation, queue: LocalQueue | None, message: Message, num
     return row
 
 
-def target_of(catalog: Catalog, name: str, manager: str = "") -> Route | Reason:
+def target_of(catalog: Catalog, name: str, manager: str) -> Route | Reason:
     """Resolves a name (N-1). Returns the reason instead if that fails, or if puts are not allowed there."""
     try:
         route = catalog.route(name, manager)

@@ -117,7 +117,7 @@ class GettingVerbs(OpenStore, ABC):
                     search = search or Search()
                     found = self._look_far(request, waits, search, accepts, may)
                 elif request.options.browse:
-                    found = self._look_or_take(request, waits, may=may)
+                    found = self._look_or_take(request, waits, NOT_YET, may)
                 else:
                     found = self._take(request, waits, accepts=accepts, may=may)
             except (NoMessageUnderCursor, OrderDeadlock):
@@ -223,7 +223,7 @@ class GettingVerbs(OpenStore, ABC):
         resolved = get_allowed(operation, handle, queue)
         return Reading(operation, handle, queue, request, resolved, operation.manager, ahead=ahead).look_ahead()
 
-    def _look_or_take(self, request: GetRequest, waits: bool, ahead: Ahead = NOT_YET, may: May | None = None) -> Looked:
+    def _look_or_take(self, request: GetRequest, waits: bool, ahead: Ahead, may: May | None) -> Looked:
         if not waits and self._only_looks(request):
             outcome = self._browse(request, ahead)
             if outcome is not None:

@@ -399,8 +399,7 @@ class Pipeline:
         self._pending.clear()
         self.synced, self.in_block, self.is_unasked = self.syncs, False, False
         if pg.transaction_status != pq.TransactionStatus.IDLE:
-            pg_result = waiting.wait(_simply(pg, b"ROLLBACK"), self._socket, WAKE_SECONDS)
-            assert pg_result is None
+            waiting.wait(_roll_back(pg), self._socket, WAKE_SECONDS)
         pg.enter_pipeline_mode()
         self._is_out_of_step = False
 
@@ -416,9 +415,9 @@ class Pipeline:
             self._is_out_of_step = False
 
 
-def _simply(pg: pq.abc.PGconn, command: bytes) -> Any:
-    """Runs a command outside of the pipeline."""
-    pg.send_query(command)
+def _roll_back(pg: pq.abc.PGconn) -> Any:
+    """Rolls the transaction back, outside of the pipeline."""
+    pg.send_query(b"ROLLBACK")
     yield from send(pg)
     while (yield from fetch(pg)) is not None:
         pass

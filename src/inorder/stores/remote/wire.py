@@ -429,11 +429,6 @@ def decode_call(payload: bytes) -> tuple[str, dict[str, Any]]:
 # ---- answers
 
 
-def encode_answer(verb: str, value: Any) -> bytes:
-    """Writes the answer of a verb."""
-    return encode(value)
-
-
 def decode_answer(verb: str, payload: bytes) -> Any:
     """Reads the answer of a verb. Raises: WireError."""
     value = _answer(verb).read(payload)

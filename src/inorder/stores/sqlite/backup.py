@@ -62,7 +62,7 @@ def copy_to(
     *,
     replace: bool = False,
     argument: str = "path",
-    progress: Callable[[int, int], object] | None = None,
+    progress: Callable[[int, int], object] | None,
 ) -> None:
     """Copy the state that a connection sees to a path that `refuse_target` has allowed. As `back_up`."""
     try:

@@ -97,7 +97,7 @@ class SharedBell:
         words[self._waiters] = self._own if words[self._waited] == 0 or words[self._waiters] == self._own else _MANY
         words[self._waited] |= _bit_of(queue)
 
-    def ring_for(self, queues: Iterable[int], *, tells_own: bool = False) -> bool:
+    def ring_for(self, queues: Iterable[int], *, tells_own: bool) -> bool:
         """Wakes all calls that wait for these queues, which have changed. Returns whether there were any.
 
         Args:
