@@ -12,9 +12,25 @@ import pytest
 from tests.helpers.cutting import ended
 from tests.helpers.support import bodies, memory_alone
 
-from inorder import FOREVER, ArgumentError, CallerError, Match, NoMessageAvailable, QueueManager, Reason, aio
+from inorder import (
+    FOREVER,
+    ArgumentError,
+    CallerError,
+    Match,
+    NoMessageAvailable,
+    QueueManager,
+    Reason,
+    aio,
+)
 from inorder.aio.lanes import Lane
-from inorder.errors import ConnectionClosed, ForkedConnection, NotOpenFor, ObjectInUse, UnitNotFound, UnitOfAnother
+from inorder.errors import (
+    ConnectionClosed,
+    ForkedConnection,
+    NotOpenFor,
+    ObjectInUse,
+    UnitNotFound,
+    UnitOfAnother,
+)
 from inorder.stores.seam.protocol import LocalStore
 
 
@@ -286,6 +302,30 @@ async def test_an_open_queue_keeps_its_connection_and_its_cursor(one: aio.QueueM
     dropped = await one.open("Q")
     del dropped
     await in_use(one, 0)
+
+
+async def test_a_unit_whose_beginning_was_cancelled_has_not_begun(one: aio.QueueManager, qm: QueueManager) -> None:
+    async with one.open("Q") as queue:
+        unit, goes_on = one.unit_of_work(), threading.Event()
+
+        async def enters() -> None:
+            async with unit:
+                await queue.put(b"1")
+
+        busy = asyncio.create_task(queue._shared.on(queue._lane, "", goes_on.wait))
+        entering = asyncio.current_task()
+        assert entering is not None
+        await asyncio.sleep(0)
+        asyncio.get_running_loop().call_soon(entering.cancel)
+        with pytest.raises(asyncio.CancelledError):
+            await enters()
+        if hasattr(entering, "uncancel"):
+            entering.uncancel()
+        goes_on.set()
+        await busy
+        assert (unit.status, bodies(qm)) == ("new", [])
+        await enters()
+        assert (unit.status, bodies(qm)) == ("committed", [b"1"])
 
 
 async def test_an_open_queue_of_another_task_is_no_part_of_a_unit(one: aio.QueueManager, qm: QueueManager) -> None:

@@ -238,6 +238,45 @@ class Waiting:
             raise
 
 
+@pytest.mark.parametrize("keeps", [True, False])
+def test_the_queues_that_a_call_leaves_open_are_closed_at_its_end(qm: QueueManager, tasks: Tasks, keeps: bool) -> None:
+    queues = list[aio.Queue]()
+
+    @tasks.task("Q", concurrency=1)
+    async def leaves_open(message: Got, own: aio.QueueManager) -> None:
+        queue = await own.open("NEXT", input="exclusive")
+        if keeps:
+            queues.append(queue)
+
+    qm.put_many("Q", [b"1", b"2"])
+    assert worked(qm, tasks, 2).outcomes == [DONE, DONE]
+    assert [one.closed for one in queues] == [True, True] * keeps
+
+
+def test_a_task_that_outlives_its_call_can_end_the_block_of_a_queue(qm: QueueManager, tasks: Tasks) -> None:
+    ended = threading.Event()
+
+    @tasks.task("Q")
+    async def leaves_task(message: Got, own: aio.QueueManager) -> None:
+        queue, inside = await own.open("NEXT"), asyncio.Event()
+
+        async def outlive() -> None:
+            try:
+                async with queue:
+                    inside.set()
+                    await asyncio.Event().wait()
+            finally:
+                ended.set()
+
+        left.append(asyncio.create_task(outlive()))
+        await inside.wait()
+
+    left = list[asyncio.Task[None]]()
+    qm.put("Q", b"1")
+    assert worked(qm, tasks, 1).outcomes == [DONE]
+    assert ended.wait(LIMIT_SECONDS), "the end of the worker cancels it"
+
+
 @pytest.mark.every_store
 @pytest.mark.parametrize("replaces_threads", [True, False])
 def test_an_overdue_call_is_cancelled_and_wears_out_nothing(

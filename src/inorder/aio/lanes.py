@@ -22,7 +22,7 @@ from .jobs import LaneJob, finished, tell
 T = TypeVar("T")
 L = TypeVar("L", bound="Lane")
 Connection = manager.QueueManager
-LOST = (ConnectionBroken, ConnectionClosed, OutcomeUnknown)
+LOST = (ConnectionBroken, OutcomeUnknown)
 _user: ContextVar[str | None] = ContextVar("inorder.user", default=None)
 gives_way: ContextVar[Callable[[], object] | None] = ContextVar("inorder.gives_way", default=None)
 """Called when this task has to wait for a connection: those that have one may go first meanwhile."""
@@ -119,7 +119,7 @@ class Lane:
     Attributes:
         seat: the seat of the task that has it; None: no task has it.
         is_out: whether it is borrowed.
-        has_unit: whether its connection has a unit of work with puts or gets.
+        is_taking: whether its unit of work is that of a get alone, which a task is making.
         handles: the program's queue objects, with the queue of the connection that each wraps.
         is_over: whether it takes no more calls.
 
@@ -137,7 +137,7 @@ class Lane:
         self._loop = asyncio.get_running_loop()
         self.connection: Connection | None = None
         self.seat: Seat | None = None
-        self.is_out = self.has_unit = False
+        self.is_out = self._has_unit = self.is_taking = self._is_untidy = False
         self._alone = asyncio.Lock()
         self.handles: weakref.WeakKeyDictionary[object, Queue] = weakref.WeakKeyDictionary()
         self._is_idle = True
@@ -162,8 +162,16 @@ class Lane:
             raise
 
     async def __aexit__(self, *_: object) -> None:
+        self.is_taking = False
         self._alone.release()
+        if self._is_untidy:
+            self._tidy()
         self._ended()
+
+    @property
+    def has_unit(self) -> bool:
+        """Whether its connection has a unit of work with puts or gets, other than that of a get alone."""
+        return self._has_unit and not self.is_taking
 
     @property
     def has_queues(self) -> bool:
@@ -223,11 +231,13 @@ class Lane:
     def _note(self) -> None:
         connection = self.connection
         try:
+            if connection is not None and connection.internals.is_over:
+                self.drop()
             self._is_idle = connection is None or connection.internals.is_idle
-            self.has_unit = not self._is_idle and connection is not None and connection.inspect.has_unit
+            self._has_unit = not self._is_idle and connection is not None and connection.inspect.has_unit
         except ConnectionBroken:  # the next call makes another connection
             self.drop()
-            self._is_idle, self.has_unit = True, False
+            self._is_idle, self._has_unit = True, False
 
     def drop(self) -> None:
         """In the thread: ends the connection and backs out its unit; the next call makes a new one."""
@@ -256,8 +266,18 @@ class Lane:
             self.seat = None
 
     def tidy(self) -> None:
-        """After the end of its task: backs out its unit, and closes all but queues that the program still has."""
+        """After the end of its task: backs out its unit, and closes all but queues that the program still has.
+
+        If another task is in a call on one of these queues, this waits, because the call may have a unit of its own.
+        """
         self.leave()
+        if self._alone.locked():
+            self._is_untidy = True
+        else:
+            self._tidy()
+
+    def _tidy(self) -> None:
+        self._is_untidy = False
         if self.is_over:
             return
         kept = [one for one in self.handles.values() if not one.closed]

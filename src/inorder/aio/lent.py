@@ -6,12 +6,15 @@ on its connection, one after another. So the function's calls are part of the un
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable
 from queue import SimpleQueue
 from typing import TypeVar
 
 from ..client import unit_of_work
-from .lanes import Connection, Lane
+from ..errors import InorderError
+from .jobs import LaneJob, finished
+from .lanes import Connection, Lane, closed
 from .manager import QueueManager
 from .opened import UnitOfWork
 
@@ -29,7 +32,7 @@ class LentLane(Lane):
     def __init__(self, connection: Connection, jobs: Jobs) -> None:
         self._given = jobs
         super().__init__(lambda: connection)
-        self.connection, self.is_out, self.has_unit = connection, True, True
+        self.connection, self.is_out, self._has_unit = connection, True, True
 
     def _start(self, name: str) -> Jobs:
         return self._given
@@ -40,6 +43,32 @@ class LentLane(Lane):
 
     def _ended(self) -> None:
         self._under_way -= 1
+
+    async def exit(self, leave: Callable[[], T]) -> T:
+        """See `Lane.exit`. Raises: ConnectionClosed, the function has ended, and the thread makes no more calls."""
+        if self.is_over:
+            raise closed()
+        return await super().exit(leave)
+
+    async def give_back(self) -> None:
+        """Takes no more calls, and closes the queues that the function has left open."""
+        self.is_over = True
+        left = list(self.handles.values())
+
+        def close_all() -> None:
+            for one in left:
+                with contextlib.suppress(InorderError):  # its connection has ended
+                    one.__exit__(None, None, None)
+
+        await finished(self._give(close_all))
+
+    def post(self, call: Callable[[], object]) -> None:
+        """See `Lane.post`. It comes at once: the loop might come to it only after the function has ended."""
+        if not self.is_over:
+            self._give(call)
+
+    def _give(self, call: Callable[[], object]) -> LaneJob[object]:
+        return self.give(LaneJob(call, lambda: None, self._loop, is_revocable=False))
 
 
 async def with_lent(
@@ -56,6 +85,6 @@ async def with_lent(
     try:
         return await work(qm)
     finally:
-        lane.is_over = True
         unit_of_work.leave(around)
+        await lane.give_back()
         await qm.internals.abandon()

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 from ..client import manager
 from ..client.groups import whole_group
 from ..client.keywords import Data
-from ..errors import IN_MEMORY, ObjectInUse, Reason
+from ..errors import IN_MEMORY, ConnectionBroken, ObjectInUse, Reason
 from ..model.message import Descriptor, Got
 from ..model.options import EVERYTHING, BrowseKeywords, GetOptions, Match, OpenKeywords, check_whole
 from ..rules.gets import rank_of
@@ -286,8 +286,8 @@ class QueueManager(ManagerCalls):
     async def _open(self, name: str, dynamic_name: str, options: OpenKeywords) -> Queue:
         handle = await self._call(Connection.open, name, dynamic_name=dynamic_name, **options)
         seat = self._shared.seat_around
-        assert seat is not None, "the task holds the connection of its open queue"
-        assert seat.lane is not None
+        if seat is None or seat.lane is None:  # otherwise the task holds the connection of its open queue
+            raise ConnectionBroken("the connection was lost while the queue was opened")
         return Queue(self._shared, seat.lane, handle)
 
     def group(self, queue: str) -> GroupWriter:

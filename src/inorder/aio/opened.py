@@ -98,6 +98,7 @@ class UnitOfWork:
                 await self._shared.run(seat, lambda _: None)
             except BaseException:  # `__aexit__` will not be called
                 self._leave()
+                self._status = "new"
                 raise
         unit_of_work.enter(self)
         return self
@@ -275,7 +276,8 @@ class Queue(Calls):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         opened = self._handle
-        await self._lane.exit(lambda: opened.__exit__(kind, error, trace))
+        if not opened.closed:
+            await self._lane.exit(lambda: opened.__exit__(kind, error, trace))
 
     def __repr__(self) -> str:
         return repr(self._handle)

@@ -103,8 +103,8 @@ class Sharing:
         return Seat(Caller.now())
 
     def keep(self, seat: Seat) -> None:
-        """Makes later calls of the task find its seat, if that holds something."""
-        if seat.is_known or seat.is_empty:
+        """Makes later calls of this task find its seat, if that holds something; not the seat of another task."""
+        if seat.is_known or seat.is_empty or not seat.caller.is_calling():
             return
         seat.is_known = True
         self._seat.set(seat)
@@ -157,6 +157,7 @@ class Sharing:
         """Makes a call on an object that is open on a connection: a queue, a group, a loop."""
         self.seat_of(lane, joins)
         async with lane:
+            self.seat_of(lane, joins)  # a unit may have begun meanwhile
             return await lane.call(lambda _: call(), hurry)
 
     def seat_of(self, lane: Lane, joins: str) -> Seat:
@@ -267,6 +268,10 @@ class Sharing:
 
         try:
             async with lane:
+                holder = lane.seat  # it may have begun a unit meanwhile
+                if holder is not None and holder.has_unit and not holder.caller.admits_caller():
+                    _refuse(holder)
+                lane.is_taking = True
                 job = lane.submit(take)
                 cancel = await job.ended(hurry)
                 if cancel is not None:

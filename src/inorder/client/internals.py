@@ -73,6 +73,11 @@ class Internals(Namespace):
         self._session.end(later_of(delay, error))
 
     @property
+    def is_over(self) -> bool:
+        """Whether the connection has ended."""
+        return self._session.closed
+
+    @property
     def is_idle(self) -> bool:
         """Whether another caller may use the connection: it has no unit of work, queue, group or cursor open.
 

@@ -1,0 +1,172 @@
+"""An open queue of `inorder.aio` that several tasks use: each call is its task's alone, however the others end."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.helpers.support import LIMIT_SECONDS, bodies
+
+from inorder import Got, Queue, QueueManager, aio
+from inorder.aio.jobs import LaneJob
+from inorder.aio.lanes import Lane
+from inorder.client.unit_of_work import UnitOfWork
+from inorder.errors import ConnectionBroken, ConnectionClosed, UnitOfAnother
+from inorder.stores.seam.protocol import LocalStore
+
+
+async def in_use(qm: aio.QueueManager, count: int) -> None:
+    """Returns when so many of its connections are in use."""
+    while qm.connections_in_use != count:
+        await asyncio.sleep(0.001)
+
+
+async def test_a_cancelled_get_of_a_closed_queue_leaves_the_connection_to_its_task(
+    store: LocalStore, qm: QueueManager
+) -> None:
+    async with aio.connect(store, connections=1) as one:
+        closed, goes_on = await one.open("Q"), threading.Event()
+        await closed.close()
+
+        async def opens() -> None:
+            async with one.open("Q"):
+                pass
+
+        calls: list[asyncio.Task[Any]] = []
+        for call in (one._shared.on(closed._lane, "", lambda: goes_on.wait(LIMIT_SECONDS)), opens(), closed.get()):
+            calls.append(asyncio.create_task(call))
+            await asyncio.sleep(0)
+        calls[-1].cancel()
+        await asyncio.wait(calls[-1:])
+        goes_on.set()
+        await asyncio.gather(*calls[:-1])
+        await in_use(one, 0)
+
+
+async def test_a_connection_that_is_lost_as_a_queue_is_opened_says_so(
+    store: LocalStore, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit, over = Lane.submit, threading.Event()
+
+    def lose(_: QueueManager) -> None:
+        raise ConnectionBroken("lost")
+
+    def submit_two(lane: Lane, call: Callable[[QueueManager], Any]) -> LaneJob[Any]:
+        monkeypatch.undo()
+        job = submit(lane, call)
+        submit(lane, lose)
+        lane._jobs.put(over.set)  # the loop has been told of both
+        assert over.wait(LIMIT_SECONDS)
+        return job
+
+    async with aio.connect(store) as one:
+        monkeypatch.setattr(Lane, "submit", submit_two)
+        with pytest.raises(ConnectionBroken):
+            await one.open("Q")
+        await in_use(one, 0)
+
+
+async def test_the_get_of_another_task_is_no_unit_of_the_task_that_opened_the_queue(
+    one: aio.QueueManager, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, begun, goes_on, settle = asyncio.get_running_loop(), asyncio.Event(), threading.Event(), UnitOfWork.__exit__
+
+    def held_up(*given: Any) -> None:
+        loop.call_soon_threadsafe(begun.set)
+        assert goes_on.wait(LIMIT_SECONDS)
+        settle(*given)
+
+    qm.put_many("Q", [b"1", b"2"])
+    async with one.open("Q") as queue:
+        monkeypatch.setattr(UnitOfWork, "__exit__", held_up)
+        gets = [asyncio.create_task(queue.get())]
+        await begun.wait()
+        gets.append(asyncio.create_task(queue.get()))
+        await asyncio.create_task(one.put("Q", b"3"))
+        goes_on.set()
+        assert [(await get).body for get in gets] == [b"1", b"2"]
+    assert bodies(qm) == [b"3"]
+
+
+@pytest.mark.parametrize("call", ["put", "get"])
+async def test_a_call_that_waited_for_a_connection_is_no_part_of_a_unit_begun_meanwhile(
+    one: aio.QueueManager, qm: QueueManager, call: str
+) -> None:
+    async with one.open("Q") as queue:
+        await one.put("Q", b"1")
+        goes_on = threading.Event()
+        busy = asyncio.create_task(queue._shared.on(queue._lane, "", lambda: goes_on.wait(LIMIT_SECONDS)))
+        await asyncio.sleep(0)
+        asyncio.get_running_loop().call_soon(goes_on.set)
+        later: list[asyncio.Task[object]] = []
+        asyncio.get_running_loop().call_soon(
+            lambda: later.append(asyncio.create_task(queue.put(b"3") if call == "put" else queue.get()))
+        )
+        await queue.put(b"2", syncpoint=True)
+        with pytest.raises(UnitOfAnother):
+            await later[0]
+        await busy
+        await one.back_out()
+    assert bodies(qm) == [b"1"]
+
+
+async def test_the_end_of_a_task_does_not_back_out_what_another_gets_from_its_queue(
+    one: aio.QueueManager, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, ends, begun, goes_on = asyncio.Event(), asyncio.Event(), asyncio.Event(), threading.Event()
+    loop, get, queues = asyncio.get_running_loop(), Queue.get, list[aio.Queue]()
+
+    def held_up(*given: Any) -> Got:
+        loop.call_soon_threadsafe(begun.set)
+        assert goes_on.wait(LIMIT_SECONDS)
+        return get(*given)
+
+    async def opens() -> None:
+        queues.append(await one.open("Q"))
+        opened.set()
+        await ends.wait()
+
+    qm.put("Q", b"1")
+    opening = asyncio.create_task(opens())
+    await opened.wait()
+    monkeypatch.setattr(Queue, "get", held_up)
+    getting = asyncio.create_task(queues[0].get())
+    await begun.wait()
+    ends.set()
+    await opening
+    await asyncio.sleep(0)  # the task is tidied up after
+    goes_on.set()
+    assert (await getting).body == b"1"
+    assert bodies(qm) == []
+    await queues[0].close()
+    await in_use(one, 0)
+
+
+async def test_a_queue_whose_connection_was_lost_disturbs_no_later_task_there(
+    store: LocalStore, qm: QueueManager
+) -> None:
+    def lose(_: QueueManager) -> None:
+        raise ConnectionBroken("lost")
+
+    async with aio.connect(store, connections=1) as one:
+        queue = await one.open("Q")
+        with pytest.raises(ConnectionBroken):
+            await one.run(lose)
+
+        async def other() -> None:
+            async with one.unit_of_work():
+                await one.put("Q", b"1")
+                begun.set()
+                await goes_on.wait()
+
+        begun, goes_on = asyncio.Event(), asyncio.Event()
+        work = asyncio.create_task(other())
+        await begun.wait()
+        with pytest.raises(ConnectionClosed):
+            await queue.close()
+        goes_on.set()
+        await work
+    assert bodies(qm) == [b"1"]
