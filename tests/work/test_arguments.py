@@ -384,7 +384,18 @@ def _typed(message: Unknown) -> None: ...  # type: ignore[name-defined] # noqa: 
 def _typed_got(message: unknown.Got) -> None: ...  # type: ignore[name-defined] # noqa: F821
 
 
-@pytest.mark.parametrize("function", [_Callable(), functools.partial(_see), _typed_got, lambda one, qm: None, print])
+class _Read(_Callable):
+    """An instance has the annotations of its class, which are empty once a library has read them."""
+
+    def __call__(self, message: Message) -> None: ...
+
+
+assert _Read.__annotations__ == {}
+
+
+@pytest.mark.parametrize(
+    "function", [_Callable(), _Read(), functools.partial(_see), _typed_got, lambda one, qm: None, print]
+)
 def test_functions_of_messages_stay_what_they_were(function: Any) -> None:
     tasks = Tasks()
     assert tasks.task("Q", name="see")(function) is function

@@ -175,7 +175,7 @@ def takes_messages(function: Callable[..., object], *, has_queue: bool) -> bool:
     if first.annotation is inspect.Parameter.empty:
         return has_queue
     try:
-        hint = typing.get_type_hints(function).get(first.name)
+        hint = typing.get_type_hints(function).get(first.name, first.annotation)
     except Exception:  # noqa: BLE001 - a type that only type checkers know, an object that can be called
         hint = first.annotation
     if isinstance(hint, str):
