@@ -23,11 +23,13 @@ from inorder import (
     aio,
 )
 from inorder.aio.lanes import Lane
+from inorder.client.session import Session
 from inorder.errors import (
     ConnectionClosed,
     ForkedConnection,
     NotOpenFor,
     ObjectInUse,
+    StoreError,
     UnitNotFound,
     UnitOfAnother,
 )
@@ -450,3 +452,21 @@ async def test_a_child_made_by_fork_is_told(one: aio.QueueManager) -> None:
             os._exit(7)
         os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+async def test_a_unit_of_work_begins_after_one_whose_back_out_failed(
+    one: aio.QueueManager, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        monkeypatch.undo()
+        raise StoreError("the disk is full")
+
+    with contextlib.suppress(ZeroDivisionError):
+        async with one.unit_of_work():
+            await one.put("Q", b"1")
+            monkeypatch.setattr(Session, "settle", fail)
+            raise ZeroDivisionError
+    async with one.unit_of_work():
+        await one.put("Q", b"2")
+    await in_use(one, 0)
+    assert bodies(qm) == [b"2"]

@@ -87,7 +87,7 @@ class UnitOfWork:
         if self.status != "new":
             raise CallerError(f"this unit of work is {self.status}: make another", reason=Reason.UOW_NOT_AVAILABLE)
         seat = self._shared.seat()
-        if seat.has_unit:
+        if seat.block is not None:  # otherwise the connection checks it, after a back out that it still owes
             raise CallerError(
                 "the task has a unit of work already: commit it or back it out first", reason=Reason.UOW_IN_PROGRESS
             )
@@ -247,10 +247,12 @@ class Queue(Calls):
             return old_paths.member(self, name)
 
     async def _call(self, method: Callable[..., T], /, *given: Any, **named: Any) -> T:
+        self._check()
         part = joins(method.__name__, given, named)
         return await self._shared.on(self._lane, part, lambda: method(self._handle, *given, **named))
 
     async def _get(self, method: Callable[..., T], options: GetOptions, /, *given: Any) -> T:
+        self._check()
         outside = options.syncpoint is False or options.confirm_id or options.browse
         seat, at_once = self._shared.seat_of(self._lane, "" if outside else "get"), replace(options, wait=0)
 
@@ -258,6 +260,10 @@ class Queue(Calls):
             return method(self._handle, *given, options if wait else at_once)
 
         return await self._shared.take(seat, self.name, options, call)
+
+    def _check(self) -> None:
+        """Raises: ConnectionClosed, its connection was lost; another task may have a unit on the new one."""
+        self._handle.internals.session.check()
 
     def browse(
         self, options: GetOptions | None = None, *, after: str | None = None, **keywords: Unpack[BrowseKeywords]
