@@ -380,6 +380,8 @@ class Browsing(AsyncIterator[Got]):
             seat = self._shared.seat()
             found = await self._shared.run(seat, self._next)
             self._lane = seat.lane
+            if seat.lane is not None and self._loop is not None:  # the collector must not end it in another thread
+                weakref.finalize(self, seat.lane.post, self._loop.close).atexit = False
         else:
             lane = self._lane
             found = await self._shared.on(lane, "", lambda: self._next(lane.connected()))
@@ -396,10 +398,6 @@ class Browsing(AsyncIterator[Got]):
         """Ends the loop early. Harmless when repeated."""
         if self._lane is not None and self._loop is not None:
             await self._lane.exit(self._loop.close)
-
-    def __del__(self) -> None:
-        if self._lane is not None and self._loop is not None:
-            self._lane.post(self._loop.close)
 
     @property
     def token(self) -> str | None:
