@@ -7,6 +7,7 @@ import contextlib
 import gc
 import os
 import threading
+from typing import Any
 
 import pytest
 from tests.helpers.cutting import ended
@@ -18,16 +19,19 @@ from inorder import (
     CallerError,
     Match,
     NoMessageAvailable,
+    Queue,
     QueueManager,
     Reason,
     aio,
 )
 from inorder.aio.lanes import Lane
+from inorder.client.session import Session
 from inorder.errors import (
     ConnectionClosed,
     ForkedConnection,
     NotOpenFor,
     ObjectInUse,
+    StoreError,
     UnitNotFound,
     UnitOfAnother,
 )
@@ -450,3 +454,43 @@ async def test_a_child_made_by_fork_is_told(one: aio.QueueManager) -> None:
             os._exit(7)
         os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+async def test_a_unit_of_work_begins_after_one_whose_back_out_failed(
+    one: aio.QueueManager, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        monkeypatch.undo()
+        raise StoreError("the disk is full")
+
+    with contextlib.suppress(ZeroDivisionError):
+        async with one.unit_of_work():
+            await one.put("Q", b"1")
+            monkeypatch.setattr(Session, "settle", fail)
+            raise ZeroDivisionError
+    async with one.unit_of_work():
+        await one.put("Q", b"2")
+    await in_use(one, 0)
+    assert bodies(qm) == [b"2"]
+
+
+async def test_the_garbage_collector_leaves_the_end_of_a_loop_to_the_thread_of_its_connection(
+    one: aio.QueueManager, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed_by, close = set[int](), Queue.close
+
+    def noted(*given: Any, **named: Any) -> object:
+        closed_by.add(threading.get_ident())
+        return close(*given, **named)
+
+    qm.put("Q", b"1")
+    loop = one.browse("Q")
+    await anext(loop)
+    monkeypatch.setattr(Queue, "close", noted)
+    cycle: list[object] = [loop]
+    cycle.append(cycle)
+    del loop, cycle
+    gc.collect()
+    await in_use(one, 0)
+    assert closed_by
+    assert threading.get_ident() not in closed_by

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -165,8 +166,80 @@ async def test_a_queue_whose_connection_was_lost_disturbs_no_later_task_there(
         begun, goes_on = asyncio.Event(), asyncio.Event()
         work = asyncio.create_task(other())
         await begun.wait()
-        with pytest.raises(ConnectionClosed):
-            await queue.close()
+        for call in (queue.close, queue.get, lambda: queue.put(b"2")):
+            with pytest.raises(ConnectionClosed):
+                await call()
         goes_on.set()
         await work
     assert bodies(qm) == [b"1"]
+
+
+async def test_an_empty_group_is_a_unit_of_its_task(one: aio.QueueManager, qm: QueueManager) -> None:
+    qm.put("Q", b"1")
+    async with one.open("Q") as queue:
+        with contextlib.suppress(ZeroDivisionError):
+            async with one.group("Q"):
+                for call in (queue.get, lambda: queue.put(b"2")):
+                    with pytest.raises(UnitOfAnother):
+                        await asyncio.create_task(call())
+                assert (await one.get("Q")).body == b"1"
+                raise ZeroDivisionError
+    assert bodies(qm) == [b"1"]
+
+
+@pytest.mark.parametrize("how", ["queue", "name", "open"])
+async def test_a_task_that_another_starts_at_its_end_has_no_part_in_the_unit_of_that(
+    one: aio.QueueManager, qm: QueueManager, how: str
+) -> None:
+    left: list[object] = []
+    calls: list[asyncio.Task[object]] = []
+
+    async def opens_and_puts() -> None:
+        async with one.open("Q") as queue:
+            await queue.put(b"2")
+
+    async def leaves_a_unit_open() -> None:
+        queue, group = await one.open("Q"), one.get_group("G")
+        left.extend((queue, group, await anext(group)))
+        call = {"queue": queue.put(b"2"), "name": one.put("Q", b"2"), "open": opens_and_puts()}
+        calls.append(asyncio.create_task(call.pop(how)))
+        for other in call.values():
+            other.close()
+
+    qm.create_queue("G")
+    qm.put("G", b"1")
+    await asyncio.create_task(leaves_a_unit_open())
+    await calls[0]
+    left.clear()
+    await in_use(one, 0)
+    assert bodies(qm) == [b"2"]
+    assert bodies(qm, "G") == [b"1"]
+
+
+async def test_a_waiting_get_stays_on_the_connection_of_its_queue_after_the_task_that_opened_that(
+    one: aio.QueueManager, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, ends, tried = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    loop, get, threads, queues = asyncio.get_running_loop(), Queue.get, set[int](), list[aio.Queue]()
+
+    def noted(*given: Any) -> Got:
+        threads.add(threading.get_ident())
+        loop.call_soon_threadsafe(tried.set)
+        return get(*given)
+
+    async def opens() -> None:
+        queues.append(await one.open("Q"))
+        opened.set()
+        await ends.wait()
+
+    opening = asyncio.create_task(opens())
+    await opened.wait()
+    monkeypatch.setattr(Queue, "get", noted)
+    getting = asyncio.create_task(queues[0].get(wait=LIMIT_SECONDS))
+    await tried.wait()
+    ends.set()
+    await opening
+    await asyncio.sleep(0)  # the task is tidied up after
+    qm.put("Q", b"1")
+    assert (await getting).body == b"1"
+    assert len(threads) == 1

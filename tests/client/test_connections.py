@@ -15,12 +15,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.helpers.support import Call, bodies, memory_alone, waiting
+from tests.helpers.support import Call, Stores, bodies, memory_alone, waiting
 
 from inorder import FOREVER, QueueManager, connect
 from inorder.client import services
 from inorder.client.services import Services
-from inorder.errors import CallInProgress, ConnectionBroken, ConnectionClosed, ForkedConnection, QueueManagerStopping
+from inorder.errors import (
+    CallInProgress,
+    ConnectionBroken,
+    ConnectionClosed,
+    ForkedConnection,
+    ObjectInUse,
+    QueueManagerStopping,
+)
+from inorder.stores.engine.operation import Operation
 from inorder.stores.memory import MemoryStore
 from inorder.testing import ManualClock
 from inorder.testing.remote import the_server
@@ -235,6 +243,30 @@ def test_a_second_thread_that_calls_during_a_wait_is_2219_and_changes_nothing(qm
     assert [queue.name for queue in qm.queues()] == ["Q"]
     other.put("Q", b"4")
     other.close()
+
+
+def test_a_loop_dropped_in_the_middle_of_a_call_on_another_store_is_ended_by_its_next_call(
+    stores: Stores, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = Operation.commit
+    with connect(stores.make()) as other, other.connect() as looks_on:
+        looks_on.create_queue("Q")
+        looks_on.put("Q", b"1")
+        loops = [other.browse("Q")]
+        next(loops[0])
+
+        def drop(operation: Operation) -> None:
+            monkeypatch.undo()
+            loops.clear()
+            commit(operation)
+
+        monkeypatch.setattr(Operation, "commit", drop)
+        qm.put("Q", b"2")
+        assert not loops
+        with pytest.raises(ObjectInUse):
+            looks_on.delete_queue("Q", purge=True)
+        assert len(other.queues()) == 1
+        looks_on.delete_queue("Q", purge=True)
 
 
 def test_a_default_handle_whose_close_was_refused_can_be_closed_later(qm: QueueManager) -> None:

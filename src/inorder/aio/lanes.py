@@ -160,6 +160,9 @@ class Lane:
         except BaseException:
             self._ended()
             raise
+        if self.seat is not None and self.seat.caller.is_over:  # the loop tells so only later
+            self.leave()
+            self._tidy()
 
     async def __aexit__(self, *_: object) -> None:
         self.is_taking = False
@@ -170,7 +173,7 @@ class Lane:
 
     @property
     def has_unit(self) -> bool:
-        """Whether its connection has a unit of work with puts or gets, other than that of a get alone."""
+        """Whether its connection has a unit of work, other than that of a get alone."""
         return self._has_unit and not self.is_taking
 
     @property
@@ -234,7 +237,7 @@ class Lane:
             if connection is not None and connection.internals.is_over:
                 self.drop()
             self._is_idle = connection is None or connection.internals.is_idle
-            self._has_unit = not self._is_idle and connection is not None and connection.inspect.has_unit
+            self._has_unit = not self._is_idle and connection is not None and connection.internals.has_unit
         except ConnectionBroken:  # the next call makes another connection
             self.drop()
             self._is_idle, self._has_unit = True, False
@@ -283,7 +286,7 @@ class Lane:
         kept = [one for one in self.handles.values() if not one.closed]
 
         def settle(connection: Connection) -> None:
-            if connection.inspect.has_unit:
+            if connection.internals.has_unit:
                 connection.back_out()
             if kept:
                 connection.internals.close_all_but(kept)

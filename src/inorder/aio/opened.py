@@ -87,7 +87,7 @@ class UnitOfWork:
         if self.status != "new":
             raise CallerError(f"this unit of work is {self.status}: make another", reason=Reason.UOW_NOT_AVAILABLE)
         seat = self._shared.seat()
-        if seat.has_unit:
+        if seat.block is not None:  # otherwise the connection checks it, after a back out that it still owes
             raise CallerError(
                 "the task has a unit of work already: commit it or back it out first", reason=Reason.UOW_IN_PROGRESS
             )
@@ -247,10 +247,12 @@ class Queue(Calls):
             return old_paths.member(self, name)
 
     async def _call(self, method: Callable[..., T], /, *given: Any, **named: Any) -> T:
+        self._check()
         part = joins(method.__name__, given, named)
         return await self._shared.on(self._lane, part, lambda: method(self._handle, *given, **named))
 
     async def _get(self, method: Callable[..., T], options: GetOptions, /, *given: Any) -> T:
+        self._check()
         outside = options.syncpoint is False or options.confirm_id or options.browse
         seat, at_once = self._shared.seat_of(self._lane, "" if outside else "get"), replace(options, wait=0)
 
@@ -258,6 +260,10 @@ class Queue(Calls):
             return method(self._handle, *given, options if wait else at_once)
 
         return await self._shared.take(seat, self.name, options, call)
+
+    def _check(self) -> None:
+        """Raises: ConnectionClosed, its connection was lost; another task may have a unit on the new one."""
+        self._handle.internals.session.check()
 
     def browse(
         self, options: GetOptions | None = None, *, after: str | None = None, **keywords: Unpack[BrowseKeywords]
@@ -374,6 +380,8 @@ class Browsing(AsyncIterator[Got]):
             seat = self._shared.seat()
             found = await self._shared.run(seat, self._next)
             self._lane = seat.lane
+            if seat.lane is not None and self._loop is not None:  # the collector must not end it in another thread
+                weakref.finalize(self, seat.lane.post, self._loop.close).atexit = False
         else:
             lane = self._lane
             found = await self._shared.on(lane, "", lambda: self._next(lane.connected()))
@@ -390,10 +398,6 @@ class Browsing(AsyncIterator[Got]):
         """Ends the loop early. Harmless when repeated."""
         if self._lane is not None and self._loop is not None:
             await self._lane.exit(self._loop.close)
-
-    def __del__(self) -> None:
-        if self._lane is not None and self._loop is not None:
-            self._lane.post(self._loop.close)
 
     @property
     def token(self) -> str | None:

@@ -93,14 +93,21 @@ class Sharing:
 
         Raises: as each call; UnitOfAnother, the unit of work belongs to the task that started this one.
         """
-        self._check()
-        seat = self.seat_around
+        seat = self._checked_seat()
         if seat is not None:
             if seat.caller.is_calling() or (not seat.is_empty and seat.caller.admits_caller()):
                 return seat
-            if joins and seat.has_unit:
-                _refuse(seat)
+            if joins:
+                _check_unit(seat)
         return Seat(Caller.now())
+
+    def _checked_seat(self) -> Seat | None:
+        """Returns the seat around. Raises: as each call."""
+        self._check()
+        seat = self.seat_around
+        if seat is not None and seat.caller.is_over:  # the loop tells so only later
+            seat.ended()
+        return seat
 
     def keep(self, seat: Seat) -> None:
         """Makes later calls of this task find its seat, if that holds something; not the seat of another task."""
@@ -161,18 +168,16 @@ class Sharing:
             return await lane.call(lambda _: call(), hurry)
 
     def seat_of(self, lane: Lane, joins: str) -> Seat:
-        """Returns the seat of the task that has a lane, even if that is another task."""
-        self._check()
-        own = self.seat_around
+        """Returns the seat of this task if it has a lane, else a seat for one call there."""
+        own, holder = self._checked_seat(), lane.seat
         if joins and own is not None and own.lane is not lane and own.has_unit and own.caller.admits_caller():
             raise CallerError(
                 "this was opened outside of the task's unit of work: open it inside the unit that it is to be part of",
                 reason=Reason.UOW_NOT_AVAILABLE,
             )
-        seat = lane.seat or Seat(Caller.now(), lane)
-        if joins and seat.has_unit and not seat.caller.admits_caller():
-            _refuse(seat)
-        return seat
+        if joins:
+            _check_unit(holder)
+        return holder if holder is not None and holder.caller.is_calling() else Seat(Caller.now(), lane)
 
     async def let_go(self, queue: object) -> bool:
         """Closes the default handles of a queue on our free connections; returns whether `queue` is a name."""
@@ -268,9 +273,7 @@ class Sharing:
 
         try:
             async with lane:
-                holder = lane.seat  # it may have begun a unit meanwhile
-                if holder is not None and holder.has_unit and not holder.caller.admits_caller():
-                    _refuse(holder)
+                _check_unit(lane.seat)  # a unit may have begun meanwhile
                 lane.is_taking = True
                 job = lane.submit(take)
                 cancel = await job.ended(hurry)
@@ -335,7 +338,10 @@ class Sharing:
                 await finished(watch)
 
 
-def _refuse(seat: Seat) -> None:
+def _check_unit(seat: Seat | None) -> None:
+    """Raises: UnitOfAnother, a seat has a unit of work to which the present call does not belong."""
+    if seat is None or not seat.has_unit or seat.caller.admits_caller():
+        return
     names: dict[str, Any] = seat.caller.names
     raise UnitOfAnother(
         f"task {names['task']!r} has a unit of work open, and this call is in another task, which was started inside "

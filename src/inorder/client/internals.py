@@ -85,7 +85,12 @@ class Internals(Namespace):
         """
         if self._session.closed:
             return True
-        return self._session.block is None and not self._session.has_unit and not self._open_handles()
+        return not self.has_unit and not self._open_handles()
+
+    @property
+    def has_unit(self) -> bool:
+        """Whether it has a unit of work, or the open block of one that holds nothing yet."""
+        return self._session.block is not None or self._session.has_unit
 
     def _open_handles(self) -> Collection[Queue]:
         by_name, replies = (set(map(id, one.values())) for one in (self._manager._queues, self._manager._reply_queues))

@@ -54,6 +54,12 @@ class Caller:
         """Whether the present call is made by this caller."""
         return self._thread() is threading.current_thread() and self._task() is _current_task()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether a task made the call and has finished."""
+        task = self._task()
+        return self._task is not _no_task and (task is None or task.done())
+
     def admits_caller(self) -> bool:
         """Whether the present caller may use a unit that this caller has opened."""
         thread, task = self._thread(), self._task()

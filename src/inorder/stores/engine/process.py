@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
+from weakref import ref
 
 from ...errors import CallInProgress, ConnectionBroken, forked
 from ...model.message import Transmission
@@ -89,18 +91,28 @@ class OpenHandle:
     plan: PutPlan | None = None
 
 
+class _Latest(threading.local):
+    """The lock of the operation that a thread began last."""
+
+    lock: Callable[[], VerbLock | None] = staticmethod(lambda: None)
+
+
+_latest = _Latest()
+
+
 class VerbLock(Lock):
     """Held while an operation runs: one at a time in a process, and only in the process that opened the store.
 
     A thread may hold it for several operations in a row (`EnginePromises.at_once`).
 
     Raises: ForkedConnection, in a forked child, whose copy of the store is useless; CallInProgress, if a finalizer or a
-    signal handler makes a call in the middle of an operation of its own thread.
+    signal handler makes a call in the middle of an operation of its own thread, on this store or on another one, which
+    may be another connection to the same database, and would wait for that operation.
     """
 
     def __init__(self, store: OpenStore) -> None:
         super().__init__()
-        self._store, self._life = store, forks.current
+        self._store, self._life, self._ref = store, forks.current, ref(self)
 
     def recovered(self) -> bool:
         """Releases the lock if `at_once` has ended without doing so, because of too many exceptions. Returns whether it
@@ -116,14 +128,17 @@ class VerbLock(Lock):
     def __enter__(self) -> None:
         if self._life is not forks.current:
             raise forked(self._store.path)
-        gathering = self._store.gathering
+        gathering, latest = self._store.gathering, _latest.lock()
         if not self._is_owned():
+            if latest is not None and latest._is_owned() and latest._store.unfinished is not None:
+                raise CallInProgress("a call was made from inside one on another store, by a finalizer")
             if gathering.holder is not None and not gathering.holder.at_it.is_mine:
                 gathering.holder = None  # too many exceptions came before it got the lock
         elif not self.recovered() and (gathering.holder is None or self._store.unfinished is not None):
             raise CallInProgress("a call was made from inside another one, by a finalizer or a signal handler")
         try:
             self.acquire()
+            _latest.lock = self._ref
         except BaseException:
             try:  # noqa: SIM105 - `suppress` is not written in C
                 self.release()
