@@ -155,7 +155,8 @@ class BatchCommit:
             managers = {one.url: handles.enter_context(store_for_task(one.url, application)) for one in self._stores}
             ledgers = dict.fromkeys(managers, Ledger())
             if self._key.batch:
-                queues = {url: [one.place.queue for one in staged if one.place.url == url] for url in managers}
+                places = {one.place for one in staged if one.place.queue != self._options.queue}
+                queues = {url: sorted(one.queue for one in places if one.url == url) for url in managers}
                 ledgers = side_by_side(list(managers), lambda url: self._ledger(managers[url], queues[url]))
                 self._check(ledgers)
                 differ = [url for url, one in ledgers.items() if not self._is_ours(one.stores)]
@@ -192,7 +193,7 @@ class BatchCommit:
             stores, since, _ = noted.rsplit(" ", 2)
         last = qm.bulk.last_settled(local, key.application, key.query) if key.query else ""
         has_batch = qm.bulk.in_ledger(local, key) is not None
-        other = "" if has_batch else next((one for one in dict.fromkeys(queues) if self._is_on(qm, one)), "")
+        other = "" if has_batch else next((one for one in queues if self._is_on(qm, one)), "")
         return Ledger(stores, int(since), int(last or -1), has_batch, other)
 
     def _is_on(self, qm: QueueManager, queue: str) -> bool:
