@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.aio.test_manager import in_use
 from tests.helpers.support import LIMIT_SECONDS, bodies
 
 from inorder import Got, Queue, QueueManager, aio
@@ -17,12 +18,6 @@ from inorder.aio.lanes import Lane
 from inorder.client.unit_of_work import UnitOfWork
 from inorder.errors import ConnectionBroken, ConnectionClosed, UnitOfAnother
 from inorder.stores.seam.protocol import LocalStore
-
-
-async def in_use(qm: aio.QueueManager, count: int) -> None:
-    """Returns when so many of its connections are in use."""
-    while qm.connections_in_use != count:
-        await asyncio.sleep(0.001)
 
 
 async def test_a_cancelled_get_of_a_closed_queue_leaves_the_connection_to_its_task(
