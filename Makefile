@@ -60,7 +60,7 @@ rest: setup      ## what make test leaves out of the gate: PostgreSQL, kills, Sp
 	@echo 'This change needs these shards of `make nightly`, too:' && $(RUN) -m tools.nightly --touched
 
 SHARD :=
-nightly: setup   ## all that the gate leaves out, in shards of half an hour at most (SHARD=3/14)
+nightly: setup   ## all that the gate leaves out, in shards of half an hour at most (SHARD=3/16)
 	@$(RUN) -m tools.nightly --shard "$(SHARD)"
 
 TESTS :=

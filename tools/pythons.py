@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
-VERSIONS = ("3.10", "3.11", "3.12", "3.13")
+VERSIONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 EXTRAS = "otel,prometheus,postgresql,server,work"
 OTHERS = "matplotlib,pyarrow,pyspark,pytest"  # libraries that these environments lack
 

@@ -131,6 +131,7 @@ def another(code: str) -> Any:
     return b"~" * int(code[:-1]) if code[-1] in "bcs" else 77
 
 
+@pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
 def test_the_headers_are_right_in_cplusplus_and_alone(tmp_path: Path) -> None:
     c_headers.write(tmp_path)
     for header in c_headers.headers():
