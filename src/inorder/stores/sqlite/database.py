@@ -37,8 +37,7 @@ from ...errors import (
 from ...support.locks import AtEnd, Lock
 from ..engine import points
 from ..seam.migrations import Ladder
-from .bell import SharedBell
-from .coordination import COMMITTED, STOPPED, TURN, UNANNOUNCED, Coordination, attach, detach
+from .coordination import TURN, UNANNOUNCED, Coordination, attach, detach
 from .faults import PASSING, is_full, patiently, store_error, told_as_ours
 from .files import identity_of, replaced
 from .forks import databases, inherited, opening
@@ -454,48 +453,6 @@ class Database:
             self._refuse_unusable()
         return self._coordination
 
-    @property
-    def is_reservation_open(self) -> bool:
-        """Inside `writing`: whether numbers drawn now may belong to a reservation that is not on disk yet."""
-        return self._coordination.is_reservation_open
-
-    @property
-    def commits(self) -> int | None:
-        """See `Host.commits`. Reading it costs no system call."""
-        words = self._coordination.words
-        return None if words[UNANNOUNCED] else words[COMMITTED]
-
-    def seen(self, slot: int) -> int:
-        """A number that differs after any process has changed this slot.
-
-        Reading it costs no system call. Slots are folded into 1,024, so it may also differ without a change of this
-        one. To wait for a change: see `bell.py`.
-        """
-        if self._refusal is not None:
-            self._refuse_unusable()
-        return self._coordination.seen(slot)
-
-    def expect(self, slot: int) -> int:
-        """Inside `writing`: register for the next change of this slot. Returns the value of `seen` before it."""
-        self.shared.bell.expect(slot)
-        return self.shared.seen(slot)
-
-    @property
-    def bell(self) -> SharedBell:
-        """The bell for calls that wait for a change, in all processes; not to be used after `close`."""
-        return self.shared.bell
-
-    @property
-    def stopped(self) -> bool:
-        """Whether the queue manager was stopped, for all processes; False again when all have closed the store."""
-        if self._refusal is not None:
-            self._refuse_unusable()
-        return bool(self._coordination.words[STOPPED])
-
-    @stopped.setter
-    def stopped(self, value: bool) -> None:
-        self.shared.stopped = value
-
     # ---- owners
 
     def hold_owner(self, number: int) -> bool:
@@ -510,18 +467,6 @@ class Database:
         """End the mark of `hold_owner`."""
         self.shared.release_owner(number)
         self._owners.discard(number)
-
-    def is_alive(self, number: int) -> bool:
-        """Whether this or another process holds that number, by the operating system and not by a clock."""
-        return self.shared.is_alive(number)
-
-    def process_of(self, number: int) -> int | None:
-        """The id of the process that holds that number; None if none does, or its id is not known here."""
-        return self.shared.process_of(number)
-
-    def any_owner_alive(self) -> bool:
-        """Whether any owner lives, here or in another process."""
-        return self.shared.any_owner_alive()
 
     # ---- closing, and forks
 

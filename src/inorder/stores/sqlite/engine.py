@@ -58,7 +58,7 @@ class SqliteEngine:
         ticket = database.commit(changed, reserves=reserves)
         if self._seen.queues:
             for queue in changed:
-                self._seen.own(queue, database.seen(queue))
+                self._seen.own(queue, database.shared.seen(queue))
         return ticket
 
     def abort(self, error: BaseException) -> None:

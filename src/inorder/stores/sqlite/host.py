@@ -16,6 +16,7 @@ from ..seam.backend import Peer
 from ..sql.backend import SqlBackend
 from .backup import back_up
 from .checking import SqliteSource, parts
+from .coordination import STOPPED
 from .database import Database
 from .watch import SqliteBell, SqliteWatch
 
@@ -34,16 +35,16 @@ class SqliteHost:
         self.watch: SqliteWatch | None = None
         self._sweeping = TryLock()
         self.sync, self.refuse_lost = database.sync, database.refuse_lost
-        self.disown, self.is_alive, self.process_of = database.release_owner, database.is_alive, database.process_of
+        self.disown = database.release_owner
         self.hold, self.let_go = database.keep_turn, database.give_turn
 
     @property
     def stopped(self) -> bool:
-        return self.database.stopped
+        return bool(self.database.shared.words[STOPPED])
 
     @stopped.setter
     def stopped(self, value: bool) -> None:
-        self.database.stopped = value
+        self.database.shared.stopped = value
 
     @property
     def is_closed(self) -> bool:
@@ -53,18 +54,24 @@ class SqliteHost:
         self._backend.look_for_leftovers()  # earlier processes may have left some
         return self.database.hold_owner(process)
 
+    def is_alive(self, process: int) -> bool:
+        return self.database.shared.is_alive(process)
+
+    def process_of(self, process: int) -> int | None:
+        return self.database.shared.process_of(process)
+
     def peer(self, process: int) -> Peer:
         number = self.process_of(process)
         return Peer(number, "", None if number is None else began_at(number))
 
     def run(self) -> tuple[bool, str, bool]:
-        return not self.database.any_owner_alive(), _boot(), self.database.may_have_lost
+        return not self.database.shared.any_owner_alive(), _boot(), self.database.may_have_lost
 
     def is_reservation_open(self) -> bool:
-        return self.database.is_reservation_open
+        return self.database.shared.is_reservation_open
 
     def commits(self) -> int | None:
-        return self.database.commits
+        return self.database.shared.commits
 
     def attend(self, waiting: int) -> None:
         assert self.watch is not None
