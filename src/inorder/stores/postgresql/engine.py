@@ -54,10 +54,6 @@ class PostgresEngine:
 
     run = execute
 
-    def execute_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        self.run_held_back()
-        self.link.execute_many(self._as_granted(sql), rows)
-
     def scan(self, sql: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         self.run_held_back()
         return self.link.scan(self._as_granted(sql), values)

@@ -271,9 +271,9 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         execute = self.engine.execute
         gone = execute(self.sql["delete expired messages"], (queue, now, most)).fetchall()
         self.remove_contents([number for number, *_ in gone], sum(length for _, length, *_ in gone))
-        ended = [(queue, group_id) for *_, group_id in gone if group_id is not None]
-        if ended:
-            self.engine.execute_many(self.sql["end reader's group"], ended)
+        for *_, group_id in gone:
+            if group_id is not None:
+                execute(self.sql["end reader's group"], (queue, group_id))
         execute(self.sql["end delays"], (queue, now))
         return Expired(len(gone), [held for _, _, *by, _ in gone for held in by if held is not None])
 
