@@ -134,7 +134,7 @@ class BulkVerbs(OpenStore):
         account, held, takes = claiming.to_take(operation, queue, request)
         if not takes:
             return held, ()
-        reading = Claiming(operation, handle, queue, request, resolved, operation.manager, account)
+        reading = Claiming(operation, handle, queue, request, resolved, account)
         taken = None if self.shortcuts is None else self.shortcuts.claim(reading)
         part = reading.run_claim() if taken is None else taken
         gone: Sequence[Message] = ()

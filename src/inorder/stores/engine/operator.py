@@ -4,7 +4,6 @@ store.
 
 from __future__ import annotations
 
-from abc import ABC
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -53,7 +52,7 @@ from .process import OpenStore
 from .queue import LocalQueue
 
 
-class OperatorVerbs(OpenStore, ABC):
+class OperatorVerbs(OpenStore):
     """The operations for operators; `protocol.Store` documents them."""
 
     # --- messages on a queue

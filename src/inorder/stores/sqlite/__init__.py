@@ -49,8 +49,7 @@ class SqliteStore(QueueStore):
             seen = WaitedQueues()
             backend = SqlBackend(SqliteEngine(self.database, seen), name, shortcuts=shortcuts)
             host = SqliteHost(self.database, backend, keeps_log=keeps_log)
-            super().__init__(backend, host, str(self.database.path), name, clock or SystemClock())
-            self.shortcuts = backend.shortcuts
+            super().__init__(backend, host, str(self.database.path), name, clock or SystemClock(), backend.shortcuts)
             host.watch = SqliteWatch(self, self.database, seen)
             connections.begin(self)
         except BaseException:
