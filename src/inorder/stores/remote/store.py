@@ -116,14 +116,10 @@ class RemoteStore:
     def disconnect(self, owner: int) -> None:
         """See `Store.disconnect`."""
         del owner
-        self._leave()
+        self.close_store()
 
     def close_store(self) -> None:
-        """See `LocalStore.close_store`."""
-        self._leave()
-
-    def _leave(self) -> None:
-        """Ends the connection. Harmless when repeated."""
+        """See `LocalStore.close_store`. Ends the connection."""
         if self._is_closed:
             return
         self._is_closed = True
