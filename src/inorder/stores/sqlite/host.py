@@ -10,8 +10,7 @@ from pathlib import Path
 
 from ...errors import InorderError
 from ...support.forks import began_at
-from ...support.locks import Bell, LockTaken, TryLock
-from ..engine import points
+from ...support.locks import Bell
 from ..seam.backend import Peer
 from ..sql.backend import SqlBackend
 from .backup import back_up
@@ -28,12 +27,15 @@ class SqliteHost:
 
     Args:
         keeps_log: never copy the log into the file; for tests of the state after a loss of power.
+
+    Attributes:
+        watch: the store sets it.
     """
+
+    watch: SqliteWatch
 
     def __init__(self, database: Database, backend: SqlBackend, *, keeps_log: bool) -> None:
         self.database, self._backend, self._keeps_log = database, backend, keeps_log
-        self.watch: SqliteWatch | None = None
-        self._sweeping = TryLock()
         self.sync, self.refuse_lost = database.sync, database.refuse_lost
         self.disown = database.release_owner
         self.hold, self.let_go = database.keep_turn, database.give_turn
@@ -74,15 +76,12 @@ class SqliteHost:
         return self.database.shared.commits
 
     def attend(self, waiting: int) -> None:
-        assert self.watch is not None
         self.watch.attend(waiting)
 
     def looked(self, queue: int, name: str) -> None:
-        assert self.watch is not None
         self.watch.looked(queue, name)
 
     def bell(self, queue: str | None) -> Bell:
-        assert self.watch is not None
         return SqliteBell(self.watch, queue)
 
     @property
@@ -100,7 +99,7 @@ class SqliteHost:
     def after(self, step: Callable[[Callable[[], object]], None]) -> None:
         try:
             if self._backend.has_leftovers:
-                self._sweep(step)
+                self._backend.sweep_all(step)
         except InorderError:  # the operation has happened and must return: after an error the caller would repeat it
             self._tell("contents of deleted messages could not be removed; a later call will remove them")
         try:
@@ -113,14 +112,6 @@ class SqliteHost:
         """Logs an error, unless another thread has closed the store meanwhile."""
         if not self.database.is_closed:
             log.exception(trouble)
-
-    def _sweep(self, step: Callable[[Callable[[], object]], None]) -> None:
-        """Deletes the contents of a large settled unit in steps, so that others can work in between."""
-        with contextlib.suppress(LockTaken), self._sweeping:  # one thread does it
-            while self._backend.has_leftovers:
-                if points.reached:
-                    points.reached("settled")
-                step(self._backend.sweep)
 
     def check(self, part: int | None) -> tuple[list[str], int]:
         every = parts()
@@ -135,8 +126,7 @@ class SqliteHost:
         back_up(self.database, path, replace=replace, progress=progress)
 
     def close(self) -> None:
-        if self.watch is not None:
-            self.watch.end()
+        self.watch.end()
         self.database.close()
 
 
