@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ...errors import QueueFull
 from ...model.attributes import QueueAttributes
 from ...model.message import Place, UniqueId
 from ...rules.grouping import Members, Numbers, Wanted, has_what_it_needs, is_head
@@ -72,6 +73,11 @@ class LocalQueue:
             or (due is not None and due <= now)
             or (lease_end is not None and lease_end <= now)
         )
+
+    def full(self, depth: int) -> QueueFull:
+        """Returns the error for a put that finds the queue at its limit."""
+        name, limit = self.attributes.name, self.attributes.max_depth
+        return QueueFull(f"{name} is full: its limit is {limit:,}, and it has {depth:,}", queue=name, depth=depth)
 
     def draw_number(self, count: int = 1) -> int:
         """Draws the next number of the queue, or the first of the next `count` (B-2)."""

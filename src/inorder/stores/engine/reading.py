@@ -342,7 +342,8 @@ class Reading:
             unlocked = happen(self.operation, self.queue, row, Event.UNLOCK, presents=lock)
             assert unlocked is not None
             row, lock = unlocked, presented(unlocked, self.reader)
-        self.operation.unmark(self.queue, row)
+        if self.queue.state.has_marks:
+            self.operation.backend.remove_records(MarkRow, message=row.number)
         event = Event.GET if unit is None else Event.GET_HELD
         happen(self.operation, self.queue, row, event, unit, presents=lock, co_op_marked_at=NEVER, **values)
 
