@@ -47,7 +47,7 @@ class Search:
 
 
 class GettingVerbs(OpenStore):
-    """The part of a store for gets and browses."""
+    """The operations that get and browse; `protocol.Store` and `protocol.LocalStore` document them."""
 
     shortcuts: Shortcuts | None
     waiting: WaitingRoom
@@ -73,7 +73,6 @@ class GettingVerbs(OpenStore):
     def wait_apart(
         self, request: GetRequest, done: Callable[[GetOutcome | BaseException], object], may: May | None = None
     ) -> None:
-        """See `LocalStore.wait_apart`."""
         self.refuse_wait()
         handle = self.handle(request.handle)
         look = Looks(functools.partial(self._look, request, waits=True, search=Search(), may=may))
@@ -161,7 +160,6 @@ class GettingVerbs(OpenStore):
         self.waiting.watch(one.connection.id, one.queue_name, self._look_for(handle, changed))
 
     def watch_apart(self, handle: int, changed: Callable[[], object], done: Callable[[BaseException], object]) -> None:
-        """See `LocalStore.watch_apart`."""
         self.refuse_wait()
         one = self.handle(handle)
 

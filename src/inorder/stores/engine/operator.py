@@ -168,7 +168,6 @@ class OperatorVerbs(OpenStore):
 
     @in_operation(writes=False)
     def users_of(self, operation: Operation, kind: UnitKind, name: str, handle: int | None = None) -> frozenset[str]:
-        """See `LocalStore.users_of`."""
         if handle is None:
             select = operation.backend.select
             if kind == "lease":

@@ -275,7 +275,6 @@ class QueueStore(
 
     @in_operation(writes=False, though_stopped=True)
     def identifier(self, operation: Operation) -> str:
-        """See `LocalStore.identifier`."""
         return only(operation.backend.select(ManagerRow), "the queue manager").identifier
 
     @event("alter_manager")

@@ -58,7 +58,7 @@ class OpenedElsewhere(NamedTuple):
 
 
 class RemoteStore:
-    """A store on a server. `seam.protocol.Store` documents its verbs, which are made at the end of this file.
+    """A store on a server. `seam.protocol` documents its verbs; most of them are made at the end of this file.
 
     Args:
         address: the server, and the credentials.
@@ -90,7 +90,6 @@ class RemoteStore:
         self.page_messages, self.user = self.hello.page_messages, self.hello.user
 
     def again(self) -> RemoteStore:
-        """See `LocalStore.again`."""
         return RemoteStore(self.address, self._program, reconnects=self._reconnects)
 
     def _own_hello(self) -> Hello:
@@ -114,7 +113,6 @@ class RemoteStore:
         return self._link.hello.connection
 
     def disconnect(self, owner: int) -> None:
-        """See `Store.disconnect`."""
         del owner
         self.close_store()
 
@@ -131,7 +129,6 @@ class RemoteStore:
             self._link.drop()
 
     def end_waits(self, owner: int) -> bool:
-        """See `Store.end_waits`."""
         del owner
         waits = self._waits and self._link.has_asked  # otherwise it would arrive before the wait
         if waits:
@@ -263,7 +260,6 @@ class RemoteStore:
         return link
 
     def settle(self, owner: int, outcome: str, later: Any = None, *, moves: bool = False, decides: str = "") -> bool:
-        """See `UnitStore.settle`."""
         if not decides and not self.has_unit(owner):
             return False
         try:
@@ -277,14 +273,12 @@ class RemoteStore:
     # --- leases, which outlive the connection
 
     def enter_lease(self, owner: int, name: str, user: str | None) -> Leased:
-        """See `Store.enter_lease`."""
         del owner, user
         leased: Leased = self._call("enter_lease", (), {"name": name})
         self._is_leased = True
         return leased
 
     def leave_lease(self, owner: int) -> None:
-        """See `Store.leave_lease`."""
         del owner
         self._call("leave_lease", (), {})
         self._is_leased = False
@@ -292,7 +286,6 @@ class RemoteStore:
     # --- puts, with unique ids that are known before they are sent
 
     def put(self, request: PutRequest) -> PutOutcome:
-        """See `Store.put`."""
         options, needed = request.options, len(request.messages)
         needs = not request.in_unit and options.deduplicate is None and options.uid is None and 0 < needed <= RESERVED
 
@@ -355,7 +348,6 @@ class RemoteStore:
     def open(
         self, owner: int, queue: str, options: OpenOptions, *, manager: str = "", dynamic_name: str = "*"
     ) -> Opened:
-        """See `Store.open`."""
         keywords = {"manager": manager, "dynamic_name": dynamic_name}
         del owner
         opened: Opened = self._call("open", (queue, options), keywords)
@@ -364,13 +356,11 @@ class RemoteStore:
         return opened
 
     def extend(self, handle: int, options: OpenOptions) -> Opened:
-        """See `Store.extend`."""
         opened: Opened = self._call("extend", (handle, options), {})
         self.handles[handle] = self.handles[handle]._replace(options=options)
         return opened
 
     def close(self, handle: int, *, delete: bool = False, purge: bool = False) -> None:
-        """See `Store.close`."""
         try:
             self._call("close", (handle,), {"delete": delete, "purge": purge})
         except ConnectionBroken:
@@ -379,7 +369,6 @@ class RemoteStore:
         self.handles.pop(handle, None)
 
     def keep_handles(self, owner: int, handles: Sequence[int]) -> None:
-        """See `Store.keep_handles`."""
         del owner
         self._call("keep_handles", (handles,), {})
         self.handles = {number: one for number, one in self.handles.items() if number in handles}
@@ -387,7 +376,6 @@ class RemoteStore:
     # --- waits
 
     def wait(self, request: GetRequest) -> Any:
-        """See `Store.wait`."""
         options, attempts = request.options, count()
         ends_at = time.monotonic() + options.wait
 
@@ -404,7 +392,6 @@ class RemoteStore:
             self._waits = False
 
     def watch(self, handle: int, changed: Callable[[], object]) -> None:
-        """See `LocalStore.watch`."""
         self._waits = True
         try:
             self._call("check_handle", (handle,), {}, changed)
@@ -414,7 +401,6 @@ class RemoteStore:
     # --- listings, whose pages the server may make smaller
 
     def look(self, request: LookRequest) -> Sequence[MessageView]:
-        """See `Store.look`."""
         found: list[MessageView] = self._call("look", (request,), {})
         page = found
         while page and len(found) < request.most:
@@ -435,7 +421,6 @@ class RemoteStore:
         return Unpromised()
 
     def identifier(self) -> str:
-        """See `LocalStore.identifier`."""
         return self.hello.store
 
     def __getattr__(self, name: str) -> Any:
