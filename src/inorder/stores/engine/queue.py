@@ -91,9 +91,6 @@ class LocalQueue:
         self.added += difference
         self.changed |= difference != 0
 
-    def unit(self, number: int) -> UnitRow:
-        return self.unit_owners.unit(number)
-
     def has_locked(self, handle: int) -> bool:
         return self.unit_owners.has_locked(handle)
 
@@ -218,7 +215,7 @@ class LocalQueue:
         """Returns the blockers of this reader at the place of an entered group."""
         takers = self.backend.takers(self.id, one.group_id, reader.now)
         found = [
-            pending_under(self.unit(unit), PendingKind.OUT, entry.place, reader)
+            pending_under(self.unit_owners.unit(unit), PendingKind.OUT, entry.place, reader)
             for unit in takers
             if not reader.has_got_in(unit)
         ]
