@@ -488,12 +488,6 @@ def pauses() -> Iterator[float]:
         pause = min(2 * pause, longest)
 
 
-def by_name(verb: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns the arguments of a call by their names."""
-    found = inspect.signature(getattr(Store, verb)).bind(None, *arguments, **keywords).arguments
-    return {name: one for name, one in found.items() if name != "self"}
-
-
 def named(verb: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Mapping[str, Any]:
     """Returns the arguments of a call, without those that do not travel, by their names."""
     names = [one for one in inspect.signature(getattr(Store, verb)).parameters if one not in FILLED_IN.get(verb, ())]
@@ -504,8 +498,9 @@ def _made(verb: str) -> Callable[..., Any]:
     if verb in FILLED_IN:  # without these arguments
 
         def call(self: RemoteStore, *arguments: Any, **keywords: Any) -> Any:
-            given = by_name(verb, arguments, keywords)
-            return self._call(verb, (), {name: one for name, one in given.items() if name not in FILLED_IN[verb]})
+            given = inspect.signature(getattr(Store, verb)).bind(self, *arguments, **keywords).arguments
+            left_out = ("self", *FILLED_IN[verb])
+            return self._call(verb, (), {name: one for name, one in given.items() if name not in left_out})
 
     else:
 
