@@ -38,12 +38,12 @@ from ..seam.tables import (
     WaitRow,
     handle_reader,
 )
-from . import group_readers, points, putkeys
+from . import group_readers, points
 from .catalog import Catalog, check_uses
 from .operation import Operation, in_operation
 from .process import OpenConnection, OpenHandle, OpenStore
 from .queue import LocalQueue
-from .settling import happen, settle, settle_lease
+from .settling import happen, settle_and_end, settle_lease
 
 T = TypeVar("T")
 RESERVED_MAX = 10_000  # unique ids that a connection reserves at once
@@ -194,9 +194,7 @@ def reserve_numbers(operation: Operation, connection: OpenConnection, count: int
 def abandon(operation: Operation, owner: int) -> None:
     """Ends a connection of this process or of a dead one: backs out its unit and closes its handles."""
     for unit in operation.backend.select(UnitRow, connection=owner, kind="session"):
-        settle(operation, unit.id, "back_out")
-        putkeys.settle(operation, unit.id, "back_out")
-        operation.end_unit(unit.id)
+        settle_and_end(operation, unit.id, "back_out")
     for handle in operation.backend.select(HandleRow, connection=owner):
         _end_handle(operation, handle)
     operation.backend.remove_records(WaitRow, connection=owner)

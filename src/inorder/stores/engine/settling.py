@@ -296,12 +296,17 @@ def _failed(operation: Operation, unit: int, later: Later) -> Sequence[QueuedMes
     return list(first.values())
 
 
-def settle_lease(operation: Operation, unit: int, outcome: Outcome) -> None:
-    """Commits or backs out a lease, and ends it."""
+def settle_and_end(operation: Operation, unit: int, outcome: Outcome) -> None:
+    """Commits or backs out a unit with its keys, and removes its record."""
     settle(operation, unit, outcome)
     putkeys.settle(operation, unit, outcome)
-    operation.backend.remove_records(LeaseRow, unit=unit)
     operation.end_unit(unit)
+
+
+def settle_lease(operation: Operation, unit: int, outcome: Outcome) -> None:
+    """Commits or backs out a lease, and ends it."""
+    operation.backend.remove_records(LeaseRow, unit=unit)
+    settle_and_end(operation, unit, outcome)
     operation.durable = True
 
 

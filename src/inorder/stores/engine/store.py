@@ -444,9 +444,7 @@ class QueueStore(
         found = self.backend.select(UnitRow, kind="prepared", name=name)
         if not found or user not in (None, found[0].user):
             raise UnitNotFound(f"no unit named {name!r} is prepared", unit=name)
-        settling.settle(operation, found[0].id, outcome)
-        putkeys.settle(operation, found[0].id, outcome)
-        operation.end_unit(found[0].id)
+        settling.settle_and_end(operation, found[0].id, outcome)
         operation.durable = True
 
     # --- the end
