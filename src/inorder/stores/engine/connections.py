@@ -17,6 +17,7 @@ from ...rules.lifecycle import Event, Presented
 from ...rules.puts import Program
 from ..seam.changes import Death
 from ..seam.damage import only
+from ..seam.definitions import manager_row
 from ..seam.queued import NEVER
 from ..seam.records import Opened
 from ..seam.tables import (
@@ -27,7 +28,6 @@ from ..seam.tables import (
     HandleRow,
     LeaseRow,
     LedgerRow,
-    ManagerRow,
     MarkRow,
     ProcessRow,
     PutKeyRow,
@@ -87,7 +87,7 @@ def end(store: OpenStore, operation: Operation) -> None:
 
 def _note_run(operation: Operation, run: str, *, may_have_lost: bool) -> None:
     """Skips numbers that were used but not synced, if the machine may have lost power (B-2). Dates a new store."""
-    manager = only(operation.backend.select(ManagerRow), "the queue manager")
+    manager = manager_row(operation.backend)
     if may_have_lost or not run or run != manager.boot:
         operation.skip_reserved()
         operation.backend.save(manager._replace(boot=run, created_at=manager.created_at or operation.now))
