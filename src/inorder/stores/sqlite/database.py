@@ -70,7 +70,7 @@ class Database:
     Args:
         path: the file; links are resolved.
         schema: the statements that create the tables of a new store.
-        version: of that schema, from 1; or the ladder that leads to it.
+        ladder: leads to the version of that schema.
     Attributes:
         execute: runs a statement on a reused cursor, which saves 0.4 us: read all its rows before the next one. As with
             `connection`, another one after a fork.
@@ -80,10 +80,10 @@ class Database:
     the beginning of a new store.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, schema: str, version: int | Ladder) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, schema: str, ladder: Ladder) -> None:
         self.path = resolved(path)
         self._name = str(self.path)
-        self._schema, self._ladder = schema, Ladder(version) if isinstance(version, int) else version
+        self._schema, self._ladder = schema, ladder
         self._owners: set[int] = set()
         self._refusal: type[InorderError] | None = None
         self._sidecar, self._user, self._in_use = Path(f"{self.path}-lock"), object(), Lock()
@@ -479,7 +479,7 @@ class Database:
         """Open the same file once more, for a long reading transaction beside those of this one."""
         if self._refusal is not None:
             self._refuse_unusable()
-        return Database(self.path, schema=self._schema, version=self._ladder)
+        return Database(self.path, schema=self._schema, ladder=self._ladder)
 
     def close(self) -> None:
         """Close the files and release this object's owner numbers. Harmless when repeated."""
