@@ -125,7 +125,7 @@ JUDGES = {
     "stores/sql/shortcuts": f"{STORE} {GROUPS} tests/client/test_strict.py tests/stores/sqlite/test_large_groups.py",
     "stores/sql/search": f"{STORE} {STRICT} {GROUPS}",
     "stores/sql/queries_claims": f"{CLAIMS} tests/stores/sqlite/test_claims_file.py",
-    "stores/sql/fragments_claims": f"{CLAIMS} tests/stores/sqlite/test_claims_file.py",
+    "stores/sql/fragments": f"{CLAIMS} tests/stores/sqlite/test_claims_file.py tests/stores/test_staging.py",
     "stores/sql/queries_bulk": f"{STAGING} tests/stores/sqlite/test_staging_file.py",
     "stores/sql/queries_views": LOOKING,
     "stores/sql/checks": "tests/stores/sqlite/test_checking.py",

@@ -118,7 +118,7 @@ def failing_at(store: Any, point: int, error: type[StoreError] = Planted) -> Ite
         for name in CHANGES:
             stack.enter_context(mock.patch.object(backend, name, changes.failing(name, getattr(backend, name))))
         stack.enter_context(mock.patch.object(backend, "commit", changes.committing(backend.commit)))
-        for name in ("execute", "execute_many", "run"):
+        for name in ("execute", "run"):
             if hasattr(backend, "engine"):
                 execute = changes.writing(getattr(backend.engine, name))
                 stack.enter_context(mock.patch.object(backend.engine, name, execute))

@@ -30,7 +30,7 @@ from inorder.stores.sql.attention import EDGES
 from inorder.stores.sqlite import SqliteStore
 from inorder.stores.sqlite.checking import problems
 from inorder.stores.sqlite.database import Database
-from inorder.stores.sqlite.statements import SCHEMA, VERSION
+from inorder.stores.sqlite.statements import LADDER, SCHEMA
 from inorder.testing import ManualClock
 
 WHOLE, UNTOUCHED, UNFINISHED, LONG = (name.ljust(24) for name in (b"whole", b"untouched", b"unfinished", b"long"))
@@ -205,7 +205,7 @@ def _loose(sql: str) -> str:
 def found_by_check(path: Path) -> list[str]:
     """What the check says of a store that nobody has opened yet."""
     try:
-        database = Database(path, schema=SCHEMA + MANAGER, version=VERSION)
+        database = Database(path, schema=SCHEMA + MANAGER, ladder=LADDER)
     except StoreDamaged as error:
         return [error.args[0]]
     try:

@@ -18,7 +18,7 @@ from inorder.mq.channels.sides import Receiver, Sending
 from inorder.stores.seam.channel_records import BodyPiece
 from inorder.stores.seam.records import LedgerKey
 from inorder.stores.seam.tables import Branch
-from inorder.stores.seam.telemetry import CALL_KEYS, COMMON_KEYS, EVENTS, PREFIX
+from inorder.stores.seam.telemetry import CALL_KEYS, COMMON_KEYS, EVENTS, PREFIX, REPORTERS
 from inorder.stores.seam.views import TaskRecord, WorkerRecord
 from inorder.stores.sqlite import SqliteStore
 from inorder.testing import ManualClock
@@ -43,7 +43,8 @@ def heard(qm: QueueManager) -> Heard:
 
 def check(told: StoreEvent) -> None:
     """The event has the fields that the table says, no more and no fewer."""
-    measurements, keys, is_call = EVENTS[told.name.removeprefix(PREFIX)]
+    name = told.name.removeprefix(PREFIX)
+    (measurements, keys), is_call = EVENTS[name], name in REPORTERS
     assert told.metadata.keys() == {*keys, *COMMON_KEYS, *(CALL_KEYS if is_call else ())}, told
     if told.metadata.get("completion") == "failed":
         assert told.measurements.keys() == {"seconds"}, told

@@ -197,7 +197,7 @@ FAULTS: Mapping[str, Fault] = {
     "what several connections put in a unit stands by the ids that each draws for itself": Fault(
         Operation, "pass_others", lambda _: lambda _verb: None
     ),
-    "a lease has no end": Fault(settling, "end_leases", lambda _: lambda *_: 0),
+    "a lease has no end": Fault(settling, "end_leases", lambda _: lambda *_: None),
     "gets stay in the depth": Fault(reading, "happen", _stays_in_the_depth),
     "who takes the last of a group leaves others inside": Fault(MemoryBackend, "_remove", _of_groups_too),
     "a unit that is backed out has entered its groups all the same": Fault(

@@ -39,7 +39,7 @@ def test_a_store_that_the_tool_keeps_comes_through_an_upgrade_whole(tmp_path: Pa
     store = tmp_path / FILE
     taken_out(folder, store)
     upgrade_file(store, ladder=invented.SQLITE, schema=invented.SCHEMA)
-    Database(store, schema=invented.SCHEMA, version=invented.SQLITE).close()
+    Database(store, schema=invented.SCHEMA, ladder=invented.SQLITE).close()
     # This release reads by name what the next one has made, so that it can say what is in it.
     with closing(sqlite3.connect(store)) as connection:
         connection.executescript(f"DROP INDEX definition_note; ALTER TABLE definition DROP COLUMN note; {BACK}")

@@ -29,7 +29,7 @@ from inorder.stores.seam import telemetry
 from inorder.stores.seam.changes import Changes, Death
 from inorder.stores.seam.gathering import Gathering
 from inorder.stores.seam.protocol import LocalStore
-from inorder.stores.seam.telemetry import CALL_KEYS, COMMON_KEYS, EVENTS, PREFIX, Telemetry, event
+from inorder.stores.seam.telemetry import CALL_KEYS, COMMON_KEYS, EVENTS, PREFIX, REPORTERS, Telemetry, event
 from inorder.stores.sql import bulk as sql_bulk
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
@@ -62,8 +62,8 @@ SILENT = {
     "commits": "it reads a number that processes share",
     "close_store": "all observations have ended with the last connection",
 }
-CALLS = {name: fields for name, fields in EVENTS.items() if fields.is_call}
-OTHERS = {name: fields for name, fields in EVENTS.items() if not fields.is_call}
+CALLS = {name: fields for name, fields in EVENTS.items() if name in REPORTERS}
+OTHERS = {name: fields for name, fields in EVENTS.items() if name not in REPORTERS}
 
 
 # ---- the table, and its page

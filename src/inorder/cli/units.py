@@ -13,6 +13,7 @@ from ..client.manager import QueueManager
 from ..client.unit_names import check_settled_here, coordinator_of, find_unit, key_of, settle_by_hand
 from ..errors import WrongState
 from ..formats.json_lines import when
+from ..stores.seam.records import Outcome
 from ..stores.seam.views import LockView, MessageView, Unit
 from .listing import Rows, record_of_sight
 from .running import CommandGroup, Run, completions, queue_names, says_yes, takes_store
@@ -112,13 +113,7 @@ def commit(run: Run, unit: str, yes: bool) -> None:
     If it is a part of a unit of work of another queue manager, that queue manager decides. If the outcomes differ, the
     unit is half committed, and nothing can repair that: look at its outcome there first, with 'inorder unit list'.
     """
-    with run.opened() as qm:
-        found = find_unit(qm, unit)
-        check_settled_here(found, "commit")
-        _warn(run, found)
-        run.output.confirm(f"Commit {_described(found)}?", yes=yes)
-        settle_by_hand(qm, found, "commit")
-    run.output.tell(_record_of_unit(found) | {"done": "committed"}, f"committed {key_of(found)}")
+    _settle(run, unit, "commit", "Commit", "committed", yes=yes)
 
 
 @unit.command("backout", example="inorder unit backout confirm:ORDERS:7 --yes --store orders.db")
@@ -134,13 +129,7 @@ def backout(run: Run, unit: str, yes: bool) -> None:
     differ, the unit is half committed, and nothing can repair that: look at its outcome there first, with 'inorder unit
     list'.
     """
-    with run.opened() as qm:
-        found = find_unit(qm, unit)
-        check_settled_here(found, "back_out")
-        _warn(run, found)
-        run.output.confirm(f"Back out {_described(found)}?", yes=yes)
-        settle_by_hand(qm, found, "back_out")
-    run.output.tell(_record_of_unit(found) | {"done": "backed out"}, f"backed out {key_of(found)}")
+    _settle(run, unit, "back_out", "Back out", "backed out", yes=yes)
 
 
 @unit.command("settle", example="inorder unit settle --store orders.db")
@@ -187,13 +176,18 @@ def forget(run: Run, unit: str, yes: bool) -> None:
     run.output.tell(_record_of_unit(found) | {"done": "forgotten"}, f"forgot {key_of(found)}")
 
 
-def _warn(run: Run, one: Unit) -> None:
-    """Warns that another queue manager decides about this part of its unit."""
-    if coordinator := coordinator_of(one):
-        run.output.note(
-            f"this is a part of a unit of work of the store {coordinator}, which decides: if the outcomes differ, the "
-            "unit is half committed"
-        )
+def _settle(run: Run, unit: str, outcome: Outcome, asks: str, done: str, *, yes: bool) -> None:
+    with run.opened() as qm:
+        found = find_unit(qm, unit)
+        check_settled_here(found, outcome)
+        if coordinator := coordinator_of(found):
+            run.output.note(
+                f"this is a part of a unit of work of the store {coordinator}, which decides: if the outcomes differ, "
+                "the unit is half committed"
+            )
+        run.output.confirm(f"{asks} {_described(found)}?", yes=yes)
+        settle_by_hand(qm, found, outcome)
+    run.output.tell(_record_of_unit(found) | {"done": done}, f"{done} {key_of(found)}")
 
 
 def _described(one: Unit) -> str:

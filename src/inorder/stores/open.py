@@ -15,10 +15,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import IN_MEMORY, ArgumentError, CallerError, Reason, StoreError, bad_argument
+from ..errors import IN_MEMORY, CallerError, Reason, StoreError, bad_argument
 from ..model.attribute import name_made_of
 from ..model.options import is_path
-from ..support.advice import check_store_name, not_installed
+from ..support.advice import check_store_name, not_installed, not_shown
 
 if TYPE_CHECKING:
     from ..support.clock import Clock
@@ -330,9 +330,8 @@ def locate(
     check_no_credentials(credentials)
     if kind is not None:
         return kind(store)
-    if isinstance(store, str) and URL.match(store):  # it may have a password, so it is not shown
-        allowed = f"the path of a file, or {URL_LIKE}"
-        raise ArgumentError(f"store must be {allowed}", argument="store", value="(not shown)", allowed=allowed)
+    if isinstance(store, str) and URL.match(store):
+        raise not_shown("store", f"the path of a file, or {URL_LIKE}")
     raise bad_argument("store", store, allowed)
 
 
@@ -340,8 +339,7 @@ def check_no_credentials(credentials: Mapping[str, Any]) -> None:
     """Raises ArgumentError if credentials are given for a store that takes none."""
     for name, value in credentials.items():
         if value is not None:
-            allowed = "left out unless the store is a URL like https://host:9443"
-            raise ArgumentError(f"{name} must be {allowed}", argument=name, value="(not shown)", allowed=allowed)
+            raise not_shown(name, "left out unless the store is a URL like https://host:9443")
 
 
 def is_of_any_store(path: Path) -> bool:

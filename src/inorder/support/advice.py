@@ -160,8 +160,12 @@ def check_store_name(store: object, argument: str = "store") -> None:
         path = unquote(found["path"])
         meant = f"the path alone, {path!r}" if path else f"a path, or {IN_MEMORY!r}"
         allowed = f"{meant}, without {found['scheme'] or found['uri']} and parameters"
-        text = f"{argument} must be {allowed}"  # not the value: a URL may have a password
-        raise ArgumentError(text, argument=argument, value="(not shown)", allowed=allowed)
+        raise not_shown(argument, allowed)
+
+
+def not_shown(name: str, allowed: str) -> ArgumentError:
+    """As `bad_argument`, without the value: it may be a secret, or a URL with a password."""
+    return ArgumentError(f"{name} must be {allowed}", argument=name, value="(not shown)", allowed=allowed)
 
 
 def unknown_name(

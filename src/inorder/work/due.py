@@ -56,7 +56,7 @@ def zone_of(name: str) -> tzinfo:
         raise bad_argument("zone", name, "the name of a time zone, such as 'UTC' or 'Europe/Berlin'") from None
 
 
-def check_cron(expression: object) -> str:
+def check_cron(expression: object) -> None:
     """Checks that an expression can be due. Raises ArgumentError; CallerError if the library is missing."""
     library = check_library()
     allowed = "a cron expression: minute, hour, day of the month, month, day of the week"
@@ -70,7 +70,6 @@ def check_cron(expression: object) -> str:
         raise bad_argument("cron", expression, f"{allowed} ({str(wrong)[:1].lower()}{str(wrong)[1:]})") from None
     except StopIteration:
         raise bad_argument("cron", expression, f"{allowed}, and be due at least once in 50 years") from None
-    return expression
 
 
 class Cron(NamedTuple):

@@ -16,6 +16,7 @@ from tests.stores.postgresql.server import Server, waits_for_a_lock
 
 import inorder
 from inorder import QueueManager
+from inorder.errors import QueueManagerStopping
 from inorder.stores.engine import settling, store
 from inorder.stores.engine.operation import Operation
 from inorder.stores.engine.process import OpenHandle, OpenStore
@@ -91,3 +92,17 @@ def test_a_put_waits_for_what_the_server_says_of_each_queue_that_its_call_came_t
     one.put("B", b"y")
     assert seen[-1] == 7, "A is not as it was taken to be, so the call runs again"
     assert bodies(other, "B") == [b"x", b"x", b"x", b"y"]
+
+
+@pytest.mark.parametrize("values", [{}, {"expiry": 3600.0}], ids=["a plain queue", "a queue with messages that expire"])
+def test_a_queue_manager_that_another_program_has_stopped_refuses_puts_and_gets(
+    qm: QueueManager, connect: Connect, values: dict[str, float]
+) -> None:
+    queue = qm.open("Q", input="shared", output=True)
+    for _ in range(2):
+        queue.put(b"", **values)  # type: ignore[arg-type]
+    connect("operator").admin.stop()
+    with pytest.raises(QueueManagerStopping):
+        queue.put(b"")
+    with pytest.raises(QueueManagerStopping):
+        queue.get()

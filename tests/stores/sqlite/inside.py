@@ -16,6 +16,7 @@ from tests.helpers.support import room_of
 
 import inorder
 from inorder.errors import ForkedConnection, InorderError
+from inorder.stores.seam.migrations import Ladder
 from inorder.stores.sqlite import bell, coordination, log, watch
 from inorder.stores.sqlite.database import Database
 
@@ -65,7 +66,7 @@ def apart(call: Callable[[], object]) -> None:
 
 
 def opened(path: Path | str, version: int = VERSION) -> Database:
-    return Database(Path(path), schema=SCHEMA, version=version)
+    return Database(Path(path), schema=SCHEMA, ladder=Ladder(version))
 
 
 def write(database: Database, text: str = "x" * 1000) -> int:

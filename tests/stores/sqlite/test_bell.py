@@ -132,13 +132,9 @@ def is_told(monkeypatch: pytest.MonkeyPatch, made: list[int | None], first: str,
     def seen(slot: int) -> int:
         return Coordination.seen(process, slot)
 
-    def expect(slot: int) -> int:
-        shared.expect(slot)
-        return seen(slot)
-
     queues = WaitedQueues()
     store: Any = Lone(lock=Lock(), changes=Changes())
-    database: Any = Lone(bell=shared, seen=seen, expect=expect)
+    database: Any = Lone(shared=Lone(bell=shared, seen=seen))
     watching = SqliteWatch(store, database, queues)
     told = SqliteBell(watching, "Q")
     store.changes.subscribe(lambda happened: told.ring() if happened == Change("Q") else None)

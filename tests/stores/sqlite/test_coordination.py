@@ -37,21 +37,27 @@ def test_an_owner_lives_until_it_is_released_or_closed_or_its_process_is_gone(da
     peer.run("other, third = opened(database.path), opened(database.path)")
     peer.run(f"database.hold_owner(7); database.hold_owner(8); other.hold_owner(9); third.hold_owner({large})")
     peer.run("database.release_owner(7); other.close()")
-    assert [database.is_alive(owner) for owner in (7, 8, 9, large, large - 1)] == [False, True, False, True, False]
-    assert database.any_owner_alive()
+    assert [database.shared.is_alive(owner) for owner in (7, 8, 9, large, large - 1)] == [
+        False,
+        True,
+        False,
+        True,
+        False,
+    ]
+    assert database.shared.any_owner_alive()
     peer.kill()
-    assert [database.is_alive(owner) for owner in (8, large)] == [False, False]
-    assert not database.any_owner_alive()
+    assert [database.shared.is_alive(owner) for owner in (8, large)] == [False, False]
+    assert not database.shared.any_owner_alive()
 
 
 def test_two_databases_of_one_process_know_each_others_owners(database: Database, path: Path, peer: Child) -> None:
     second = opened(path)
     second.hold_owner(7)
-    assert database.is_alive(7)
+    assert database.shared.is_alive(7)
     database.hold_owner(8)
     second.close()
-    assert not database.is_alive(7)
-    assert peer.ask("database.is_alive(8)"), "closing one database dropped the locks of the other"
+    assert not database.shared.is_alive(7)
+    assert peer.ask("database.shared.is_alive(8)"), "closing one database dropped the locks of the other"
 
 
 def test_a_killed_parents_child_keeps_neither_its_life_nor_its_turn(database: Database, peer: Child) -> None:
@@ -60,7 +66,7 @@ def test_a_killed_parents_child_keeps_neither_its_life_nor_its_turn(database: Da
     grandchild = peer.ask("left_behind()")
     peer.kill()
     try:
-        assert not database.is_alive(7)
+        assert not database.shared.is_alive(7)
         with database.writing():
             pass
     finally:
@@ -136,11 +142,11 @@ def test_a_leader_that_is_stopped_is_passed_over_once(
         monkeypatch.setattr(coordination, "LEADER_SECONDS", 3600.0)  # nobody waits for it any more
         last = write(database)
         shared.sync(last, lambda: done.append("and again"))
-        assert shared.synced == last
+        assert shared.words[coordination.SYNCED] == last
     finally:
         os.kill(process, signal.SIGCONT)
     peer.run("os.write(go_on, b'.'); thread.join()")
-    assert shared.synced == last, "what it had synced is less"
+    assert shared.words[coordination.SYNCED] == last, "what it had synced is less"
 
 
 @pytest.fixture
@@ -202,7 +208,7 @@ def test_who_is_covered_goes_when_the_round_ends_though_the_next_one_has_begun(
         assert not next_round.done
         go_on.set()
         next_round.result()
-        assert shared.synced == 2
+        assert shared.words[coordination.SYNCED] == 2
 
 
 @pytest.mark.skipif(not bell.WAKES, reason="without a futex it is looked for")
@@ -272,19 +278,19 @@ def test_a_slow_sync_is_held_until_those_who_were_woken_have_committed(
 ) -> None:
     monkeypatch.setattr(coordination, "HOLD_SECONDS_MAX", SLOW_US / 2e6)
     number = commit_that_wakes(database, monkeypatch)
-    database._coordination.words[coordination.SYNC_US] = SLOW_US
+    database.shared.words[coordination.SYNC_US] = SLOW_US
     peer.begin("answer = write(database)")
     database.sync(number)
     assert peer.answer() == number + 1
-    assert database._coordination.synced == number + 1, "one sync was to do for both commits"
+    assert database.shared.words[coordination.SYNCED] == number + 1, "one sync was to do for both commits"
 
 
 def commit_that_wakes(database: Database, monkeypatch: pytest.MonkeyPatch, *, count: int = 1) -> int:
     """Of slot 3, for which so many wait, as far as the system says."""
     monkeypatch.setattr(bell, "wake", lambda _address, _bits: count)
     with database.writing():
-        database.expect(3)
-        database._coordination.words[coordination.WAITERS] = 0  # not this process alone
+        database.shared.bell.expect(3)
+        database.shared.words[coordination.WAITERS] = 0  # not this process alone
     database.begin(writes=True)
     return database.commit([3])
 
@@ -294,9 +300,9 @@ def test_a_sync_is_not_held(
     database: Database, monkeypatch: pytest.MonkeyPatch, now: list[float], last_us: int, wakes: bool
 ) -> None:
     number = commit_that_wakes(database, monkeypatch, count=int(wakes))
-    database._coordination.words[coordination.SYNC_US] = last_us
+    database.shared.words[coordination.SYNC_US] = last_us
     database.sync(number)
-    assert database._coordination.synced == number
+    assert database.shared.words[coordination.SYNCED] == number
     assert now == [0.0]
 
 
@@ -329,7 +335,7 @@ def test_a_change_that_was_rolled_back_is_not_told(database: Database, monkeypat
     def fail(_point: str) -> None:
         raise ZeroDivisionError
 
-    before = database.seen(3)
+    before = database.shared.seen(3)
     database.begin(writes=True)
     with monkeypatch.context() as patched:
         patched.setattr(points, "reached", fail)
@@ -338,41 +344,41 @@ def test_a_change_that_was_rolled_back_is_not_told(database: Database, monkeypat
         database.abort(failed.value)
     with database.writing():
         pass
-    assert database.seen(3) == before
+    assert database.shared.seen(3) == before
 
 
 def test_what_a_process_killed_at_its_commit_could_not_tell_is_told_by_the_next(
     database: Database, peer: Child
 ) -> None:
     database.sync(write(database))
-    before, commits = database.seen(3), database.commits
+    before, commits = database.shared.seen(3), database.shared.commits
     peer.run("shared = database._coordination; shared.take(coordination.TURN)")
     peer.run("shared.words[coordination.UNANNOUNCED] = 1")
-    assert (commits is None, database.commits) == (False, None)
+    assert (commits is None, database.shared.commits) == (False, None)
     peer.kill()
     with database.writing():
-        assert database.is_reservation_open, "what it reserved is not on disk"
-    assert database.seen(3) > before
-    assert database.commits != commits
+        assert database.shared.is_reservation_open, "what it reserved is not on disk"
+    assert database.shared.seen(3) > before
+    assert database.shared.commits != commits
     database.sync(write(database))
-    assert not database.is_reservation_open
+    assert not database.shared.is_reservation_open
 
 
 def test_slots_are_folded(database: Database) -> None:
     database.begin(writes=True)
     database.commit([coordination.SLOTS + 5])
-    assert database.seen(5) == database.seen(coordination.SLOTS + 5) == 1
+    assert database.shared.seen(5) == database.shared.seen(coordination.SLOTS + 5) == 1
 
 
 # ---- the queue manager's flag, and the first to open
 
 
 def test_who_opens_first_starts_the_words_anew(path: Path, peer: Child) -> None:
-    peer.run("database.sync(write(database)); database.stopped = True")
+    peer.run("database.sync(write(database)); database.shared.stopped = True")
     peer.kill()
     database = opened(path)
-    assert not database.stopped
-    assert database._coordination.committed == database._coordination.synced == 0
+    assert not database.shared.stopped
+    assert database.shared.words[coordination.COMMITTED] == database.shared.words[coordination.SYNCED] == 0
     database.close()
 
 
@@ -403,7 +409,7 @@ def test_who_makes_the_sidecar_second_leaves_words_that_are_in_use(
     monkeypatch.setattr(os, "fstat", early)
     database = opened(path)
     assert done[0] > 0
-    assert database._coordination.committed >= done[0]
+    assert database.shared.words[coordination.COMMITTED] >= done[0]
     database.close()
 
 
@@ -422,7 +428,7 @@ def test_who_opens_a_sidecar_just_before_it_is_removed_opens_the_next_one(
 
     monkeypatch.setattr(Coordination, "_enter", late)
     database = opened(path)
-    assert database._coordination.committed >= done[0]
+    assert database.shared.words[coordination.COMMITTED] >= done[0]
     write(database)
     database.close()
 
@@ -445,13 +451,13 @@ def test_the_sidecar_has_the_permissions_of_the_store(path: Path) -> None:
 
 
 def test_who_tries_in_vain_does_not_announce_what_another_process_commits(database: Database, peer: Child) -> None:
-    before, committed = database.seen(3), database._coordination.committed
+    before, committed = database.shared.seen(3), database.shared.words[coordination.COMMITTED]
     peer.run("shared = database._coordination; shared.take(coordination.TURN)")
     peer.run("shared.words[coordination.UNANNOUNCED] = 1")
     for _ in range(2):
         assert not database.keep_turn()
         database.give_turn()
-    assert (database.seen(3), database._coordination.committed) == (before, committed)
+    assert (database.shared.seen(3), database.shared.words[coordination.COMMITTED]) == (before, committed)
 
 
 def test_a_turn_that_is_kept_is_one_for_several_transactions(database: Database, peer: Child) -> None:
@@ -487,7 +493,7 @@ def test_a_commit_that_was_not_announced_is_announced_before_the_next(
     def interrupt(*_: object, **__: object) -> int:
         raise KeyboardInterrupt
 
-    before = database.seen(3)
+    before = database.shared.seen(3)
     assert database.keep_turn()
     database.begin(writes=True)
     with monkeypatch.context() as patched:
@@ -499,7 +505,7 @@ def test_a_commit_that_was_not_announced_is_announced_before_the_next(
     with database.writing():
         pass
     database.give_turn()
-    assert database.seen(3) > before
+    assert database.shared.seen(3) > before
 
 
 def test_a_store_that_was_closed_inside_of_a_turn_has_given_it_back(database: Database, peer: Child) -> None:
@@ -511,10 +517,10 @@ def test_a_store_that_was_closed_inside_of_a_turn_has_given_it_back(database: Da
 
 
 def test_a_turn_that_is_tried_tells_what_a_dead_process_could_not(database: Database, peer: Child) -> None:
-    before = database.seen(3)
+    before = database.shared.seen(3)
     peer.run("shared = database._coordination; shared.take(coordination.TURN)")
     peer.run("shared.words[coordination.UNANNOUNCED] = 1")
     peer.kill()
     assert database.keep_turn()
-    assert database.seen(3) > before
+    assert database.shared.seen(3) > before
     database.give_turn()

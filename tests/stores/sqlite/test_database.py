@@ -158,7 +158,7 @@ def test_it_is_looked_for_a_deleted_file_ten_times_a_second_at_most(
 def test_a_closed_database_says_so(database: Database) -> None:
     database.close()
     database.close()
-    for call in (write, count, Database.tidy_log, lambda closed: closed.bell, lambda closed: closed.sync(0)):
+    for call in (write, count, Database.tidy_log, lambda closed: closed.shared.bell, lambda closed: closed.sync(0)):
         with pytest.raises(ConnectionClosed):
             call(database)
 

@@ -17,14 +17,14 @@ ON_A_DATABASE = (
     "count(database)",
     "database.sync(1)",
     "database.tidy_log()",
-    "database.seen(1)",
-    "database.expect(1)",
-    "database.bell",
-    "database.stopped",
-    "setattr(database, 'stopped', True)",
+    "database.shared.seen(1)",
+    "database.shared.bell.expect(1)",
+    "database.shared.bell",
+    "database.shared.stopped",
+    "setattr(database.shared, 'stopped', True)",
     "database.hold_owner(1)",
-    "database.is_alive(1)",
-    "database.any_owner_alive()",
+    "database.shared.is_alive(1)",
+    "database.shared.any_owner_alive()",
 )
 ON_A_QUEUE_MANAGER = (
     "qm.put('Q', b'')",
@@ -78,15 +78,15 @@ def test_a_child_opens_the_same_store_anew_and_both_go_on(parent: Child) -> None
     )
     assert parent.ask("forked(act)") == (2, 2)
     parent.run("database.sync(write(database))")
-    assert parent.ask("(count(database), database.is_alive(9))") == (3, False)
+    assert parent.ask("(count(database), database.shared.is_alive(9))") == (3, False)
 
 
 def test_a_child_sees_the_parents_owners_and_leaves_them_alive(parent: Child, path: Path) -> None:
     parent.run("database.hold_owner(7)")
-    assert parent.ask("forked(lambda: opened(database.path).any_owner_alive())")
+    assert parent.ask("forked(lambda: opened(database.path).shared.any_owner_alive())")
     parent.run("forked(lambda: opened(database.path).close())")
     with Child(path) as other:
-        assert other.ask("database.is_alive(7)")
+        assert other.ask("database.shared.is_alive(7)")
 
 
 def test_what_a_child_writes_survives_a_parent_that_closes_first(parent: Child, path: Path) -> None:

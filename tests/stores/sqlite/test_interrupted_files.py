@@ -73,7 +73,7 @@ def test_a_close_that_is_interrupted_is_finished(path: Path, planted: Planted, p
     one.close()
     assert Path(f"{path}-lock") not in coordination.attached()
     assert peer.ask("database._coordination.is_alone")
-    assert not peer.ask("database.is_alive(7)")
+    assert not peer.ask("database.shared.is_alive(7)")
 
 
 def test_an_opening_that_is_interrupted_leaves_nothing_attached(path: Path, planted: Planted) -> None:

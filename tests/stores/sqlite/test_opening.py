@@ -16,6 +16,7 @@ from tests.tiers import gate
 
 import inorder
 from inorder.errors import ArgumentError, InorderError, StoreError, StoreForeign, StoreNewer
+from inorder.stores.seam.migrations import Ladder
 from inorder.stores.sqlite import opening
 from inorder.stores.sqlite.database import Database
 from inorder.stores.sqlite.opening import APPLICATION_ID, MAGIC, file_system
@@ -64,7 +65,7 @@ def test_two_processes_that_make_a_store_at_once_both_have_it(path: Path) -> Non
 
 def test_a_schema_that_fails_leaves_an_empty_file(path: Path) -> None:
     with pytest.raises(Exception, match="syntax error"):
-        Database(path, schema="CREATE TABLE a (b); CREATE NONSENSE", version=1)
+        Database(path, schema="CREATE TABLE a (b); CREATE NONSENSE", ladder=Ladder(1))
     assert path.stat().st_size == 0
     opened(path).close()
 
@@ -75,7 +76,7 @@ def test_a_link_leads_to_the_same_store(path: Path) -> None:
     link.symlink_to(path)
     second = opened(link)
     database.hold_owner(1)
-    assert second.is_alive(1)
+    assert second.shared.is_alive(1)
     assert not link.with_name("link.db-lock").exists()
     second.close()
     database.close()

@@ -95,9 +95,9 @@ def test_no_number_is_told_of_a_reservation_that_is_not_on_disk(qm: QueueManager
     qm.put("Q", b"x", persistent=False)
     # As if another process had died between the commit of a reservation and its sync.
     file.database._coordination.after_commit((), reserves=True)
-    opened = [file.database.is_reservation_open]
+    opened = [file.database.shared.is_reservation_open]
     qm.put("Q", b"y", persistent=False)
-    assert [*opened, file.database.is_reservation_open] == [True, False]
+    assert [*opened, file.database.shared.is_reservation_open] == [True, False]
 
 
 # ---- what has happened is said, whatever goes wrong afterwards

@@ -48,7 +48,7 @@ def upgraded(path: Path, **named: Any) -> Upgraded:
 
 
 def opened_by_next(path: Path) -> Database:
-    return Database(path, schema=invented.SCHEMA, version=invented.SQLITE)
+    return Database(path, schema=invented.SCHEMA, ladder=invented.SQLITE)
 
 
 def filled(path: Path) -> None:

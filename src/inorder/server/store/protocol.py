@@ -39,11 +39,10 @@ class StoreProtocol(WebSocketsSansIOProtocol):
         if not self.close_sent:
             self.take(b"".join(parts) if self.curr_msg_data_type == "bytes" else None)
 
-    def takes_directly(self, take: Callable[[bytes | None], object]) -> bool:
-        """From now on gives each message to `take`, unless some are waiting for `receive`. Returns whether it does."""
+    def takes_directly(self, take: Callable[[bytes | None], object]) -> None:
+        """From now on gives each message to `take`, unless some are waiting for `receive`."""
         if self.queue.empty():
             self.take = take
-        return self.take is not None
 
     def send_at_once(self, message: bytes) -> bool:
         """Sends a message, unless it must wait for a slow reader; to a client that has gone it sends nothing.

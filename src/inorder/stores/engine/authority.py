@@ -95,7 +95,7 @@ def check(operation: Operation, user: str, asked: Iterable[tuple[int, str, str]]
     mark = mark_of(operation, user) if targets else None
     for queue, manager in sorted(targets):
         if not may_put(operation, mark, queue, manager):
-            name = _asked_of(operation, queue, manager)
+            name = operation.store.definitions.names.asked_of(queue, manager)
             where = f"queue {name}" if name else f"queue manager {manager}"
             raise NotAuthorized(
                 f"user {user} may not put on {where}, the destination of the reports that the message asks for",
@@ -114,9 +114,4 @@ def may_put(operation: Operation, mark: str | None, name: str, manager: str = ""
     found = _found(operation, user) if user else None
     if found is None or not found.enabled or found.identifier != identifier:
         return False
-    return may(found.roles, found.queues, "put", _asked_of(operation, name, manager))
-
-
-def _asked_of(operation: Operation, name: str, manager: str) -> str:
-    """See `Names.asked_of`."""
-    return operation.store.definitions.names.asked_of(name, manager)
+    return may(found.roles, found.queues, "put", operation.store.definitions.names.asked_of(name, manager))

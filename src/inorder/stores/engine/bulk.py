@@ -134,7 +134,7 @@ class BulkVerbs(OpenStore):
         account, held, takes = claiming.to_take(operation, queue, request)
         if not takes:
             return held, ()
-        reading = Claiming(operation, handle, queue, request, resolved, operation.manager, account)
+        reading = Claiming(operation, handle, queue, request, resolved, account)
         taken = None if self.shortcuts is None else self.shortcuts.claim(reading)
         part = reading.run_claim() if taken is None else taken
         gone: Sequence[Message] = ()
@@ -211,7 +211,7 @@ class BulkVerbs(OpenStore):
         release(operation, handle, queue)
         asked = request.options.read_order or handle.options.read_order
         strict, logical = read_order(resolved.read_order, asked) == "strict", request.options.logical
-        reader = _reader(handle.id, handle, operation)._replace(horizon=request.horizon)
+        reader = Reader(handle.id, handle.connection.id, operation.now, horizon=request.horizon)
         limits = request.most, request.most_bytes, request.slices
         cuts = operation.backend.survey(queue, reader, request.cursor, *limits, logical=logical, strict=strict)
         cursor, total = moved(request.cursor, cuts, logical=logical), sum(one.messages for one in cuts)
@@ -238,7 +238,7 @@ class BulkVerbs(OpenStore):
         one = self.handle(handle)
         queue = operation.queue_of(one)
         get_allowed(operation, one, queue)
-        return operation.backend.stretch_page(queue, _reader(NOBODY, one, operation), stretch, after)
+        return operation.backend.stretch_page(queue, Reader(NOBODY, one.connection.id, operation.now), stretch, after)
 
     # --- stagings
 
@@ -303,7 +303,3 @@ class BulkVerbs(OpenStore):
     def last_settled(self, operation: Operation, queue: str, application: str, query: str) -> str:
         staging.check_key(LedgerKey(application, query, ""))
         return staging.last_noted(operation, Catalog(operation).local(queue), application, query)
-
-
-def _reader(number: int, handle: OpenHandle, operation: Operation) -> Reader:
-    return Reader(number, handle.connection.id, co_op=False, now=operation.now, mark_interval=0.0)

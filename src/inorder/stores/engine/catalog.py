@@ -30,9 +30,8 @@ from ...model.options import OpenOptions
 from ...rules.channels import collecting
 from ...rules.naming import Route, synchronous
 from ...rules.ordering import read_order
-from ..seam.damage import only
-from ..seam.definitions import CONNECTION, Connection, as_text, queue_of, read_connection
-from ..seam.tables import ChannelRow, DefinitionRow, HandleRow, ManagerRow, ObjectRow, UnitRow
+from ..seam.definitions import CONNECTION, Connection, as_text, manager_row, queue_of, read_connection
+from ..seam.tables import ChannelRow, DefinitionRow, HandleRow, ObjectRow, UnitRow
 from .operation import Operation
 from .process import OpenHandle
 from .queue import LocalQueue
@@ -131,7 +130,7 @@ class Catalog:
 
     def change_manager(self, attributes: ManagerAttributes) -> None:
         """Stores the attributes of the queue manager."""
-        row = only(self._backend.select(ManagerRow), "the queue manager")
+        row = manager_row(self._backend)
         self._backend.save(row._replace(attributes=as_text(attributes)))
         self._changed(None)
 
@@ -150,7 +149,7 @@ class Catalog:
             queues: those whose open handles are affected; None: any may be.
         """
         self._operation.defines = True
-        row = only(self._backend.select(ManagerRow), "the queue manager")
+        row = manager_row(self._backend)
         self._backend.save(row._replace(revision=row.revision + 1))
         self._backend.revise(queues)
         self._operation.durable = True

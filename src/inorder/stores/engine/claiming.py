@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ...errors import Fenced, NotFound, ObjectInUse, OptionsError, bad_argument, written
-from ...model.attributes import ManagerAttributes, QueueAttributes
+from ...model.attributes import QueueAttributes
 from ...model.message import NO_ID, Message
 from ...model.options import GetOptions, check_whole
 from ...rules import claims as rules
@@ -187,7 +187,6 @@ class Claiming(Reading):
         queue: LocalQueue,
         request: ClaimRequest,
         queue_attributes: QueueAttributes,
-        manager: ManagerAttributes,
         account: Account,
     ) -> None:
         self.wants, self.account = request, account
@@ -196,7 +195,7 @@ class Claiming(Reading):
         self.number = account.settled + 1 if before is None else before.number + 1
         self._unit_begun: UnitRow | None = None
         as_get = GetRequest(handle.id, request.options, self.state, UNSET, syncpoint=False)
-        super().__init__(operation, handle, queue, as_get, queue_attributes, manager)
+        super().__init__(operation, handle, queue, as_get, queue_attributes)
 
     @property
     def unit(self) -> UnitRow:

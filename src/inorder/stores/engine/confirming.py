@@ -34,9 +34,7 @@ def locker(operation: Operation, handle: OpenHandle, ahead: Ahead) -> Reader:
     return Reader(
         handle.id,
         handle.connection.id,
-        co_op=False,
-        now=operation.now,
-        mark_interval=0.0,
+        operation.now,
         passed=ahead.passed,
         noted=ahead.noted,
         asked_at=ahead.asked_at,

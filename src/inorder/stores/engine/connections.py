@@ -17,6 +17,7 @@ from ...rules.lifecycle import Event, Presented
 from ...rules.puts import Program
 from ..seam.changes import Death
 from ..seam.damage import only
+from ..seam.definitions import manager_row
 from ..seam.queued import NEVER
 from ..seam.records import Opened
 from ..seam.tables import (
@@ -27,7 +28,6 @@ from ..seam.tables import (
     HandleRow,
     LeaseRow,
     LedgerRow,
-    ManagerRow,
     MarkRow,
     ProcessRow,
     PutKeyRow,
@@ -38,12 +38,12 @@ from ..seam.tables import (
     WaitRow,
     handle_reader,
 )
-from . import group_readers, points, putkeys
+from . import group_readers, points
 from .catalog import Catalog, check_uses
 from .operation import Operation, in_operation
 from .process import OpenConnection, OpenHandle, OpenStore
 from .queue import LocalQueue
-from .settling import happen, settle, settle_lease
+from .settling import happen, settle_and_end, settle_lease
 
 T = TypeVar("T")
 RESERVED_MAX = 10_000  # unique ids that a connection reserves at once
@@ -87,7 +87,7 @@ def end(store: OpenStore, operation: Operation) -> None:
 
 def _note_run(operation: Operation, run: str, *, may_have_lost: bool) -> None:
     """Skips numbers that were used but not synced, if the machine may have lost power (B-2). Dates a new store."""
-    manager = only(operation.backend.select(ManagerRow), "the queue manager")
+    manager = manager_row(operation.backend)
     if may_have_lost or not run or run != manager.boot:
         operation.skip_reserved()
         operation.backend.save(manager._replace(boot=run, created_at=manager.created_at or operation.now))
@@ -194,9 +194,7 @@ def reserve_numbers(operation: Operation, connection: OpenConnection, count: int
 def abandon(operation: Operation, owner: int) -> None:
     """Ends a connection of this process or of a dead one: backs out its unit and closes its handles."""
     for unit in operation.backend.select(UnitRow, connection=owner, kind="session"):
-        settle(operation, unit.id, "back_out")
-        putkeys.settle(operation, unit.id, "back_out")
-        operation.end_unit(unit.id)
+        settle_and_end(operation, unit.id, "back_out")
     for handle in operation.backend.select(HandleRow, connection=owner):
         _end_handle(operation, handle)
     operation.backend.remove_records(WaitRow, connection=owner)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-from abc import ABC
 from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
@@ -47,8 +46,8 @@ class Search:
         self.ahead = NOT_YET
 
 
-class GettingVerbs(OpenStore, ABC):
-    """The part of a store for gets and browses."""
+class GettingVerbs(OpenStore):
+    """The operations that get and browse; `protocol.Store` and `protocol.LocalStore` document them."""
 
     shortcuts: Shortcuts | None
     waiting: WaitingRoom
@@ -74,7 +73,6 @@ class GettingVerbs(OpenStore, ABC):
     def wait_apart(
         self, request: GetRequest, done: Callable[[GetOutcome | BaseException], object], may: May | None = None
     ) -> None:
-        """See `LocalStore.wait_apart`."""
         self.refuse_wait()
         handle = self.handle(request.handle)
         look = Looks(functools.partial(self._look, request, waits=True, search=Search(), may=may))
@@ -162,7 +160,6 @@ class GettingVerbs(OpenStore, ABC):
         self.waiting.watch(one.connection.id, one.queue_name, self._look_for(handle, changed))
 
     def watch_apart(self, handle: int, changed: Callable[[], object], done: Callable[[BaseException], object]) -> None:
-        """See `LocalStore.watch_apart`."""
         self.refuse_wait()
         one = self.handle(handle)
 
@@ -221,7 +218,7 @@ class GettingVerbs(OpenStore, ABC):
         handle = self.handle(request.handle)
         queue = operation.queue_of(handle)
         resolved = get_allowed(operation, handle, queue)
-        return Reading(operation, handle, queue, request, resolved, operation.manager, ahead=ahead).look_ahead()
+        return Reading(operation, handle, queue, request, resolved, ahead=ahead).look_ahead()
 
     def _look_or_take(self, request: GetRequest, waits: bool, ahead: Ahead, may: May | None) -> Looked:
         if not waits and self._only_looks(request):
@@ -238,7 +235,7 @@ class GettingVerbs(OpenStore, ABC):
         if queue.has_work(operation.now):
             return None
         resolved = get_allowed(operation, handle, queue)
-        return Reading(operation, handle, queue, request, resolved, operation.manager, ahead=ahead).run()
+        return Reading(operation, handle, queue, request, resolved, ahead=ahead).run()
 
     @in_operation(writes=False)
     def _page(self, operation: Operation, request: GetRequest, most: int) -> list[GetOutcome]:
@@ -247,7 +244,7 @@ class GettingVerbs(OpenStore, ABC):
         if queue.has_work(operation.now):
             return []
         resolved = get_allowed(operation, handle, queue)
-        return PageReading(operation, handle, queue, request, resolved, operation.manager).outcomes(most)
+        return PageReading(operation, handle, queue, request, resolved).outcomes(most)
 
     @in_operation(alone=False, together=True, unless_dead=(LeaseOver,))
     def _take(
@@ -272,7 +269,7 @@ class GettingVerbs(OpenStore, ABC):
                 if may is not None:
                     may(functools.partial(_attributes, operation))
                 return (taken if accepts is None else _accepted(accepts, taken)), None
-        reading = Reading(operation, handle, queue, request, resolved, operation.manager, waits=waits, ahead=ahead)
+        reading = Reading(operation, handle, queue, request, resolved, waits=waits, ahead=ahead)
         outcome = reading.run()
         if accepts is not None:
             _accepted(accepts, outcome)

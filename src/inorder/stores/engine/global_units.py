@@ -16,9 +16,10 @@ from ...errors import ConnectionBroken, UnitNotAvailable, WrongState, bad_argume
 from ...model.parameters import is_storable
 from ...rules.puts import Program
 from ..seam.backend import Alone
-from ..seam.damage import decodes, only
+from ..seam.damage import decodes
+from ..seam.definitions import manager_row
 from ..seam.records import UNIT_NAME_LENGTH_MAX, Outcome
-from ..seam.tables import Branch, ConnectionRow, GlobalUnitRow, ManagerRow
+from ..seam.tables import Branch, ConnectionRow, GlobalUnitRow
 from ..seam.telemetry import event
 from ..seam.views import Unit
 from .operation import Operation, in_operation
@@ -46,7 +47,7 @@ class GlobalVerbs(OpenStore):
         if len(select(GlobalUnitRow, user=user)) >= UNITS_MAX:
             text = f"user {user} has {UNITS_MAX:,} units of work in doubt at other queue managers: settle some of them"
             raise UnitNotAvailable(text, user=user, most=UNITS_MAX)
-        store = only(select(ManagerRow), "the queue manager").identifier
+        store = manager_row(operation.backend).identifier
         name = f"{store}/{os.urandom(4).hex()}/{operation.number()}"  # random: a restored store repeats numbers
         program = connection.program.name
         operation.backend.save(GlobalUnitRow(name, owner, user, program, operation.now, _text(branches), ""))

@@ -7,7 +7,7 @@ row for each ring, without a sync. A power failure may therefore lose the latest
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from ...rules.history import RINGS, HistoryPoint, HistoryRing, Period, QueueCounts, counts_in, counts_of, text_of
 from ..seam.backend import Counts
@@ -19,14 +19,6 @@ from .operation import Operation, in_operation
 from .process import OpenStore
 
 sample_in: Final = decodes("table sample")(counts_in)
-
-
-class _Counted(NamedTuple):
-    """The time, the counts of each queue, and the samples of the slots of this time."""
-
-    at: float
-    queues: Mapping[int, QueueCounts]
-    earlier: Mapping[HistoryRing, str]
 
 
 class HistoryVerbs(OpenStore):
@@ -45,17 +37,19 @@ class HistoryVerbs(OpenStore):
         return len(queues)
 
     @in_operation(writes=False)
-    def _counted(self, operation: Operation) -> _Counted | None:
-        """Returns None if this minute has a sample: each minute, all processes of a server except one get None."""
+    def _counted(
+        self, operation: Operation
+    ) -> tuple[float, Mapping[int, QueueCounts], Mapping[HistoryRing, str]] | None:
+        """Returns the time, the counts of each queue, and the samples of the slots of this time.
+
+        None: this minute has a sample. Each minute all processes of a server except one get that.
+        """
         at = operation.backend.common_time(operation.now)
         if _rows_at(operation, RINGS["hour"], at):
             return None
         rows = {ring: _rows_at(operation, ring, at) for ring in RINGS.values()}
-        return _Counted(
-            at=at,
-            queues={one.queue: _counts(one, at) for one in operation.backend.overview(operation.now)},
-            earlier={ring: row.queues for ring, found in rows.items() for row in found},
-        )
+        queues = {one.queue: _counts(one, at) for one in operation.backend.overview(operation.now)}
+        return at, queues, {ring: row.queues for ring, found in rows.items() for row in found}
 
     @in_operation(feeds=True)
     def _keep(self, operation: Operation, rows: Sequence[SampleRow]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from types import MappingProxyType
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
@@ -28,7 +28,7 @@ from ..seam.backend import Alone, OperationKind, Passing, QueueCounters
 from ..seam.changes import Change
 from ..seam.queued import QueuedMessage, number_of
 from ..seam.records import PutOutcome
-from ..seam.tables import LeaseRow, MarkRow, UnitKind, UnitRow
+from ..seam.tables import LeaseRow, UnitKind, UnitRow
 from . import group_readers
 from .process import NO_NUMBERS, OpenConnection, OpenHandle, OpenStore
 from .queue import LocalQueue
@@ -252,6 +252,10 @@ class Operation:
         if len(found) < count:
             found = [self._draw(count), *islice(self.store.numbers, count - 1)]
         return found
+
+    def source(self, count: int) -> Callable[[], int]:
+        """Returns a source of new numbers: `count` are drawn at once, and more if messages are split."""
+        return chain(self.numbers(count), iter(self.number, 0)).__next__
 
     def _draw(self, least: int) -> int:
         """Draws more numbers for this process, many at a time, and returns the first."""
@@ -481,11 +485,6 @@ class Operation:
                         self.end_unit(number)
                         group_readers.commit_idle(self.backend, number)
         self.idle.clear()
-
-    def unmark(self, queue: LocalQueue, row: QueuedMessage) -> None:
-        """Removes the handles' marks on a message that is got (R3.74)."""
-        if queue.state.has_marks:
-            self.backend.remove_records(MarkRow, message=row.number)
 
 
 def run(

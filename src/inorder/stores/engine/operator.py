@@ -4,7 +4,6 @@ store.
 
 from __future__ import annotations
 
-from abc import ABC
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -53,7 +52,7 @@ from .process import OpenStore
 from .queue import LocalQueue
 
 
-class OperatorVerbs(OpenStore, ABC):
+class OperatorVerbs(OpenStore):
     """The operations for operators; `protocol.Store` documents them."""
 
     # --- messages on a queue
@@ -169,7 +168,6 @@ class OperatorVerbs(OpenStore, ABC):
 
     @in_operation(writes=False)
     def users_of(self, operation: Operation, kind: UnitKind, name: str, handle: int | None = None) -> frozenset[str]:
-        """See `LocalStore.users_of`."""
         if handle is None:
             select = operation.backend.select
             if kind == "lease":

@@ -155,7 +155,7 @@ class Undoable(Protocol):
 
 
 class EnginePromises:
-    """See `protocol.Promises`."""
+    """See `protocol.Promises` and `Gatherer`."""
 
     def __init__(self, store: OpenStore) -> None:
         self._store = store
@@ -168,22 +168,18 @@ class EnginePromises:
         self.count = self._before = 0
 
     def add(self, ticket: int, answer: object) -> None:
-        """See `Gatherer`."""
         if isinstance(answer, PutOutcome):
             self._puts.append(answer)
         self._ticket = ticket if self._ticket is None else max(ticket, self._ticket)
         self.count += 1
 
     def put_off(self, step: Step) -> None:
-        """See `Gatherer`."""
         self._step = step
 
     def emit_later(self, emit: Emit) -> None:
-        """See `Gatherer`."""
         self._new.append(emit)
 
     def take_puts(self) -> Sequence[PutOutcome]:
-        """See `protocol.Promises`."""
         puts, self._puts = self._puts, []
         return puts
 
@@ -193,11 +189,9 @@ class EnginePromises:
 
     @property
     def is_quick(self) -> bool:
-        """See `protocol.Promises`."""
         return self._step is None and (self._ticket is None or self._store.host.syncs_quickly)
 
     def keep(self) -> None:
-        """See `protocol.Promises`."""
         if self._store.gathering.promises is self:  # an exception from outside interrupted `__exit__`
             self._end()
         (ticket, self._ticket), (step, self._step) = (self._ticket, None), (self._step, None)
@@ -282,6 +276,8 @@ class EnginePromises:
 class OpenStore:
     """The state of a store that this process has open; the operations are subclasses of this class.
 
+    `protocol.LocalStore` documents the methods that have no text here.
+
     Attributes:
         numbers: identifying numbers that this process has drawn and not used yet.
         page_messages: see `protocol.Store`.
@@ -311,23 +307,18 @@ class OpenStore:
         raise NotImplementedError
 
     def end_dead_processes(self) -> bool:
-        """See `connections.end_dead_processes`."""
         raise NotImplementedError
 
     def refuse_lost(self) -> None:
-        """See `Host.refuse_lost`."""
         self.host.refuse_lost()
 
     def commits(self) -> int | None:
-        """See `Host.commits`."""
         return self.host.commits()
 
     def promises(self) -> EnginePromises:
-        """See `LocalStore.promises`."""
         return EnginePromises(self)
 
     def set_user(self, owner: int, user: str | None) -> str | None:
-        """See `LocalStore.set_user`."""
         connection = self.connection(owner)
         before, connection.user = connection.user, user
         return before

@@ -73,12 +73,12 @@ def take(
 
 def settle(operation: Operation, unit: int, outcome: Outcome) -> None:
     """Keeps the keys of a committed unit of work; frees those of one that was backed out."""
-    for row in operation.backend.select(PutKeyRow, unit=unit):
-        if outcome == "commit":
-            put_at, expires_at = settled(row.put_at, row.expires_at, operation.now)
-            operation.backend.save(row._replace(unit=None, put_at=put_at, expires_at=expires_at))
     if outcome == "back_out":
         operation.backend.remove_records(PutKeyRow, unit=unit)
+        return
+    for row in operation.backend.select(PutKeyRow, unit=unit):
+        put_at, expires_at = settled(row.put_at, row.expires_at, operation.now)
+        operation.backend.save(row._replace(unit=None, put_at=put_at, expires_at=expires_at))
 
 
 def are_over(operation: Operation) -> bool:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import chain
 from typing import NamedTuple
 
-from ...errors import DuplicateMessage, OptionsError, QueueFull, WrongState, bad_argument
+from ...errors import DuplicateMessage, OptionsError, WrongState, bad_argument
 from ...model.message import Message, UniqueId
 from ...model.options import PutOptions
 from ...rules.lifecycle import Event, StepAnswer, step
@@ -69,7 +68,7 @@ def _numbers(operation: Operation, connection: OpenConnection, request: PutReque
     """Returns a source of numbers for several messages, or for one in a unit that several connections may use."""
     if request.options.confirm_id or (request.in_unit and connection.is_leased):
         operation.pass_others()
-    return chain(operation.numbers(len(request.messages)), iter(operation.number, 0)).__next__
+    return operation.source(len(request.messages))
 
 
 def _reserved(
@@ -120,11 +119,7 @@ def _check_room(queue: LocalQueue, depth: int, planned: Planned) -> None:
     """Refuses a put that finds the queue at its limit; the segments of one message may exceed it (R4.7, R2.27)."""
     for nth in range(len(planned.results)):
         if depth >= queue.attributes.max_depth:
-            raise QueueFull(
-                f"{queue.attributes.name} is full: its limit is {queue.attributes.max_depth:,}, and it has {depth:,}",
-                queue=queue.attributes.name,
-                depth=depth,
-            )
+            raise queue.full(depth)
         depth += planned.split.get(nth, 1)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ...errors import QueueFull
 from ...model.attributes import QueueAttributes
 from ...model.message import Place, UniqueId
 from ...rules.grouping import Members, Numbers, Wanted, has_what_it_needs, is_head
@@ -73,6 +74,11 @@ class LocalQueue:
             or (lease_end is not None and lease_end <= now)
         )
 
+    def full(self, depth: int) -> QueueFull:
+        """Returns the error for a put that finds the queue at its limit."""
+        name, limit = self.attributes.name, self.attributes.max_depth
+        return QueueFull(f"{name} is full: its limit is {limit:,}, and it has {depth:,}", queue=name, depth=depth)
+
     def draw_number(self, count: int = 1) -> int:
         """Draws the next number of the queue, or the first of the next `count` (B-2)."""
         first = self.counter + 1
@@ -84,9 +90,6 @@ class LocalQueue:
         """Changes the depth."""
         self.added += difference
         self.changed |= difference != 0
-
-    def unit(self, number: int) -> UnitRow:
-        return self.unit_owners.unit(number)
 
     def has_locked(self, handle: int) -> bool:
         return self.unit_owners.has_locked(handle)
@@ -212,7 +215,7 @@ class LocalQueue:
         """Returns the blockers of this reader at the place of an entered group."""
         takers = self.backend.takers(self.id, one.group_id, reader.now)
         found = [
-            pending_under(self.unit(unit), PendingKind.OUT, entry.place, reader)
+            pending_under(self.unit_owners.unit(unit), PendingKind.OUT, entry.place, reader)
             for unit in takers
             if not reader.has_got_in(unit)
         ]

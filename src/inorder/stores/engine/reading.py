@@ -18,7 +18,7 @@ from ...errors import (
     UnitNotFound,
     UnitTooLarge,
 )
-from ...model.attributes import ManagerAttributes, QueueAttributes
+from ...model.attributes import QueueAttributes
 from ...model.message import ANY_GROUP, ANY_SEGMENT, EarlierPending, Got, Message
 from ...rules import gets
 from ...rules.gets import GetVerdict
@@ -75,13 +75,12 @@ class Reading:
         queue: LocalQueue,
         request: GetRequest,
         queue_attributes: QueueAttributes,
-        manager: ManagerAttributes,
         *,
         waits: bool = False,
         ahead: Ahead = NOT_YET,
     ) -> None:
-        self.operation, self.handle, self.queue, self.request, self.manager = operation, handle, queue, request, manager
-        self.waits, self.ahead = waits, ahead
+        self.operation, self.handle, self.queue, self.request = operation, handle, queue, request
+        self.manager, self.waits, self.ahead = operation.manager, waits, ahead
         order = read_order(queue_attributes.read_order, request.options.read_order or handle.options.read_order)
         # The order does not apply to a message chosen by the cursor (B-17).
         self.strict = order == "strict" and not request.options.by_cursor
@@ -343,7 +342,8 @@ class Reading:
             unlocked = happen(self.operation, self.queue, row, Event.UNLOCK, presents=lock)
             assert unlocked is not None
             row, lock = unlocked, presented(unlocked, self.reader)
-        self.operation.unmark(self.queue, row)
+        if self.queue.state.has_marks:
+            self.operation.backend.remove_records(MarkRow, message=row.number)
         event = Event.GET if unit is None else Event.GET_HELD
         happen(self.operation, self.queue, row, event, unit, presents=lock, co_op_marked_at=NEVER, **values)
 

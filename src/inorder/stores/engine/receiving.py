@@ -7,15 +7,12 @@ fill up, be deleted, or be deleted and defined again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import chain
 from typing import NamedTuple
 
 from ...errors import (
     CallerError,
     InorderError,
     NotAuthorized,
-    QueueFull,
     Reason,
     StoreError,
     Undeliverable,
@@ -124,19 +121,10 @@ class _TargetQueue(NamedTuple):
     def add(self, message: Message, at: PutCircumstances) -> None:
         """Adds one message. Raises: QueueFull 2053, and the errors of a put; the message is not added then."""
         planned = self.plan.puts([_arrived(message, goes_on=self.goes_on)], NOTHING_OPEN, at)
-        name, depth, limit = (
-            self.queue.attributes.name,
-            self.queue.depth + len(self.rows),
-            self.queue.attributes.max_depth,
-        )
-        if depth >= limit:
-            raise QueueFull(f"{name} is full: its limit is {limit:,}, and it has {depth:,}", queue=name, depth=depth)
+        depth = self.queue.depth + len(self.rows)
+        if depth >= self.queue.attributes.max_depth:
+            raise self.queue.full(depth)
         self.rows.extend(planned.arriving)
-
-
-def _numbers(operation: Operation, count: int) -> Callable[[], int]:
-    """Returns a source of numbers for messages: `count` are drawn at once, and more if some are split."""
-    return chain(operation.numbers(count), iter(operation.number, 0)).__next__
 
 
 class _Delivery:
@@ -145,7 +133,7 @@ class _Delivery:
     def __init__(self, operation: Operation, batch: ChannelBatch, user: str | None) -> None:
         self._operation, self._batch, self._catalog = operation, batch, Catalog(operation)
         self._user, self._mark = user, authority.mark_of(operation, user)
-        self._at = PutCircumstances(False, False, operation.now, _numbers(operation, len(batch.messages)))
+        self._at = PutCircumstances(False, False, operation.now, operation.source(len(batch.messages)))
         self._buried = self._discarded = 0
 
     def run(self) -> Receipt:

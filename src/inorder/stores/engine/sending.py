@@ -15,8 +15,9 @@ from ...model.message import Message
 from ...rules.channels import CHANNEL, COLLECTS, collecting, collects, name_of_sender
 from ..seam.channel_records import Carrying, ChannelNow, HomeServerStatus, NextBatch, Sender
 from ..seam.damage import only
+from ..seam.definitions import manager_row
 from ..seam.records import ClaimRequest, Outcome
-from ..seam.tables import ChannelRow, ManagerRow
+from ..seam.tables import ChannelRow
 from ..seam.telemetry import event, first
 from . import claiming
 from .bulk import BulkVerbs
@@ -293,7 +294,7 @@ class SendingVerbs(BulkVerbs):
 
 
 def _sender(operation: Operation, queue: LocalQueue, channel: str) -> Sender:
-    manager = only(operation.backend.select(ManagerRow), "the queue manager")
+    manager = manager_row(operation.backend)
     return Sender(manager.identifier, queue.id, name_of_sender(channel), operation.manager.name)
 
 

@@ -182,15 +182,13 @@ def _about_to_expire(operation: Operation, queue: LocalQueue, most: int) -> Sequ
     return [row.message for row in operation.backend.read(rows)] if is_watched else ()
 
 
-def end_leases(operation: Operation, queue: LocalQueue) -> int:
+def end_leases(operation: Operation, queue: LocalQueue) -> None:
     """Ends lock ids whose lease is over: their messages are unlocked, and gets made under them continue (A-19)."""
     if queue.state.next_lease_end is None or queue.state.next_lease_end > operation.now:
-        return 0
-    over = operation.backend.select(UnitRow, queue=queue.id, lease_ends_at=UpTo(operation.now))
-    for unit in over:
+        return
+    for unit in operation.backend.select(UnitRow, queue=queue.id, lease_ends_at=UpTo(operation.now)):
         for row in operation.backend.rows(lock=unit.id):
             happen(operation, queue, row, Event.END_LEASE)
-    return len(over)
 
 
 def lease_end(operation: Operation) -> float | None:
@@ -298,12 +296,17 @@ def _failed(operation: Operation, unit: int, later: Later) -> Sequence[QueuedMes
     return list(first.values())
 
 
-def settle_lease(operation: Operation, unit: int, outcome: Outcome) -> None:
-    """Commits or backs out a lease, and ends it."""
+def settle_and_end(operation: Operation, unit: int, outcome: Outcome) -> None:
+    """Commits or backs out a unit with its keys, and removes its record."""
     settle(operation, unit, outcome)
     putkeys.settle(operation, unit, outcome)
-    operation.backend.remove_records(LeaseRow, unit=unit)
     operation.end_unit(unit)
+
+
+def settle_lease(operation: Operation, unit: int, outcome: Outcome) -> None:
+    """Commits or backs out a lease, and ends it."""
+    operation.backend.remove_records(LeaseRow, unit=unit)
+    settle_and_end(operation, unit, outcome)
     operation.durable = True
 
 

@@ -46,8 +46,7 @@ from ...rules.retries import Later
 from ...support.clock import Clock
 from ...support.locks import AtEnd
 from ..seam.backend import Backend, Host
-from ..seam.damage import only
-from ..seam.definitions import as_text
+from ..seam.definitions import as_text, manager_row
 from ..seam.records import (
     Locked,
     LockRequest,
@@ -57,7 +56,7 @@ from ..seam.records import (
     PutOutcome,
     PutRequest,
 )
-from ..seam.tables import HandleRow, ManagerRow, UnitRow, WaitRow, handle_reader
+from ..seam.tables import HandleRow, UnitRow, WaitRow, handle_reader
 from ..seam.telemetry import Telemetry, count, event, first, length, of_request, unit_of
 from ..seam.views import NOTHING_PENDING, OrderView
 from . import confirming, connections, global_units, group_readers, putkeys, putting, settling, triggering
@@ -275,8 +274,7 @@ class QueueStore(
 
     @in_operation(writes=False, though_stopped=True)
     def identifier(self, operation: Operation) -> str:
-        """See `LocalStore.identifier`."""
-        return only(operation.backend.select(ManagerRow), "the queue manager").identifier
+        return manager_row(operation.backend).identifier
 
     @event("alter_manager")
     @in_operation()
@@ -445,9 +443,7 @@ class QueueStore(
         found = self.backend.select(UnitRow, kind="prepared", name=name)
         if not found or user not in (None, found[0].user):
             raise UnitNotFound(f"no unit named {name!r} is prepared", unit=name)
-        settling.settle(operation, found[0].id, outcome)
-        putkeys.settle(operation, found[0].id, outcome)
-        operation.end_unit(found[0].id)
+        settling.settle_and_end(operation, found[0].id, outcome)
         operation.durable = True
 
     # --- the end

@@ -365,16 +365,15 @@ class WaitingRoom:
             self._watchers.append(bell)
         self._changes.watchers.append(bell)
         try:
-            while not self._holds(holds):
+            while True:
+                with self._lock:
+                    if not self._changes.waiting and holds():
+                        return
                 bell.wait(None)
         finally:
             self._changes.watchers.remove(bell)
             with self._lock:
                 self._watchers.remove(bell)
-
-    def _holds(self, holds: Callable[[], bool]) -> bool:
-        with self._lock:
-            return not self._changes.waiting and holds()
 
     def poke(self) -> None:
         """Wakes watchers after an event for which they may wait."""

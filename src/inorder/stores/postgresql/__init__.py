@@ -46,8 +46,7 @@ class PostgresStore(QueueStore):
             backend = PostgresBackend(engine, name, shortcuts=shortcuts)
             backend.has_own_clock = clock is not None
             host = PostgresHost(link, backend)
-            super().__init__(backend, host, str(self.address), name, clock or SystemClock())
-            self.shortcuts = backend.shortcuts
+            super().__init__(backend, host, str(self.address), name, clock or SystemClock(), backend.shortcuts)
             host.store = self
             host.watch = PostgresWatch(self, link, backend.sql)
             connections.begin(self)

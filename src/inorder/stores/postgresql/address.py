@@ -15,6 +15,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from ...errors import ArgumentError, bad_argument
+from ...support.advice import not_shown
 
 DEFAULT_SCHEMA: Final = "inorder"
 SCHEMA_NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
@@ -103,5 +104,4 @@ def _shown(parameters: dict[str, str], schema: str) -> str:
 
 def _bad(how: str) -> ArgumentError:
     """Returns the error for a URL. It shows no part of the URL, because a password may be in the wrong place."""
-    allowed = f"a URL like postgresql://user@host/database?schema=name, {how}"
-    return ArgumentError(f"store must be {allowed}", argument="store", value="(not shown)", allowed=allowed)
+    return not_shown("store", f"a URL like postgresql://user@host/database?schema=name, {how}")

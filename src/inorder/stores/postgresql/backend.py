@@ -63,6 +63,7 @@ class PostgresBackend(SqlBackend):
         stopped: whether the queue manager was stopped, as far as this process knows.
     """
 
+    engine: PostgresEngine
     # When a standby takes over it may lack a reservation, if somebody cancelled the wait for it (link.py).
     reserved_unseen = SKIPPED
     stopped = _appends = _is_whole = _is_kept = False
@@ -80,7 +81,7 @@ class PostgresBackend(SqlBackend):
 
     def __init__(self, engine: PostgresEngine, name: str, *, shortcuts: bool = True) -> None:
         super().__init__(engine, name, shortcuts=shortcuts)
-        self._known, self._together, self._fronts, self._session = Known(), Together(), Fronts(), engine
+        self._known, self._together, self._fronts = Known(), Together(), Fronts()
         self._behind: set[int] = set()  # queues whose search begins at their fronts
         self._look: tuple[int, StatementResult] | None = None  # the queue, and the index entries read before
 
@@ -141,7 +142,7 @@ class PostgresBackend(SqlBackend):
         if self._look is not None:
             self._end_look(*self._look, taken=sum(abs(each.added) for each in counts))
         # An operation that blocks no other waits for the disk in the commit itself, which saves a transaction.
-        at_once = durable and (self._session.is_durable or self._is_in_nobodys_way())
+        at_once = durable and (self.engine.link.is_durable or self._is_in_nobodys_way())
         heard = [queue for queue in changed if self.noted.get(queue, HEARD) & HEARD]
         commits = super().commit((), heard, reserves=reserves or at_once, durable=durable)
         if self._kind.writes and self._kind.alone:  # the catalog may have changed
@@ -153,15 +154,15 @@ class PostgresBackend(SqlBackend):
     def _hear(self) -> None:
         """Checks that the guesses were right, unless nothing else depends on them. Raises: SerializationFailure."""
         self._restart()
-        last = self._session.last
+        last = self.engine.link.last
         if last is not None and last is not self._only:
-            self._session.run_held_back()
+            self.engine.run_held_back()
             self._known.hear()
 
     def keep(self, counts: Sequence[QueueCounters]) -> None:
         self._count(counts)
         self._asked.clear()
-        self._session.block()
+        self.engine.link.block()
         super().keep(())
         self._known.keep()
 
@@ -210,16 +211,16 @@ class PostgresBackend(SqlBackend):
     # --- guarded changes
 
     def take_away(self, queue: int, count: int) -> Sequence[tuple[Any, ...]]:
-        run = self._session.run
+        run = self.engine.run
         found: Sequence[tuple[Any, ...]]
-        if self._together.queue == queue and self._session.withdraw():
+        if self._together.queue == queue and self.engine.withdraw():
             if count == 1:
                 found = self._take_one("get and remove one together as known", synchronously=True)
             else:
                 found = self._found_as_known("get and remove together as known", (queue, count, *self._given[1:]))
         elif count == 1 and self._together.queue is None:
-            is_known = self._session.holds_back and self._given[0] == queue and self._given[3]
-            if is_known and not self.noted[queue] & FRONTS and self._session.withdraw():
+            is_known = self.engine.holds_back and self._given[0] == queue and self._given[3]
+            if is_known and not self.noted[queue] & FRONTS and self.engine.withdraw():
                 found = self._take_one("get and remove one as known", synchronously=self._is_in_nobodys_way())
             else:
                 found = run(self.sql["get and remove one"], (queue,)).fetchall()
@@ -232,15 +233,15 @@ class PostgresBackend(SqlBackend):
         """Takes a message by a statement that also does the held-back work, and makes the commit synchronous if the
         message is persistent.
         """
-        level = self._session.commits_at(synchronously)
+        level = self.engine.commits_at(synchronously)
         found = self._found_as_known(name, (*self._given, level))
         if not (found and found[0][GOT_PERSISTENT]):
-            self._session.commits_at(False)
+            self.engine.commits_at(False)
         return found
 
     def _found_as_known(self, name: str, values: Sequence[Any]) -> Sequence[tuple[Any, ...]]:
         """Raises: SerializationFailure, if the queue is not as it was guessed."""
-        answer = self._session.run(self.sql[name], values)
+        answer = self.engine.run(self.sql[name], values)
         self._known.told(self._given[0], answer)
         return answer.fetchall()
 
@@ -260,7 +261,7 @@ class PostgresBackend(SqlBackend):
         block = in_arrays(sql, appends=self._appends and name in ARRIVALS, alike=alike)
         for begin in range(0, count, INSERTED_MAX):
             self._insert(block, [column[begin : begin + INSERTED_MAX] for column in columns])
-            self._session.send()  # the server works on these while the next are packed
+            self.engine.link.pipeline.send()  # the server works on these while the next are packed
 
     def _insert(self, block: RowsInsert, columns: Sequence[Sequence[Any]]) -> None:
         given = [
@@ -277,12 +278,12 @@ class PostgresBackend(SqlBackend):
     def restart_unit(self, unit: int, now: float) -> None:
         """Harmless if the record is missing, so it can follow the held-back statement, which may become a put."""
         self._restarts = now, unit
-        if not self._session.holds_back:
+        if not self.engine.holds_back:
             self._restart()
 
     def _restart(self) -> StatementResult | None:
         values, self._restarts = self._restarts, None
-        return None if values is None else self._session.run(counted(self.sql["restart unit"], 3), (*values, 1))
+        return None if values is None else self.engine.run(counted(self.sql["restart unit"], 3), (*values, 1))
 
     # --- locks
 
@@ -326,7 +327,7 @@ class PostgresBackend(SqlBackend):
         has_fronts, goes_without = self.noted[queue] & FRONTS, False
         if self._together.queue is not None:
             if has_fronts:
-                self._session.restrict(TOGETHER_BEHIND)
+                self.engine.restrict(TOGETHER_BEHIND)
             if gets and self._fronts.count(queue) >= TOGETHER_A_LOOK:
                 self._together.lock_next(queue, feeds=False)
             return
@@ -335,10 +336,10 @@ class PostgresBackend(SqlBackend):
             self._look = queue, self.engine.run(self.sql["index entries read"])
         if has_fronts:
             if self._kind.writes:
-                self._session.follow_fronts()
+                self.engine.follow_fronts()
             if not goes_without:
                 self._behind.add(queue)
-                self._session.substitute(BEHIND)
+                self.engine.substitute(BEHIND)
 
     def _end_look(self, queue: int, before: StatementResult, taken: int) -> None:
         """Measures how many index entries a get has read, and sets or deletes the queue's fronts."""
@@ -375,13 +376,13 @@ class PostgresBackend(SqlBackend):
         """Returns the guess about a queue, which the server will confirm or refuse."""
         state, attention, _, is_shared, appends = guess
         self._looks += attention & ~FRONTS != 0
-        self._is_first = self._session.last is None and not self._session.holds_back
+        self._is_first = self.engine.link.last is None and not self.engine.holds_back
         given: Sequence[int] = (queue, state.revision, attention, state.depth)
         self.noted[queue] = attention
         if is_shared:
             self._together.queue = queue
             self.engine.run(self.sql["enter unordered queue"], (queue,))
-            self._session.restrict(STATEMENTS_TOGETHER)
+            self.engine.restrict(STATEMENTS_TOGETHER)
         else:
             self._locked.add(queue)
         name = "queue state together" if is_shared else "queue state"
@@ -389,7 +390,7 @@ class PostgresBackend(SqlBackend):
             given = given[:3] if is_shared else (*given, state.counter, state.reserved)
         self._given = given
         asked = f"{name} to append" if appends else f"{name} as known"
-        self._session.hold_back(partial(self._ask, queue, asked, given))
+        self.engine.hold_back(partial(self._ask, queue, asked, given))
         if attention & GROUPS and not self.engine.has_triggers:
             self.engine.follow_groups()
         return state
@@ -400,12 +401,12 @@ class PostgresBackend(SqlBackend):
         self._restart()
 
     def arrive_whole(self, name: str, values: Sequence[Any]) -> None:
-        if self._is_whole and self._session.withdraw():
+        if self._is_whole and self.engine.withdraw():
             queue = self._given[0]
             self._whole.add(queue)
             puts = PUTS if self._together.queue is None else PUTS_TOGETHER
-            level = self._session.commits_at(self._is_kept and self._is_in_nobodys_way())
-            answer = self._session.run(puts[name], (*self._given, *values, level))
+            level = self.engine.commits_at(self._is_kept and self._is_in_nobodys_way())
+            answer = self.engine.run(puts[name], (*self._given, *values, level))
             self._known.told(queue, answer)
             self._only = (self._restart() or answer) if self._is_first else None
         else:
@@ -416,7 +417,7 @@ class PostgresBackend(SqlBackend):
         run, feeds = self.engine.run, self._kind.feeds
         self._together.queue = queue
         run(self.sql["enter unordered queue"], (queue,))
-        self._session.restrict(STATEMENTS_TOGETHER)
+        self.engine.restrict(STATEMENTS_TOGETHER)
         if feeds:
             answer = run(self.sql["draw places"], (queue, 1))
         else:
@@ -521,7 +522,7 @@ class PostgresBackend(SqlBackend):
         now: float,
     ) -> bool:
         is_shared, appends = self._together.queue is not None, self._known.appends(queue.id)
-        is_held = appends and self._session.holds_back and self._given[0] == queue.id
+        is_held = appends and self.engine.holds_back and self._given[0] == queue.id
         self._is_whole = is_held and len(rows) == 1 and first_number is not None
         if is_shared and first_number and not self._is_whole:
             reserved = queue.state.reserved
@@ -532,8 +533,8 @@ class PostgresBackend(SqlBackend):
                 raise Passing("more numbers are to be reserved")
         self._appends = appends and not is_shared
         if self._appends and is_held and len(rows) > 1 and self._known.is_alone([queue.id]):
-            self._session.run_held_back()  # the server works while rows are packed; with others active
-            self._known.ask(queue.id, self._session.pipeline)  # that would hold the lock as long
+            self.engine.run_held_back()  # the server works while rows are packed; with others active
+            self._known.ask(queue.id, self.engine.link.pipeline)  # that would hold the lock as long
         if self._appends and first_number is not None:
             first_number -= queue.id in self._whole  # the server adds a counter that already includes that message
         self._is_kept = bool(rows[0][PERSISTENT]) and unit is None

@@ -17,7 +17,7 @@ from ..sql.shapes import Table
 from .faults import fault, is_lost
 from .keys import encoded
 from .link import Link
-from .pipeline import Pipeline, StatementResult
+from .pipeline import StatementResult
 from .statement import array
 from .statements import STATEMENTS, TABLES
 
@@ -35,7 +35,7 @@ class PostgresEngine:
     """
 
     def __init__(self, link: Link) -> None:
-        self._link, self._in_use = link, Lock()
+        self.link, self._in_use = link, Lock()
         self.sql: Mapping[str, str] = STATEMENTS
         self.tables: Mapping[str, Table] = TABLES
         self.has_triggers = False
@@ -50,17 +50,13 @@ class PostgresEngine:
     def execute(self, sql: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> StatementResult:
         if self._first is not None:
             self.run_held_back()
-        return self._link.execute(sql if self._granted is None else self._as_granted(sql), values)
+        return self.link.execute(sql if self._granted is None else self._as_granted(sql), values)
 
     run = execute
 
-    def execute_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        self.run_held_back()
-        self._link.execute_many(self._as_granted(sql), rows)
-
     def scan(self, sql: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         self.run_held_back()
-        return self._link.scan(self._as_granted(sql), values)
+        return self.link.scan(self._as_granted(sql), values)
 
     def hold_back(self, first: Callable[[], object]) -> None:
         """Runs this later, before anything else in this transaction or before its commit."""
@@ -70,22 +66,8 @@ class PostgresEngine:
 
     def commits_at(self, synchronously: bool) -> str:
         """Records that the caller sets `synchronous_commit` of this transaction to this value."""
-        self._link.is_durable = synchronously
-        return self._link.flush_level if synchronously else "off"
-
-    @property
-    def is_durable(self) -> bool:
-        """Whether the commit will wait for the disk."""
-        return self._link.is_durable
-
-    @property
-    def pipeline(self) -> Pipeline:
-        return self._link.pipeline
-
-    @property
-    def last(self) -> StatementResult | None:
-        """The answer to the statement sent last in this transaction; None: none was sent yet."""
-        return self._link.last
+        self.link.is_durable = synchronously
+        return self.link.flush_level if synchronously else "off"
 
     @property
     def holds_back(self) -> bool:
@@ -101,14 +83,6 @@ class PostgresEngine:
         first, self._first = self._first, None
         if first is not None:
             first()
-
-    def block(self) -> None:
-        """Makes savepoints possible in the transaction."""
-        self._link.block()
-
-    def send(self) -> None:
-        """Sends the executed statements to the server, without waiting."""
-        self._link.pipeline.send()
 
     def restrict(self, granted: Mapping[str, str]) -> None:
         """Allows only these statements, in this form, until the transaction ends; any other one raises `Passing`."""
@@ -126,7 +100,7 @@ class PostgresEngine:
         return self._granted.get(sql, sql)
 
     def changes(self) -> int:
-        return self._link.changes()
+        return self.link.changes()
 
     def array(self, values: Sequence[int] | Sequence[bytes] | Sequence[str]) -> bytes:
         return array(values)
@@ -144,11 +118,11 @@ class PostgresEngine:
 
     def follow_fronts(self) -> None:
         """Lets messages that become available move the fronts back, until the transaction ends (fronts.sql)."""
-        self._link.execute(FOLLOW_FRONTS)
+        self.link.execute(FOLLOW_FRONTS)
 
     def follow_groups(self) -> None:
         """Enables the triggers for groups, until the transaction ends."""
-        self._link.execute(FOLLOW_GROUPS)
+        self.link.execute(FOLLOW_GROUPS)
         self.has_triggers = True
 
     @contextmanager
@@ -156,7 +130,7 @@ class PostgresEngine:
         if not self.has_triggers:
             yield
             return
-        self._link.execute(IGNORE_GROUPS)
+        self.link.execute(IGNORE_GROUPS)
         yield
         self.follow_groups()
 
@@ -169,18 +143,18 @@ class PostgresEngine:
     def begin(self, kind: OperationKind) -> None:
         if self._in_use.is_mine:
             raise CallInProgress("a call was made from inside another one, by a finalizer or a signal handler")
-        self._link.check()
+        self.link.check()
         self._in_use.acquire()
         self._writes, self._commits, self.has_happened = kind.writes, False, False
         self.has_triggers, self._granted, self._is_restricted, self._first = False, None, False, None
-        self._link.begin("" if kind.writes else READING)
+        self.link.begin("" if kind.writes else READING)
         if kind.writes and points.reached:
             points.reached("begun")
 
     def commit(self, changed: Collection[int], *, reserves: bool, durable: bool) -> int:
         """Sends the end with the last changes, the notifications and the flush, in one round trip."""
         self.run_held_back()
-        link = self._link
+        link = self.link
         if not self._writes:
             self.has_happened = True
             link.end_reading()
@@ -204,7 +178,7 @@ class PostgresEngine:
                 try:
                     self._roll_back(error)
                 finally:
-                    if self._link.is_inside:
+                    if self.link.is_inside:
                         self._roll_back(error)
             finally:
                 self._in_use.release()
@@ -213,22 +187,22 @@ class PostgresEngine:
 
     def _roll_back(self, error: BaseException) -> None:
         if self._commits and not isinstance(error, psycopg.Error):
-            self.has_happened = self._link.has_committed()
-        elif not self._link.is_closed:
+            self.has_happened = self.link.has_committed()
+        elif not self.link.is_closed:
             try:
                 in_step = isinstance(error, InorderError | Passing) or _is_answer(error)
-                self._link.roll_back(is_in_step=in_step)
+                self.link.roll_back(is_in_step=in_step)
             except psycopg.Error:
-                self._link.close()
+                self.link.close()
 
     def _ours(self, error: psycopg.Error) -> InorderError | Passing:
         if self._commits and is_lost(error):
             return OutcomeUnknown(
-                f"the connection to {self._link.address} was lost while the call was being committed: whether it has "
+                f"the connection to {self.link.address} was lost while the call was being committed: whether it has "
                 "happened is not known",
                 uids=(),
             )
-        return fault(self._link.address, error)
+        return fault(self.link.address, error)
 
 
 def _is_answer(error: BaseException) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from ...errors import CallerError, ConnectionBroken, OutcomeUnknown, Reason, StoreError
-from ...support.locks import Bell, LockTaken, TryLock
+from ...support.locks import Bell
 from ..engine import points
 from ..seam.backend import Peer
 from .backend import PostgresBackend
@@ -28,14 +28,18 @@ log = logging.getLogger("inorder.stores")
 
 
 class PostgresHost:
-    """See `backend.Host`."""
+    """See `backend.Host`.
+
+    Attributes:
+        store, watch: the store sets them.
+    """
+
+    store: OpenStore
+    watch: PostgresWatch
 
     def __init__(self, link: Link, backend: PostgresBackend) -> None:
         self._link, self._backend = link, backend
-        self._sweeping = TryLock()
         self._number = 0  # of the store; it differs after a restore at the same address
-        self.store: OpenStore | None = None
-        self.watch: PostgresWatch | None = None
         self.is_closed = False
 
     # --- the queue manager
@@ -66,7 +70,6 @@ class PostgresHost:
 
         The server takes care of its files. If the connection is lost, the next call reports it.
         """
-        assert self.store is not None
         with self.store.lock, contextlib.suppress(ConnectionBroken), told_as_ours(self._link.address):
             self._link.check()
             ((found,),) = self._link.execute(self._backend.sql["store at this address"])
@@ -107,7 +110,6 @@ class PostgresHost:
         """Nothing to do: `bell` has recorded the wait before the look."""
 
     def bell(self, queue: str | None) -> Bell:
-        assert self.watch is not None
         return PostgresBell(self.watch, queue)
 
     # --- durability
@@ -123,7 +125,6 @@ class PostgresHost:
             return
         if points.reached:
             points.reached("before-sync")
-        assert self.store is not None
         with self.store.lock:
             try:
                 self._link.check()
@@ -157,11 +158,7 @@ class PostgresHost:
     def after(self, step: Callable[[Callable[[], object]], None]) -> None:
         try:
             if self._backend.has_leftovers:
-                with contextlib.suppress(LockTaken), self._sweeping:  # one thread does it
-                    while self._backend.has_leftovers:
-                        if points.reached:
-                            points.reached("settled")
-                        step(self._backend.sweep)
+                self._backend.sweep_all(step)
         except (StoreError, ConnectionBroken, OutcomeUnknown):
             # The operation has happened and must return: after an error the caller would repeat it.
             log.exception("contents of deleted messages could not be removed; a later call will remove them")
@@ -169,7 +166,6 @@ class PostgresHost:
     # --- for operators
 
     def check(self, part: int | None) -> tuple[list[str], int]:
-        assert self.store is not None
         if part is None:
             return [], len(parts())
         every = parts()
@@ -186,7 +182,6 @@ class PostgresHost:
         )
 
     def close(self) -> None:
-        if self.watch is not None:
-            self.watch.end()
+        self.watch.end()
         self.is_closed = True
         self._link.close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import psycopg
@@ -162,11 +162,6 @@ class Link:
     def changes(self) -> int:
         """Returns how many rows the last statement changed."""
         return 0 if self.last is None else self.last.count()
-
-    def execute_many(self, text: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Runs a statement for many rows of values."""
-        for row in rows:
-            self.execute(text, row)
 
     def scan(self, text: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Runs a statement that may have many rows: they are read as needed, inside the transaction."""

@@ -9,9 +9,10 @@
 SELECT counter, reserved, depth, attention, revision FROM counted WHERE queue = ?1 ORDER BY serial DESC LIMIT 1;
 
 -- name: queue state and due work
--- As above, and with numbers in place of booleans.
+-- As above, with numbers in place of booleans, and for a verb that writes as `queue state locked`: the revision says
+-- whether the queue manager was stopped.
 SELECT
-    counter, reserved, depth, attention, revision,
+    counter, reserved, depth, attention, CASE WHEN r.stopped = 1 THEN -1 ELSE revision END,
     (SELECT min(expires_at) FROM message WHERE queue = ?1 AND expires_at IS NOT NULL AND away = 0 AND claimed IS NULL),
     (SELECT min(due_at) FROM message WHERE queue = ?1 AND due_at IS NOT NULL),
     (SELECT min(lease_ends_at) FROM unit WHERE queue = ?1 AND lease_ends_at IS NOT NULL),
@@ -21,7 +22,7 @@ SELECT
     CAST(EXISTS (SELECT 1 FROM message WHERE queue = ?1 AND reports IS NOT NULL) AS integer),
     CAST(EXISTS (SELECT 1 FROM message WHERE queue = ?1 AND group_id IS NOT NULL) AS integer),
     CAST(EXISTS (SELECT 1 FROM listener WHERE queue = ?1 AND until > clock_timestamp()) AS integer)
-FROM counted WHERE queue = ?1 ORDER BY serial DESC LIMIT 1;
+FROM counted LEFT JOIN run r ON r.id = 1 WHERE queue = ?1 ORDER BY serial DESC LIMIT 1;
 
 -- name: draw numbers
 -- Drawing identifying numbers is not part of a transaction: functions.sql.

@@ -118,11 +118,11 @@ FROM tally t LEFT JOIN run r ON r.id = 1 WHERE t.queue = ?1 FOR KEY SHARE OF t;
 
 -- name: lock queue beside
 -- The same before `queue state and due work`.
-SELECT coalesce((SELECT stopped FROM run), 0) FROM tally WHERE queue = ?1 FOR KEY SHARE;
+SELECT 1 FROM tally WHERE queue = ?1 FOR KEY SHARE;
 
 -- name: lock queue alone
 -- Waits until verbs beside the queue have ended.
-SELECT coalesce((SELECT stopped FROM run), 0) FROM tally WHERE queue = ?1 FOR UPDATE;
+SELECT 1 FROM tally WHERE queue = ?1 FOR UPDATE;
 
 -- name: lock stagings
 -- Locks stagings in the order of their names, as all verbs do, and returns how many exist.

@@ -16,6 +16,7 @@ from ipaddress import IPv6Address
 from typing import Any, Final, NoReturn
 
 from ...errors import ArgumentError, CallerError, Reason, StoreError
+from ...support.advice import not_shown
 from ...support.sockets import is_loopback, watch_peer
 from .credentials import Credentials, checked, from_environment, from_file
 
@@ -201,8 +202,7 @@ def _why_not_trusted(address: RemoteAddress, error: ssl.SSLCertVerificationError
 
 
 def _bad(how: str) -> ArgumentError:
-    allowed = f"a URL like https://host:9443, {how}"
-    return ArgumentError(f"store must be {allowed}", argument="store", value="(not shown)", allowed=allowed)
+    return not_shown("store", f"a URL like https://host:9443, {how}")
 
 
 def _bad_pem(text: str, error: Exception) -> CallerError:

@@ -24,8 +24,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, Final, NoReturn
 
-from ...errors import ArgumentError, CallerError, Reason, bad_argument
+from ...errors import CallerError, Reason, bad_argument
 from ...model.options import is_path
+from ...support.advice import not_shown
 
 FILE_VARIABLE: Final = "INORDER_CREDENTIALS"
 PATHS: Final = ("certificate", "key", "ca")
@@ -77,9 +78,7 @@ def checked(given: Mapping[str, Any], named: Callable[[str], str] = str, folder:
     """
     token = given.get("token")
     if token is not None and not (isinstance(token, str) and TOKEN.fullmatch(token)):
-        allowed = "1 to 4,096 printable ASCII characters without blanks"
-        name = named("token")
-        raise ArgumentError(f"{name} must be {allowed}", argument=name, value="(not shown)", allowed=allowed)
+        raise not_shown(named("token"), "1 to 4,096 printable ASCII characters without blanks")
     paths: dict[str, Path] = {}
     for name in PATHS:
         value = given.get(name)

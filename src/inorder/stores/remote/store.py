@@ -58,7 +58,7 @@ class OpenedElsewhere(NamedTuple):
 
 
 class RemoteStore:
-    """A store on a server. `seam.protocol.Store` documents its verbs, which are made at the end of this file.
+    """A store on a server. `seam.protocol` documents its verbs; most of them are made at the end of this file.
 
     Args:
         address: the server, and the credentials.
@@ -90,7 +90,6 @@ class RemoteStore:
         self.page_messages, self.user = self.hello.page_messages, self.hello.user
 
     def again(self) -> RemoteStore:
-        """See `LocalStore.again`."""
         return RemoteStore(self.address, self._program, reconnects=self._reconnects)
 
     def _own_hello(self) -> Hello:
@@ -114,16 +113,11 @@ class RemoteStore:
         return self._link.hello.connection
 
     def disconnect(self, owner: int) -> None:
-        """See `Store.disconnect`."""
         del owner
-        self._leave()
+        self.close_store()
 
     def close_store(self) -> None:
-        """See `LocalStore.close_store`."""
-        self._leave()
-
-    def _leave(self) -> None:
-        """Ends the connection. Harmless when repeated."""
+        """See `LocalStore.close_store`. Ends the connection."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -135,7 +129,6 @@ class RemoteStore:
             self._link.drop()
 
     def end_waits(self, owner: int) -> bool:
-        """See `Store.end_waits`."""
         del owner
         waits = self._waits and self._link.has_asked  # otherwise it would arrive before the wait
         if waits:
@@ -267,7 +260,6 @@ class RemoteStore:
         return link
 
     def settle(self, owner: int, outcome: str, later: Any = None, *, moves: bool = False, decides: str = "") -> bool:
-        """See `UnitStore.settle`."""
         if not decides and not self.has_unit(owner):
             return False
         try:
@@ -281,14 +273,12 @@ class RemoteStore:
     # --- leases, which outlive the connection
 
     def enter_lease(self, owner: int, name: str, user: str | None) -> Leased:
-        """See `Store.enter_lease`."""
         del owner, user
         leased: Leased = self._call("enter_lease", (), {"name": name})
         self._is_leased = True
         return leased
 
     def leave_lease(self, owner: int) -> None:
-        """See `Store.leave_lease`."""
         del owner
         self._call("leave_lease", (), {})
         self._is_leased = False
@@ -296,7 +286,6 @@ class RemoteStore:
     # --- puts, with unique ids that are known before they are sent
 
     def put(self, request: PutRequest) -> PutOutcome:
-        """See `Store.put`."""
         options, needed = request.options, len(request.messages)
         needs = not request.in_unit and options.deduplicate is None and options.uid is None and 0 < needed <= RESERVED
 
@@ -359,7 +348,6 @@ class RemoteStore:
     def open(
         self, owner: int, queue: str, options: OpenOptions, *, manager: str = "", dynamic_name: str = "*"
     ) -> Opened:
-        """See `Store.open`."""
         keywords = {"manager": manager, "dynamic_name": dynamic_name}
         del owner
         opened: Opened = self._call("open", (queue, options), keywords)
@@ -368,13 +356,11 @@ class RemoteStore:
         return opened
 
     def extend(self, handle: int, options: OpenOptions) -> Opened:
-        """See `Store.extend`."""
         opened: Opened = self._call("extend", (handle, options), {})
         self.handles[handle] = self.handles[handle]._replace(options=options)
         return opened
 
     def close(self, handle: int, *, delete: bool = False, purge: bool = False) -> None:
-        """See `Store.close`."""
         try:
             self._call("close", (handle,), {"delete": delete, "purge": purge})
         except ConnectionBroken:
@@ -383,7 +369,6 @@ class RemoteStore:
         self.handles.pop(handle, None)
 
     def keep_handles(self, owner: int, handles: Sequence[int]) -> None:
-        """See `Store.keep_handles`."""
         del owner
         self._call("keep_handles", (handles,), {})
         self.handles = {number: one for number, one in self.handles.items() if number in handles}
@@ -391,7 +376,6 @@ class RemoteStore:
     # --- waits
 
     def wait(self, request: GetRequest) -> Any:
-        """See `Store.wait`."""
         options, attempts = request.options, count()
         ends_at = time.monotonic() + options.wait
 
@@ -408,7 +392,6 @@ class RemoteStore:
             self._waits = False
 
     def watch(self, handle: int, changed: Callable[[], object]) -> None:
-        """See `LocalStore.watch`."""
         self._waits = True
         try:
             self._call("check_handle", (handle,), {}, changed)
@@ -418,7 +401,6 @@ class RemoteStore:
     # --- listings, whose pages the server may make smaller
 
     def look(self, request: LookRequest) -> Sequence[MessageView]:
-        """See `Store.look`."""
         found: list[MessageView] = self._call("look", (request,), {})
         page = found
         while page and len(found) < request.most:
@@ -439,7 +421,6 @@ class RemoteStore:
         return Unpromised()
 
     def identifier(self) -> str:
-        """See `LocalStore.identifier`."""
         return self.hello.store
 
     def __getattr__(self, name: str) -> Any:
@@ -507,12 +488,6 @@ def pauses() -> Iterator[float]:
         pause = min(2 * pause, longest)
 
 
-def by_name(verb: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns the arguments of a call by their names."""
-    found = inspect.signature(getattr(Store, verb)).bind(None, *arguments, **keywords).arguments
-    return {name: one for name, one in found.items() if name != "self"}
-
-
 def named(verb: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Mapping[str, Any]:
     """Returns the arguments of a call, without those that do not travel, by their names."""
     names = [one for one in inspect.signature(getattr(Store, verb)).parameters if one not in FILLED_IN.get(verb, ())]
@@ -523,8 +498,9 @@ def _made(verb: str) -> Callable[..., Any]:
     if verb in FILLED_IN:  # without these arguments
 
         def call(self: RemoteStore, *arguments: Any, **keywords: Any) -> Any:
-            given = by_name(verb, arguments, keywords)
-            return self._call(verb, (), {name: one for name, one in given.items() if name not in FILLED_IN[verb]})
+            given = inspect.signature(getattr(Store, verb)).bind(self, *arguments, **keywords).arguments
+            left_out = ("self", *FILLED_IN[verb])
+            return self._call(verb, (), {name: one for name, one in given.items() if name not in left_out})
 
     else:
 

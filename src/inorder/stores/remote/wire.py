@@ -288,22 +288,16 @@ def _known(plain: Any, kind: Any) -> Any:
 # ---- calls
 
 
-class CallShape(NamedTuple):
-    """The arguments of a verb that travel, by position, and the defaults of those that have one."""
-
-    names: tuple[str, ...]
-    defaults: Mapping[str, Any]
-
-
 @functools.cache
-def _shape(verb: str) -> CallShape:
+def _shape(verb: str) -> tuple[tuple[str, ...], Mapping[str, Any]]:
+    """Returns the arguments of a verb that travel, by position, and the defaults of those that have one."""
     if verb not in VERBS:
         raise WireError(f"there is no verb {written(verb)}")
     parameters = inspect.signature(getattr(Store, verb)).parameters.values()
     stays = ("self", *FILLED_IN.get(verb, ()))
     travel = [one for one in parameters if one.name not in stays]
     defaults = {one.name: one.default for one in travel if one.default is not one.empty}
-    return CallShape(tuple(one.name for one in travel), defaults)
+    return tuple(one.name for one in travel), defaults
 
 
 @functools.cache

@@ -174,9 +174,6 @@ class SearchedQueue(Protocol):
     def entered_by_others(self, wanted: Wanted, reader: Reader) -> list[StrictMatch[QueuedMessage]]:
         """The groups that the call would choose if no other reader were inside them, in order of place (B-45)."""
 
-    def unit(self, number: int) -> UnitRow:
-        """Returns the unit of this number."""
-
     def has_locked(self, handle: int) -> bool:
         """Whether a handle of this process has a browse lock."""
 

@@ -35,6 +35,11 @@ def as_text(attributes: ManagerAttributes | QueueAttributes | ProcessAttributes 
     return json.dumps(asdict(attributes))
 
 
+def manager_row(backend: Backend) -> ManagerRow:
+    """Returns the record of the queue manager. Raises: StoreDamaged."""
+    return only(backend.select(ManagerRow), "the queue manager")
+
+
 class Definitions(Mapping[str, QueueAttributes]):
     """The definitions by name, each read when needed and cached while its revision is current.
 
@@ -60,7 +65,7 @@ class Definitions(Mapping[str, QueueAttributes]):
 
     def current(self, backend: Backend) -> Definitions:
         """Returns the definitions as of this transaction."""
-        manager = only(backend.select(ManagerRow), "the queue manager")
+        manager = manager_row(backend)
         self.created_at = manager.created_at
         if manager.revision != self.revision:
             self.forget()

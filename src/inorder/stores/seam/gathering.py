@@ -15,7 +15,13 @@ Emit = Callable[[BaseException | None], object]
 
 
 class Gatherer(Protocol):
-    """The part of `process.EnginePromises` that operations use."""
+    """The part of `process.EnginePromises` that operations and their lock use.
+
+    Attributes:
+        at_it: held while a thread is inside `at_once`.
+    """
+
+    at_it: Lock
 
     def add(self, ticket: int, answer: object) -> None:
         """An operation has promised that the commit with this ticket will be on disk, and has returned `answer`."""
@@ -25,16 +31,6 @@ class Gatherer(Protocol):
 
     def emit_later(self, emit: Emit) -> None:
         """Notifies observers later, when no lock is held and the promise is on disk or has failed."""
-
-
-class PromiseHolder(Protocol):
-    """The part of `process.EnginePromises` that the lock of operations uses.
-
-    Attributes:
-        at_it: held while a thread is inside `at_once`.
-    """
-
-    at_it: Lock
 
     def let_go(self) -> None:
         """Releases the lock, and everything else that `at_once` holds."""
@@ -49,4 +45,4 @@ class Gathering(threading.local):
     """
 
     promises: Gatherer | None = None
-    holder: PromiseHolder | None = None
+    holder: Gatherer | None = None

@@ -133,9 +133,9 @@ class Reader(NamedTuple):
 
     handle: int
     connection: int
-    co_op: bool
     now: float
-    mark_interval: float
+    co_op: bool = False
+    mark_interval: float = 0.0
     unit: int | None = None
     lock_id: int = 0
     lock: int = 0
@@ -161,7 +161,7 @@ class Reader(NamedTuple):
 
 def onlooker(now: float) -> Reader:
     """A reader without a handle: everything that is held is held by others."""
-    return Reader(0, 0, co_op=False, now=now, mark_interval=0.0)
+    return Reader(0, 0, now)
 
 
 def fits(selector: Selector, row: QueuedMessage, reader: Reader) -> bool:

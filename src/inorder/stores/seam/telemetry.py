@@ -37,22 +37,21 @@ CALL_KEYS: Final = ("completion", "reason", "reason_name", "error")  # of every 
 class Fields(NamedTuple):
     """The fields of an event besides `COMMON_KEYS`; a call's event also has `CALL_KEYS` and "seconds"."""
 
-    measurements: Sequence[str] = ()
-    keys: Sequence[str] = ()
-    is_call: bool = True
+    measurements: Sequence[str]
+    keys: Sequence[str]
 
 
 EVENTS: Final[dict[str, Fields]] = {
-    "wait_began": Fields((), ("queue", "browse"), is_call=False),
-    "wait_ended": Fields(("seconds",), ("queue", "browse", "found"), is_call=False),
-    "expired": Fields(("messages",), ("queue",), is_call=False),
-    "dead_connection": Fields((), ("program", "user"), is_call=False),
-    "attempt": Fields(("seconds", "delay"), ("task", "queue", "outcome", "attempt", "error"), is_call=False),
-    "worker": Fields(("seconds",), ("kind", "task", "schedule", "queue", "error"), is_call=False),
+    "wait_began": Fields((), ("queue", "browse")),
+    "wait_ended": Fields(("seconds",), ("queue", "browse", "found")),
+    "expired": Fields(("messages",), ("queue",)),
+    "dead_connection": Fields((), ("program", "user")),
+    "attempt": Fields(("seconds", "delay"), ("task", "queue", "outcome", "attempt", "error")),
+    "worker": Fields(("seconds",), ("kind", "task", "schedule", "queue", "error")),
 }
 """Every event, by its name without the prefix. `event` adds those of operations."""
 REPORTERS: Final[dict[str, Callable[[Any], Any]]] = {}
-"""The decorators that `event` has made, by the name of the event: a store elsewhere reports its calls with them."""
+"""The decorators that `event` has made, by the names of the events of calls: a store elsewhere reports with them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

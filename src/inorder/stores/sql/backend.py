@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from ...model.message import Message, Row
 from ...rules.lifecycle import State, becomes_visible
+from ...support.locks import LockTaken, TryLock
+from ..engine import points
 from ..seam.backend import Expired, OperationKind, QueueCounters, QueueState, SearchedQueue, Share
 from ..seam.damage import damaged
 from ..seam.queued import HELD, LOCKS, NEVER, NO_PLACE, QueuedMessage
@@ -71,7 +74,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         self.codec = Codec(name, engine.tables, self._queue_of)
         self.shortcuts = SqlShortcuts(self) if shortcuts else None
         self.undisputed = None if self.shortcuts is None else self.shortcuts.undisputed
-        self.has_leftovers = False
+        self.has_leftovers, self._sweeping = False, TryLock()
         self.here = "queue state"  # the statement that reads a queue at the beginning of an operation
         self._kept = self._writes = False
         # The attention of each queue that this transaction has read; and counts of fruitless checks.
@@ -271,9 +274,9 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         execute = self.engine.execute
         gone = execute(self.sql["delete expired messages"], (queue, now, most)).fetchall()
         self.remove_contents([number for number, *_ in gone], sum(length for _, length, *_ in gone))
-        ended = [(queue, group_id) for *_, group_id in gone if group_id is not None]
-        if ended:
-            self.engine.execute_many(self.sql["end reader's group"], ended)
+        for *_, group_id in gone:
+            if group_id is not None:
+                execute(self.sql["end reader's group"], (queue, group_id))
         execute(self.sql["end delays"], (queue, now))
         return Expired(len(gone), [held for _, _, *by, _ in gone for held in by if held is not None])
 
@@ -377,6 +380,14 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
     def look_for_leftovers(self) -> None:
         """Inside a transaction: records whether there are leftover contents."""
         self.has_leftovers |= bool(self.value(self.sql["any leftovers"]))
+
+    def sweep_all(self, step: Callable[[Callable[[], object]], None]) -> None:
+        """Deletes the leftover contents in steps (`Host.after`), so that others can work in between."""
+        with contextlib.suppress(LockTaken), self._sweeping:  # one thread does it
+            while self.has_leftovers:
+                if points.reached:
+                    points.reached("settled")
+                step(self.sweep)
 
     def sweep(self) -> None:
         """Deletes some leftover contents."""

@@ -152,13 +152,15 @@ class Codec:
         if wrong := shapes.wrong(columns):
             raise self.damaged(columns[0], wrong)
 
-    def _judge_state(self, columns: tuple[Any, ...]) -> None:
-        """Checks that the holders of a message fit its state, as the CHECKs in `schema.sql` do."""
+    def _judge_state(self, columns: tuple[Any, ...], shapes: Shapes) -> None:
+        """Checks a new combination of types and a state: holders fit the state, as the CHECKs in `schema.sql` say."""
+        self._judge(columns, shapes)
         state, unit, handle, lock = (columns[index] for index in (_STATE, _UNIT, _HANDLE, _LOCK))
         is_held, is_locked = unit is not None, lock is not None or handle is not None
         if state not in STATES or (state in HELD) != is_held or (state in LOCKS) != is_locked:
             wrong = f"in state {state} it cannot be held by unit {unit} and locked by handle {handle} or unit {lock}"
             raise self.damaged(columns[0], wrong)
+        self._states.add((state, *map(type, columns)))
 
     def number_in(self, message_id: bytes) -> int | None:
         """Returns the number from which this message id was derived, if this queue manager made it."""
@@ -245,9 +247,7 @@ class Codec:
     def row(self, columns: tuple[Any, ...]) -> QueuedMessage:
         """Makes a message on a queue, with the fields that a search needs, from NARROW_COLUMNS."""
         if (columns[_STATE], *map(type, columns)) not in self._states:
-            self._judge(columns, self._narrow)
-            self._judge_state(columns)
-            self._states.add((columns[_STATE], *map(type, columns)))
+            self._judge_state(columns, self._narrow)
         return self._queued(columns, self.narrow(columns[:_QUEUE]))
 
     def described(self, columns: tuple[Any, ...]) -> QueuedMessage:
@@ -256,9 +256,7 @@ class Codec:
          correlation_id, uid_origin, uid_number) = columns[:_QUEUE]  # fmt: skip
         descriptor, priority, put_at, *later = columns[_NARROW:]
         if (columns[_STATE], *map(type, columns)) not in self._states:
-            self._judge(columns, self._described)
-            self._judge_state(columns)
-            self._states.add((columns[_STATE], *map(type, columns)))
+            self._judge_state(columns, self._described)
         if group_id is not None and len(group_id) != ID_LENGTH:
             raise self.damaged(number, f"group_id has {len(group_id)} bytes, not {ID_LENGTH}")
         if not 0 <= put_at <= PUT_AT_MAX:

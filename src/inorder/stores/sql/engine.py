@@ -21,7 +21,7 @@ class Engine(Protocol):
     Attributes:
         sql: the statements, by name; `selection` replaces {joins}, {chosen} and {head} in them.
         tables: the types that a value may have in each column of each table.
-        execute, execute_many: run a statement with its values.
+        execute: runs a statement with its values.
         run: as `execute`, for statements without rows, or whose rows are read before anything else runs; it costs less.
         scan: as `execute`, if some rows may stay unread: the result must then be closed.
         changes: how many rows the last statement changed.
@@ -34,9 +34,6 @@ class Engine(Protocol):
 
     @property
     def execute(self) -> Callable[..., Any]: ...
-
-    @property
-    def execute_many(self) -> Callable[..., Any]: ...
 
     @property
     def run(self) -> Callable[..., Any]: ...

@@ -493,8 +493,8 @@ UPDATE wait SET levels = NULL WHERE queue = ?1 AND connection <> ?2 AND levels I
 -- Steps from unit to unit among those that have got members of a group, however many. With a time, expired members are
 -- left out.
 SELECT min(unit) FROM message INDEXED BY message_taken_member
-WHERE queue = ?1 AND group_id = ?2 AND unit > ?3 AND state >= 4
-    AND claimed IS NULL AND (CAST(?4 AS DOUBLE PRECISION) IS NULL OR expires_at IS NULL OR expires_at > ?4);
+WHERE queue = ?1 AND group_id = ?2 AND unit > ?4 AND state >= 4
+    AND claimed IS NULL AND (CAST(?3 AS DOUBLE PRECISION) IS NULL OR expires_at IS NULL OR expires_at > ?3);
 
 -- name: claims inside group
 -- Claims that hold members. Claims are few, and without any the group is not read.

@@ -1,4 +1,4 @@
--- More statements of the store, as in queries.sql: bulk puts, and removal of whole queues.
+-- More statements of the store, as in queries.sql: bulk puts, and removal of whole queues. {staged} is in fragments.sql.
 
 -- ===== stagings (spark 3)
 
@@ -8,42 +8,12 @@ INSERT INTO staged VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
 
 -- name: put staged
 -- Puts one staging without group keys and order keys, in the order of its rows.
-INSERT INTO message (
-    id, queue, state, rank, number, ordinal, head, group_id, sequence_number, "offset", length, flags, original_length,
-    persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at,
-    reports, put_by
-)
-SELECT
-    id, :queue, :state,
-    -max(
-        CASE WHEN flags & 24 <> 0 AND sequence_number = 1 AND "offset" = 0 THEN CAST(:least_of_head AS INTEGER) ELSE :least END,
-        min(:most, priority)
-    ),
-    :number + "row" * :own, :ordinal + "row" * (1 - :own),
-    CASE WHEN sequence_number <> 1 OR "offset" <> 0 THEN 0 WHEN flags & 24 <> 0 THEN 1 ELSE 2 END,
-    group_id, sequence_number, "offset", length, flags, original_length,
-    persistent, priority, message_id, correlation_id, :now + expiry, CASE WHEN delay > 0 THEN :now + delay END, :now,
-    reports, :put_by
-FROM staged WHERE unit = :unit ORDER BY "row";
+{staged}
+FROM (SELECT *, "row" AS turn FROM staged WHERE unit = :unit) AS place ORDER BY turn;
 
 -- name: put staged in order
 -- Puts several stagings at once, in the order of their keys.
-INSERT INTO message (
-    id, queue, state, rank, number, ordinal, head, group_id, sequence_number, "offset", length, flags, original_length,
-    persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at,
-    reports, put_by
-)
-SELECT
-    id, :queue, :state,
-    -max(
-        CASE WHEN flags & 24 <> 0 AND sequence_number = 1 AND "offset" = 0 THEN CAST(:least_of_head AS INTEGER) ELSE :least END,
-        min(:most, priority)
-    ),
-    :number + turn * :own, :ordinal + turn * (1 - :own),
-    CASE WHEN sequence_number <> 1 OR "offset" <> 0 THEN 0 WHEN flags & 24 <> 0 THEN 1 ELSE 2 END,
-    group_id, sequence_number, "offset", length, flags, original_length,
-    persistent, priority, message_id, correlation_id, :now + expiry, CASE WHEN delay > 0 THEN :now + delay END, :now,
-    reports, :put_by
+{staged}
 FROM (
     SELECT staged.*, row_number() OVER (ORDER BY order_key NULLS FIRST, chosen.key, "row") - 1 AS turn
     FROM json_each(:units) AS chosen CROSS JOIN staged ON staged.unit = chosen.value
@@ -52,27 +22,12 @@ FROM (
 -- name: put staged in groups
 -- The same, where messages with one key become a group: numbered in that order, its last one closed, and with the id
 -- of its first message. Pieces of one body share the number.
-INSERT INTO message (
-    id, queue, state, rank, number, ordinal, head, group_id, sequence_number, "offset", length, flags, original_length,
-    persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at,
-    reports, put_by
-)
-SELECT
-    id, :queue, :state,
-    -max(
-        CASE WHEN closed & 24 <> 0 AND member = 1 AND "offset" = 0 THEN CAST(:least_of_head AS INTEGER) ELSE :least END,
-        min(:most, priority)
-    ),
-    :number + turn * :own, :ordinal + turn * (1 - :own),
-    CASE WHEN member <> 1 OR "offset" <> 0 THEN 0 WHEN closed & 24 <> 0 THEN 1 ELSE 2 END,
-    made_group, member, "offset", length, closed, original_length,
-    persistent, priority, message_id, correlation_id, :now + expiry, CASE WHEN delay > 0 THEN :now + delay END, :now,
-    reports, :put_by
+{staged}
 FROM (
-    SELECT *,
-        CASE WHEN group_key IS NULL THEN group_id ELSE CAST(:prefix || unhex(printf('%016X', first)) AS BLOB) END AS made_group,
-        CASE WHEN group_key IS NULL THEN sequence_number ELSE place END AS member,
-        CASE WHEN group_key IS NULL THEN flags WHEN from_end = 1 THEN flags | 24 ELSE flags | 8 END AS closed
+    SELECT id, "offset", length, original_length, persistent, priority, message_id, correlation_id, expiry, delay, reports, turn,
+        CASE WHEN group_key IS NULL THEN group_id ELSE CAST(:prefix || unhex(printf('%016X', first)) AS BLOB) END AS group_id,
+        CASE WHEN group_key IS NULL THEN sequence_number ELSE place END AS sequence_number,
+        CASE WHEN group_key IS NULL THEN flags WHEN from_end = 1 THEN flags | 24 ELSE flags | 8 END AS flags
     FROM (
         SELECT staged.*,
             row_number() OVER (ORDER BY order_key NULLS FIRST, chosen.key, "row") - 1 AS turn,

@@ -1,4 +1,4 @@
--- Statements for bulk reads: claims and surveys. Placeholders in {braces} are filled in from fragments_claims.sql
+-- Statements for bulk reads: claims and surveys. Placeholders in {braces} are filled in from fragments.sql
 -- (statements.py): {chosen} with the next messages of one level, {columns} with the columns of a bulk row.
 
 -- ===== the next messages of one level

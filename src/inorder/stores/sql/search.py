@@ -466,12 +466,8 @@ class SqlSearch(SqlRecords):
     # --- groups, and time
 
     def takers(self, queue: int, group_id: bytes, now: float | None) -> Sequence[int]:
-        found = [unit for (unit,) in self.engine.execute(self.sql["claims inside group"], (queue, group_id))]
-        number = self.value(self.sql["next unit inside group"], queue, group_id, 0, now)
-        while number is not None:
-            found.append(number)
-            number = self.value(self.sql["next unit inside group"], queue, group_id, number, now)
-        return sorted(found)
+        claims = [unit for (unit,) in self.engine.execute(self.sql["claims inside group"], (queue, group_id))]
+        return sorted([*claims, *self._steps("next unit inside group", queue, group_id, now, start=0)])
 
     def gets_of_group(self, queue: int, group_id: bytes) -> int:
         if group_id == NO_ID:

@@ -39,6 +39,7 @@ KINDS = {
     "place of nth message": MESSAGES,
 }
 OF_GROUPS = ("claim plain groups", "claim groups", "stretches of groups", "doubtful groups")
+OF_STAGED = ("put staged", "put staged in order", "put staged in groups")
 DELIVERIES = {
     "messages of claim": "m.claimed",
     "messages of stretch": "0",
@@ -68,8 +69,8 @@ def checks() -> dict[str, str]:
 
 
 def fragments() -> dict[str, str]:
-    """Returns the parts of the statements about claims."""
-    return named(read("sql", "fragments_claims.sql"))
+    """Returns the parts of statements."""
+    return named(read("sql", "fragments.sql"))
 
 
 def named(text: str) -> dict[str, str]:
@@ -128,6 +129,8 @@ def _next(fragments: Texts, kind: str) -> dict[str, str]:
 def _parts(fragments: Texts, name: str) -> dict[str, str]:
     if name in OF_GROUPS:
         return _next(fragments, "groups")
+    if name in OF_STAGED:
+        return {"staged": _plain(fragments["staged"])}
     if name in DELIVERIES:
         parts = {"delivery": DELIVERIES[name], "later": LATER_COLUMNS}
         return {"columns": _filled(_plain(fragments["columns"]), parts)}

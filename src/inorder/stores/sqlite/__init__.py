@@ -44,13 +44,12 @@ class SqliteStore(QueueStore):
     ) -> None:
         manager = new_manager(name).replace("'", "''")
         schema = f"{SCHEMA}\nINSERT INTO manager (id, attributes) VALUES (1, '{manager}');\n"
-        self.database = Database(path, schema=schema, version=LADDER)
+        self.database = Database(path, schema=schema, ladder=LADDER)
         try:
             seen = WaitedQueues()
             backend = SqlBackend(SqliteEngine(self.database, seen), name, shortcuts=shortcuts)
             host = SqliteHost(self.database, backend, keeps_log=keeps_log)
-            super().__init__(backend, host, str(self.database.path), name, clock or SystemClock())
-            self.shortcuts = backend.shortcuts
+            super().__init__(backend, host, str(self.database.path), name, clock or SystemClock(), backend.shortcuts)
             host.watch = SqliteWatch(self, self.database, seen)
             connections.begin(self)
         except BaseException:
@@ -63,7 +62,7 @@ def problems_in_file(path: str | os.PathLike[str]) -> list[str]:
 
     Raises: the errors of `Database`; StoreDamaged, if it cannot be read at all.
     """
-    database = Database(path, schema=SCHEMA, version=LADDER)
+    database = Database(path, schema=SCHEMA, ladder=LADDER)
     try:
         return problems(database)
     finally:

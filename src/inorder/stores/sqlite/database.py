@@ -37,8 +37,7 @@ from ...errors import (
 from ...support.locks import AtEnd, Lock
 from ..engine import points
 from ..seam.migrations import Ladder
-from .bell import SharedBell
-from .coordination import COMMITTED, STOPPED, TURN, UNANNOUNCED, Coordination, attach, detach
+from .coordination import TURN, UNANNOUNCED, Coordination, attach, detach
 from .faults import PASSING, is_full, patiently, store_error, told_as_ours
 from .files import identity_of, replaced
 from .forks import databases, inherited, opening
@@ -71,7 +70,7 @@ class Database:
     Args:
         path: the file; links are resolved.
         schema: the statements that create the tables of a new store.
-        version: of that schema, from 1; or the ladder that leads to it.
+        ladder: leads to the version of that schema.
     Attributes:
         execute: runs a statement on a reused cursor, which saves 0.4 us: read all its rows before the next one. As with
             `connection`, another one after a fork.
@@ -81,10 +80,10 @@ class Database:
     the beginning of a new store.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, schema: str, version: int | Ladder) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, schema: str, ladder: Ladder) -> None:
         self.path = resolved(path)
         self._name = str(self.path)
-        self._schema, self._ladder = schema, Ladder(version) if isinstance(version, int) else version
+        self._schema, self._ladder = schema, ladder
         self._owners: set[int] = set()
         self._refusal: type[InorderError] | None = None
         self._sidecar, self._user, self._in_use = Path(f"{self.path}-lock"), object(), Lock()
@@ -454,48 +453,6 @@ class Database:
             self._refuse_unusable()
         return self._coordination
 
-    @property
-    def is_reservation_open(self) -> bool:
-        """Inside `writing`: whether numbers drawn now may belong to a reservation that is not on disk yet."""
-        return self._coordination.is_reservation_open
-
-    @property
-    def commits(self) -> int | None:
-        """See `Host.commits`. Reading it costs no system call."""
-        words = self._coordination.words
-        return None if words[UNANNOUNCED] else words[COMMITTED]
-
-    def seen(self, slot: int) -> int:
-        """A number that differs after any process has changed this slot.
-
-        Reading it costs no system call. Slots are folded into 1,024, so it may also differ without a change of this
-        one. To wait for a change: see `bell.py`.
-        """
-        if self._refusal is not None:
-            self._refuse_unusable()
-        return self._coordination.seen(slot)
-
-    def expect(self, slot: int) -> int:
-        """Inside `writing`: register for the next change of this slot. Returns the value of `seen` before it."""
-        self.shared.bell.expect(slot)
-        return self.shared.seen(slot)
-
-    @property
-    def bell(self) -> SharedBell:
-        """The bell for calls that wait for a change, in all processes; not to be used after `close`."""
-        return self.shared.bell
-
-    @property
-    def stopped(self) -> bool:
-        """Whether the queue manager was stopped, for all processes; False again when all have closed the store."""
-        if self._refusal is not None:
-            self._refuse_unusable()
-        return bool(self._coordination.words[STOPPED])
-
-    @stopped.setter
-    def stopped(self, value: bool) -> None:
-        self.shared.stopped = value
-
     # ---- owners
 
     def hold_owner(self, number: int) -> bool:
@@ -511,18 +468,6 @@ class Database:
         self.shared.release_owner(number)
         self._owners.discard(number)
 
-    def is_alive(self, number: int) -> bool:
-        """Whether this or another process holds that number, by the operating system and not by a clock."""
-        return self.shared.is_alive(number)
-
-    def process_of(self, number: int) -> int | None:
-        """The id of the process that holds that number; None if none does, or its id is not known here."""
-        return self.shared.process_of(number)
-
-    def any_owner_alive(self) -> bool:
-        """Whether any owner lives, here or in another process."""
-        return self.shared.any_owner_alive()
-
     # ---- closing, and forks
 
     @property
@@ -534,7 +479,7 @@ class Database:
         """Open the same file once more, for a long reading transaction beside those of this one."""
         if self._refusal is not None:
             self._refuse_unusable()
-        return Database(self.path, schema=self._schema, version=self._ladder)
+        return Database(self.path, schema=self._schema, ladder=self._ladder)
 
     def close(self) -> None:
         """Close the files and release this object's owner numbers. Harmless when repeated."""

@@ -31,7 +31,6 @@ class SqliteEngine:
         self._connection: apsw.Connection | None = None
         self.execute: Callable[..., Any]
         self.scan: Callable[..., Any]
-        self.execute_many: Callable[..., Any]
         self.run: Callable[..., Any]
         self.changes: Callable[[], int]
         self.has_triggers = False
@@ -49,7 +48,7 @@ class SqliteEngine:
         if connection is not self._connection:  # the first one, or after a fork
             self.has_triggers = False  # in this order: an exception from outside may come between
             connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
-            self.execute, self.scan, self.execute_many = connection.execute, connection.execute, connection.executemany
+            self.execute = self.scan = connection.execute
             self.run, self.changes = self._database.execute, connection.changes
             self._connection = connection
 
@@ -58,7 +57,7 @@ class SqliteEngine:
         ticket = database.commit(changed, reserves=reserves)
         if self._seen.queues:
             for queue in changed:
-                self._seen.own(queue, database.seen(queue))
+                self._seen.own(queue, database.shared.seen(queue))
         return ticket
 
     def abort(self, error: BaseException) -> None:

@@ -42,6 +42,15 @@ def patiently(connection: apsw.Connection, statement: str) -> apsw.Cursor:
             continue
 
 
+def header_of(path: Path) -> bytes:
+    """Return the beginning of a file, read through SQLite, which opens it read-only and writes nothing.
+
+    Closing any other descriptor of the file would drop the locks that SQLite holds on it for this process.
+    """
+    with contextlib.closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
+        return connection.read("main", 0, 0, HEADER_LENGTH)[1]
+
+
 @contextmanager
 def told_as_ours(path: Path) -> Iterator[None]:
     """Raise `store_error` for SQLite's errors, and ours for an OSError; other exceptions pass unchanged."""
@@ -90,10 +99,7 @@ def _torn(path: Path) -> str:
     otherwise "".
     """
     try:
-        # Not by `open`: closing a file drops all locks that the process has on it. SQLite avoids that.
-        with contextlib.closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
-            header = connection.read("main", 0, 0, HEADER_LENGTH)[1]
-        found = path.stat().st_size
+        header, found = header_of(path), path.stat().st_size
     except (OSError, apsw.Error):
         return ""
     size, pages = (int.from_bytes(header[begin:end], "big") for begin, end in ((16, 18), (28, 32)))

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from ...errors import InorderError
 from ...support.forks import began_at
-from ...support.locks import Bell, LockTaken, TryLock
-from ..engine import points
+from ...support.locks import Bell
 from ..seam.backend import Peer
 from ..sql.backend import SqlBackend
 from .backup import back_up
 from .checking import SqliteSource, parts
+from .coordination import STOPPED
 from .database import Database
 from .watch import SqliteBell, SqliteWatch
 
@@ -27,23 +27,26 @@ class SqliteHost:
 
     Args:
         keeps_log: never copy the log into the file; for tests of the state after a loss of power.
+
+    Attributes:
+        watch: the store sets it.
     """
+
+    watch: SqliteWatch
 
     def __init__(self, database: Database, backend: SqlBackend, *, keeps_log: bool) -> None:
         self.database, self._backend, self._keeps_log = database, backend, keeps_log
-        self.watch: SqliteWatch | None = None
-        self._sweeping = TryLock()
         self.sync, self.refuse_lost = database.sync, database.refuse_lost
-        self.disown, self.is_alive, self.process_of = database.release_owner, database.is_alive, database.process_of
+        self.disown = database.release_owner
         self.hold, self.let_go = database.keep_turn, database.give_turn
 
     @property
     def stopped(self) -> bool:
-        return self.database.stopped
+        return bool(self.database.shared.words[STOPPED])
 
     @stopped.setter
     def stopped(self, value: bool) -> None:
-        self.database.stopped = value
+        self.database.shared.stopped = value
 
     @property
     def is_closed(self) -> bool:
@@ -53,29 +56,32 @@ class SqliteHost:
         self._backend.look_for_leftovers()  # earlier processes may have left some
         return self.database.hold_owner(process)
 
+    def is_alive(self, process: int) -> bool:
+        return self.database.shared.is_alive(process)
+
+    def process_of(self, process: int) -> int | None:
+        return self.database.shared.process_of(process)
+
     def peer(self, process: int) -> Peer:
         number = self.process_of(process)
         return Peer(number, "", None if number is None else began_at(number))
 
     def run(self) -> tuple[bool, str, bool]:
-        return not self.database.any_owner_alive(), _boot(), self.database.may_have_lost
+        return not self.database.shared.any_owner_alive(), _boot(), self.database.may_have_lost
 
     def is_reservation_open(self) -> bool:
-        return self.database.is_reservation_open
+        return self.database.shared.is_reservation_open
 
     def commits(self) -> int | None:
-        return self.database.commits
+        return self.database.shared.commits
 
     def attend(self, waiting: int) -> None:
-        assert self.watch is not None
         self.watch.attend(waiting)
 
     def looked(self, queue: int, name: str) -> None:
-        assert self.watch is not None
         self.watch.looked(queue, name)
 
     def bell(self, queue: str | None) -> Bell:
-        assert self.watch is not None
         return SqliteBell(self.watch, queue)
 
     @property
@@ -93,7 +99,7 @@ class SqliteHost:
     def after(self, step: Callable[[Callable[[], object]], None]) -> None:
         try:
             if self._backend.has_leftovers:
-                self._sweep(step)
+                self._backend.sweep_all(step)
         except InorderError:  # the operation has happened and must return: after an error the caller would repeat it
             self._tell("contents of deleted messages could not be removed; a later call will remove them")
         try:
@@ -106,14 +112,6 @@ class SqliteHost:
         """Logs an error, unless another thread has closed the store meanwhile."""
         if not self.database.is_closed:
             log.exception(trouble)
-
-    def _sweep(self, step: Callable[[Callable[[], object]], None]) -> None:
-        """Deletes the contents of a large settled unit in steps, so that others can work in between."""
-        with contextlib.suppress(LockTaken), self._sweeping:  # one thread does it
-            while self._backend.has_leftovers:
-                if points.reached:
-                    points.reached("settled")
-                step(self._backend.sweep)
 
     def check(self, part: int | None) -> tuple[list[str], int]:
         every = parts()
@@ -128,8 +126,7 @@ class SqliteHost:
         back_up(self.database, path, replace=replace, progress=progress)
 
     def close(self) -> None:
-        if self.watch is not None:
-            self.watch.end()
+        self.watch.end()
         self.database.close()
 
 

@@ -142,9 +142,8 @@ class Log:
         )
 
     def _have_file(self) -> None:
-        """Return a descriptor of the present log, whose name is on disk.
-
-        None: the log was copied, synced and removed while this process had no connection.
+        """Open the present log, and bring its name to disk; `_descriptor` stays None if the log was copied, synced and
+        removed while this process had no connection.
 
         Raises: OSError, if its name could not be synced, or another program has removed it; StoreError, if it cannot be
         opened.

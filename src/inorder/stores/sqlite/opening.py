@@ -21,7 +21,7 @@ import apsw
 from ...errors import StoreError, StoreForeign, StoreNewer, StoreOlder
 from ..seam.migrations import Ladder
 from .coordination import attached
-from .faults import HEADER_LENGTH, told_as_ours
+from .faults import HEADER_LENGTH, header_of, told_as_ours
 from .files import identity_of, opening_error
 
 APPLICATION_ID: Final = 0x696E6F72  # "inor", at byte 68 of the file
@@ -295,18 +295,12 @@ def _plain(text: str) -> str:
 
 
 def _header(path: Path) -> bytes:
-    # Through SQLite, although these are the file's first bytes: closing any other descriptor of the file would drop the
-    # locks that SQLite holds on it for this process. Without a statement nothing is written.
-    with told_as_ours(path), contextlib.closing(_read_only(path)) as connection:
-        return connection.read("main", 0, 0, HEADER_LENGTH)[1]
+    with told_as_ours(path):
+        return header_of(path)
 
 
 def _application_id(header: bytes) -> int:
     return int.from_bytes(header[68:72], "big")
-
-
-def _read_only(path: Path) -> apsw.Connection:
-    return apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
 
 
 def _refuse_mounted(path: Path) -> None:

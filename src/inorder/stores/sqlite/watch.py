@@ -83,7 +83,9 @@ class SqliteWatch:
         """Inside an operation, which looks for dead processes itself: a call has found nothing on a queue, and
         waits.
         """
-        self._seen.looked(queue, name, self._database.expect(queue))
+        shared = self._database.shared
+        shared.bell.expect(queue)
+        self._seen.looked(queue, name, shared.seen(queue))
         self._next_dead_check = time.monotonic() + DEAD_CHECK_SECONDS
 
     def end(self) -> None:
@@ -91,13 +93,13 @@ class SqliteWatch:
         with self._seen.lock:
             if not self.ended:
                 self.ended = True
-                self._database.bell.ring(bell.own_bit())
+                self._database.shared.bell.ring(bell.own_bit())
 
     def ring(self) -> None:
         """Wakes the calls of this process."""
         with self._seen.lock:
             if not self.ended:
-                self._database.bell.ring(bell.own_bit())
+                self._database.shared.bell.ring(bell.own_bit())
 
     def sleep(self, name: str | None, seconds: float, is_rung: Callable[[], bool]) -> None:
         """Returns when the queue may have changed, the bell was rung, or it is time for `look`.
@@ -109,7 +111,7 @@ class SqliteWatch:
         with self._seen.lock:
             if self.ended:
                 return
-            shared = self._database.bell
+            shared = self._database.shared.bell
             rings = shared.rings
             queues = self._seen.named(name).values()
             if is_rung() or any(map(self._has_news, queues)):
@@ -136,8 +138,8 @@ class SqliteWatch:
             end_dead_processes(store)
 
     def _has_news(self, queue: int) -> bool:
-        seen = self._seen.queues[queue]
-        return seen is not None and (self._database.seen(queue) != seen or not self._database.bell.expects(queue))
+        seen, shared = self._seen.queues[queue], self._database.shared
+        return seen is not None and (shared.seen(queue) != seen or not shared.bell.expects(queue))
 
 
 class SqliteBell(Bell):

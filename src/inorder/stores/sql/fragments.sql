@@ -1,4 +1,5 @@
--- Parts of the statements in queries_claims.sql. {length} is used only with a limit of bytes, because no index has it.
+-- Parts of the statements in queries_claims.sql and queries_bulk.sql. {length} is used only with a limit of bytes,
+-- because no index has it.
 
 -- name: messages
 -- Messages that can be claimed or shown in physical order on one level.
@@ -71,3 +72,22 @@ chosen AS MATERIALIZED (
 m.rank, m.number, m.ordinal, {delivery}, m.expires_at, m.priority, m.persistent, m.message_id, m.correlation_id, c.put_at,
 m.group_id, m.sequence_number, m."offset", m.flags, m.original_length, c.body, m.length, m.backouts, m.uid_origin,
 m.uid_number, c.descriptor, c.crc, m.id{later};
+
+-- name: staged
+-- Staged rows become messages, in the order of `turn`.
+INSERT INTO message (
+    id, queue, state, rank, number, ordinal, head, group_id, sequence_number, "offset", length, flags, original_length,
+    persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at,
+    reports, put_by
+)
+SELECT
+    id, :queue, :state,
+    -max(
+        CASE WHEN flags & 24 <> 0 AND sequence_number = 1 AND "offset" = 0 THEN CAST(:least_of_head AS INTEGER) ELSE :least END,
+        min(:most, priority)
+    ),
+    :number + turn * :own, :ordinal + turn * (1 - :own),
+    CASE WHEN sequence_number <> 1 OR "offset" <> 0 THEN 0 WHEN flags & 24 <> 0 THEN 1 ELSE 2 END,
+    group_id, sequence_number, "offset", length, flags, original_length,
+    persistent, priority, message_id, correlation_id, :now + expiry, CASE WHEN delay > 0 THEN :now + delay END, :now,
+    reports, :put_by;
