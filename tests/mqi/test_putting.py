@@ -271,6 +271,28 @@ def test_asynchronous_puts_are_counted(program: Program) -> None:
     assert verbs.mqstat(program.hconn, 3, sts) == (2, 2430)
 
 
+@pytest.mark.parametrize("options", [mq.MQPMO_NO_SYNCPOINT, mq.MQPMO_SYNCPOINT])
+def test_a_client_learns_of_failed_asynchronous_puts_from_mqstat(program: Program, options: int) -> None:
+    client = Program(cd=layout("CD").new(ChannelName=b"DEV.APP.SVRCONN"))
+    hobj = client.open("Q", mq.MQOO_OUTPUT)
+    local = program.open("Q", mq.MQOO_OUTPUT | mq.MQOO_SET)
+    assert client.put(hobj, b"x", options | mq.MQPMO_ASYNC_RESPONSE) == OK
+    assert verbs.mqset(program.hconn, local, [mq.MQIA_INHIBIT_PUT], [mq.MQQA_PUT_INHIBITED], b"") == OK
+    for _ in range(2):
+        assert client.put(hobj, b"x", options | mq.MQPMO_ASYNC_RESPONSE) == OK
+    assert client.put(hobj, b"x", options) == (2, 2051), "a put that waits for its answer"
+    assert program.put(local, b"x", mq.MQPMO_ASYNC_RESPONSE) == (2, 2051), "a program without a channel is told at once"
+    sts = layout("STS").new(1)
+    for code, *counts in ((2, 1, 0, 2), (0, 0, 0, 0)):
+        assert verbs.mqstat(client.hconn, mq.MQSTAT_TYPE_ASYNC_ERROR, sts) == OK
+        values = layout("STS").read(sts)
+        assert (values.CompCode, values.Reason) == (code, 2051 if code else 0)
+        assert [values.PutSuccessCount, values.PutWarningCount, values.PutFailureCount] == counts
+        if code:
+            assert (values.ObjectName, values.ResolvedQMgrName) == (b"Q".ljust(48), b"QM1".ljust(48))
+    assert client.commit() == OK
+
+
 def test_one_put_finds_queues_as_an_open_does(program: Program, mq_store: QueueManager) -> None:
     mq_store.create_queue("M", type="model")
     mq_store.create_queue("A", type="alias", base_queue="Q")

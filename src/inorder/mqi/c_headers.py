@@ -77,6 +77,15 @@ typedef struct tagMQCHARV {
     MQLONG VSOffset, VSBufSize, VSLength, VSCCSID;
 } MQCHARV, *PMQCHARV, **PPMQCHARV;
 #define MQCHARV_DEFAULT (MQPTR)0, 0, 0, 0, -3
+#define MQPROP_INQUIRE_ALL (MQPTR)(char *)"%", 0, 0, 1, -3
+#define MQPROP_INQUIRE_ALL_USR (MQPTR)(char *)"usr.%", 0, 0, 5, -3
+#define MQC_INCLUDED
+#define MQ_64_BIT
+#define MQRFH_VERSION_2 (2)
+#define MQTMC_STRUC_ID "TMC "
+#define MQTMC_VERSION_1 "   1"
+#define MQTMC_VERSION_2 "   2"
+#define MQTMC_CURRENT_VERSION "   2"
 """
 CALLBACK: Final = """
 typedef void MQENTRY MQCB_FUNCTION(MQHCONN, PMQVOID, PMQVOID, PMQVOID, PMQCBC);

@@ -19,6 +19,7 @@ int main(int count, char **arguments) {
     MQGMO gmo = {MQGMO_DEFAULT};
     MQCNO cno = {MQCNO_DEFAULT};
     MQCSP csp = {MQCSP_DEFAULT};
+    MQCHARV every = {MQPROP_INQUIRE_ALL};
     MQHCONN connection;
     MQHOBJ queue;
     MQLONG length, is_last = 0;
@@ -51,5 +52,6 @@ int main(int count, char **arguments) {
     }
     MQDISC(&connection, &completion, &reason);
     ended("MQDISC");
+    printf("%.*s %.4s\n", every.VSLength, (char *)every.VSPtr, MQTMC_STRUC_ID);
     return MQCMDL_CURRENT_LEVEL < MQCMDL_LEVEL_910 || sizeof(MQEPH) != MQEPH_STRUC_LENGTH_FIXED;
 }
