@@ -261,6 +261,9 @@ def _special(request: Request, at: PcfParameter) -> bool:
     elif kind == "channel" and request.verb == "DISPLAY" and code == number("MQIACH_CHANNEL_TYPE"):
         kinds = {number("MQCHT_ALL"): ALL, **_reverse(words_of("channel")["CHLTYPE"])}
         _keep(request, "CHLTYPE", _one_of(at, kinds, "MQRCCF_CHANNEL_TYPE_ERROR"), at)
+    elif kind in ("qstatus", "handle") and code == number("MQIA_Q_TYPE"):
+        kinds = {EVERY: "", number("MQQT_LOCAL"): ""}  # monitoring programs say it; only local queues have a status
+        _one_of(at, kinds, "MQRCCF_Q_TYPE_ERROR")
     elif kind in ("qstatus", "handle") and code == number("MQIACF_Q_STATUS_TYPE"):
         _keep(request, "TYPE", "HANDLE" if kind == "handle" else "QUEUE", at)
     elif kind == "handle" and code == number("MQIACF_OPEN_TYPE"):
