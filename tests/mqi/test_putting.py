@@ -51,6 +51,15 @@ def test_a_put_fills_in_the_ids_and_the_context_that_the_message_has(program: Pr
     assert context_of(program.md) == context_of(put)
 
 
+def test_every_time_that_a_program_sets_comes_back(program: Program) -> None:
+    hobj = program.open("Q", ALL | SET_ALL)
+    for hundredths in range(100):
+        when = {"PutDate": b"20240229", "PutTime": b"235959%02d" % hundredths}
+        assert program.put(hobj, b"x", mq.MQPMO_SET_ALL_CONTEXT, **CONTEXT | when) == OK
+        assert program.get(hobj) == OK
+        assert context_of(program.md) == CONTEXT | when
+
+
 def test_every_field_of_a_descriptor_comes_back(program: Program) -> None:
     given = {
         "Report": mq.MQRO_EXCEPTION | mq.MQRO_PASS_CORREL_ID,
