@@ -60,6 +60,19 @@ def test_every_time_that_a_program_sets_comes_back(program: Program) -> None:
         assert context_of(program.md) == CONTEXT | when
 
 
+@pytest.mark.parametrize("options", [mq.MQPMO_NONE, mq.MQPMO_MD_FOR_OUTPUT_ONLY])
+def test_a_put_without_a_descriptor_takes_the_fields_of_its_message_handle(program: Program, options: int) -> None:
+    hmsg, *_ = verbs.mqcrtmh(program.hconn, None)
+    smpo, pd, name = layout("SMPO").new(1), layout("PD").new(1), b"Root.MQMD.Format"
+    assert verbs.mqsetmp(program.hconn, hmsg, smpo, name, pd, mq.MQTYPE_STRING, mq.MQFMT_STRING) == OK
+    hobj = program.open("Q", ALL)
+    pmo = layout("PMO").new(3, Options=options, OriginalMsgHandle=hmsg)
+    md = layout("MD").new(1, Format=mq.MQFMT_EVENT) if options else None
+    assert verbs.mqput(program.hconn, hobj, md, pmo, b"x") == OK
+    assert program.get(hobj) == OK
+    assert program.md.Format == mq.MQFMT_STRING
+
+
 def test_every_field_of_a_descriptor_comes_back(program: Program) -> None:
     given = {
         "Report": mq.MQRO_EXCEPTION | mq.MQRO_PASS_CORREL_ID,

@@ -115,7 +115,7 @@ def _read(connection: MqiConnection, md: Any, pmo: Any, *, one: bool) -> tuple[P
         if original or new:
             handles = Handles(original, new, action)
     putting = put_options(options, described.version, one)
-    if putting.ignores_descriptor:
+    if putting.ignores_descriptor or (md is None and handles is not NO_HANDLES):
         described = read(composed_descriptor(connection.handle, *handles))._replace(version=described.version)
     return putting, described, passed, handles
 
