@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -148,6 +150,13 @@ def test_the_text_of_written_folders() -> None:
         + struct.pack("=i", 56) + b"<mine content='properties'><a dt='bin.hex'>ff</a></mine>"
         + BODY
     )  # fmt: skip
+
+
+def test_folders_with_a_null_are_valid_xml() -> None:
+    message = Message(BODY, properties={"none": None, "mcd.msgbody": None})
+    text = folded(message).body[36 : -len(BODY)]
+    folders = [ElementTree.fromstring(one) for one in re.findall(rb"<mcd>.*?</mcd>|<usr>.*?</usr>", text)]
+    assert [(one.tag, one[0].tag) for one in folders] == [("mcd", "msgbody"), ("usr", "none")]
 
 
 def test_properties_are_added_to_a_header_that_the_body_begins_with() -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.helpers.support import until
 from tests.mqi.program import ALL, INPUT, OK, Program
 
-from inorder import Message, QueueManager
+from inorder import Flags, Message, QueueManager
 from inorder.client.queue_internals import QueueInternals
 from inorder.mqi import constants as mq
 from inorder.mqi import verbs
@@ -305,6 +305,21 @@ def test_a_dead_letter_comes_with_its_header_and_goes_with_it(program: Program, 
     assert program.put(hobj, program.data, Format=mq.MQFMT_DEAD_LETTER_HEADER) == OK
     letter = next(iter(mq_store.browse("Q")))
     assert (letter.body, letter.format, letter.properties["dlh.reason"]) == (TEN, "MQSTR", 2053)
+
+
+def test_a_header_in_ascii_says_so_before_data_from_a_mainframe(program: Program, mq_store: QueueManager) -> None:
+    ebcdic = Message("Grüße".encode("cp500"), format="MQSTR", coded_character_set_id=500)
+    dead = buried(ebcdic, WhyDead(2053, "ORDERS"))
+    assert isinstance(dead, Message)
+    mq_store.put("Q", dead)
+    mq_store.put("Q", ebcdic.replace(flags=Flags.LAST_IN_GROUP))
+    hobj = program.open("Q", ALL)
+    for form, length in ((mq.MQFMT_DEAD_LETTER_HEADER, 172), (mq.MQFMT_MD_EXTENSION, 72)):
+        assert program.get(hobj, mq.MQGMO_BROWSE_NEXT | mq.MQGMO_NO_PROPERTIES, versions=(1, 4)) == OK
+        assert (program.md.Format, program.md.CodedCharSetId, program.data[length:]) == (form, 1208, ebcdic.body)
+        converts = mq.MQGMO_MSG_UNDER_CURSOR | mq.MQGMO_NO_PROPERTIES | mq.MQGMO_CONVERT
+        assert program.get(hobj, converts, versions=(1, 4), CodedCharSetId=1208) == OK
+        assert program.data[length:].decode() == "Grüße"
 
 
 def test_a_transmission_queue_takes_and_gives_its_header(program: Program, mq_store: QueueManager) -> None:

@@ -43,7 +43,7 @@ qm.connect_with_options("QM1", user="anybody", password="secret")
 qm.disconnect()
 print(pymqi.pymqe.__mqlevels__[-1])
 """
-TOLD_BY_PYMQI = ["1 b'DEV.QUEUE.1'", "b'hello' True", "2 2033", "red", "8.0.0"]
+TOLD_BY_PYMQI = ["1 b'DEV.QUEUE.1'", "b'hello' True", "2 2033", "red", "8.0.1"]
 
 
 def installed(*command: str | Path, cwd: Path, **variables: str) -> None:

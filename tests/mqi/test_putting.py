@@ -51,6 +51,28 @@ def test_a_put_fills_in_the_ids_and_the_context_that_the_message_has(program: Pr
     assert context_of(program.md) == context_of(put)
 
 
+def test_every_time_that_a_program_sets_comes_back(program: Program) -> None:
+    hobj = program.open("Q", ALL | SET_ALL)
+    for hundredths in range(100):
+        when = {"PutDate": b"20240229", "PutTime": b"235959%02d" % hundredths}
+        assert program.put(hobj, b"x", mq.MQPMO_SET_ALL_CONTEXT, **CONTEXT | when) == OK
+        assert program.get(hobj) == OK
+        assert context_of(program.md) == CONTEXT | when
+
+
+@pytest.mark.parametrize("options", [mq.MQPMO_NONE, mq.MQPMO_MD_FOR_OUTPUT_ONLY])
+def test_a_put_without_a_descriptor_takes_the_fields_of_its_message_handle(program: Program, options: int) -> None:
+    hmsg, *_ = verbs.mqcrtmh(program.hconn, None)
+    smpo, pd, name = layout("SMPO").new(1), layout("PD").new(1), b"Root.MQMD.Format"
+    assert verbs.mqsetmp(program.hconn, hmsg, smpo, name, pd, mq.MQTYPE_STRING, mq.MQFMT_STRING) == OK
+    hobj = program.open("Q", ALL)
+    pmo = layout("PMO").new(3, Options=options, OriginalMsgHandle=hmsg)
+    md = layout("MD").new(1, Format=mq.MQFMT_EVENT) if options else None
+    assert verbs.mqput(program.hconn, hobj, md, pmo, b"x") == OK
+    assert program.get(hobj) == OK
+    assert program.md.Format == mq.MQFMT_STRING
+
+
 def test_every_field_of_a_descriptor_comes_back(program: Program) -> None:
     given = {
         "Report": mq.MQRO_EXCEPTION | mq.MQRO_PASS_CORREL_ID,
@@ -269,6 +291,28 @@ def test_asynchronous_puts_are_counted(program: Program) -> None:
         values = layout("STS").read(sts)
         assert (values.PutSuccessCount, values.PutWarningCount, values.PutFailureCount) == counts
     assert verbs.mqstat(program.hconn, 3, sts) == (2, 2430)
+
+
+@pytest.mark.parametrize("options", [mq.MQPMO_NO_SYNCPOINT, mq.MQPMO_SYNCPOINT])
+def test_a_client_learns_of_failed_asynchronous_puts_from_mqstat(program: Program, options: int) -> None:
+    client = Program(cd=layout("CD").new(ChannelName=b"DEV.APP.SVRCONN"))
+    hobj = client.open("Q", mq.MQOO_OUTPUT)
+    local = program.open("Q", mq.MQOO_OUTPUT | mq.MQOO_SET)
+    assert client.put(hobj, b"x", options | mq.MQPMO_ASYNC_RESPONSE) == OK
+    assert verbs.mqset(program.hconn, local, [mq.MQIA_INHIBIT_PUT], [mq.MQQA_PUT_INHIBITED], b"") == OK
+    for _ in range(2):
+        assert client.put(hobj, b"x", options | mq.MQPMO_ASYNC_RESPONSE) == OK
+    assert client.put(hobj, b"x", options) == (2, 2051), "a put that waits for its answer"
+    assert program.put(local, b"x", mq.MQPMO_ASYNC_RESPONSE) == (2, 2051), "a program without a channel is told at once"
+    sts = layout("STS").new(1)
+    for code, *counts in ((2, 1, 0, 2), (0, 0, 0, 0)):
+        assert verbs.mqstat(client.hconn, mq.MQSTAT_TYPE_ASYNC_ERROR, sts) == OK
+        values = layout("STS").read(sts)
+        assert (values.CompCode, values.Reason) == (code, 2051 if code else 0)
+        assert [values.PutSuccessCount, values.PutWarningCount, values.PutFailureCount] == counts
+        if code:
+            assert (values.ObjectName, values.ResolvedQMgrName) == (b"Q".ljust(48), b"QM1".ljust(48))
+    assert client.commit() == OK
 
 
 def test_one_put_finds_queues_as_an_open_does(program: Program, mq_store: QueueManager) -> None:

@@ -18,8 +18,16 @@ WORKER = "inorder work"  # the prefix of the program names of `inorder work`
 
 def running_script() -> str:
     """Returns the name of the running script."""
-    name = Path(sys.argv[0] or sys.executable).name
+    name = Path(sys.argv[0] or _executable()).name
     return _kept(name.encode(errors="replace").decode(), PROGRAM_LENGTH)
+
+
+def _executable() -> str:
+    """The program of this process, in which Python may be only a library."""
+    try:
+        return str(Path("/proc/self/exe").readlink())
+    except OSError:
+        return sys.executable
 
 
 def program_name(name: object) -> str:

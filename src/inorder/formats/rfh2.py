@@ -27,6 +27,7 @@ from ..model.message import Message
 from ..model.properties import NO_PROPERTIES, Properties, PropertyValue
 
 FORMAT: Final = "MQHRF2"
+SCHEMA_INSTANCE: Final = "http://www.w3.org/2001/XMLSchema-instance"  # programs read folders with parsers of XML
 IDENTIFIER, VERSION, FIXED_LENGTH = b"RFH ", 2, 36
 REVERSED: Final = 2  # of the four bits of an encoding that are about integers: little-endian
 UTF_8: Final = 1208
@@ -279,7 +280,7 @@ def _nested(parts: Mapping[str, Any]) -> str:
 
 def _element(name: str, value: PropertyValue) -> str:
     if value is None:
-        return f"<{name} xsi:nil='true'></{name}>"
+        return f"<{name} xmlns:xsi='{SCHEMA_INSTANCE}' xsi:nil='true'></{name}>"
     kind, text = _typed(value)
     return f"<{name} dt='{kind}'>{text}</{name}>" if kind else f"<{name}>{text}</{name}>"
 

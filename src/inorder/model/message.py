@@ -268,7 +268,12 @@ def mq_date(at: float) -> str:
 
 def mq_time(at: float) -> str:
     """Writes the time of day as MQ does: HHMMSSTH, UTC, to the hundredth."""
-    return time.strftime("%H%M%S", time.gmtime(at)) + f"{int(at % 1 * 100):02d}"
+    return time.strftime("%H%M%S", time.gmtime(at)) + f"{hundredths(at):02d}"
+
+
+def hundredths(at: float) -> int:
+    """The hundredths of a second that have passed; those that a program has given are a little less as a float."""
+    return min(int(at % 1 * 100 + 1e-4), 99)
 
 
 def stored_flags(flags: int) -> int:

@@ -7,12 +7,13 @@ Rules: M-6 of *mqi*.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from ..mq.words import LEVEL
 from . import layouts
-from .constants import constants
+from .constants import of_headers
 from .functions import FUNCTIONS
 from .layouts import Layout, StructureField
 
@@ -43,12 +44,16 @@ BAGS: Final = {
     "MQIT_STRING": 2,
     "MQITEM_BYTE_STRING": 4,
 }
-LEVELS: Final = ("500", "510", "520", "530", "600", "700", "701", "710", "750", "800")
 CHARACTERS: Final = (4, 8, 12, 16, 20, 28, 32, 48, 64, 128, 256, 264, 1024)
 BYTES: Final = (4, 8, 16, 24, 32, 40, 48, 128)
 NOTHING: Final = {"MI": 24, "CI": 24, "GI": 24, "ACT": 32, "SID": 40, "MTOK": 16, "CT": 128}  # MQxx_NONE, in bytes
 TEXTS: Final = ("MQCC", "MQRC", "MQRCCF", "MQFB", "MQCMD")  # prefixes whose names cmqstrc.h tells
-WORDS: Final = {"i": "MQLONG", "q": "MQHMSG", "P": "MQPTR", "V": "MQCHARV"}
+WORDS: Final = {
+    "i": "MQLONG", "q": "MQHMSG", "P": "MQPTR", "V": "MQCHARV", "1c": "MQCHAR", "MsgDesc": "MQMD1",
+    "SecurityParmsPtr": "struct tagMQCSP *", "SSLConfigPtr": "struct tagMQSCO *",
+    "BalanceParmsPtr": "struct tagMQBNO *", "CCDTUrlPtr": "PMQCHAR",
+}  # fmt: skip
+"""The types of C for the types of layouts.txt, and for fields that have one of their own."""
 
 TYPES: Final = """
 #define MQENTRY
@@ -72,6 +77,15 @@ typedef struct tagMQCHARV {
     MQLONG VSOffset, VSBufSize, VSLength, VSCCSID;
 } MQCHARV, *PMQCHARV, **PPMQCHARV;
 #define MQCHARV_DEFAULT (MQPTR)0, 0, 0, 0, -3
+#define MQPROP_INQUIRE_ALL (MQPTR)(char *)"%", 0, 0, 1, -3
+#define MQPROP_INQUIRE_ALL_USR (MQPTR)(char *)"usr.%", 0, 0, 5, -3
+#define MQC_INCLUDED
+#define MQ_64_BIT
+#define MQRFH_VERSION_2 (2)
+#define MQTMC_STRUC_ID "TMC "
+#define MQTMC_VERSION_1 "   1"
+#define MQTMC_VERSION_2 "   2"
+#define MQTMC_CURRENT_VERSION "   2"
 """
 CALLBACK: Final = """
 typedef void MQENTRY MQCB_FUNCTION(MQHCONN, PMQVOID, PMQVOID, PMQVOID, PMQCBC);
@@ -96,18 +110,58 @@ typedef struct tagMQCFBS {
     MQLONG Type, StrucLength, Parameter, StringLength;
     MQBYTE String[1];
 } MQCFBS, *PMQCFBS;
+typedef struct tagMQCFGR { MQLONG Type, StrucLength, Parameter, ParameterCount; } MQCFGR, *PMQCFGR;
+typedef struct tagMQCFIF { MQLONG Type, StrucLength, Parameter, Operator, FilterValue; } MQCFIF, *PMQCFIF;
+typedef struct tagMQCFSF {
+    MQLONG Type, StrucLength, Parameter, Operator, CodedCharSetId, FilterValueLength;
+    MQCHAR FilterValue[1];
+} MQCFSF, *PMQCFSF;
+typedef struct tagMQCFBF {
+    MQLONG Type, StrucLength, Parameter, Operator, FilterValueLength;
+    MQBYTE FilterValue[1];
+} MQCFBF, *PMQCFBF;
+typedef struct tagMQCFIN64 {
+    MQLONG Type, StrucLength, Parameter, Reserved;
+    MQINT64 Value;
+} MQCFIN64, *PMQCFIN64;
+typedef struct tagMQCFIL64 {
+    MQLONG Type, StrucLength, Parameter, Count;
+    MQINT64 Values[1];
+} MQCFIL64, *PMQCFIL64;
+typedef struct tagMQEPH {
+    MQCHAR4 StrucId;
+    MQLONG Version, StrucLength, Encoding, CodedCharSetId;
+    MQCHAR8 Format;
+    MQLONG Flags;
+    MQCFH PCFHeader;
+} MQEPH, *PMQEPH;
 #define MQCFH_STRUC_LENGTH (36)
 #define MQCFIN_STRUC_LENGTH (16)
 #define MQCFIL_STRUC_LENGTH_FIXED (16)
 #define MQCFST_STRUC_LENGTH_FIXED (20)
 #define MQCFSL_STRUC_LENGTH_FIXED (24)
 #define MQCFBS_STRUC_LENGTH_FIXED (16)
+#define MQCFGR_STRUC_LENGTH (16)
+#define MQCFIF_STRUC_LENGTH (20)
+#define MQCFSF_STRUC_LENGTH_FIXED (24)
+#define MQCFBF_STRUC_LENGTH_FIXED (20)
+#define MQCFIN64_STRUC_LENGTH (24)
+#define MQCFIL64_STRUC_LENGTH_FIXED (16)
+#define MQEPH_STRUC_LENGTH_FIXED (68)
+#define MQEPH_STRUC_ID "EPH "
 #define MQCFH_DEFAULT 1, 36, 1, 0, 1, 1, 0, 0, 0
 #define MQCFIN_DEFAULT 3, 16, 0, 0
 #define MQCFIL_DEFAULT 5, 16, 0, 0, {0}
 #define MQCFST_DEFAULT 4, 20, 0, 0, 0, {0}
 #define MQCFSL_DEFAULT 6, 24, 0, 0, 0, 0, {0}
 #define MQCFBS_DEFAULT 9, 16, 0, 0, {0}
+#define MQCFGR_DEFAULT 20, 16, 0, 0
+#define MQCFIF_DEFAULT 13, 20, 0, 0, 0
+#define MQCFSF_DEFAULT 14, 24, 0, 0, 0, 0, {0}
+#define MQCFBF_DEFAULT 15, 20, 0, 0, 0, {0}
+#define MQCFIN64_DEFAULT 23, 24, 0, 0, 0
+#define MQCFIL64_DEFAULT 25, 16, 0, 0, {0}
+#define MQEPH_DEFAULT {'E', 'P', 'H', ' '}, 1, 68, 0, 0, {0}, 0, {MQCFH_DEFAULT}
 """
 
 
@@ -125,6 +179,7 @@ def headers() -> dict[str, str]:
     """The text of each header, by its name."""
     of = {name: layouts.layout(name) for name in layouts.names()}
     main = [TYPES, *_arrays(), *_constants()]
+    main += _first_descriptor(of["MD"])
     main += [text for name, each in of.items() if name != CHANNEL for text in _structure(each)]
     main += [CALLBACK, *(f"void MQENTRY {one.name}({one.prototype()});" for one in FUNCTIONS if not one.is_bag)]
     found = {"cmqc.h": _header("cmqc.h", main, "<stdint.h>")}
@@ -153,7 +208,7 @@ def _arrays() -> Iterator[str]:
 
 
 def _constants() -> Iterator[str]:
-    for name, value in {**RANGES, **BAGS, **constants()}.items():
+    for name, value in {**RANGES, **BAGS, **of_headers()}.items():
         if not name.startswith("MQ"):  # of events alone
             continue
         if isinstance(value, bytes):
@@ -164,8 +219,7 @@ def _constants() -> Iterator[str]:
     for name, size in NOTHING.items():
         yield f'#define MQ{name}_NONE "{_escaped(bytes(size))}"'
         yield f"#define MQ{name}_NONE_ARRAY {_list(bytes(size))}"
-    for level in LEVELS:
-        yield f"#ifndef MQCMDL_LEVEL_{level}\n#define MQCMDL_LEVEL_{level} ({level})\n#endif"
+    yield f"#define MQCMDL_CURRENT_LEVEL ({LEVEL})"
 
 
 def _characters(name: str, value: bytes) -> Iterator[str]:
@@ -191,11 +245,25 @@ def _structure(of: Layout) -> Iterator[str]:
         yield f"#define {name}_LENGTH_{version} ({of.size(version)})"
     yield f"#define {name}_CURRENT_VERSION {_version(of, of.newest)}"
     yield f"#define {name}_CURRENT_LENGTH ({of.size()})"
-    fields = "\n".join(f"    {_declared(each)};" for each in of.members)
-    yield f"typedef struct tag{name} {{\n{fields}\n}} {name}, *P{name}, **PP{name};"
+    yield _declaration(name, of.members)
     default = "MQCD_CLIENT_CONN_DEFAULT" if of.name == "CD" else f"{name}_DEFAULT"
     chosen = CD_VERSION if of.name == "CD" else of.oldest
     yield f"#define {default} {', '.join(_initial(of, each, chosen) for each in of.members)}"
+
+
+def _first_descriptor(of: Layout) -> Iterator[str]:
+    """MQMD1, which MQXQH has in it, and MQMD2, MQ's other name of MQMD."""
+    members = [each for each in of.members if each.version <= 1]
+    yield _declaration("MQMD1", members)
+    yield f"#define MQMD1_DEFAULT {', '.join(_initial(of, each, 1) for each in members)}"
+    yield "#define MQMD2 MQMD"
+    yield "#define PMQMD2 PMQMD"
+    yield f"#define MQMD2_DEFAULT {', '.join(_initial(of, each, 2) for each in of.members)}"
+
+
+def _declaration(name: str, members: Iterable[StructureField]) -> str:
+    fields = "\n".join(f"    {_declared(each)};" for each in members)
+    return f"typedef struct tag{name} {{\n{fields}\n}} {name}, *P{name}, **PP{name};"
 
 
 def _version(of: Layout, version: int) -> str:
@@ -203,8 +271,8 @@ def _version(of: Layout, version: int) -> str:
 
 
 def _declared(each: StructureField) -> str:
-    if each.code in WORDS:
-        return f"{WORDS[each.code]} {each.name}"
+    if word := WORDS.get(each.name) or WORDS.get(each.code):
+        return f"{word} {each.name}"
     kind = "MQBYTE" if each.code[-1] == "b" else "MQCHAR"
     return f"{kind} {each.name}[{each.code[:-1]}]"
 
@@ -212,19 +280,23 @@ def _declared(each: StructureField) -> str:
 def _initial(of: Layout, each: StructureField, version: int) -> str:
     if each.code == "V":
         return "{MQCHARV_DEFAULT}"
+    if each.name == "MsgDesc":
+        return "{MQMD1_DEFAULT}"
     value = each.default
+    if each.code == "1c":
+        return _list(value)
     if each.name == "Version":
         value = b"%4d" % version if of.name == "TMC2" else version
     if isinstance(value, bytes):
         kept = value.rstrip(b"\0")
         return f"{{{_list(kept)}}}" if kept else "{0}"
-    return f"(MQPTR){value}" if each.code == "P" else str(value)
+    return str(value)
 
 
 def _texts(prefix: str) -> Iterator[str]:
     """A function that gives the name of a constant: MQRC_STR(2033) is "MQRC_NO_MSG_AVAILABLE"."""
     names: dict[int, str] = {}
-    for name, value in constants().items():
+    for name, value in of_headers().items():
         if name.startswith(f"{prefix}_") and not name.endswith(("_FIRST", "_LAST")):
             names.setdefault(value, name)
     yield f"static inline char *{prefix}_STR(MQLONG v) {{\n    switch (v) {{"

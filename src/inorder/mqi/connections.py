@@ -79,7 +79,7 @@ class MqiConnection:
         self.now = self.session.services.now
         self._lock = threading.RLock()
         self._is_over = False
-        self._puts = [0, 0]
+        self._puts, self._failure = [0, 0, 0], (0, "", b"")
         self._life = forks.current
 
     def __enter__(self) -> None:
@@ -107,10 +107,19 @@ class MqiConnection:
         """Notes a put whose answer the program does not wait for."""
         self._puts[0 if warning is None else 1] += 1
 
-    def take_counts(self) -> tuple[int, int, int]:
-        """The numbers of such puts since the last call: succeeded, with a warning, failed (0: reported at once)."""
-        (succeeded, warned), self._puts = self._puts, [0, 0]
-        return succeeded, warned, 0
+    def count_failure(self, reason: int, opened: OpenObject) -> None:
+        """Notes a put that failed, and that the program does not wait for."""
+        self._puts[2] += 1
+        if not self._failure[0]:
+            self._failure = reason, opened.name, opened.resolved
+
+    def take_counts(self) -> tuple[list[int], tuple[int, str, bytes]]:
+        """Since the last call, the numbers of such puts that succeeded, with a warning, and failed; and of the first
+        failure the reason, or 0, the name of the queue, and the resolved names.
+        """
+        taken = self._puts, self._failure
+        self._puts, self._failure = [0, 0, 0], (0, "", b"")
+        return taken
 
     def check(self, *, controls: bool = False) -> bool:
         """Whether the calling thread calls the program's functions.

@@ -2,6 +2,8 @@
 
 `constants.txt` has them by their prefix, as NAME=VALUE; MQFMT's are eight characters. The reason codes that inorder has
 come from `inorder.reasons`; PCF's numbers of attributes and commands come from the table of MQ's words.
+`header_constants.txt` has those that only the headers for C programs need: the others of MQ's headers, without those
+for exits, for z/OS and for bridges to it.
 
 Rules: section 3 of *mqi*.
 """
@@ -30,15 +32,26 @@ def constants() -> Mapping[str, Any]:
     for reason in Reason:
         if reason <= MQ_REASON_MAX:
             found[f"MQRC_{reason.name}"] = int(reason)
+    found |= _listed("constants.txt")
+    found["MQFMT_NONE"] = bytes(8).replace(b"\0", b" ")
+    return MappingProxyType(found)
+
+
+def of_headers() -> Mapping[str, Any]:
+    """All constants, and those that only C programs need."""
+    return {**constants(), **_listed("header_constants.txt")}
+
+
+def _listed(file: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
     prefix = ""
-    for item in (files(__package__) / "constants.txt").read_text(encoding="utf-8").split():
+    for item in (files(__package__) / file).read_text(encoding="utf-8").split():
         name, given, value = item.partition("=")
         if not given:
             prefix = name
         else:
             found[prefix + name] = value.ljust(8).encode() if prefix == "MQFMT_" else int(value, 0)
-    found["MQFMT_NONE"] = bytes(8).replace(b"\0", b" ")
-    return MappingProxyType(found)
+    return found
 
 
 def __getattr__(name: str) -> Any:

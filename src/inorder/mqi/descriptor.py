@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ..errors import Reason
 from ..model.fields import NO_ID, PUT_AT_MAX, MessageFields
 from ..model.kinds import MessageType
-from ..model.message import REPLY_NEEDED, Message, Row, check_together
+from ..model.message import REPLY_NEEDED, Message, Row, check_together, hundredths
 from ..model.properties import NO_PROPERTIES, Properties
 from ..rules.puts import NOTHING_LATER, NOTHING_SAID, PutResult
 from .refusals import Refused
@@ -217,7 +217,7 @@ def context_bytes(row: Row) -> bytes:
     """The bytes of a context, of the seven values in a message's row."""
     user, token, identity, kind, program, at, origin = row
     before = _before_time(user, token, identity, kind, program)
-    when = NO_DATE if not kind and not program else _stamp(int(at)) + b"%02d" % int(at % 1 * 100)
+    when = NO_DATE if not kind and not program else _stamp(int(at)) + b"%02d" % hundredths(at)
     return before + when + padded(origin, 4)
 
 

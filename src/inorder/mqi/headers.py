@@ -25,7 +25,7 @@ from .constants import (
     MQFMT_RF_HEADER_2,
     MQFMT_XMIT_Q_HEADER,
 )
-from .conversion import Data
+from .conversion import UTF_8, Data
 from .descriptor import (
     GROUP_FIELDS,
     MDE,
@@ -200,15 +200,9 @@ def presented(message: Message, md_version: int, headers: int, handle: MessageHa
     return RowAndBody(row, body)
 
 
-def _described(row: Row, form: bytes, encoding: int = MQENC_NATIVE, character_set: int | None = None) -> Row:
-    """The row with a description of the beginning of its data."""
-    return (
-        *row[:ENCODING],
-        encoding,
-        row[CHARACTER_SET] if character_set is None else character_set,
-        text_of(form),
-        *row[FORMAT + 1 :],
-    )
+def _described(row: Row, form: bytes, encoding: int = MQENC_NATIVE, character_set: int = UTF_8) -> Row:
+    """The row with a description of the beginning of its data, which is a header made here unless it says otherwise."""
+    return (*row[:ENCODING], encoding, character_set, text_of(form), *row[FORMAT + 1 :])
 
 
 def _as_dead_letter(row: Row, body: bytes, why: WhyDead) -> tuple[Row, bytes]:

@@ -53,7 +53,7 @@ from .constants import (
 )
 from .layouts import STS
 from .opening import object_of
-from .refusals import MQCC_OK, MQCC_WARNING, Refused
+from .refusals import MQCC_FAILED, MQCC_OK, MQCC_WARNING, Refused
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -261,8 +261,8 @@ def _text(field: bytes) -> str:
 
 
 def status(handle: int, kind: int, sts: Buffer) -> tuple[int, int]:
-    """MQSTAT: the outcomes of puts whose answer the program did not wait for. Here each put has its own answer, so none
-    has failed since.
+    """MQSTAT: the outcomes of puts whose answer the program did not wait for. Only a client has failures among them;
+    others are told at once.
 
     Raises: Refused 2426 (a wrong MQSTS), 2430.
     """
@@ -271,7 +271,11 @@ def status(handle: int, kind: int, sts: Buffer) -> tuple[int, int]:
     connection = connection_of(handle)
     with connection:
         values = STS.read(sts)
-        values.CompCode, values.Reason = MQCC_OK, 0
-        values.PutSuccessCount, values.PutWarningCount, values.PutFailureCount = connection.take_counts()
+        counts, (reason, name, resolved) = connection.take_counts()
+        values.CompCode, values.Reason = MQCC_FAILED if reason else MQCC_OK, reason
+        values.PutSuccessCount, values.PutWarningCount, values.PutFailureCount = counts
+        if reason:
+            values.ObjectType, values.ObjectName = MQOT_Q, name.ljust(NAME_LENGTH).encode()
+            values.ResolvedObjectName, values.ResolvedQMgrName = resolved[:NAME_LENGTH], resolved[NAME_LENGTH:]
         STS.write(sts, values)
     return MQCC_OK, 0

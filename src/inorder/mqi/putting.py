@@ -9,7 +9,7 @@ import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import Reason
+from ..errors import MessageTooBig, PutInhibited, QueueDeleted, QueueFull, Reason, UnitTooLarge
 from ..model.fields import NO_ACCOUNTING
 from ..model.message import Message, Row
 from ..model.options import PutOptions
@@ -25,7 +25,7 @@ from .headers import FORMAT, NO_HANDLES, WITH_HEADERS, Handles, message_of
 from .layouts import OD, PMO
 from .opening import names_of, object_of, resolved_names
 from .options import Putting, put_options
-from .refusals import MQCC_OK, MQCC_WARNING, Refused
+from .refusals import MQCC_OK, MQCC_WARNING, Refused, reason_of
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -39,6 +39,8 @@ XMIT: Final = "MQXMIT"
 VERSIONS: Final = {b"PMO " + struct.pack("=i", version): version for version in range(PMO.oldest, PMO.newest + 1)}
 NOTHING: Final[Described] = read(DEFAULT_MD)
 AT: Final = 5  # of a context: the time of the put
+LATER: Final = PutInhibited, QueueFull, MessageTooBig, QueueDeleted, UnitTooLarge
+"""The failures that MQSTAT tells a client that does not wait for the answers of its puts."""
 IDENTITY: Final = 3  # the fields of a context that are about the user
 
 
@@ -54,7 +56,13 @@ def put(handle: int, hobj: int, md: Any, pmo: Any, data: Buffer) -> tuple[int, i
             raise Refused(putting.needed[1])
         context = _context(connection, putting, described, passed)
         message, context, options = _message(connection, opened, putting, described, context, handles, data)
-        result = opened.put(message, options)
+        try:
+            result = opened.put(message, options)
+        except LATER as error:
+            if not (putting.is_counted and connection.is_client):
+                raise
+            connection.count_failure(reason_of(error), opened)
+            return MQCC_OK, 0
         if handles.new:
             note_put(connection.handle, handles.new, _properties_of(message))
         if putting.is_counted:
@@ -107,7 +115,7 @@ def _read(connection: MqiConnection, md: Any, pmo: Any, *, one: bool) -> tuple[P
         if original or new:
             handles = Handles(original, new, action)
     putting = put_options(options, described.version, one)
-    if putting.ignores_descriptor:
+    if putting.ignores_descriptor or (md is None and handles is not NO_HANDLES):
         described = read(composed_descriptor(connection.handle, *handles))._replace(version=described.version)
     return putting, described, passed, handles
 

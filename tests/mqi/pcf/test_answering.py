@@ -182,6 +182,8 @@ def test_the_status_of_queues_and_of_their_handles(queues: QueueManager) -> None
             "MQIACF_OPEN_INPUT_TYPE": number("MQQSO_SHARED"), "MQIACF_OPEN_OUTPUT": number("MQQSO_YES"),
             "MQIACF_HANDLE_STATE": number("MQHSTATE_INACTIVE"), "MQIA_APPL_TYPE": number("MQAT_USER"),
         }.items() <= reader.values.items()  # fmt: skip
+    for kind in (LOCAL, ANY):  # which monitoring programs say, though only local queues have a status
+        assert [one.reason for one in ask(queues, "INQUIRE_Q_STATUS", CA_Q_NAME="A.ONE", IA_Q_TYPE=kind)] == [0]
     (reply,) = ask(queues, "INQUIRE_Q_STATUS", CA_Q_NAME="A.ONE", IACF_Q_STATUS_ATTRS=[number("MQIA_CURRENT_Q_DEPTH")])
     assert reply.values["MQIA_CURRENT_Q_DEPTH"] == 1
     assert "MQIA_OPEN_INPUT_COUNT" not in reply.values
@@ -330,6 +332,7 @@ def test_escape_runs_a_command_in_mqsc(queues: QueueManager) -> None:
         ("INQUIRE_Q", A | {"IA_USAGE": Filter("EQUAL", 2)}, "ATTR_VALUE_ERROR", "IA_USAGE"),
         ("INQUIRE_Q", A | {"IA_USAGE": ONE, "IA_MAX_Q_DEPTH": ONE}, "FILTER_ERROR", None),
         ("DELETE_Q", A | {"IA_USAGE": ONE}, "CFIF_PARM_ID_ERROR", "IA_USAGE"),
+        ("INQUIRE_Q_STATUS", A | {"IA_Q_TYPE": MODEL}, "Q_TYPE_ERROR", "IA_Q_TYPE"),
         ("INQUIRE_Q_STATUS", A | {"IACF_Q_STATUS_TYPE": 5}, "PARM_VALUE_ERROR", "IACF_Q_STATUS_TYPE"),
         ("INQUIRE_CHANNEL_STATUS", {INSTANCE: 5}, "CHL_INST_TYPE_ERROR", INSTANCE),
         ("INQUIRE_Q_MGR", A, "CFST_PARM_ID_ERROR", "CA_Q_NAME"),

@@ -256,8 +256,8 @@ def _special(request: Request, at: PcfParameter) -> bool:
     listed = "qstatus" if kind == "handle" else kind
     if request.verb == "DISPLAY" and code == number(LISTS[listed]):
         request.asked = _asked(kind, at)
-    elif kind == "queue" and code == number("MQIA_Q_TYPE"):
-        request.type = _queue_type(at, is_any=request.verb in ("DISPLAY", "DELETE"))
+    elif kind in ("queue", "qstatus", "handle") and code == number("MQIA_Q_TYPE"):
+        request.type = _queue_type(request, at)
     elif kind == "channel" and request.verb == "DISPLAY" and code == number("MQIACH_CHANNEL_TYPE"):
         kinds = {number("MQCHT_ALL"): ALL, **_reverse(words_of("channel")["CHLTYPE"])}
         _keep(request, "CHLTYPE", _one_of(at, kinds, "MQRCCF_CHANNEL_TYPE_ERROR"), at)
@@ -292,9 +292,12 @@ def _reverse(word: MqWord) -> dict[int, str]:
     return {code: str(each) for each, code in numbers_of(word).items()}
 
 
-def _queue_type(at: PcfParameter, *, is_any: bool) -> str | None:
+def _queue_type(request: Request, at: PcfParameter) -> str | None:
+    """The type of queue; monitoring programs say it for a status too, which only local queues have."""
     kinds = {code: word for code, word in _reverse(words_of("queue")["TYPE"]).items() if code < EVERY}
-    kinds |= {EVERY: ""} if is_any else {}
+    kinds |= {EVERY: ""} if request.verb in ("DISPLAY", "DELETE") else {}
+    if request.kind != "queue":
+        kinds = {EVERY: "", number("MQQT_LOCAL"): ""}
     return _one_of(at, kinds, "MQRCCF_Q_TYPE_ERROR") or None
 
 
