@@ -124,6 +124,7 @@ class Proxy:
                 sink.sendall(data)
                 if left is not None and left <= len(data):
                     (self.abandon if self._is_quiet else self.cut)()
+        with contextlib.suppress(OSError):  # also after a reset, as of a program that was killed
             if sink not in self._untold:
                 sink.shutdown(socket.SHUT_WR)
 

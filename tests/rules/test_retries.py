@@ -15,6 +15,7 @@ from inorder.rules.retries import (
     GivenUp,
     Later,
     failed,
+    failed_attempts,
     failure_of,
     given_up,
     noted,
@@ -56,6 +57,36 @@ def test_tries_are_counted_by_the_work_that_failed_and_only_in_a_row() -> None:
         found.append(failure.tries)
     assert found == [1, 2, 1, 1, 0, 1]
     assert dict(without(message)) == {"a": 1}
+
+
+def test_the_attempts_of_a_message_are_those_that_were_counted() -> None:
+    message = Message(b"", properties={"job.keep": 60.0})
+    records = [("full", 0), ("full", 0), ("one", 1), ("full", 1), ("full", 1), ("two", 2), ("four", 4), ("full", 4)]
+    seen = []
+    for at, (error, attempt) in enumerate(records):
+        message = message.with_values(properties=noted(message, Failure(error, float(at), attempt)))
+        assert failure_of(message) == Failure(error, float(at), attempt)
+        seen.append([number for number, _, _ in failed_attempts(message)])
+    assert seen == [[], [], [1], [1], [1], [1, 2], [1, 2, 4], [1, 2, 4]]
+    assert failed_attempts(message) == [(1, 2.0, "one"), (2, 5.0, "two"), (4, 6.0, "four")]
+    plain = Message(b"").with_values(properties=noted(Message(b""), Failure("no", 1.0, 3)))
+    assert failed_attempts(plain) == [(3, 1.0, "no")]
+
+
+@pytest.mark.parametrize(
+    ("error", "kept"),
+    [
+        ("x" * 201, "x" * 200),
+        ("Error: " + "x" * 300 + " (a.py:1 in f)", "Error: " + "x" * 179 + " (a.py:1 in f)"),
+        ("Error: x (" + "y" * 200 + ")", "Error: x (" + "y" * 190),
+        ("Error: " + "x" * 200 + " (a.py:1 in f", "Error: " + "x" * 193),
+    ],
+)
+def test_a_long_error_of_an_earlier_attempt_keeps_its_place(error: str, kept: str) -> None:
+    message = Message(b"", properties={"job.keep": 60.0})
+    for attempt in (1, 2):
+        message = message.with_values(properties=noted(message, Failure(error, 1.0, attempt)))
+    assert [text for _, _, text in failed_attempts(message)] == [kept, error]
 
 
 @pytest.mark.parametrize("own", [{"retry": 1}, {f"a{n}": "x" * 914 for n in range(71)}])

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.server.arrows import batch_of, keyed, stream_of
-from tests.server.conftest import AS_NOBODY, PASSWORD, PORT, TEXT, Served, add, app_of
+from tests.server.conftest import AS_ANYBODY, AS_NOBODY, PASSWORD, PORT, TEXT, Served, add, app_of
 from tests.server.test_console_acting import send
 
 import inorder
@@ -375,6 +375,24 @@ async def test_a_user_who_is_out_is_sent_no_more_of_what_they_read_slowly(
     found = await taken_slowly(client, request, then)
     assert b"1111" in found
     assert b"2222" not in found
+
+
+async def test_a_claim_that_is_given_back_while_it_is_sent_is_broken_off_and_is_no_failure(
+    client: httpx.AsyncClient, site: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    with inorder.connect(site.store) as qm:
+        qm.put("Q1", b"given back")
+    epoch = (await client.post(f"{OURS}/Q1/readers/r")).json()["epoch"]
+    request = client.build_request("POST", f"{OURS}/Q1/readers/r/arrow", params={"epoch": epoch, "after": 0})
+
+    def then() -> None:
+        with inorder.connect(site.store) as qm:
+            assert qm.bulk.release_claims("Q1", "r") == 1
+
+    assert b"given back" not in await taken_slowly(client, next(AS_ANYBODY.auth_flow(request)), then)
+    (said,) = (one for one in caplog.records if one.levelname != "INFO")
+    assert (said.levelname, said.exc_info) == ("WARNING", None)
+    assert "9012" in said.getMessage()
 
 
 async def test_a_reader_does_not_take_the_place_of_a_channel(client: httpx.AsyncClient, site: Served) -> None:

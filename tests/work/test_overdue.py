@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.helpers.support import LIMIT_SECONDS
-from tests.helpers.working import Heard
+from tests.helpers.working import Heard, worked
 
 from inorder import Message, QueueManager
 from inorder.client.internals import Internals
@@ -144,7 +144,9 @@ def test_a_call_that_ends_while_it_is_given_up_commits_nothing(
     assert (qm.depth("Q"), qm.inspect.units()) == (1, []), "what is reported as overdue was committed"
 
 
-def test_no_call_begins_after_a_stop(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_call_begins_after_a_stop_and_its_message_keeps_its_attempts(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tasks, heard, calls = Tasks(), Heard(), list[Message]()
     is_taken, is_stopped = threading.Event(), threading.Event()
 
@@ -161,7 +163,7 @@ def test_no_call_begins_after_a_stop(qm: QueueManager, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(attempts, "take", take)
     monkeypatch.setattr(WorkerLane, "give_back", give_back)
-    tasks.task("Q", name="see")(calls.append)
+    tasks.task("Q", name="see", attempts=1)(calls.append)
     qm.put("Q", b"1")
     worker = Worker(qm, tasks, log=heard)
     worker.start()
@@ -169,8 +171,12 @@ def test_no_call_begins_after_a_stop(qm: QueueManager, monkeypatch: pytest.Monke
     worker.stop(grace=0)
     for lane in worker._lanes:
         lane.thread.join(LIMIT_SECONDS)
-    assert (calls, heard.outcomes, worker.is_busy) == ([], [Outcome.RETURNED], False)
-    assert [(one.body, one.backout_count) for one in qm.browse("Q")] == [(b"1", 1)]
+    assert (calls, worker.is_busy) == ([], False)
+    assert [(one.kind, one.ended and one.ended[:1], one.ended and one.ended.attempt) for one in heard.told] == [
+        ("attempt", (Outcome.RETURNED,), 0)
+    ]
+    assert [(one.body, one.backout_count) for one in qm.browse("Q")] == [(b"1", 0)]
+    assert worked(qm, tasks).outcomes == [Outcome.DONE]
 
 
 def test_the_end_of_a_thread_is_never_missed(qm: QueueManager) -> None:

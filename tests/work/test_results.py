@@ -14,6 +14,7 @@ from tests.helpers.working import at_work, worked
 
 from inorder import Match, QueueManager, Reason, aio
 from inorder.errors import ArgumentError, NoMessageAvailable
+from inorder.rules.retries import EARLIER_MAX
 from inorder.testing import ManualClock
 from inorder.work import Backoff, Dead, Discard, JobError, JobFailed, JobStatus, Outcome, Tasks, results
 from inorder.work.results import RESULTS, status_of
@@ -122,6 +123,75 @@ def test_a_dead_letter_that_is_replayed_has_a_result_after_all_and_an_expired_jo
     assert [one.status(qm=qm).state for one in (late, add.job(late.id))] == ["expired", "expired"]
     with pytest.raises(JobFailed, match="is expired"):
         late.result()
+
+
+@pytest.mark.every_store
+def test_a_job_that_expires_before_there_was_any_result_says_so_and_leaves_no_dead_letter(
+    qm: QueueManager, clock: ManualClock
+) -> None:
+    tasks = Tasks()
+
+    @tasks.task(keep=3_600)
+    def add(number: int) -> int:
+        return number + 1
+
+    late = add.put(1, qm=qm, expiry=5)
+    clock.advance(6)
+    assert tasks.drain(qm) == []
+    assert add.job(late.id).status(qm=qm).state == "expired"
+    assert list(qm.dead.letters()) == []
+
+
+async def test_a_job_of_asyncio_expires_in_the_same_way(qm: QueueManager, clock: ManualClock) -> None:
+    tasks = Tasks()
+
+    @tasks.task(keep=60)
+    async def double(number: int) -> int:
+        return 2 * number
+
+    async with aio.QueueManager(qm.connect, 2) as there:
+        late = await double.put_async(4, qm=there, expiry=5)
+        clock.advance(6)
+        await asyncio.to_thread(tasks.drain, qm)
+        assert (await double.job(late.id).status_async(qm=there)).state == "expired"
+
+
+def test_failures_that_use_up_no_attempt_are_not_among_the_attempts_of_a_job(
+    qm: QueueManager, clock: ManualClock
+) -> None:
+    tasks, fails = Tasks(), ["full", "full", "no flour", "full", *["full"] * EARLIER_MAX, "no sugar"]
+
+    @tasks.task(attempts=9, backoff=Backoff(first=10, jitter=0), keep=3_600)
+    def carry(qm: QueueManager) -> str:
+        if not fails:
+            return "carried"
+        why = fails.pop(0)
+        if why == "full":
+            qm.put("NEXT", b"no room")
+        raise ValueError(why)
+
+    qm.create_queue("NEXT", put_allowed=False)
+    job = carry.put(qm=qm)
+    while (state := job.status().state) not in ("done", "dead"):
+        assert [one.number for one in job.status().attempts] == list(range(1, len(job.status().attempts) + 1)), state
+        tasks.drain(qm)
+        clock.advance(100)
+    assert (state, [(one.number, one.error.text) for one in job.status().attempts]) == (
+        "done",
+        [(1, "no flour"), (2, "no sugar")],
+    )
+
+
+def test_a_long_error_keeps_its_type_among_the_earlier_attempts(qm: QueueManager, clock: ManualClock) -> None:
+    tasks = Tasks()
+
+    @tasks.task(attempts=2, backoff=Backoff(first=0), keep=3_600)
+    def fail() -> None:
+        raise ValueError("no flour, " * 100)
+
+    job = fail.put(qm=qm)
+    tasks.drain(qm)
+    assert [(one.error.type, one.error.text[:8]) for one in job.status().attempts] == [("ValueError", "no flour")] * 2
 
 
 @pytest.mark.parametrize("value", [object(), {1j: 2}])

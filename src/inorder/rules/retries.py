@@ -128,11 +128,28 @@ def noted(message: Message, failure: Failure) -> Properties:
 
 def _earlier(message: Message) -> dict[str, str]:
     """The property with the failures before this one, if the message keeps them."""
-    last = failure_of(message)
-    if last is None or KEEP not in message.properties:
+    failures = [(attempt, at, _brief(error)) for attempt, at, error in failed_attempts(message)]
+    if not failures or KEEP not in message.properties:
         return {}
-    failures = [*earlier_failures(message), (last.attempt, last.time, last.error[:EARLIER_CHARACTERS_MAX])]
     return {EARLIER: json.dumps(failures[-EARLIER_MAX:], ensure_ascii=False)}
+
+
+def _brief(error: str) -> str:
+    """The beginning of a long description, and its end in parentheses, which is the place of the error."""
+    place = error[error.rfind(" (") :] if error.endswith(")") else ""
+    if len(error) <= EARLIER_CHARACTERS_MAX or len(place) >= EARLIER_CHARACTERS_MAX:
+        return error[:EARLIER_CHARACTERS_MAX]
+    return error[: EARLIER_CHARACTERS_MAX - len(place)] + place
+
+
+def failed_attempts(message: Message) -> Sequence[tuple[int, float, str]]:
+    """The attempts that have failed: number, time, error. If the message keeps them, the last one and at most 20 before
+    it; else the last one. A failure that used up no attempt is not among them.
+    """
+    last, earlier = failure_of(message), earlier_failures(message)
+    if last is None or last.attempt == (earlier[-1][0] if earlier else 0):
+        return earlier
+    return [*earlier, (last.attempt, last.time, last.error)]
 
 
 def earlier_failures(message: Message) -> Sequence[tuple[int, float, str]]:

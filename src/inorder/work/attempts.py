@@ -8,6 +8,7 @@
     Dead, one of `dead_on`           backed out, then set aside
     arguments that do not match      the same, without a call
     no task takes the message        backed out without using up an attempt, and hidden for a while; or set aside
+    a stop before the call begins    backed out without using up an attempt
     a full disk                      backed out, no attempt used up; the thread pauses
     a full or inhibited target       the same for as long as the task's `trouble_for`; then as any other exception
     any other exception              backed out, and hidden for a while; after the last attempt set aside
@@ -67,7 +68,8 @@ class AttemptVerdict(NamedTuple):
         trace: where the function failed, for a log.
         is_failure: whether a call failed, or did not end: its unit is undone.
         is_final: whether the call has decided, regardless of the attempts left.
-        is_trouble: whether it is retried without using up an attempt, because the store, or a target queue, is full.
+        is_trouble: whether it is retried without using up an attempt: the store, or a target queue, is full, no task
+            here takes it, or its call has not begun.
         since: since when a target has refused messages, seconds since 1970; 0: it failed for another reason.
     """
 

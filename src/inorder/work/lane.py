@@ -296,7 +296,7 @@ class WorkerLane:
             if taken is not None and called is not None:  # no effect: ending the connection backs it out
                 self._report(taken.first, attempts.not_settled(called, error))
             raise
-        if verdict.is_trouble and was_open and verdict.outcome is not Outcome.UNKNOWN:
+        if verdict.is_trouble and was_open and verdict.outcome is Outcome.RETRIED:
             return verdict.error
         verdict = attempts.as_settled(verdict, unit.status)
         if not verdict.is_failure or verdict.outcome not in (Outcome.DEAD, Outcome.DISCARDED):
@@ -364,7 +364,8 @@ class WorkerLane:
         failure: BaseException | None = None
         with self._lock:
             if self._is_shut:
-                return AttemptVerdict(Outcome.RETURNED, "the worker was stopped before this call began")
+                text = "the worker was stopped before this call began"
+                return AttemptVerdict(Outcome.RETURNED, text, is_trouble=True)
             self._called = taken
             if self.task.is_async:
                 self._awaited = self._async_call(qm, unit, taken)

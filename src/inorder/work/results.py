@@ -27,7 +27,7 @@ from ..model.kinds import Feedback, MessageType
 from ..model.message import Message
 from ..model.options import Match
 from ..rules.dead_letters import reason_name, why_dead
-from ..rules.retries import KEEP, earlier_failures, failure_of
+from ..rules.retries import KEEP, failed_attempts
 from .arguments import TaskArguments
 from .creating import create_queue
 from .outcomes import JobFailed
@@ -161,11 +161,7 @@ def task_of(message: Message) -> str:
 
 def attempts_of(message: Message) -> tuple[JobAttempt, ...]:
     """The failed attempts that are recorded in a message."""
-    last = failure_of(message)
-    if last is None:
-        return ()
-    every = (*earlier_failures(message), (last.attempt, last.time, last.error))
-    return tuple(JobAttempt(number, at, job_error(error)) for number, at, error in every)
+    return tuple(JobAttempt(number, at, job_error(error)) for number, at, error in failed_attempts(message))
 
 
 # --- for senders

@@ -28,6 +28,7 @@ from ..errors import (
     CallerError,
     ConnectionBroken,
     ConnectionClosed,
+    NotAuthorized,
     OutcomeUnknown,
     UnknownQueue,
     bad_argument,
@@ -237,6 +238,8 @@ class TaskFunction(Generic[P, R]):
         return Job(put.message_id, self.queue, self._own, manager=manager, put=put, expires_at=expires_at)
 
     def _put(self, qm: QueueManager, message: Message, options: dict[str, Any]) -> PutResult:
+        if _tells_of_expiry(message, options):
+            _create_results(qm)
         if self.queue == DEFAULT_QUEUE:
             return put_made(qm, self.queue, message, **options)
         return qm.put(self.queue, message, **options)
@@ -263,6 +266,8 @@ class TaskFunction(Generic[P, R]):
         there = manager if qm is not None or unit is not None else None
         if isinstance(manager, QueueManager):  # the task has opened a unit of work that blocks
             return self._job(self._put(manager, message, options), there, expiry)
+        if _tells_of_expiry(message, options):
+            await manager.run(_create_results)
         try:
             put: PutResult = await manager.put(self.queue, message, **options)
         except UnknownQueue:
@@ -280,6 +285,17 @@ class TaskFunction(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<task {self.name} of {self.queue}>"
+
+
+def _tells_of_expiry(message: Message, options: dict[str, Any]) -> bool:
+    """Whether a report is put on RESULTS if the message expires, perhaps before a worker has made that queue."""
+    return "expiry" in options and message.reply_to_queue == RESULTS
+
+
+def _create_results(qm: QueueManager) -> None:
+    """Creates RESULTS if it does not exist and the user may create queues."""
+    with contextlib.suppress(NotAuthorized):
+        create_queue(qm, RESULTS)
 
 
 def _given(delay: float | None, expiry: float | None, priority: int | None, deduplicate: str | None) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterable, Coroutine, Mapping
 from contextlib import ExitStack
 from typing import Any, TypeVar
@@ -10,8 +11,11 @@ from typing import Any, TypeVar
 from starlette.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
+from ...errors import InorderError
+from ..logs import LOGGER
 from ..problems import Problem
 
+log = logging.getLogger(LOGGER)
 T = TypeVar("T")
 
 
@@ -23,7 +27,8 @@ class Streamed(StreamingResponse):
         held: the resources; closed at the end.
         seconds: for the client to take a part; afterwards the connection is closed. None: no limit.
 
-    A Problem from `parts`, such as a lost authority, also closes the connection.
+    A Problem from `parts`, such as a lost authority, also closes the connection. So does an error of the queue manager,
+    such as that of a claim that was given back meanwhile.
     """
 
     def __init__(
@@ -53,6 +58,8 @@ class Streamed(StreamingResponse):
             await super().stream_response(patiently)
         except (_TooSlow, Problem):
             return  # without the end of the answer, the server closes the connection
+        except InorderError as error:
+            log.warning("an answer was broken off: %s", error)
 
 
 class _TooSlow(Exception):
