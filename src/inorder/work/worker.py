@@ -138,7 +138,8 @@ class Worker:
         """Ends the work: no more messages are got, and running calls may end within the grace time.
 
         Calls that have not ended then are given back: their connection is ended, and they are backed out and use up an
-        attempt. Work that is being committed, backed out or reported at that moment has 5 seconds more.
+        attempt. Work that is being committed, backed out or reported at that moment has 5 seconds more. On a store
+        elsewhere this waits for the answers of the server, as long as its connection is alive.
 
         Args:
             grace: seconds, 0 to 99,999,999.9.
