@@ -69,6 +69,17 @@ async def test_a_stream_is_put_and_the_same_key_again_puts_nothing_and_answers_t
     assert found_in(served) == [b"1", b"2", b"3"] * 4
 
 
+async def test_a_stream_for_a_remote_queue_is_put_once(client: httpx.AsyncClient, served: Served) -> None:
+    with inorder.connect(served.store) as qm:
+        qm.create_queue("PARIS", usage="transmission")
+        qm.create_queue("FAR", type="remote", remote_queue="THERE", remote_manager="PARIS")
+    far = "/inorder/v1/queues/FAR/arrow"
+    for _ in range(2):
+        answer = await client.post(far, content=stream_of(SMALL), headers=keyed("monday"))
+        assert (answer.status_code, answer.json()) == (200, {"messages": 3})
+    assert found_in(served, "PARIS") == [b"1", b"2", b"3"]
+
+
 async def test_an_empty_stream_is_noted(client: httpx.AsyncClient, served: Served) -> None:
     empty = stream_of(schema=SMALL.schema)
     answers = [await client.post(f"{Q}/arrow", content=one, headers=keyed("none")) for one in (empty, stream_of(SMALL))]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from inorder import Flags, Message, QueueManager, connect
 from inorder.cli import main
 from inorder.errors import ArgumentError, CheckpointLost, OptionsError, QueueCondition
 from inorder.formats import put_file
-from inorder.spark import arrow_schema, jobs
+from inorder.spark import arrow_schema, finish, jobs, transaction_time
 
 GROUPS, MEMBERS = 30, 5
 
@@ -182,6 +184,14 @@ def test_a_load_refuses_what_it_cannot_do(
 
 
 # ---- load and replay: several stores
+
+
+@pytest.mark.parametrize("function", [jobs.load, jobs.replay, jobs.drain, finish, transaction_time])
+def test_a_list_of_stores_that_is_no_json_is_refused_with_the_remedy(function: Callable[..., object]) -> None:
+    given = {"url": ["a.db", "b.db"], "queue": "Q", "transaction": "monday", "format": "parquet", "application": "a"}
+    named = {name: given.get(name) for name, one in signature(function).parameters.items() if one.default is one.empty}
+    with pytest.raises(ArgumentError, match=r"url must be a store, or a JSON list of stores, json.dumps\(.*, not \['a"):
+        function(**named)
 
 
 def test_a_load_and_a_replay_put_each_message_once_in_one_of_several_stores(

@@ -222,6 +222,24 @@ def test_a_name_under_which_another_write_has_put_on_one_of_the_queues_is_refuse
     assert (bodies(url), bodies(url, "A")) == ([], [b"before"])
 
 
+def test_such_a_name_is_also_refused_where_the_queue_is_remote(url: str) -> None:
+    with inorder.connect(url) as qm:
+        qm.create_queue("A")
+        qm.create_queue("PARIS", usage="transmission")
+        qm.create_queue("FAR", type="remote", remote_queue="THERE", remote_manager="PARIS")
+    schema = StructType().add("body", "binary").add("to", "string")
+    before = batch_writer(url, schema, queue="A", queueColumn="to", transaction="monday")
+    before.commit([before.write(iter([rows_for("A", "FAR")]))])
+    again = batch_writer(url, schema, queue="A", queueColumn="to", transaction="monday")
+    again.commit([again.write(iter([rows_for("A", "FAR")]))])
+    other = batch_writer(url, schema, queueColumn="to", transaction="monday")
+    told = other.write(iter([rows_for("Q", "FAR")]))
+    with pytest.raises(OptionsError, match="has transaction monday on queue FAR, from a write whose option queue was"):
+        other.commit([told])
+    other.abort([told])
+    assert [len(bodies(url, name)) for name in ("A", "PARIS", "Q")] == [1, 1, 0]
+
+
 def test_groups_are_made_within_each_queue(url: str) -> None:
     with inorder.connect(url) as qm:
         qm.create_queue("A")

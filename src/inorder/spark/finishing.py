@@ -18,7 +18,7 @@ from ..errors import CheckpointLost, OptionsError
 from ..stores.seam.damage import utc
 from .drain import claim_of
 from .opening import check_queue, made_at, open_store
-from .options import DEFAULT_SINK_APPLICATION, SourceOptions, source_options, store_places
+from .options import DEFAULT_SINK_APPLICATION, SourceOptions, source_options, store_places, store_text
 from .source_queues import chosen_of
 
 
@@ -114,7 +114,7 @@ def _release_all(url: str, options: SourceOptions) -> int:
 
 
 def _drain_options(url: str, queue: str, application: str) -> SourceOptions:
-    given = {"url": url, "queue": queue, "application": application, "mode": "drain"}
+    given = {"url": store_text(url), "queue": queue, "application": application, "mode": "drain"}
     return source_options(given, "stream read")
 
 
@@ -129,7 +129,7 @@ def transaction_time(
         url: as the option of the write.
     """
     times = []
-    for where in store_places("url", url):
+    for where in store_places("url", store_text(url)):
         with open_store(where, application) as qm:
             noted = qm.bulk.in_ledger(queue, LedgerKey(application, "", transaction))
         if noted is None:

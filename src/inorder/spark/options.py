@@ -86,6 +86,14 @@ def name_of(most: int) -> Check:
 switch = Reads(Switch(("true", "false"), Reason.OPTIONS_ERROR))
 
 
+def store_text(url: str | os.PathLike[str]) -> str:
+    """The argument `url` of a function as the option: one store, or a JSON list of several. Raises ArgumentError."""
+    text = os.fspath(url) if isinstance(url, str | os.PathLike) else url
+    if not isinstance(text, str):
+        raise bad_argument("url", url, "a store, or a JSON list of stores, json.dumps(['a.db', 'b.db'])")
+    return text
+
+
 def store_place(name: str, value: str, folder: str = "") -> str:
     """The location of a store: a path, made absolute here for tasks in other folders; or the URL of a database.
 

@@ -138,20 +138,17 @@ class Stagers:
 
     def _urls(self, chunk: pa.RecordBatch, found: Judged, why: dict[int, str]) -> list[str]:
         """The store of each row. A row that names none of them is bad."""
-        known = [one.url for one in self._stores]
-        urls = [known[0]] * found.rows
-        if len(known) > 1:
-            urls = [known[number] for number in divided_by_contents(found, len(known))]
-        if self._options.store_column is not None:
-            named = chunk.column(self._options.store_column).to_pylist()
-            for name in dict.fromkeys(one for one in named if one is not None):
-                url, wrong = _store_named(name, known, self._options.folder)
-                for row in (row for row, one in enumerate(named) if one == name):
-                    if url is not None:
-                        urls[row] = url
-                    else:
-                        why.setdefault(row, f"{self._options.store_column} names no store of option url: {wrong}")
-        return urls
+        known, column = [one.url for one in self._stores], self._options.store_column
+        named = [None] * found.rows if column is None else chunk.column(column).to_pylist()
+        chosen = {name: _store_named(name, known, self._options.folder) for name in set(named) - {None}}
+        urls: dict[str | None, str] = {name: url for name, (url, _) in chosen.items() if url is not None}
+        if urls.keys() >= set(named):
+            return [urls[name] for name in named]
+        for row, name in enumerate(named):
+            if name is not None and name not in urls:
+                why.setdefault(row, f"{column} names no store of option url: {chosen[name][1]}")
+        numbers = divided_by_contents(found, len(known))
+        return [urls.get(name, known[number]) for name, number in zip(named, numbers, strict=True)]
 
     def undo(self) -> None:
         """Removes all stagings."""

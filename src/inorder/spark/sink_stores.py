@@ -21,14 +21,14 @@ import logging
 import uuid
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from datetime import datetime, timezone
 from typing import NamedTuple
 
 from ..arrow.columns import Judged
 from ..client.bulk import LedgerKey, Settled, Staged, Stager
 from ..client.manager import QueueManager
-from ..errors import CheckpointLost, CheckpointTooOld, Fenced, InorderError, OptionsError, WrongQueueType
+from ..errors import CheckpointLost, CheckpointTooOld, Fenced, InorderError, OptionsError
 from . import points
 from .opening import check_queue, made_at, side_by_side, store_for_task
 from .options import SinkOptions
@@ -91,6 +91,8 @@ def divided_by_contents(found: Judged, count: int) -> list[int]:
 
     Not by partition and row: Spark may divide the rows of a repeated batch differently.
     """
+    if count == 1:
+        return [0] * found.rows
     bodies = found.columns["body"].to_pylist()
     groups: Iterable[bytes | None] = [None] * found.rows
     if "group_key" in found.columns:
@@ -193,13 +195,8 @@ class BatchCommit:
             stores, since, _ = noted.rsplit(" ", 2)
         last = qm.bulk.last_settled(local, key.application, key.query) if key.query else ""
         has_batch = qm.bulk.in_ledger(local, key) is not None
-        other = "" if has_batch else next((one for one in queues if self._is_on(qm, one)), "")
+        other = "" if has_batch else next((one for one in queues if qm.bulk.in_ledger(one, key) is not None), "")
         return Ledger(stores, int(since), int(last or -1), has_batch, other)
-
-    def _is_on(self, qm: QueueManager, queue: str) -> bool:
-        with suppress(WrongQueueType):  # a remote queue has no ledger
-            return qm.bulk.in_ledger(queue, self._key) is not None
-        return False
 
     def _is_ours(self, noted: str) -> bool:
         """Whether a noted list is the present one; a single store needs no note."""

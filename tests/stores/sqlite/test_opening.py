@@ -63,6 +63,17 @@ def test_two_processes_that_make_a_store_at_once_both_have_it(path: Path) -> Non
         assert first.ask("count(database)") == second.ask("count(database)") == 2
 
 
+def test_stores_of_all_names_are_compared_with_one_schema(tmp_path: Path) -> None:
+    """To make the schema in memory takes nearly as long as to open a store."""
+    paths = [tmp_path / f"{number}.db" for number in range(20)]
+    for path in paths:
+        inorder.connect(path).close()
+    before = opening._objects_of.cache_info().misses
+    for path in paths:
+        inorder.connect(path).close()
+    assert opening._objects_of.cache_info().misses == before
+
+
 def test_a_schema_that_fails_leaves_an_empty_file(path: Path) -> None:
     with pytest.raises(Exception, match="syntax error"):
         Database(path, schema="CREATE TABLE a (b); CREATE NONSENSE", ladder=Ladder(1))

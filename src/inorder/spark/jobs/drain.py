@@ -20,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ...errors import CheckpointLost, OptionsError, bad_argument
 from ..finishing import finish
-from ..options import STORE
+from ..options import STORE, store_text
 from ..registering import register
 from .archive import RemoteCheckpoint, check_folder, exists, read_text, write_text
 from .progress import Progress, Tell
@@ -94,7 +94,8 @@ def drain(
     """
     if order not in ("logical", "physical"):
         raise bad_argument("order", order, "one of: logical, physical")
-    if fspath(url).lstrip().startswith("["):
+    url = store_text(url)
+    if url.lstrip().startswith("["):
         raise OptionsError("an archive is of one store: drain each store into an archive of its own")
     whole = order == "logical" if complete_groups is None else complete_groups
     check_folder(spark, "archive", archive)
@@ -105,7 +106,7 @@ def drain(
         rows = (
             spark.readStream.format("inorder")
             .options(
-                url=fspath(url),
+                url=url,
                 queue=queue,
                 mode="drain",
                 application=application,
@@ -129,7 +130,7 @@ def drain(
         query = (writer if follow else writer.trigger(availableNow=True)).start()
         write_text(spark, f"{fspath(archive)}/{DRAINED_BY}", str(query.id))
     ran = attend(query, progress)
-    confirmed = finish(fspath(url), queue, application, RemoteCheckpoint(spark, where))
+    confirmed = finish(url, queue, application, RemoteCheckpoint(spark, where))
     return Drained(**ran._asdict(), confirmed=confirmed)
 
 

@@ -18,6 +18,7 @@ from ...errors import OptionsError, bad_argument
 from ...formats import FORMAT, parse_rule
 from ..files import register_formats
 from ..finishing import transaction_time
+from ..options import store_text
 from ..registering import register
 from .progress import Tell, told
 from .troubles import told_plainly
@@ -91,8 +92,9 @@ def load(
     if format not in FORMATS:
         raise bad_argument("format", format, f"one of: {', '.join(FORMATS)}")
     tables = {"group_by": group_by, "order_by": order_by, "read_options": read_options}
+    url = store_text(url)
     _check_used(format, split=split, patterns=patterns, exclude=exclude, **tables)
-    if transaction is not None and transaction_time(fspath(url), queue, transaction, application) is not None:
+    if transaction is not None and transaction_time(url, queue, transaction, application) is not None:
         return Loaded(messages=0, size=0, files=None, already=True, seconds=0.0)
     began = time.monotonic()
     register(spark)
@@ -114,7 +116,7 @@ def load(
             (
                 rows.observe(counted, F.count(F.lit(1)).alias("messages"), size.alias("size"), manifests.alias("files"))
                 .write.format("inorder")
-                .options(url=fspath(url), queue=queue, application=application, badRows=bad_rows, **options)
+                .options(url=url, queue=queue, application=application, badRows=bad_rows, **options)
                 .mode("append")
                 .save()
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from os import PathLike, fspath
+from os import PathLike
 from typing import Literal
 
 from pyspark.sql import Column, DataFrame, Observation, SparkSession, Window
@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documen
 
 from ...errors import bad_argument
 from ..finishing import transaction_time
+from ..options import store_text
 from ..registering import register
 from .archive import MEMBER_OF, PLACE, Archive, is_member, read_archive
 from .progress import Tell, told
@@ -63,7 +64,8 @@ def replay(
     """
     if order not in ("logical", "physical"):
         raise bad_argument("order", order, "one of: logical, physical")
-    if transaction_time(fspath(url), queue, transaction, application) is not None:
+    url = store_text(url)
+    if transaction_time(url, queue, transaction, application) is not None:
         return ReplayResult(messages=0, already=True)
     register(spark)
     with told_plainly():
@@ -76,7 +78,7 @@ def replay(
                 in_order(rows, order)
                 .observe(counted, F.count(F.lit(1)).alias("messages"))
                 .write.format("inorder")
-                .options(url=fspath(url), queue=queue, application=application, transaction=transaction)
+                .options(url=url, queue=queue, application=application, transaction=transaction)
                 .mode("append")
                 .save()
             )

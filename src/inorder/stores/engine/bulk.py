@@ -296,10 +296,10 @@ class BulkVerbs(OpenStore):
     @in_operation(writes=False)
     def in_ledger(self, operation: Operation, queue: str, key: LedgerKey) -> Noted | None:
         staging.check_key(key)
-        return staging.noted(operation, Catalog(operation).local(queue), key)
+        return staging.noted(operation, Catalog(operation).reached(queue), key)
 
     @event("last_settled", keys="queue application", about=lambda _, queue, application, __: [queue, application])
     @in_operation(writes=False)
     def last_settled(self, operation: Operation, queue: str, application: str, query: str) -> str:
         staging.check_key(LedgerKey(application, query, ""))
-        return staging.last_noted(operation, Catalog(operation).local(queue), application, query)
+        return staging.last_noted(operation, Catalog(operation).reached(queue), application, query)

@@ -157,7 +157,13 @@ class Catalog:
 
     def local(self, name: str) -> LocalQueue:
         """Returns the local queue to which this name leads, in its present state. Raises: as `resolve`."""
-        found = self.resolve(name).name
+        return self._used(self.resolve(name).name, name)
+
+    def reached(self, name: str) -> LocalQueue:
+        """The same, of a remote queue the transmission queue, on which puts to it are. Raises: as `route`."""
+        return self._used(self.route(name).queue.name, name)
+
+    def _used(self, found: str, name: str) -> LocalQueue:
         if self.find(found) is None:
             raise UnknownQueue(f"{found} has not been used, so it has no messages", queue=found)
         return self._operation.queue(self.number(found), found, name)

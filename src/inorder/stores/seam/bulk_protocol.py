@@ -367,13 +367,14 @@ class BulkStore(Protocol):
         """Drops stagings. Returns how many there were; unknown names are ignored, so it may be repeated."""
 
     def in_ledger(self, queue: str, key: LedgerKey) -> Noted | None:
-        """Returns the ledger's entry for a key on a queue or an alias's queue; None: none, or it was forgotten.
+        """Returns the ledger's entry for a key on the queue that a put to this name reaches, of a remote queue its
+        transmission queue; None: none, or it was forgotten.
 
         The newest 1,000 batches of each streaming query are kept, and transactions forever. Raises: UnknownQueue 2085.
         """
 
     def last_settled(self, queue: str, application: str, query: str) -> str:
-        """Returns the batch of a query that was settled last on a queue or an alias's queue; empty: none.
+        """Returns the batch of a query that was settled last on the queue of `in_ledger`; empty: none.
 
         Raises: UnknownQueue 2085.
         """

@@ -43,8 +43,8 @@ class SqliteStore(QueueStore):
         shortcuts: bool = True,
     ) -> None:
         manager = new_manager(name).replace("'", "''")
-        schema = f"{SCHEMA}\nINSERT INTO manager (id, attributes) VALUES (1, '{manager}');\n"
-        self.database = Database(path, schema=schema, ladder=LADDER)
+        rows = f"INSERT INTO manager (id, attributes) VALUES (1, '{manager}')"
+        self.database = Database(path, schema=SCHEMA, rows=rows, ladder=LADDER)
         try:
             seen = WaitedQueues()
             backend = SqlBackend(SqliteEngine(self.database, seen), name, shortcuts=shortcuts)
