@@ -11,7 +11,7 @@ import pytest
 from inorder.mqi.constants import of_headers
 
 FILES = ("CMQC", "_CMQC_linux_x64", "CMQCFC", "CMQXC")
-OF_PROGRAMS = re.compile(r"MQ(|IA|CA|IACF|CACF|IACH|CACH|BACF|GACF|IAMO|CAMO|CMD|CMDL|AUTH|ENC)_")
+OF_PROGRAMS = re.compile(r"MQ(|(IA|CA)(CF|CH|MO)?|BACF|GACF|CMD|CMDL|AUTH|ENC)_")
 LEVEL = re.compile(r"MQCMDL_CURRENT_LEVEL|MQ\w+_(FIRST|LAST)$")
 CONSTANT = re.compile(r"^(MQ\w+) *= *\(?(-?(?:0x[0-9a-fA-F]+|\d+))\)? *$", re.MULTILINE)
 
