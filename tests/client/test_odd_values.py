@@ -42,7 +42,7 @@ from inorder.client.queue_internals import QueueInternals
 from inorder.client.users import Accounts
 from inorder.errors import TEXT_CHARACTERS_MAX, InorderError
 
-DEEP = 20_000
+DEEP = 20_000  # deeper than any Python calls; 100,000 take newer Pythons seconds to write out
 LONG = 1_000_000
 HUGE = 10**5_000  # of more digits than Python writes out
 

@@ -109,9 +109,12 @@ def test_what_json_cannot_say_is_refused() -> None:
             Message.of_json(value)
 
 
+TOO_DEEP = "overflow" if sys.version_info >= (3, 14) else "recur"
+
+
 @pytest.mark.parametrize(
     ("body", "says"),
-    [(b"{", "Expecting"), (b"\xff", "invalid start byte"), (b"", "Expecting"), (b"[" * 99999, "(recur|overflow)")],
+    [(b"{", "Expecting"), (b"\xff", "invalid start byte"), (b"", "Expecting"), (b"[" * 99999, TOO_DEEP)],
 )
 def test_a_body_that_is_no_json_is_told(body: bytes, says: str) -> None:
     with pytest.raises(QueueCondition, match=f"not JSON in UTF-8: .*{says}.*its format is 'X'") as raised:
