@@ -120,6 +120,12 @@ def test_the_end_of_the_interpreter_backs_out(
     assert done.stdout.split() == ["[]", "0"]
 
 
+def test_a_program_that_is_typed_in_has_the_name_of_its_python() -> None:
+    typed = "from inorder.client.programs import running_script\nprint(running_script())"
+    done = subprocess.run([sys.executable], input=typed, check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == Path(sys.executable).name
+
+
 def test_a_closed_connection_inside_a_unit_has_committed_it(qm: QueueManager) -> None:
     with qm.connect() as other, other.unit_of_work() as unit:
         other.put("Q", b"3")

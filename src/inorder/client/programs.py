@@ -23,9 +23,10 @@ def running_script() -> str:
 
 
 def _executable() -> str:
-    """The program of this process, in which Python may be only a library."""
+    """Python by the name under which it was started; or the program in which it is only a library."""
+    program = Path("/proc/self/exe")
     try:
-        return str(Path("/proc/self/exe").readlink())
+        return sys.executable if program.samefile(sys.executable or "") else str(program.readlink())
     except OSError:
         return sys.executable
 
