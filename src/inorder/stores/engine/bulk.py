@@ -10,7 +10,7 @@ from ...model.attributes import QueueAttributes
 from ...model.message import Message
 from ...rules.ordering import read_order
 from ...rules.staged_columns import Columns
-from ..seam.bulk_page import BulkPage
+from ..seam.bulk_page import BulkPage, PageEnd
 from ..seam.queued import Reader
 from ..seam.records import (
     Claim,
@@ -42,8 +42,6 @@ from .reading import release
 from .settling import tidied
 
 NOBODY = 0  # no handle: bulk reads skip messages under the handle's own lock
-
-Behind = tuple[Any, ...]
 
 
 # --- the fields of events
@@ -218,7 +216,7 @@ class BulkVerbs(OpenStore):
         return Survey(cursor, total, stretches(cuts, logical=logical), queue.counter)
 
     @event("read_stretch", "messages bytes", handle=first, measured=lambda found, *_: _page(found[0]))
-    def read_stretch(self, handle: int, stretch: Stretch, after: Behind = ()) -> tuple[BulkPage, Behind | None]:
+    def read_stretch(self, handle: int, stretch: Stretch, after: PageEnd = ()) -> tuple[BulkPage, PageEnd | None]:
         if self._has_work(handle):
             self._tidy(handle)
         return self._read_stretch(handle, stretch, after)
@@ -233,8 +231,8 @@ class BulkVerbs(OpenStore):
 
     @in_operation(writes=False)
     def _read_stretch(
-        self, operation: Operation, handle: int, stretch: Stretch, after: Behind
-    ) -> tuple[BulkPage, Behind | None]:
+        self, operation: Operation, handle: int, stretch: Stretch, after: PageEnd
+    ) -> tuple[BulkPage, PageEnd | None]:
         one = self.handle(handle)
         queue = operation.queue_of(one)
         get_allowed(operation, one, queue)

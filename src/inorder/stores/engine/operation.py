@@ -240,7 +240,7 @@ class Operation:
         if not self._draws:
             self.store.numbers = NO_NUMBERS
 
-    def number_behind(self, other: int) -> int:
+    def number_after(self, other: int) -> int:
         """Returns a new number larger than `other`, which another process may have drawn."""
         found = self.number()
         return found if found > other else self._draw(1)

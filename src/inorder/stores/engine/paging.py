@@ -80,12 +80,12 @@ class PageReading(Reading):
     def _following(self, wanted: Wanted, first: QueuedMessage) -> Sequence[QueuedMessage]:
         """Returns the first row and the next ones, with their bodies; strictly, on its level, up to a pending one."""
         if self.strict:
-            behind: Iterator[QueuedMessage] = self._undisputed(wanted, first)
+            others: Iterator[QueuedMessage] = self._undisputed(wanted, first)
         else:
-            behind = self.queue.find_all(wanted, self.reader, first.place)
+            others = self.queue.find_all(wanted, self.reader, first.place)
         rows = [first]
         with contextlib.suppress(Far):  # a shorter page
-            rows.extend(islice(behind, self._left - 1))
+            rows.extend(islice(others, self._left - 1))
         rows = rows[: page_end((row.message.length for row in rows), len(rows), PAGE_BYTES)]
         return self.operation.backend.read(rows)
 

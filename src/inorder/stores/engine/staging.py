@@ -344,7 +344,7 @@ class Settling:
             last = alike[-1].id if alike else 0
             for old in alike[: max(0, len(alike) + 1 - LEDGER_BATCHES_MAX)]:
                 backend.remove_records(LedgerRow, id=old.id)
-        number = self._operation.number_behind(last)  # the latest has the highest id, whichever process drew it
+        number = self._operation.number_after(last)  # the latest has the highest id, whichever process drew it
         backend.save(LedgerRow(number, queue, *key, messages, self._operation.now))
 
 

@@ -79,8 +79,8 @@ class PeopleVerbs(OpenStore):
     @event("acts", "acts", measured=lambda found, *_: [len(found)])
     @in_operation(writes=False)
     def acts(self, operation: Operation, before: Act | None, most: int) -> list[Act]:
-        behind = None if before is None else (before.at, before.id)
-        return list(operation.backend.newest_acts(behind, most))
+        older_than = None if before is None else (before.at, before.id)
+        return list(operation.backend.newest_acts(older_than, most))
 
     # --- marks
 

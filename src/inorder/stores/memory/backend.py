@@ -310,7 +310,7 @@ class MemoryBackend(MemoryBulk):
         if wanted.member is not None:
             rows: Iterable[QueuedMessage] = self.rows(queue=queue.id, member=wanted.member)
         else:
-            rows = self._beside(queue.id, reader, after)
+            rows = self._with_noted(queue.id, reader, after)
         return (row for row in rows if self._chosen(row, wanted, reader))
 
     def levels(self, queue: SearchedQueue) -> Sequence[int]:
@@ -319,7 +319,7 @@ class MemoryBackend(MemoryBulk):
     def rows_at(
         self, queue: SearchedQueue, wanted: Wanted, reader: Reader, rank: int, after: Place
     ) -> Iterable[QueuedMessage]:
-        rows = itertools.takewhile(lambda row: row.place.rank == rank, self._behind(queue.id, after))
+        rows = itertools.takewhile(lambda row: row.place.rank == rank, self._rows_after(queue.id, after))
         return (row for row in rows if self._chosen(row, wanted, reader))
 
     def level(self, queue: SearchedQueue, wanted: Wanted, reader: Reader, rank: int, after: Place) -> Iterable[SeenRow]:
@@ -328,17 +328,19 @@ class MemoryBackend(MemoryBulk):
             is_fitting = fits(wanted.selector, row, reader)
             yield SeenRow(row.place, row.number, is_fitting, cost_of(row.message.properties.text))
 
-    def _beside(self, queue: int, reader: Reader, after: Place | None) -> Iterator[QueuedMessage]:
+    def _with_noted(self, queue: int, reader: Reader, after: Place | None) -> Iterator[QueuedMessage]:
         """Yields rows after a place; on levels searched before, the noted messages and those after that."""
         for place in reader.passed:
-            level = itertools.takewhile(lambda row, rank=place.rank: row.place.rank < rank, self._behind(queue, after))  # type: ignore[misc]
-            yield from level
+            for row in self._rows_after(queue, after):
+                if row.place.rank >= place.rank:
+                    break
+                yield row
             of_level = [one.number for one in reader.noted if one.place.rank == place.rank]
             yield from (self._messages[number] for number in of_level if number in self._messages)
             after = place if after is None else max(after, place)
-        yield from self._behind(queue, after)
+        yield from self._rows_after(queue, after)
 
-    def _behind(self, queue: int, after: Place | None) -> Iterator[QueuedMessage]:
+    def _rows_after(self, queue: int, after: Place | None) -> Iterator[QueuedMessage]:
         places = self.index.placed[queue]
         start = 0 if after is None else bisect_right(places, (after, math.inf))
         return (self._messages[number] for _, number in itertools.islice(places, start, None))
@@ -360,7 +362,7 @@ class MemoryBackend(MemoryBulk):
         self, queue: SearchedQueue, wanted: Wanted, reader: Reader, cursor: Cursor, *, logical: bool
     ) -> Iterator[StrictMatch[QueuedMessage]]:
         """Returns the candidates of a strict decision, in order of place."""
-        rows = (row for row in self._beside(queue.id, reader, None) if not cursor.has_shown(row.place))
+        rows = (row for row in self._with_noted(queue.id, reader, None) if not cursor.has_shown(row.place))
         judged = (
             queue.judge(row, wanted, reader, logical=logical) for row in rows if self._chosen(row, wanted, reader)
         )
@@ -386,7 +388,7 @@ class MemoryBackend(MemoryBulk):
         )
 
     def look_again_at(self, queue: SearchedQueue, reader: Reader, *, strict: bool) -> float | None:
-        now, placed = reader.now, list(self._behind(queue.id, None))
+        now, placed = reader.now, list(self._rows_after(queue.id, None))
         times = [row.due_at for row in placed if strict or row.state is State.UNLOCKED]
         times += [row.co_op_marked_at + reader.mark_interval for row in placed]
         times += [row.expires_at for row in placed if strict]

@@ -18,7 +18,7 @@ from ...rules.staged_columns import KEYS, STAGED_COLUMNS, Batch
 from ...rules.staging import StagedMessage, check_numbers, grouped, lined_up
 from ..engine.reading import page_end
 from ..seam.backend import Counts, Listed, SearchedQueue
-from ..seam.bulk_page import BulkPage
+from ..seam.bulk_page import BulkPage, PageEnd
 from ..seam.looking import group_of, logical_key, logical_position, physical_position, unplaced_position
 from ..seam.queued import (
     GOT,
@@ -36,8 +36,6 @@ from ..seam.records import BULK_COLUMNS, PAGE_BYTES, PAGE_ROWS, BulkRow, Stretch
 from ..seam.surveying import Cut, Shown, cut, looked_for, members_from, within
 from ..seam.tables import StagingRow, UnitRow
 from ..seam.views import ListingOrder, LookRequest, OrderView, Position
-
-Behind = tuple[Any, ...]
 
 
 class MemoryBulk(ABC):
@@ -121,16 +119,16 @@ class MemoryBulk(ABC):
         return members_from(head, (row for row in rows if available(row, reader) and is_in_sight(row, reader)))
 
     def stretch_page(
-        self, queue: SearchedQueue, reader: Reader, stretch: Stretch, after: Behind
-    ) -> tuple[BulkPage, Behind | None]:
-        delivered, *behind = after or (0,)
+        self, queue: SearchedQueue, reader: Reader, stretch: Stretch, after: PageEnd
+    ) -> tuple[BulkPage, PageEnd | None]:
+        delivered, *end = after or (0,)
         placed = [row for row in self.of_queue(queue.id) if row.placed]
         there = (
             (key, row)
             for head in placed
             if self._is_in(queue, head, reader, stretch)
             for row in (self._members(queue, reader, head) if stretch.logical else [head])
-            if (key := (head.place, *logical_key(row))) > tuple(behind)
+            if (key := (head.place, *logical_key(row))) > tuple(end)
         )
         found = list(there)
         count = page_end((row.message.length for _, row in found), PAGE_ROWS, PAGE_BYTES)

@@ -82,12 +82,12 @@ class PostgresBackend(SqlBackend):
     def __init__(self, engine: PostgresEngine, name: str, *, shortcuts: bool = True) -> None:
         super().__init__(engine, name, shortcuts=shortcuts)
         self._known, self._together, self._fronts = Known(), Together(), Fronts()
-        self._behind: set[int] = set()  # queues whose search begins at their fronts
+        self._from_fronts: set[int] = set()  # queues whose search begins at their fronts
         self._look: tuple[int, StatementResult] | None = None  # the queue, and the index entries read before
 
     def begin(self, kind: OperationKind) -> None:
         self._kind, self._locked, self._has_all, self._together.queue = kind, set[int](), False, None
-        self._whole, self._gone, self._behind, self._look = set(), {}, set(), None
+        self._whole, self._gone, self._from_fronts, self._look = set(), {}, set(), None
         self._only, self._asked, self.asked, self._restarts = None, {}, None, None
         self._known.begin(may_guess=kind.writes and not kind.alone and not kind.beside, may_append=kind.appends)
         self.here = "queue state beside" if kind.beside else "queue state"
@@ -291,7 +291,7 @@ class PostgresBackend(SqlBackend):
         found = self._come(queue)
         gets = self._kind.together and not self._kind.feeds
         if found is not None and (gets or self.noted[queue] & FRONTS):
-            self._search_behind(queue, gets=gets)
+            self._search_from_front(queue, gets=gets)
         return found
 
     def _come(self, queue: int) -> QueueState | None:
@@ -322,7 +322,7 @@ class PostgresBackend(SqlBackend):
         if self._known.appends(queue):
             raise Passing("an assumption of the verb is not confirmed")
 
-    def _search_behind(self, queue: int, *, gets: bool) -> None:
+    def _search_from_front(self, queue: int, *, gets: bool) -> None:
         """Decides how an operation searches a queue, and whether it measures how far the search goes."""
         has_fronts, goes_without = self.noted[queue] & FRONTS, False
         if self._together.queue is not None:
@@ -338,7 +338,7 @@ class PostgresBackend(SqlBackend):
             if self._kind.writes:
                 self.engine.follow_fronts()
             if not goes_without:
-                self._behind.add(queue)
+                self._from_fronts.add(queue)
                 self.engine.substitute(BEHIND)
 
     def _end_look(self, queue: int, before: StatementResult, taken: int) -> None:
@@ -348,12 +348,12 @@ class PostgresBackend(SqlBackend):
         if is_far:
             self.engine.run(self.sql["set fronts"], (queue,))
             self.noted[queue] |= FRONTS
-        elif self.noted[queue] & FRONTS and queue not in self._behind:
+        elif self.noted[queue] & FRONTS and queue not in self._from_fronts:
             self.engine.run(self.sql["delete fronts"], (queue,))
             self.noted[queue] &= ~FRONTS
 
     def open(self, queue: int, after: Place, chosen: Selection, heads: Heads) -> Iterator[QueuedMessage]:
-        if queue not in self._behind or chosen.one:
+        if queue not in self._from_fronts or chosen.one:
             return super().open(queue, after, chosen, heads)
         sql = ordered(self.sql["available by place after fronts"], chosen, self._there(queue, heads))
         return self.paged(queue, sql, chosen, after)

@@ -47,9 +47,9 @@ def _put(arrival: str, here: str, more: str = "") -> str:
     written = given.strip("()").split(", ")
     assert columns.partition("(")[2].split(",")[NUMBER].strip() == "number", row
     written[NUMBER] += " + counter"
-    behind = _numbered(content, 1 + max(map(int, re.findall(r"\?(\d+)", values))))
-    level = 1 + max(map(int, re.findall(r"\?(\d+)", behind)))
-    table, given = behind.split(" VALUES ", 1)
+    inserted = _numbered(content, 1 + max(map(int, re.findall(r"\?(\d+)", values))))
+    level = 1 + max(map(int, re.findall(r"\?(\d+)", inserted)))
+    table, given = inserted.split(" VALUES ", 1)
     return (
         f"WITH here AS MATERIALIZED ({here}), first AS ({columns} SELECT {', '.join(written)} FROM here), "
         f"second AS ({table} SELECT {given.strip('()')} FROM here){more} SELECT max(counter), max(reserved), "

@@ -22,7 +22,7 @@ from ...rules.lifecycle import State
 from ...rules.ordering import Cursor, Decision, Pending, StrictMatch
 from ...rules.staged_columns import Batch
 from ...support.locks import Bell
-from .bulk_page import BulkPage
+from .bulk_page import BulkPage, PageEnd
 from .queued import QueuedMessage, Reader, SeenRow
 from .records import Act, Stretch
 from .surveying import Cut
@@ -422,8 +422,8 @@ class Backend(Protocol):
         """Returns the messages that a browse would show next, level by level, cut into about `slices` parts."""
 
     def stretch_page(
-        self, queue: SearchedQueue, reader: Reader, stretch: Stretch, after: tuple[Any, ...]
-    ) -> tuple[BulkPage, tuple[Any, ...] | None]:
+        self, queue: SearchedQueue, reader: Reader, stretch: Stretch, after: PageEnd
+    ) -> tuple[BulkPage, PageEnd | None]:
         """Returns a page of a stretch from where the last one ended, and where it ends; None: at the stretch's end."""
 
     def hold_stagings(self, names: Collection[str], *, begins: bool) -> None:

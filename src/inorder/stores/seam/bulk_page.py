@@ -8,6 +8,8 @@ from typing import Any, overload
 
 from .records import BULK_COLUMNS, BulkRow
 
+PageEnd = tuple[Any, ...]  # where a page of a stretch ended: numbers, and pairs of numbers
+
 
 @dataclass(frozen=True, slots=True)
 class BulkPage(Sequence[BulkRow]):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from ...rules.retries import Later
-from .bulk_page import BulkPage
+from .bulk_page import BulkPage, PageEnd
 from .channel_records import (
     BodyPiece,
     Carrying,
@@ -208,9 +208,7 @@ class BulkStore(Protocol):
         shows no level beyond its first pending message (B-38, B-39).
         """
 
-    def read_stretch(
-        self, handle: int, stretch: Stretch, after: tuple[Any, ...] = ()
-    ) -> tuple[BulkPage, tuple[Any, ...] | None]:
+    def read_stretch(self, handle: int, stretch: Stretch, after: PageEnd = ()) -> tuple[BulkPage, PageEnd | None]:
         """Returns a page of a stretch in its present state, without locks, starting where the last page ended.
 
         Args:

@@ -16,7 +16,7 @@ from ...model.message import IN_GROUP, LAST_IN_GROUP, SEGMENTATION_ALLOWED, Plac
 from ...rules.grouping import Members, has_what_it_needs
 from ...rules.ordering import UNSET, Cursor
 from ..seam.backend import SearchedQueue
-from ..seam.bulk_page import BulkPage
+from ..seam.bulk_page import BulkPage, PageEnd
 from ..seam.queued import QueuedMessage, Reader, available, is_in_sight
 from ..seam.records import PAGE_BYTES, PAGE_ROWS, Stretch
 from ..seam.surveying import Cut, Shown, cut, looked_for, members_from, within
@@ -38,7 +38,6 @@ LAST_FLAGS = frozenset(flags | LAST_IN_GROUP for flags in INNER_FLAGS)
 HEADS_AT_ONCE = 1024
 ROWS_AT_ONCE = 256
 _BEFORE_ALL: tuple[int, ...] = (0, 0, 0, 0, 0)
-Behind = tuple[Any, ...]
 
 
 class Range(NamedTuple):
@@ -309,7 +308,7 @@ class SqlBulk(SqlSearch):
                 if found:
                     cuts += found
                     messages, size = messages + sum(cut.messages for cut in found), size + bytes_
-                    rest = _behind(one, found[-1])
+                    rest = _rest_after(one, found[-1])
             if messages and levels.has_more(rest):
                 break
         return cuts
@@ -345,7 +344,7 @@ class SqlBulk(SqlSearch):
             messages = min(values["chunk"], left)
             first, last = (self._nth(levels, one, nth) for nth in (1, messages))
             cuts.append(Cut(first, last, messages))
-            left, one = left - messages, _behind(one, cuts[-1])
+            left, one = left - messages, _rest_after(one, cuts[-1])
         return cuts, size
 
     def _nth(self, levels: Levels, one: Range, nth: int) -> Place:
@@ -369,29 +368,29 @@ class SqlBulk(SqlSearch):
     # --- stretches; a position: rows delivered, number and ordinal to continue from, head and member of a group
 
     def stretch_page(
-        self, queue: SearchedQueue, reader: Reader, stretch: Stretch, after: Behind
-    ) -> tuple[BulkPage, Behind | None]:
+        self, queue: SearchedQueue, reader: Reader, stretch: Stretch, after: PageEnd
+    ) -> tuple[BulkPage, PageEnd | None]:
         delivered, first, *inside = after or (0, stretch.first)
         if stretch.logical and self.noted[queue.id] & GROUPS:
-            found, behind = self._read_groups(queue, reader, stretch, first, *inside)
+            found, end = self._read_groups(queue, reader, stretch, first, *inside)
             page = self._page(found, reader.now, queue.id, None)
         else:
-            page, behind = self._message_page(queue, reader, stretch, first)
+            page, end = self._message_page(queue, reader, stretch, first)
         if page:
             page = page.with_columns({"delivery": range(delivered + 1, delivered + len(page) + 1)})
-        return page, None if behind is None else (delivered + len(page), *behind)
+        return page, None if end is None else (delivered + len(page), *end)
 
     def _message_page(
         self, queue: SearchedQueue, reader: Reader, stretch: Stretch, first: tuple[int, int]
-    ) -> tuple[BulkPage, Behind | None]:
+    ) -> tuple[BulkPage, PageEnd | None]:
         found = _Columns()
         values = _bounds(queue, stretch, first) | {"limit": PAGE_ROWS}
         found.fill(self.engine.scan(self.sql["messages of stretch"], values))
         page = self._page(found, reader.now, queue.id, None)
         if not page:
             return page, None
-        behind = page.column("number")[-1], page.column("ordinal")[-1] + 1
-        return page, (behind,) if behind <= stretch.last else None
+        end = page.column("number")[-1], page.column("ordinal")[-1] + 1
+        return page, (end,) if end <= stretch.last else None
 
     def _read_groups(
         self,
@@ -400,12 +399,12 @@ class SqlBulk(SqlSearch):
         stretch: Stretch,
         first: tuple[int, int],
         within: int = 0,
-        behind: tuple[int, ...] = _BEFORE_ALL,
-    ) -> tuple[_Columns, Behind | None]:
+        end: tuple[int, ...] = _BEFORE_ALL,
+    ) -> tuple[_Columns, PageEnd | None]:
         """Reads group after group; a full page may end inside one.
 
         Args:
-            within, behind: the head of the group in which the last page ended, and its last row.
+            within, end: the head of the group in which the last page ended, and its last row.
         """
         read = _Columns()
         following: tuple[int, int] | None = first
@@ -413,7 +412,7 @@ class SqlBulk(SqlSearch):
             heads, following = self._heads_of(queue, stretch, following, read.left)
             while heads and read.left:
                 begun = read.messages
-                start = behind if heads[0].id == within else _BEFORE_ALL
+                start = end if heads[0].id == within else _BEFORE_ALL
                 count = _fitting(heads, read.left) if start is _BEFORE_ALL else 0
                 members = {} if count else self._members_of_odd(queue, reader, stretch, heads[:1])
                 if count:
@@ -422,7 +421,7 @@ class SqlBulk(SqlSearch):
                     heads = heads[1:]
                     continue
                 else:
-                    found = self._members_behind(queue, heads[0], start)
+                    found = self._members_after(queue, heads[0], start)
                 has_room = read.fill(found)
                 ended = None if has_room else _where_it_ended(heads, read, begun)
                 if count:
@@ -473,8 +472,8 @@ class SqlBulk(SqlSearch):
         values = {"heads": self.engine.array([head.id for head in heads]), "queue": queue.id, "most": most + 1}
         return self.engine.scan(self.sql["messages of groups"], values)
 
-    def _members_behind(self, queue: SearchedQueue, head: _Head, behind: tuple[int, ...]) -> Any:
-        where = dict(zip(("sequence", "start", "rank", "number", "ordinal"), behind, strict=True))
+    def _members_after(self, queue: SearchedQueue, head: _Head, end: tuple[int, ...]) -> Any:
+        where = dict(zip(("sequence", "start", "rank", "number", "ordinal"), end, strict=True))
         values = {"head": head.id, "queue": queue.id, "group": head.group_id, **where}
         return self.engine.scan(self.sql["messages of group"], values)
 
@@ -484,7 +483,7 @@ def _fitting(heads: Sequence[_Head], most: int) -> int:
     return sum(1 for _ in takewhile(most.__ge__, accumulate(head.messages for head in heads)))
 
 
-def _where_it_ended(heads: Sequence[_Head], read: _Columns, begun: int) -> Behind:
+def _where_it_ended(heads: Sequence[_Head], read: _Columns, begun: int) -> PageEnd:
     """The position after the last row of a full page; `heads`: the groups read last, from row `begun` on."""
     if read.messages == begun:
         return ((heads[0].number, heads[0].ordinal),)
@@ -492,14 +491,14 @@ def _where_it_ended(heads: Sequence[_Head], read: _Columns, begun: int) -> Behin
     return _inside(next(head for head in heads if head.id == last[HEAD]), last)
 
 
-def _inside(head: _Head, last: Sequence[Any]) -> Behind:
+def _inside(head: _Head, last: Sequence[Any]) -> PageEnd:
     """The position after a row of a group, or after a message in no group."""
     if head.group_id is None:
         return ((head.number, head.ordinal + 1),)
     return (head.number, head.ordinal), head.id, tuple(last[at] for at in MEMBER)
 
 
-def _behind(one: Range, cut: Cut) -> Range:
+def _rest_after(one: Range, cut: Cut) -> Range:
     return one._replace(after=(cut.last.number, cut.last.ordinal))
 
 

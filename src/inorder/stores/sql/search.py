@@ -192,29 +192,29 @@ class SqlSearch(SqlRecords):
         """Yields rows that this reader can get, in order, as far as the database can tell."""
         chosen = self.selection(wanted, reader)
 
-        def behind(place: Place) -> Iterator[QueuedMessage]:
+        def rows_after(place: Place) -> Iterator[QueuedMessage]:
             streams = self._available_streams(queue, wanted, reader, place, heads, chosen)
             return streams[0] if len(streams) == 1 else merge(*streams, key=place_of)
 
         start = after or START
-        return self._beside(queue.id, reader, chosen, start, behind) if reader.passed else behind(start)
+        return self._with_noted(queue.id, reader, chosen, start, rows_after) if reader.passed else rows_after(start)
 
-    def _beside(
+    def _with_noted(
         self,
         queue: int,
         reader: Reader,
         chosen: Selection,
         after: Place,
-        behind: Callable[[Place], Iterator[QueuedMessage]],
+        rows_after: Callable[[Place], Iterator[QueuedMessage]],
     ) -> Iterator[QueuedMessage]:
         """Yields rows after a place; on levels searched before, the noted messages and those after the last one
         searched.
         """
         for place in reader.passed:
-            yield from takewhile(lambda row, rank=place.rank: row.place.rank < rank, behind(after))  # type: ignore[misc]
+            yield from takewhile(lambda row, rank=place.rank: row.place.rank < rank, rows_after(after))  # type: ignore[misc]
             yield from self._noted(queue, reader, chosen, place.rank)
             after = max(after, place)
-        yield from behind(after)
+        yield from rows_after(after)
 
     def _noted(self, queue: int, reader: Reader, chosen: Selection, rank: int) -> Iterator[QueuedMessage]:
         """Yields the noted messages of a level in their present state."""
