@@ -7,7 +7,7 @@ from tests.helpers.support import told as told_of_all
 
 from inorder import Arrival, QueueManager, UniqueId
 from inorder.errors import ArgumentError, DuplicateMessage, OptionsError
-from inorder.stores.engine.operation import DRAWN
+from inorder.stores.sql.backend import DRAWN_MAX
 from inorder.testing import ManualClock
 
 
@@ -48,12 +48,12 @@ def test_ids_that_the_hook_for_duplicates_has_seen_are_not_given_again(qm: Queue
     seen: list[bytes] = []
     qm.inspect.hook("duplicate", lambda _, message: seen.append(message.message_id))
     put = qm.put("Q", b"1")
-    for _ in range(DRAWN + 2):  # so that refused puts draw numbers, too
+    for _ in range(DRAWN_MAX + 2):  # so that refused puts draw numbers, too
         with pytest.raises(DuplicateMessage):
             qm.put("Q", b"1", uid=put.uid)
     told_of_all(qm)
     ids = [put.message_id, *seen, qm.put("Q", b"2").message_id]
-    assert len(set(ids)) == len(ids) == DRAWN + 4
+    assert len(set(ids)) == len(ids) == DRAWN_MAX + 4
 
 
 @pytest.mark.every_store

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from inorder.stores.engine import operation
-from inorder.stores.sql import leftovers
+from inorder.stores.sql import backend, leftovers
 from inorder.stores.sqlite import log
 
 
 def make_small() -> None:
     """Applies to the stores that this process opens from now on."""
-    operation.RESERVE, operation.DRAWN = 20, 5
+    operation.RESERVE, backend.DRAWN_MAX = 20, 5
     leftovers.STEP_CONTENTS = 2
     log.LONG_PAGES = 200

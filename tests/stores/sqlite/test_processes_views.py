@@ -76,6 +76,21 @@ def test_the_oldest_message_may_have_the_higher_number(path: Path) -> None:
         store.close_store()
 
 
+def test_processes_that_put_in_turns_soon_put_at_the_end_of_the_table(path: Path) -> None:
+    """Only then does SQLite fill its pages in order, and divides none for every few rows."""
+    stores = [SqliteStore(path) for _ in range(2)]
+    first, second = (connect(store) for store in stores)
+    first.create_queue("R")
+    told = [qm.put("R", b"x").uid for _ in range(150) for qm in (first, second)]
+    assert told[:100] != sorted(told[:100]), "each process had numbers ahead, and uses them up"
+    assert told[200:] == sorted(told[200:])
+    alone = [first.put("R", b"x").uid.number for _ in range(300)]
+    assert alone[0] == told[-1].number + 1
+    assert second.put("R", b"x").uid.number > alone[-1] + 1, "a process that puts alone draws many at once again"
+    for store in stores:
+        store.close_store()
+
+
 def test_a_wait_names_its_process_and_what_it_waits_for(qm: QueueManager, child: Program) -> None:
     child.run("qm.put('Q', b'1', syncpoint=True)")
     call = waiting(qm, lambda: qm.get("Q", wait=FOREVER, read_order="strict"))

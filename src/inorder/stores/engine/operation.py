@@ -42,7 +42,6 @@ _tuple = tuple.__new__  # makes a named tuple without an extra call: each operat
 UNITS_A_RECORD = 64  # units of work of a connection that share a number: too many rows must not have one number
 SAME_START_SECONDS = 0.1  # units of work that share a number and begin within this time also share their time
 RESERVE = 1000  # numbers reserved at once, and possibly skipped after a loss of power
-DRAWN = 100  # numbers that a process draws at once; it skips the unused ones when it ends
 PERSISTENT, TOKEN = Message.FIELDS["persistent"].index, Message.FIELDS["token"].index
 OF_UNIT = "unit", "record", "calls", "ended", "is_leased"  # fields of a connection
 AFTER_PUT, AFTER_HELD_PUT = step(State.ABSENT, Event.PUT).to, step(State.ABSENT, Event.PUT_HELD).to
@@ -258,9 +257,9 @@ class Operation:
         return chain(self.numbers(count), iter(self.number, 0)).__next__
 
     def _draw(self, least: int) -> int:
-        """Draws more numbers for this process, many at a time, and returns the first."""
+        """Draws more numbers for this process and returns the first; it skips the unused ones when it ends."""
         self._draws = True
-        drawn, reserves = self.backend.draw(max(least, DRAWN), RESERVE)
+        drawn, reserves = self.backend.draw(least, RESERVE)
         self._reserves |= reserves
         numbers = iter(drawn)
         first, self.store.numbers = next(numbers), numbers

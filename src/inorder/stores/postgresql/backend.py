@@ -48,6 +48,7 @@ INSERTED_MAX: Final = 1000  # rows in one statement
 INSERTED_BYTES: Final = 1 << 24  # in one statement with more than one row
 # Numbers are drawn, or a queue's reserved, for this many verbs at once, because that transaction is synchronous.
 AHEAD: Final = 100
+DRAWN_MIN: Final = 10_000
 DRAWN_MAX: Final = 100_000
 SKIPPED: Final = 1_000_000  # identifying numbers and places to skip when a server has lost some
 PERSISTENT: Final = Message.FIELDS["persistent"].index
@@ -119,7 +120,7 @@ class PostgresBackend(SqlBackend):
     # --- numbers
 
     def draw(self, count: int, reserve: int) -> tuple[range, bool]:
-        count = max(count, min(AHEAD * count, DRAWN_MAX))
+        count = max(count, min(AHEAD * count, DRAWN_MAX), DRAWN_MIN)
         first: int = self.value(self.sql["draw numbers"], count)
         return range(first, first + count), True
 

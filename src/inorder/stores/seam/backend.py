@@ -256,8 +256,8 @@ class Backend(Protocol):
         """Deletes the records of the blockers of calls that wait on a queue, except for the connection `but`."""
 
     def draw(self, count: int, reserve: int) -> tuple[range, bool]:
-        """Draws `count` identifying numbers, which are never used again. Returns them, and whether this has reserved
-        more.
+        """Draws identifying numbers, which are never used again: `count` or more. Returns them, and whether this has
+        reserved more.
 
         Args:
             reserve: how many more to reserve if these exceed the numbers reserved so far.

@@ -51,6 +51,7 @@ _THERE = [
 _STATES = Shapes([*_HERE, *_TIMES, *_THERE])
 _QUIET = Shapes(_HERE)
 _COUNTED = {int}
+DRAWN_MAX = 100  # identifying numbers that a process draws at once, though it needs only one
 _tuple = tuple.__new__  # makes a named tuple without an extra call: each operation makes some
 
 
@@ -81,6 +82,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         self.noted: dict[int, int] = {}
         self._in_vain: dict[int, int] = {}
         self._looks = 0  # at queues with attention bits
+        self._drawn, self._draws = 0, DRAWN_MAX  # the number drawn last, and how many to draw next
         self._removed = self._removed_bytes = 0  # contents in this transaction
 
     def name_after(self, manager_name: str, origin: str) -> None:
@@ -129,12 +131,21 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         return False
 
     def draw(self, count: int, reserve: int) -> tuple[range, bool]:
-        found = self.engine.execute(self.sql["draw numbers"], (count, reserve, COUNTED_MAX)).fetchall()
+        # Rows are stored by these numbers. While several processes put, rows with numbers drawn ahead come between
+        # those of others, where SQLite divides a page for every few rows: a put then writes half as much again.
+        drawing = max(count, self._draws)
+        found = self.engine.execute(self.sql["draw numbers"], (drawing, reserve, COUNTED_MAX)).fetchall()
         if not found:
             raise damaged("table tally, queue 0", "the counter of identifying numbers is missing or too large",
                           table="tally")  # fmt: skip
         ((last, reserved),) = found
-        return range(last - count + 1, last + 1), reserved == last + reserve
+        first = last - drawing + 1
+        if self._drawn in (0, first - 1):
+            self._draws = min(2 * self._draws, DRAWN_MAX)
+        else:  # another process has drawn
+            self._draws, drawing = 1, count  # the rest is skipped
+        self._drawn = last
+        return range(first, first + drawing), reserved == last + reserve
 
     def skip_reserved(self) -> None:
         self.engine.execute(self.sql["skip reserved numbers"])
