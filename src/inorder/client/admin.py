@@ -19,7 +19,6 @@ from ..model.process_attributes import (
     define_process,
 )
 from ..stores.seam.definitions import as_text, process_of
-from . import housekeeping
 from .by_name import by_name
 from .namespace import Namespace
 from .owners import settle_in_doubt
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 PROCESS = "process"
+STEP_MESSAGES = 1000  # expired ones that a connection discards when it opens, and when it closes
 Progress = Callable[[int, int], object]  # parts done, and parts in all
 
 
@@ -217,11 +217,11 @@ class Admin(Namespace):
             progress(parts, parts)
         return found
 
-    def discard_expired(self, limit: int = housekeeping.STEP_MESSAGES) -> int:
+    def discard_expired(self, limit: int = STEP_MESSAGES) -> int:
         """Discards up to `limit` (from 1) expired messages on all queues; returns how many."""
         check_whole("limit", limit, 1)
         with self._session:
-            return housekeeping.tidy(self._store, limit)
+            return self._store.discard_expired(limit)
 
     def backup(self, path: str | os.PathLike[str], *, replace: bool = False, progress: Progress | None = None) -> None:
         """Copies the queue manager, as it is at one instant, to a file, while programs go on using it.
