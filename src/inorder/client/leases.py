@@ -7,7 +7,6 @@ out ends it. At its deadline it is backed out.
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Literal
 
 from ..errors import LeaseOver, bad_argument
@@ -69,9 +68,7 @@ class Lease:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.leave("back_out" if isinstance(error, LeaseOver) else "commit")
 
     def leave(self, outcome: Outcome = "commit") -> None:

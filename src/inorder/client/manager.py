@@ -6,7 +6,6 @@ import contextlib
 import os
 from collections import OrderedDict
 from collections.abc import Callable
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import (
@@ -361,9 +360,7 @@ class QueueManager(
     def __enter__(self) -> QueueManager:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
             self.close()
         else:
