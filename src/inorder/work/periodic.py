@@ -37,7 +37,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ..client.bulk import LedgerKey, Stager, check_name
+from ..client.bulk import NAME, LedgerKey, Stager
 from ..client.manager import QueueManager
 from ..errors import (
     ConnectionBroken,
@@ -102,7 +102,7 @@ class Schedule:
     missed: Missed = "one"
 
     def __post_init__(self) -> None:
-        check_name("name", self.name)
+        NAME.check("name", self.name)
         check_cron(self.cron)
         if not isinstance(self.zone, str):
             raise bad_argument("zone", self.zone, "the name of a time zone, such as 'UTC' or 'Europe/Berlin'")

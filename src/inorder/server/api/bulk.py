@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from starlette.responses import JSONResponse, Response
 
 from ...arrow.framing import END, Broken, Frame, Frames, TooLong
-from ...client.bulk import NAME_LENGTH_MAX, ClaimReader, LedgerKey, Slice, Staged, Stager
+from ...client.bulk import NAME, ClaimReader, LedgerKey, Slice, Staged, Stager
 from ...client.manager import QueueManager
 from ...errors import CheckpointLost, NoMessageAvailable
 from ...model.options import GetOptions
-from ...model.parameters import Integer, Text
+from ...model.parameters import Integer
 from ...rules.channels import CHANNEL
 from ...stores.seam.records import Noted, Settled
 from ..calls import CONTEXT, Call, check_media_type
@@ -305,7 +305,6 @@ async def release(call: Call, given: Given) -> Response:
 
 # --- the description
 
-NAME: Final = Text(NAME_LENGTH_MAX, least=1)
 EPOCH: Final = ApiParameter(
     "epoch", "The epoch from the answer to the reader's start.", Integer(1, NUMBER_MAX), required=True
 )
