@@ -16,6 +16,7 @@ import click
 from click.core import ParameterSource
 
 from .. import QueueManager
+from ..client.defining import local_attributes
 from ..client.programs import WORKER
 from ..errors import ArgumentError, UnknownQueue
 from ..formats.json_lines import when
@@ -301,9 +302,7 @@ def _line(level: int, process: int, text: str) -> str:
 def _record(qm: QueueManager, task: Task, threads: int) -> dict[str, Any]:
     """A task as `--list` shows it. Raises: UnknownQueue 2085."""
     with _named(f"task {task.name}"):
-        found = qm.attributes(task.queue)
-        if found.type == "alias":
-            found = qm.attributes(found.base_queue)
+        found = local_attributes(qm, task.queue)
     backoff = task.backoff
     return {
         "task": task.name,

@@ -27,9 +27,9 @@ from ..model.message import Got, Message, UniqueId
 from ..model.options import EVERYTHING, Match, check_instance, check_whole
 from ..model.parameters import is_storable
 from ..rules.dead_letters import Buried, WhyDead, buried, revived, why_dead
+from .defining import local_attributes
 from .namespace import Namespace
 
-Data = bytes | bytearray | memoryview | Message
 Progress = Callable[[int], object]  # how many dead letters were looked at
 
 
@@ -203,9 +203,7 @@ class DeadLetters(Namespace):
         Rules: R6.8, R6.9, B-24.
         """
         _check_letter(message, reason, attempts, error)
-        found = self._manager.attributes(queue)
-        if found.type == "alias":
-            found = self._manager.attributes(found.base_queue)
+        found = local_attributes(self._manager, queue)
         if found.read_order == "required":
             raise Undeliverable(
                 f"{queue} requires strict order: no message may overtake another, so this one cannot become a dead "

@@ -39,7 +39,7 @@ from ..rules.puts import PutResult
 from ..rules.reports import ACTIONS, fields_of_report
 from ..support.advice import unknown_name
 from .by_name import by_name
-from .defining import Defining
+from .defining import Defining, local_attributes
 from .keywords import DEFAULT_PUT, MESSAGE_FIELDS, Data, PutCall, changed, split_put
 from .queue import Queue
 from .unit_of_work import UnitOfWork
@@ -324,7 +324,8 @@ class Requesting(Defining):
 
         Raises: CallerError 2128, the connection has a unit of work. As a get, a reply, and `answer`.
         """
-        _check_callable(answer)
+        if not callable(answer):
+            raise bad_argument("answer", answer, "a function that takes a request", Reason.OPTIONS_ERROR)
         served = 0
         while self._serve_one(queue, answer, wait):
             served += 1
@@ -361,9 +362,7 @@ class Requesting(Defining):
 
     def _place_aside(self, queue: str) -> Aside | None:
         """Returns the queue for requests that fail repeatedly; None: the queue has none (R6.9)."""
-        found = self.attributes(queue)
-        if found.type == "alias":
-            found = self.attributes(found.base_queue)
+        found = local_attributes(self, queue)
         if not (found.backout_threshold and found.backout_requeue_queue):
             return None
         return Aside(found.backout_threshold, found.backout_requeue_queue)
@@ -412,8 +411,3 @@ def _no_reply(asked: Asked, timeout: float, came: int, wanted: int) -> NoMessage
         reply_to_queue=asked.reply_to.name if isinstance(asked.reply_to, Queue) else asked.reply_to,
         timeout=timeout,
     )
-
-
-def _check_callable(answer: object) -> None:
-    if not callable(answer):
-        raise bad_argument("answer", answer, "a function that takes a request", Reason.OPTIONS_ERROR)

@@ -38,9 +38,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from ..client.defining import local_attributes
 from ..client.manager import QueueManager
 from ..errors import ArgumentError, InorderError, PutInhibited, QueueFull, Reason, StoreFull, Undeliverable
-from ..model.attributes import QueueAttributes
 from ..model.message import IN_GROUP, LAST_IN_GROUP, Got
 from ..model.options import GetOptions, Match
 from ..model.parameters import as_storable
@@ -195,13 +195,7 @@ def left_to_others(error: str, first: Got, now: float) -> AttemptVerdict:
 
 def attempts_of(qm: QueueManager, task: Task) -> int:
     """The number of attempts after which a message is set aside."""
-    return task.attempts or local(qm, task.queue).backout_threshold or ATTEMPTS
-
-
-def local(qm: QueueManager, queue: str) -> QueueAttributes:
-    """The attributes of a queue, or of the queue that an alias names."""
-    found = qm.attributes(queue)
-    return qm.attributes(found.base_queue) if found.type == "alias" else found
+    return task.attempts or local_attributes(qm, task.queue).backout_threshold or ATTEMPTS
 
 
 def judge(

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from ..client.defining import local_attributes
 from ..client.manager import QueueManager
 from ..client.unit_of_work import UnitOfWork
 from ..errors import (
@@ -307,7 +308,7 @@ class WorkerLane:
     def _held(self, qm: QueueManager, first: Got) -> Withheld | None:
         """Takes the permits of the call; None: it has them."""
         assert self._limits is not None
-        may_pass = attempts.local(qm, self.task.queue).read_order == "relaxed"
+        may_pass = local_attributes(qm, self.task.queue).read_order == "relaxed"
         return self._limits.held(qm, self.task, first, may_pass=may_pass)
 
     def _put_back(self, unit: UnitOfWork, held: Withheld) -> str:
@@ -352,7 +353,7 @@ class WorkerLane:
             if first.backout_count < attempts.attempts_of(qm, self.task):
                 return None
             why = AttemptVerdict(Outcome.DEAD, attempts.why_exhausted(first), is_failure=False)
-        if why.outcome is Outcome.DEAD and attempts.local(qm, self.task.queue).read_order == "required":
+        if why.outcome is Outcome.DEAD and local_attributes(qm, self.task.queue).read_order == "required":
             if self._worker.may_try_again(self.task, failure_of(first)):
                 return None
             raise OrderStops(attempts.why_stopped(self.task, first, first.backout_count, why.error))
@@ -403,7 +404,7 @@ class WorkerLane:
         Returns: None if that is done; the trouble because of which it is retried; "" if another reader has it, which
         then carries out the decision and reports it.
         """
-        is_required = attempts.local(qm, self.task.queue).read_order == "required"
+        is_required = local_attributes(qm, self.task.queue).read_order == "required"
         if is_required and verdict.outcome is Outcome.DEAD:
             raise OrderStops(attempts.why_stopped(self.task, first, first.backout_count + 1, verdict.error))
         try:

@@ -11,11 +11,11 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol
 
+from ..client.defining import local_attributes
 from ..client.manager import QueueManager
 from ..errors import InorderError, QueueCondition, Reason
 from ..model.message import UniqueId
 from ..model.options import EVERYTHING, Match
-from .attempts import local
 from .outcomes import Ended, Outcome
 from .reporting import WorkerEvent
 from .tasks import Tasks
@@ -100,7 +100,7 @@ class Leftovers:
         view = next(iter(qm.inspect.look(queue, match=Match(uid=uid), most=1, preview=0)), None)
         if view is None:
             return True
-        message, buries = view.message, self._buries and local(qm, queue).read_order != "required"
+        message, buries = view.message, self._buries and local_attributes(qm, queue).read_order != "required"
         if view.state == "put" or (buries and not _is_buried(qm, queue, uid)):
             return False
         outcome, reason = (Outcome.DEAD, Reason.TASK_UNKNOWN) if buries else (Outcome.UNKNOWN, 0)

@@ -19,6 +19,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final, Literal, NamedTuple
 
+from ..client.defining import local_attributes
 from ..client.manager import QueueManager
 from ..client.unit_of_work import UnitOfWork
 from ..errors import CallerError, NoMessageAvailable, QueueCondition, UnknownQueue
@@ -234,10 +235,8 @@ def _as_status(reply: Message) -> JobStatus | None:
 
 
 def _dead(qm: QueueManager, job: JobPlace) -> JobStatus | None:
-    attributes = qm.attributes(job.queue)
-    if attributes.type == "alias":
-        attributes = qm.attributes(attributes.base_queue)
-    places = (attributes.backout_requeue_queue, qm.admin.manager_attributes().dead_letter_queue, DEAD_LETTERS)
+    own = local_attributes(qm, job.queue).backout_requeue_queue
+    places = (own, qm.admin.manager_attributes().dead_letter_queue, DEAD_LETTERS)
     for place in filter(None, places):
         try:
             found = next(iter(qm.browse(place, match=Match(message_id=job.message_id), read_order="relaxed")), None)
