@@ -42,11 +42,6 @@ HELP = {"help_option_names": ["-h", "--help"]}
 SENTENCE_MAX = 1000  # characters: a list of commands shows the first sentence of each whole
 BUSY = "another program may have locked it, or may be recovering it after a crash"
 
-# Advice in errors of calls, and its form for the command.
-WORDS = {
-    "say backup=False": "give --no-backup",
-}
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -187,8 +182,6 @@ class Command(click.Command):
     def _in_own_words(self, error: InorderError) -> str:
         """The text of an error, with the arguments of the call replaced by the options of this command."""
         text: str = error.args[0]
-        for of_a_call, of_the_command in WORDS.items():
-            text = text.replace(of_a_call, of_the_command)
         for parameter in self.params:
             name, longest = parameter.name or "", max(parameter.opts, key=len)
             is_option = isinstance(parameter, click.Option)
