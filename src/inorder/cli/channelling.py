@@ -21,7 +21,7 @@ from ..mq.channels.exits import check as check_exits
 from .connections import connection_names
 from .lasting import ends_by_signal, run_all
 from .queues import takes_attributes_of
-from .running import CommandGroup, Run, completions, says_yes, takes_exits, takes_store
+from .running import CommandGroup, Run, completes, says_yes, takes_exits, takes_store
 from .wording import count, words
 
 COLUMNS = {
@@ -54,12 +54,8 @@ RESTART_SECONDS = 1.0
 IN_THE_WAY = ("retrying", "paused")  # a run notes these before it waits and tries again
 
 
-def channel_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """The channels of the store, for completion."""
-    del parameter
-    return completions(context, lambda qm: [one.name for one in channels.channels(qm)], incomplete)
-
-
+channel_names = completes(lambda qm: [one.name for one in channels.channels(qm)])
+home_server_names = completes(lambda qm: [one.name for one in qm.queues() if one.type == "home_server"])
 NAME = click.argument("name", shell_complete=channel_names)
 takes_attributes = takes_attributes_of(
     {name: one for name, one in CHANNEL_ATTRIBUTES.items() if name not in ("name", "type")}
@@ -249,12 +245,6 @@ def run_channels(
     if failed:
         raise failed[0]
     context.exit(0)
-
-
-def home_server_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """The home-server queues of the store, for completion."""
-    del parameter
-    return completions(context, lambda qm: [one.name for one in qm.queues() if one.type == "home_server"], incomplete)
 
 
 @channel.command("pull", example="inorder channel pull HUB --until-empty --store a.db")

@@ -297,10 +297,17 @@ def completions(context: click.Context, names: Callable[[QueueManager], list[str
         return []
 
 
-def queue_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """The queues, for completion."""
-    del parameter
-    return completions(context, lambda qm: [one.name for one in qm.queues()], incomplete)
+def completes(names: Callable[[QueueManager], list[str]]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Makes a completion of names in the chosen store, for `shell_complete`."""
+
+    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+        del parameter
+        return completions(context, names, incomplete)
+
+    return complete
+
+
+queue_names = completes(lambda qm: [one.name for one in qm.queues()])
 
 
 def status_of(error: InorderError) -> int:

@@ -18,7 +18,7 @@ from ..formats.json_lines import when
 from ..rules.authorities import GRANTABLE, ROLES
 from ..stores.seam.records import Act
 from ..support import passwords
-from .running import Command, CommandGroup, Run, completions, queue_names, says_yes, takes_store
+from .running import Command, CommandGroup, Run, completes, queue_names, says_yes, takes_store
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,14 +50,7 @@ ACT_COLUMNS = {
     "outcome": "outcome",
     "error": "trouble",
 }
-
-
-def user_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """The users of the store, for completion."""
-    del parameter
-    return completions(context, lambda qm: [one.name for one in qm.accounts.users()], incomplete)
-
-
+user_names = completes(lambda qm: [one.name for one in qm.accounts.users()])
 NAME = click.argument("name", shell_complete=user_names)
 
 
