@@ -36,6 +36,7 @@ from ..work.worker import Worker
 from .choosing import Of
 from .output import give_up_output
 from .running import STORE_VARIABLE, Command, Run, takes_store
+from .wording import ended_how
 
 LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 COLUMNS = {
@@ -286,9 +287,7 @@ def _in_words(happened: Happened) -> str:
         return "is restarted: its source has changed"
     if happened.event == "killed":
         return "was killed: its messages return to their queues"
-    status = happened.status or 0
-    how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
-    return f"{how}; a replacement starts in {happened.delay:.1f} s"
+    return f"{ended_how(happened.status or 0)}; a replacement starts in {happened.delay:.1f} s"
 
 
 def _line(level: int, process: int, text: str) -> str:
