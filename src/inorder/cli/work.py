@@ -20,7 +20,7 @@ from ..client.defining import local_attributes
 from ..client.programs import WORKER
 from ..errors import ArgumentError, UnknownQueue
 from ..formats.json_lines import when
-from ..model.attributes import DEAD_LETTERS, QueueAttributes
+from ..model.attributes import QueueAttributes
 from ..model.parameters import Seconds
 from ..support.advice import how_to_install
 from ..work.creating import DEFAULT_QUEUE, create_queue
@@ -412,4 +412,4 @@ def _dead_letters(qm: QueueManager, queue: QueueAttributes) -> str:
     """The queue for messages whose attempts are used up."""
     if queue.read_order == "required":
         return "none: it stops"
-    return queue.backout_requeue_queue or qm.admin.manager_attributes().dead_letter_queue or DEAD_LETTERS
+    return queue.backout_requeue_queue or qm.dead.place()

@@ -12,7 +12,6 @@ from starlette.responses import Response
 from ...client.dead_letters import DeadLetter
 from ...client.manager import QueueManager
 from ...errors import InorderError
-from ...model.attributes import DEAD_LETTERS
 from ...model.message import UniqueId
 from ...model.options import EVERYTHING, Match
 from ...model.parameters import Integer, one_of
@@ -35,11 +34,6 @@ REASON: Final = Integer(0, 9_999_999_999, words="the number of a reason")
 async def show(visit: Visit) -> Mapping[str, Any]:
     """GET dead: the first dead letters that match the query."""
     return await _listed(visit, visit.query(*FILTER))
-
-
-async def _place(visit: Visit) -> str:
-    """The queue that holds dead letters."""
-    return (await visit.context.qm.admin.manager_attributes()).dead_letter_queue or DEAD_LETTERS
 
 
 async def _listed(
@@ -65,7 +59,7 @@ async def _listed(
         "reason_name": reason_name,
         "there": "",
     }
-    there = await _place(visit)
+    there = await visit.context.qm.dead.place()
     visit.demand("browse", there)
     try:
         fitting = _choice(given)
@@ -97,7 +91,7 @@ async def act(visit: Visit) -> Response:
     if name not in ACTIONS:
         raise problem("INWB0004E", f"action must be {one_of(ACTIONS)}")
     given, target = visit.query(*FILTER), visit.text("target").strip()
-    there = await _place(visit)
+    there = await visit.context.qm.dead.place()
     try:
         uids = acting.uids_of(visit.texts("uid"))
         if not uids:
