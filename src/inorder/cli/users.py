@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from .. import QueueManager
-from ..client.users import TOKEN_SECONDS, TOKEN_SECONDS_MAX, Token, User
+from ..client.users import DAY_SECONDS, TOKEN_SECONDS, TOKEN_SECONDS_MAX, Token, User
 from ..errors import ObjectExists, UnknownObject
 from ..formats.json_lines import when
 from ..rules.authorities import GRANTABLE, ROLES
@@ -22,7 +22,6 @@ from .running import Command, CommandGroup, Run, completes, queue_names, says_ye
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-DAY_SECONDS: Final = 86_400.0
 DAYS: Final = click.FloatRange(0, TOKEN_SECONDS_MAX / DAY_SECONDS, min_open=True)
 USER_COLUMNS = {
     "user": "user",
