@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from ..client.defining import local_attributes
 from ..client.manager import QueueManager
@@ -27,17 +27,17 @@ from ..errors import (
     WaitEnded,
 )
 from ..model.message import Got
-from ..rules.retries import Backoff, Failure, Later, failure_of
+from ..rules.retries import Backoff, Later, failure_of
 from . import attempts, results
 from .attempts import AttemptVerdict, OrderStops, TakenMessages
 from .dispatch import LaneTasks
 from .limits import LaneLimits, Withheld
 from .outcomes import Ended, Outcome
-from .reporting import WorkerEvent
-from .tasks import ATTEMPTS_MAX, Task
+from .reporting import WorkerEvent, WorkerOfThreads
+from .tasks import ATTEMPTS_MAX
 
 if TYPE_CHECKING:
-    from .looping import AsyncCall, TaskLoop
+    from .looping import AsyncCall
 
 log = logging.getLogger("inorder.work")
 
@@ -46,25 +46,6 @@ TROUBLE: Final = Backoff(first=0.5, most=30.0, jitter=0.5)  # before a store or 
 CANCEL_SECONDS: Final = 5.0  # for a cancelled `async def` function to end
 SAID_SECONDS: Final = 600.0  # the same trouble is not logged again within this time
 NOTHING = (NoMessageAvailable, OrderPending, WaitEnded)
-
-
-class LaneOwner(Protocol):
-    """The calls that a lane makes on its worker."""
-
-    qm: Any
-    ends: threading.Event
-    is_worn: bool
-    stopped: dict[str, str]
-    loop: TaskLoop | None
-    attempts: int
-
-    def report(self, event: WorkerEvent, *, is_repeated: bool = False) -> None: ...
-    def may_try_again(self, task: Task, failure: Failure | None) -> bool: ...
-    def stop_task(self, task: Task, why: str) -> None: ...
-    def lose_store(self, error: InorderError) -> None: ...
-    def replace(self, lane: Any, *, has_ended: bool = False) -> None: ...
-    def lane_ends(self) -> None: ...
-    def looks_again(self, attempts: int) -> bool: ...
 
 
 class WorkerLane:
@@ -82,7 +63,7 @@ class WorkerLane:
             worker has replaced it; otherwise the process could look idle, and end before that.
     """
 
-    def __init__(self, worker: LaneOwner, tasks: LaneTasks) -> None:
+    def __init__(self, worker: WorkerOfThreads, tasks: LaneTasks) -> None:
         self.tasks, self.task, self._worker = tasks, tasks.first, worker
         self.thread = threading.Thread(target=self._run, name=f"inorder work {tasks.name}", daemon=True)
         self._lock = threading.Lock()

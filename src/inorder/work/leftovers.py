@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, Protocol
+from typing import Final
 
 from ..client.defining import local_attributes
 from ..client.manager import QueueManager
@@ -17,20 +17,11 @@ from ..errors import InorderError, QueueCondition, Reason
 from ..model.message import UniqueId
 from ..model.options import EVERYTHING, Match
 from .outcomes import Ended, Outcome
-from .reporting import WorkerEvent
+from .reporting import WorkerEvent, WorkerOfThreads
 from .tasks import Tasks
 
 LOOK_SECONDS: Final = 10.0
 WHY: Final = "the message matches no function here that takes messages of the queue"
-
-
-class LeftoversOwner(Protocol):
-    """The calls that this makes on its worker."""
-
-    qm: Any
-    ends: threading.Event
-
-    def report(self, event: WorkerEvent, *, is_repeated: bool = False) -> None: ...
 
 
 def matches_of(tasks: Tasks) -> Mapping[str, list[Match]]:
@@ -48,7 +39,7 @@ class Leftovers:
         thread: looks until the worker ends.
     """
 
-    def __init__(self, worker: LeftoversOwner, tasks: Tasks) -> None:
+    def __init__(self, worker: WorkerOfThreads, tasks: Tasks) -> None:
         self._worker, self._buries = worker, tasks.unknown == "dead"
         self._matches = matches_of(tasks)
         self._seen = dict.fromkeys(self._matches, 0)  # the number of the last message that was looked at
