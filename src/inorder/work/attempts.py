@@ -116,10 +116,15 @@ def call(qm: QueueManager, task: Task, taken: TakenMessages) -> object:
 
     Raises the function's exceptions; TypeError if it only returned a coroutine or generator that would do the work.
     """
-    if task.hooks:
-        with _hooked(task, taken.first):
-            return _called(qm, task, taken)
-    return _called(qm, task, taken)
+    with _hooked(task, taken.first) if task.hooks else contextlib.nullcontext():
+        made = begin(qm, task, taken)
+        if isinstance(made, UNDONE):
+            if inspect.iscoroutine(made) and inspect.getcoroutinestate(made) == inspect.CORO_CREATED:
+                made.close()  # otherwise Python warns, whenever it is collected, that it was never awaited
+            raise TypeError(f"the function has done nothing yet: it returned {made!r:.100}")
+        for _ in taken.rest:
+            pass
+        return made
 
 
 @contextlib.contextmanager
@@ -132,21 +137,8 @@ def _hooked(task: Task, first: Got) -> Iterator[None]:
 
 async def call_async(qm: object, task: Task, taken: TakenMessages) -> Any:
     """Calls an `async def` function, and returns its result. Raises as the function."""
-    if not task.hooks:
+    with _hooked(task, taken.first) if task.hooks else contextlib.nullcontext():
         return await begin(qm, task, taken)
-    with _hooked(task, taken.first):
-        return await begin(qm, task, taken)
-
-
-def _called(qm: QueueManager, task: Task, taken: TakenMessages) -> object:
-    made = begin(qm, task, taken)
-    if isinstance(made, UNDONE):
-        if inspect.iscoroutine(made) and inspect.getcoroutinestate(made) == inspect.CORO_CREATED:
-            made.close()  # otherwise Python warns, whenever it is collected, that it was never awaited
-        raise TypeError(f"the function has done nothing yet: it returned {made!r:.100}")
-    for _ in taken.rest:
-        pass
-    return made
 
 
 def begin(qm: object, task: Task, taken: TakenMessages) -> Any:

@@ -272,7 +272,9 @@ class Periodic:
             due = next(to_put(schedule.times, schedule.missed, last, now, ON_TIME_SECONDS), None)
             if due is not None:
                 if self._note(schedule, noted, due, [schedule.message(due)]):
-                    self._tell(ScheduledRun(schedule, due, now), runs)
+                    runs.append(ScheduledRun(schedule, due, now))
+                    if self._on_put is not None:
+                        self._on_put(runs[-1])
             elif (left_out := schedule.times.latest(last, now)) is not None:
                 self._note(schedule, noted, left_out, [])
             else:
@@ -302,11 +304,6 @@ class Periodic:
                 raise
         self._last[schedule] = due
         return not settled.already
-
-    def _tell(self, run: ScheduledRun, runs: list[ScheduledRun]) -> None:
-        runs.append(run)
-        if self._on_put is not None:
-            self._on_put(run)
 
     # --- until it is stopped
 

@@ -168,8 +168,7 @@ class Supervisor:
             yield
         finally:
             self._kill()
-            for number, handler in before.items():
-                signal.signal(number, handler)
+            _set_handlers(before)
 
     # --- starts
 

@@ -331,8 +331,7 @@ class Worker:
 
     def _end_waits(self) -> None:
         for lane in list(self._lanes):
-            if not lane.goes_on:
-                lane.end_wait()
+            lane.end_wait()
         if self._timekeeper is not None:
             self._timekeeper.end_wait()
 
