@@ -37,7 +37,7 @@ from .identity import Authenticator, LaunchToken
 from .interface import BASE, IbmInterface
 from .login import set_session
 from .logs import LOGGER
-from .problems import Problem, of_admin_error, problem
+from .problems import Problem, not_allowed, of_admin_error, problem
 from .sessions import Sessions
 from .settings import Settings
 from .stopping import set_by_signals
@@ -196,8 +196,7 @@ async def _refused(request: Request, error: Exception) -> Response:
     """Answers a request that Starlette refused, in the form of all our errors."""
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
-        allowed = (error.headers or {}).get("Allow", "")
-        return problem("INWB0002E", request.method, allowed, Allow=allowed).response()
+        return not_allowed(request.method, [(error.headers or {}).get("Allow", "")]).response()
     return problem("INWB0001E", request.url.path).response()
 
 

@@ -16,7 +16,7 @@ from .addresses import check_csrf, cut, names_in, raw_path_of
 from .authentication import identity_of
 from .calls import Call, Context
 from .identity import NOBODY
-from .problems import problem
+from .problems import not_allowed, problem
 
 BASE: Final = ("ibmmq", "rest")
 
@@ -72,7 +72,7 @@ class IbmInterface:
         is_login = handler is login.begin
         identity = NOBODY if is_login else await identity_of(context, request)
         if handler is None:
-            raise problem("INWB0002E", request.method, ", ".join(methods), Allow=", ".join(methods))
+            raise not_allowed(request.method, methods)
         if not is_login:
             check_csrf(request)
         return await handler(Call(context=context, request=request, version=version, names=names, identity=identity))

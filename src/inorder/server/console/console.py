@@ -24,7 +24,7 @@ from ..calls import Call, Context
 from ..identity import NOBODY, Identity
 from ..login import set_session
 from ..logs import LOGGER
-from ..problems import Problem, of_admin_error, problem
+from ..problems import Problem, not_allowed, of_admin_error, problem
 from . import (
     api,
     commands,
@@ -128,7 +128,7 @@ class Console:
     ) -> Response:
         methods = ("GET", "HEAD") if page.act is None else ("GET", "HEAD", "POST")
         if request.method not in methods:
-            raise problem("INWB0002E", request.method, ", ".join(methods), Allow=", ".join(methods))
+            raise not_allowed(request.method, methods)
         token = forms.token(context, request)
         watching, groups = self._shared(context)
         if page.is_live:
