@@ -22,7 +22,7 @@ from ..addresses import names_in, raw_path_of
 from ..authentication import identity_of, of_password
 from ..calls import Call, Context
 from ..identity import NOBODY, Identity
-from ..login import set_session
+from ..login import forget_session, set_session
 from ..logs import LOGGER
 from ..problems import Problem, not_allowed, of_admin_error, problem
 from . import (
@@ -223,9 +223,8 @@ async def begin(call: Call) -> Response:
 async def end(call: Call) -> Response:
     """Ends the session of the browser. Raises: Problem 403, if the form is not from a page of this session."""
     forms.check(await forms.read(call, forms.SMALL), forms.token(call.context, call.request))
-    settings = call.context.settings
     response = RedirectResponse(LOG_IN, 303)
-    response.delete_cookie(settings.cookie, secure=settings.is_secure, httponly=True, samesite="strict")
+    forget_session(call.context, response)
     return response
 
 
