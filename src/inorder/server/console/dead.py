@@ -14,10 +14,10 @@ from ...client.manager import QueueManager
 from ...errors import InorderError
 from ...model.message import UniqueId
 from ...model.options import EVERYTHING, Match
-from ...model.parameters import Integer, one_of
+from ...model.parameters import Integer
 from ...rules.authorities import MANAGER
 from ...rules.dead_letters import WhyDead, reason_name
-from ..problems import Problem, problem
+from ..problems import Problem
 from . import acting
 from .acting import Acted, UnavailableMessage, noted, outcome, refused, reported
 from .labels import counted
@@ -87,9 +87,7 @@ def _choice(given: Mapping[str, str]) -> dict[str, Any]:
 
 async def act(visit: Visit) -> Response:
     """POST dead: shows the chosen letters first; the second POST replays or discards them."""
-    name = visit.text("action")
-    if name not in ACTIONS:
-        raise problem("INWB0004E", f"action must be {one_of(ACTIONS)}")
+    name = visit.action(ACTIONS)
     given, target = visit.query(*FILTER), visit.text("target").strip()
     there = await visit.context.qm.dead.place()
     try:
