@@ -550,6 +550,3 @@ def _without_holder(view: MessageView, identity: Identity) -> MessageView:
     if view.holder is None or view.holder.program.user == identity.name:
         return view
     return dataclasses.replace(view, holder=None)
-
-
-__all__ = ["ActToLog", "Checker", "OpenedFor"]
