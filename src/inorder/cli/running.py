@@ -19,7 +19,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any, TypeVar
 
 import click
@@ -130,8 +129,7 @@ def _patience(place: Location, output: Output | None, most: float) -> Iterator[N
         return
     begun = time.monotonic()
 
-    def due(number: int, frame: FrameType | None) -> None:
-        del number, frame
+    def due(*_: object) -> None:
         if time.monotonic() - begun >= most:
             raise StoreError(
                 f"{place} could not be opened within {most:.0f} s: {BUSY}. End that program, or let it finish.",
@@ -300,8 +298,7 @@ def completions(context: click.Context, names: Callable[[QueueManager], list[str
 def completes(names: Callable[[QueueManager], list[str]]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
     """Makes a completion of names in the chosen store, for `shell_complete`."""
 
-    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-        del parameter
+    def complete(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
         return completions(context, names, incomplete)
 
     return complete

@@ -12,7 +12,6 @@ import ssl
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from types import FrameType
 from typing import Any, Final
 
 from uvicorn import Config, Server
@@ -183,8 +182,7 @@ def _quietly(server: Server) -> Iterator[None]:
     uvicorn handles them while it runs, and sends them again at its end. Before and after that, this block handles them.
     """
 
-    def done(number: int, frame: FrameType | None) -> None:
-        del number, frame
+    def done(*_: object) -> None:
         server.should_exit = True
 
     before = {number: signal.signal(number, done) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -159,8 +159,7 @@ class Supervisor:
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
-        def heard(number: int, frame: FrameType | None) -> None:
-            del frame
+        def heard(number: int, _: FrameType | None) -> None:
             self._heard.put(number)
 
         before = {number: signal.signal(number, heard) for number in STOPS}

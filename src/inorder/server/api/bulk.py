@@ -186,9 +186,8 @@ class TakenClaim(NamedTuple):
     epoch: int
 
 
-async def begin(call: Call, given: Given) -> Response:
+async def begin(call: Call, _: Given) -> Response:
     """Begins a reader."""
-    del given
 
     def work(qm: QueueManager) -> dict[str, int]:
         with qm.open(call.queue, input="shared") as queue:
@@ -297,9 +296,8 @@ async def settle(call: Call, given: Given) -> Response:
     return JSONResponse({"messages": await call.context.qm.run(work)})
 
 
-async def release(call: Call, given: Given) -> Response:
+async def release(call: Call, _: Given) -> Response:
     """Returns claimed messages to the queue."""
-    del given
     return JSONResponse({"messages": await call.context.qm.bulk.release_claims(call.queue, _reader(call))})
 
 

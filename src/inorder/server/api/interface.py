@@ -33,9 +33,8 @@ MODULES: Final = {
 """By the group of their operations. Each has OPERATIONS, and may have SCHEMAS."""
 
 
-async def described(call: Call, given: Given) -> Response:
+async def described(*_: object) -> Response:
     """Answers this description."""
-    del call, given
     return JSONResponse(document())
 
 

@@ -234,7 +234,6 @@ def _inside(address: str) -> str:
     return address if is_ours else f"{BASE}/"
 
 
-async def moved(request: Request) -> Response:
+async def moved(_: Request) -> Response:
     """GET /console: the address with its slash."""
-    del request
     return RedirectResponse(f"{BASE}/", 308)
