@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -86,17 +86,11 @@ def place_of(raw: bytes) -> Endpoint | None:
     except UnicodeDecodeError:
         return None
     version = VERSIONS.get(segments[0]) if segments else None
-    found = None if version is None else _found(version, segments[1:])
-    if version is None or found is None:
+    if version is None:
         return None
-    methods, names = found
-    return Endpoint(version, methods, MappingProxyType(names))
-
-
-def _found(version: int, segments: Sequence[str]) -> tuple[Methods, dict[str, str]] | None:
     for routes in (ROUTES, OF_VERSION_1 if version == 1 else {}):
         for pattern, methods in routes.items():
-            names = names_in(pattern, segments)
+            names = names_in(pattern, segments[1:])
             if names is not None:
-                return methods, names
+                return Endpoint(version, methods, MappingProxyType(names))
     return None
