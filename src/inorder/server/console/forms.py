@@ -22,12 +22,12 @@ from urllib.parse import unquote_to_bytes
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive
 
 from ..calls import AT_ONCE, Call, Context, check_media_type
 from ..problems import Problem, printable, problem
-from .page import BASE, Visit, to
+from .page import BASE, Visit, address
 
 FIELD = "csrf"
 PURPOSE = b"inorder console form 1\n"
@@ -124,7 +124,7 @@ def check(form: FormData, wanted: str) -> None:
 
 def done(visit: Visit, text: str, *pieces: str) -> Response:
     """Redirects to a page of the console, which shows this notice."""
-    response, settings = to(*pieces), visit.context.settings
+    response, settings = RedirectResponse(address(*pieces), 303), visit.context.settings
     data = text[:NOTICE_MAX].encode("utf-8", "replace")
     response.set_cookie(
         _cookie(visit.context),

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from starlette.datastructures import FormData
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from ...client.incomplete_groups import GroupSearches
 from ...model.parameters import one_of
@@ -111,8 +111,3 @@ def address(*pieces: str, pairs: Iterable[tuple[str, str]] = (), **query: object
     path = "/".join(quote(piece, safe="") for piece in pieces)
     given = [*pairs, *((name, value) for name, value in query.items() if value is not None)]
     return f"{BASE}/{path}?{urlencode(given)}" if given else f"{BASE}/{path}"
-
-
-def to(*pieces: str, pairs: Iterable[tuple[str, str]] = (), **query: object) -> Response:
-    """Redirects the browser to a page; takes the arguments of `address`."""
-    return RedirectResponse(address(*pieces, pairs=pairs, **query), 303)
