@@ -20,7 +20,7 @@ from ..mq.channels import ChannelNow, Received
 from ..mq.channels.exits import check as check_exits
 from .connections import connection_names
 from .lasting import ends_by_signal, run_all
-from .queues import takes_attributes_of
+from .queues import alter_object, takes_attributes_of
 from .running import CommandGroup, Run, completes, says_yes, takes_exits, takes_store
 from .wording import count, words
 
@@ -88,12 +88,7 @@ def create(run: Run, name: str, kind: Any, changes: dict[str, Any]) -> None:
 @takes_store
 def alter(run: Run, name: str, changes: dict[str, Any]) -> None:
     """Change attributes; a running channel uses them from its next start."""
-    if not changes:
-        raise click.UsageError("Nothing to change: name at least one attribute.")
-    with run.opened() as qm:
-        channels.alter_channel(qm, name, **changes)
-    told = ", ".join(f"{one.replace('_', '-')} {words(value) or 'none'}" for one, value in changes.items())
-    run.output.tell({"channel": name, "done": "altered", "changes": changes}, f"altered {name}: {told}")
+    alter_object(run, "channel", name, changes, channels.alter_channel)
 
 
 @channel.command("delete", example="inorder channel delete TO.B --store a.db")
