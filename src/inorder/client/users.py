@@ -338,7 +338,7 @@ class Accounts(ActCalls):
         keys = _keys(name, address)
         self._count(keys)
         user = self._find(name)
-        kept = user.password_hash if user is not None and user.enabled else None
+        kept = user.password_hash if user is not None else None
         if not verify(kept) or kept is None or user is None:
             raise _refused()
         with self._session:

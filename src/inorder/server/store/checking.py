@@ -207,15 +207,12 @@ class Checker:
         return True
 
     def _check_model(self, arguments: Arguments, identity: Identity) -> None:
-        if not self._is_model(arguments):
+        if not self._is_here(arguments) or self._store.queue(arguments["queue"]).type != "model":
             return
         name = arguments.get("dynamic_name", "*")
         is_generated = name.endswith("*") and (name == "*" or name.startswith(GENERATED))
         for one in () if is_generated else _uses(arguments["options"]):
             self._demand(one, name, identity)
-
-    def _is_model(self, arguments: Arguments) -> bool:
-        return self._is_here(arguments) and self._store.queue(arguments["queue"]).type == "model"
 
     def _check_made(self, arguments: Arguments, identity: Identity) -> None:
         opened = self._handle(arguments["handle"])
