@@ -87,7 +87,6 @@ def _record(event: DeadEvent) -> dict[str, Any]:
 
 
 def _text(event: DeadEvent, words: dict[str, str]) -> str:
-    """An event in one line."""
     by = f" by line {event.line}" if event.line else ""
     at = f" on {event.queue}" + (f" of {event.manager}" if event.manager else "") if event.queue else ""
     why = f": {event.error}" if event.error is not None else "" if event.line else ": no rule is left for it"

@@ -66,7 +66,6 @@ def _record(event: TriggerEvent) -> dict[str, Any]:
 
 
 def _text(event: TriggerEvent) -> str:
-    """An event in one line."""
     of = "" if event.trigger is None else f" for {event.trigger.queue}"
     if event.event == "set aside":
         return f"{event.initiation_queue}: a trigger message{of} is a dead letter: {event.error}"

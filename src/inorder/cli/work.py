@@ -239,7 +239,6 @@ def _loaded(run: Run, named: str) -> Tasks:
 
 
 def _process(run: Run, program: str, tasks: Tasks, threads: int, grace: float, how: Mapping[str, Any]) -> None:
-    """Runs one of the worker processes."""
     number, replaces, least = how["process"], how["replaces"], LEVELS[how["log_level"]]
     unread = threading.Event()
 

@@ -341,7 +341,6 @@ def _of_page(page: BulkPage, age: float) -> Columns:
 
 
 def _of_messages(messages: Sequence[Message]) -> Columns:
-    """Returns the columns to stage for messages."""
     columns: Columns = {name: [getattr(message, name) for message in messages] for name in COLUMNS}
     columns["expiry"] = [math.inf if left is None else left for left in columns["expiry"]]
     return columns

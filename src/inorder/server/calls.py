@@ -308,7 +308,6 @@ def has_body(request: Request) -> bool:
 
 
 def _too_long(most: int) -> Problem:
-    """The problem of a body that is too long."""
     if not most:
         return problem("INWB0004E", NO_BODY, Connection="close")
     return problem("INWB0005E", f"{most:,}", Connection="close")

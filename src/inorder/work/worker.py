@@ -217,7 +217,6 @@ class Worker:
                 log.exception("an event of the worker could not be logged")
 
     def _recorded(self, connection: int, schedules: Sequence[ScheduleRecord]) -> WorkerRecord:
-        """The record of this worker."""
         now = self.qm.internals.clock.now()
         running = [call for lane in list(self._lanes) if (call := lane.running) is not None]
         with self._reporting:

@@ -276,7 +276,6 @@ def _orders(found: QueuePageState, wanted: QueuePageQuery) -> Sequence[ListingOr
 def _side(
     queue: str, order: ListingOrder, found: QueuePageState, wanted: QueuePageQuery, pairs: Sequence[tuple[str, str]]
 ) -> Mapping[str, Any]:
-    """One of the two lists."""
     shown, next_after, following, looked = found.sides[order]
     columns, title = listing.chosen(wanted.columns), ORDERS[order]
     if not wanted.columns:

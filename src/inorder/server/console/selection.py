@@ -182,7 +182,6 @@ async def meant(visit: Visit, wish: Wish) -> Meant:
 
 
 def _values(wish: Wish, found: Meant, wrong: str) -> dict[str, Any]:
-    """The values for the review page."""
     return {
         "action": wish.action, "name": wish.name, "queue": wish.queue, "target": wish.target, "meant": found,
         "uids": " ".join(uid_text(acting.uid_in(one)) for one in found.sights),

@@ -232,7 +232,6 @@ class StoreConnection:
             self._next()
 
     def _next(self) -> None:
-        """Begins the next call, if there is one."""
         self._is_busy = bool(self._calls) and not self._is_over
         if not self._is_busy:
             return
