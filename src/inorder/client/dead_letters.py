@@ -24,13 +24,14 @@ from ..model.attributes import DEAD_LETTERS
 from ..model.fields import NUMBER_MAX
 from ..model.kinds import Report
 from ..model.message import Got, Message, UniqueId
-from ..model.options import EVERYTHING, Match, check_instance, check_whole
+from ..model.options import EVERYTHING, Match, check_function, check_instance, check_whole
 from ..model.parameters import is_storable
 from ..rules.dead_letters import Buried, WhyDead, buried, revived, why_dead
 from .defining import local_attributes
 from .namespace import Namespace
 
 Progress = Callable[[int], object]  # how many dead letters were looked at
+OF_PROGRESS = "a function of one number"
 
 
 class DeadLetter(NamedTuple):
@@ -121,7 +122,7 @@ class DeadLetters(Namespace):
         """
         if most is not None:
             check_whole("most", most, 1)
-        _check_progress(progress)
+        check_function("progress", progress, OF_PROGRESS)
         there = self.place(dead_letter_queue)
         done, stayed = 0, list[Stayed]()
         returned = set[UniqueId]()  # the unique ids of its puts, so that none to this queue is replayed again
@@ -244,7 +245,7 @@ class DeadLetters(Namespace):
         progress: Progress | None = None,
     ) -> int:
         """Removes dead letters for good; returns how many. Arguments and errors: as `replay`."""
-        _check_progress(progress)
+        check_function("progress", progress, OF_PROGRESS)
         there = self.place(dead_letter_queue)
         done = 0
         letters = self.letters(reason=reason, queue=queue, match=match, dead_letter_queue=there)
@@ -275,11 +276,6 @@ def _check_letter(message: object, reason: object, attempts: int, error: object)
     check_whole("attempts", attempts)
     if not isinstance(error, str) or not is_storable(error):
         raise bad_argument("error", error, "a text")
-
-
-def _check_progress(progress: Progress | None) -> None:
-    if progress is not None and not callable(progress):
-        raise bad_argument("progress", progress, "a function of one number")
 
 
 __all__ = ["DeadLetter", "DeadLetters", "Replayed", "Stayed", "WhyDead"]

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..errors import CallerError, InorderError, StoreError, bad_argument
-from ..model.options import check_instance, check_whole
+from ..model.options import check_function, check_instance, check_whole
 from ..rules.retries import Failure
 from ..stores.seam.views import ScheduleRecord, WorkerRecord
 from .creating import DEFAULT_QUEUE, create_queue
@@ -78,8 +78,7 @@ class Worker:
         check_whole("threads", threads, 1, THREADS_MAX)
         if not tasks:
             raise bad_argument("tasks", tasks, "Tasks with at least one function or schedule")
-        if log is not None and not callable(log):
-            raise bad_argument("log", log, "something that can be called with a WorkerEvent")
+        check_function("log", log, "something that can be called with a WorkerEvent")
         self.qm, self.stopped, self.is_worn = qm, dict[str, str](), False
         self.lost: InorderError | None = None
         self._tasks = list(tasks)
