@@ -25,7 +25,7 @@ from ..model.fields import NUMBER_MAX
 from ..model.kinds import Report
 from ..model.message import Got, Message, UniqueId
 from ..model.options import EVERYTHING, Match, check_function, check_instance, check_whole
-from ..model.parameters import is_storable
+from ..model.parameters import is_integer, is_storable
 from ..rules.dead_letters import Buried, WhyDead, buried, revived, why_dead
 from .defining import local_attributes
 from .namespace import Namespace
@@ -83,7 +83,7 @@ class DeadLetters(Namespace):
 
         Raises: as a browse, for example UnknownQueue 2085.
         """
-        if reason is not None and (isinstance(reason, bool) or not isinstance(reason, int)):
+        if reason is not None and not is_integer(reason):
             raise bad_argument("reason", reason, "a Reason, or an integer")
         if queue is not None and not isinstance(queue, str):
             raise bad_argument("queue", queue, "the name of a queue")

@@ -14,7 +14,7 @@ from ..errors import CallerError, ConnectionBroken, InconsistentCall, OutcomeUnk
 from ..model.fields import NUMBER_MAX
 from ..model.message import ANY_GROUP, IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, SEGMENT, Descriptor, Got, Message
 from ..model.options import EVERYTHING, GetOptions, Match, PutOptions, check_switch
-from ..model.parameters import Integer
+from ..model.parameters import Integer, is_integer
 from ..rules.grouping import GroupState
 from ..rules.ordering import ReadOrder
 from ..rules.puts import PutResult
@@ -324,7 +324,7 @@ def _check_fields(fields: Mapping[str, object]) -> None:
 
 
 def _flags(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
+    if not is_integer(value):
         raise bad_argument("flags", value, "a sum of Flags", Reason.MSG_FLAGS_ERROR)
     return int(value)
 

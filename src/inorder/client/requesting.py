@@ -34,7 +34,7 @@ from ..model.options import (
     check_instance,
     check_whole,
 )
-from ..model.parameters import Seconds
+from ..model.parameters import Seconds, is_integer
 from ..rules.puts import PutResult
 from ..rules.reports import ACTIONS, fields_of_report
 from ..support.advice import unknown_name
@@ -293,7 +293,7 @@ class Requesting(Defining):
         sent if and only if the message is processed.
         """
         check_instance("message", message, Message, "a message from a get")
-        if isinstance(feedback, bool) or not isinstance(feedback, int):
+        if not is_integer(feedback):
             raise bad_argument("feedback", feedback, "a Feedback, or an integer", Reason.FEEDBACK_ERROR)
         if feedback in ACTIONS and not message.report & ACTIONS[feedback]:
             return None

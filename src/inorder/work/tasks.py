@@ -34,7 +34,7 @@ from ..errors import ArgumentError, bad_argument
 from ..model.attribute import check_queue_name
 from ..model.message import Got, Message
 from ..model.options import EVERYTHING, GetOptions, Match, check_instance, check_switch, check_whole
-from ..model.parameters import NONE, Choice, Seconds
+from ..model.parameters import NONE, Choice, Seconds, is_integer
 from ..rules.dead_letters import TASK_FAILED
 from ..rules.ordering import ReadOrder
 from ..rules.retries import SECONDS_MAX, Backoff
@@ -122,7 +122,7 @@ class Dead(Exception):
 
     def __init__(self, error: str = "", *, reason: int = TASK_FAILED) -> None:
         super().__init__(error)
-        if isinstance(reason, bool) or not isinstance(reason, int) or not TASK_FAILED <= reason < 2**31:
+        if not is_integer(reason) or not TASK_FAILED <= reason < 2**31:
             raise bad_argument("reason", reason, f"a reason of the program's own, {TASK_FAILED:,} to 2**31 - 1")
         self.reason = reason
 
