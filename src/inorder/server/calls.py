@@ -18,7 +18,6 @@ from starlette.requests import Request
 from starlette.types import Message, Receive
 
 from .. import aio
-from ..client.manager import QueueManager
 from ..errors import Reason
 from ..rules.authorities import Authority
 from .connected_clients import ConnectedClients
@@ -168,10 +167,6 @@ class Call:
         """Raises: Problem 404, if the address names another queue manager."""
         if self.names["qmgr"] != self.context.name:
             raise problem("MQWB0009E", self.names["qmgr"], reason=Reason.Q_MGR_NAME_ERROR.value)
-
-    async def run(self, work: Callable[[QueueManager], T]) -> T:
-        """Calls `work` with a connection, and returns its result."""
-        return await self.context.qm.run(work)
 
     # --- the query
 

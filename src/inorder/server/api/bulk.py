@@ -143,7 +143,7 @@ class Upload:
                     return
             await self._call.demand_again("put", self._call.queue)  # a stream may last for hours
             try:
-                await self._call.run(lambda one: self._write(one, frames))
+                await self._call.context.qm.run(lambda one: self._write(one, frames))
             except Broken as error:
                 raise problem("INWB0004E", error) from None
 
@@ -194,7 +194,7 @@ async def begin(call: Call, _: Given) -> Response:
             started = ClaimReader(queue, _reader(call)).begin()
         return {"epoch": started.epoch, "settled": started.settled}
 
-    return JSONResponse(await call.run(work))
+    return JSONResponse(await call.context.qm.run(work))
 
 
 async def claim(call: Call, given: Given) -> Response:
@@ -205,13 +205,13 @@ async def claim(call: Call, given: Given) -> Response:
         held.enter_context(call.context.transfers.taken())
         if not wait:
             taken = await _taken(call, given, 0)
-            return _nothing() if taken is None else _sent(call, taken, held.pop_all())
+            return Response(status_code=204) if taken is None else _sent(call, taken, held.pop_all())
 
     async def look(is_wanted: IsWanted) -> Response:
         del is_wanted  # the same request would get the same messages
         taken = await _taken(call, given, wait)
         if taken is None:
-            return _nothing()
+            return Response(status_code=204)
         with ExitStack() as held:
             held.enter_context(call.context.transfers.taken())
             return _sent(call, taken, held.pop_all())
@@ -248,10 +248,6 @@ def _take(qm: QueueManager, call: Call, given: Given) -> TakenClaim:
                 raise  # otherwise this reader got the claim before, and repeats its request
         (part,) = reader.plan(after, after + 1)
         return TakenClaim(part, reader.application, given["epoch"])
-
-
-def _nothing() -> Response:
-    return Response(status_code=204)
 
 
 def _sent(call: Call, taken: TakenClaim, held: ExitStack) -> Response:

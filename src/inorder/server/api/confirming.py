@@ -56,7 +56,7 @@ async def undo(call: Call, _: Given) -> Response:
 async def browse_and_lock(call: Call, given: Given) -> Response:
     """Copies and locks messages."""
     match, confirm_id, most, lease = match_of(given), given["confirm_id"] or 0, given["count"], given["seconds"]
-    locked = await call.run(
+    locked = await call.context.qm.run(
         lambda qm: qm.browse_and_lock(call.queue, match, confirm_id=confirm_id, most=most, lease=lease)
     )
     record = await asyncio.to_thread(

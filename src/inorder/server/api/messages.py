@@ -65,7 +65,7 @@ async def _done(call: Call, given: Given, work: Callable[[QueueManager], T]) -> 
     """Runs a put in the request's lease, or commits it at once."""
     token = given[LEASE]
     if token is None:
-        return await call.run(work)
+        return await call.context.qm.run(work)
     lease = await call.context.qm.resume_lease(token, user=call.identity.name)
     return await lease.run(work)
 
