@@ -30,7 +30,7 @@ from .leftovers import Leftovers
 from .limits import LIMITS
 from .records import EVERY_SECONDS, RecordWriter, WorkerTally
 from .reporting import WorkerEvent, to_log
-from .tasks import THREADS_MAX, Task, Tasks, check_seconds
+from .tasks import FROM_ZERO, THREADS_MAX, Task, Tasks
 from .timekeeper import Timekeeper
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class Worker:
 
         Raises ArgumentError; CallerError if a function or a log of this worker calls it, in a thread that it waits for.
         """
-        check_seconds("grace", grace, least=0)
+        FROM_ZERO.check("grace", grace)
         if threading.current_thread() in self._threads():
             raise CallerError("a worker must be stopped by a thread that is not its own: set an event for one")
         self.ends.set()
