@@ -155,15 +155,9 @@ def work(
 
     def command(number: int, replaces: bool) -> Sequence[str]:
         given = [sys.executable, "-m", "inorder", "work", tasks, "--threads", str(threads), "--grace", str(grace)]
-        given += [
-            "--process",
-            str(number),
-            *["--replaces"] * replaces,
-            *["--json"] * run.output.as_json,
-            *["--burst"] * how["burst"],
-        ]
-        given += ["--log-level", how["log_level"]]
-        return [*given, "--measured"] if how["metrics"] else given
+        given += ["--log-level", how["log_level"], "--process", str(number)]
+        switches = {"replaces": replaces, "json": run.output.as_json, "burst": how["burst"], "measured": how["metrics"]}
+        return given + [f"--{name}" for name, is_on in switches.items() if is_on]
 
     def log(happened: Happened) -> None:
         with _unless_unread(supervisor.reader_has_gone):
