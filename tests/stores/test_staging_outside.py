@@ -19,7 +19,6 @@ from inorder import (
     UnknownQueue,
     connect,
 )
-from inorder.client.housekeeping import tidy
 from inorder.errors import (
     Fenced,
     InconsistentCall,
@@ -164,7 +163,7 @@ def test_an_expired_staging_is_gone_be_it_still_there_or_not(writer: Writer, clo
     with pytest.raises(StagingGone, match="'one' does not exist"):
         writer.settle("one")
     assert [unit.name for unit in writer.qm.inspect.units()] == ["one", "two"], "nobody has tidied up"
-    tidy(writer.store)
+    writer.store.discard_expired(1000)
     assert [unit.name for unit in writer.qm.inspect.units()] == ["two"]
     refused(writer, StagingGone, "one")
     assert writer.settle("two").messages == 1
@@ -178,11 +177,11 @@ def test_each_request_says_anew_how_long_a_staging_lasts_and_one_after_its_time_
         for name in ("one", "kept"):
             writer.stage(name, letters("a"), lasts=10.0)
         clock.advance(9.0)
-        tidy(writer.store)
+        writer.store.discard_expired(1000)
     assert writer.settle("kept", key=key(1)).messages == 2
     clock.advance(1.0)
     if tidied:
-        tidy(writer.store)
+        writer.store.discard_expired(1000)
     writer.stage("one", letters("b"), lasts=10.0)
     refused(writer, StagingGone, "one")
     writer.counts["one"] = 1

@@ -20,8 +20,8 @@ from ..mq.channels import ChannelNow, Received
 from ..mq.channels.exits import check as check_exits
 from .connections import connection_names
 from .lasting import ends_by_signal, run_all
-from .queues import takes_attributes_of
-from .running import CommandGroup, Run, completions, says_yes, takes_exits, takes_store
+from .queues import alter_object, takes_attributes_of
+from .running import CommandGroup, Run, completes, says_yes, takes_exits, takes_store
 from .wording import count, words
 
 COLUMNS = {
@@ -54,12 +54,8 @@ RESTART_SECONDS = 1.0
 IN_THE_WAY = ("retrying", "paused")  # a run notes these before it waits and tries again
 
 
-def channel_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """The channels of the store, for completion."""
-    del parameter
-    return completions(context, lambda qm: [one.name for one in channels.channels(qm)], incomplete)
-
-
+channel_names = completes(lambda qm: [one.name for one in channels.channels(qm)])
+home_server_names = completes(lambda qm: [one.name for one in qm.queues() if one.type == "home_server"])
 NAME = click.argument("name", shell_complete=channel_names)
 takes_attributes = takes_attributes_of(
     {name: one for name, one in CHANNEL_ATTRIBUTES.items() if name not in ("name", "type")}
@@ -92,12 +88,7 @@ def create(run: Run, name: str, kind: Any, changes: dict[str, Any]) -> None:
 @takes_store
 def alter(run: Run, name: str, changes: dict[str, Any]) -> None:
     """Change attributes; a running channel uses them from its next start."""
-    if not changes:
-        raise click.UsageError("Nothing to change: name at least one attribute.")
-    with run.opened() as qm:
-        channels.alter_channel(qm, name, **changes)
-    told = ", ".join(f"{one.replace('_', '-')} {words(value) or 'none'}" for one, value in changes.items())
-    run.output.tell({"channel": name, "done": "altered", "changes": changes}, f"altered {name}: {told}")
+    alter_object(run, "channel", name, changes, channels.alter_channel)
 
 
 @channel.command("delete", example="inorder channel delete TO.B --store a.db")
@@ -240,21 +231,14 @@ def run_channels(
         for name in names:
             channels.channel(qm, name)
         alone = len(names) == 1
-        carriers = [
+        carriers = (
             _Carrier(run, stack.enter_context(qm.connect()), name, ends, until_empty, exits, alone=alone)
             for name in names
-        ]
-        run_all(carriers)
-    failed = [one.error for one in carriers if one.error is not None]
-    if failed:
-        raise failed[0]
+        )
+        failed = run_all([(f"channel {one.name}", one.run) for one in carriers])
+    if failed is not None:
+        raise failed
     context.exit(0)
-
-
-def home_server_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """The home-server queues of the store, for completion."""
-    del parameter
-    return completions(context, lambda qm: [one.name for one in qm.queues() if one.type == "home_server"], incomplete)
 
 
 @channel.command("pull", example="inorder channel pull HUB --until-empty --store a.db")
@@ -270,11 +254,10 @@ def pull(run: Run, names: tuple[str, ...], until_empty: bool, exits: tuple[str, 
     """
     check_exits(exits)
     with run.opened() as qm, ends_by_signal() as ends, ExitStack() as stack:
-        collectors = [_Puller(run, stack.enter_context(qm.connect()), name, ends, until_empty, exits) for name in names]
-        run_all(collectors)
-    failed = [one.error for one in collectors if one.error is not None]
-    if failed:
-        raise failed[0]
+        pullers = (_Puller(run, stack.enter_context(qm.connect()), name, ends, until_empty, exits) for name in names)
+        failed = run_all([(f"home-server queue {one.name}", one.run) for one in pullers], ends)
+    if failed is not None:
+        raise failed
 
 
 @channel.command("trigger", example="inorder channel trigger HUB --store a.db")
@@ -287,56 +270,47 @@ def trigger(run: Run, name: str) -> None:
     run.output.tell({"queue": name, "done": "triggered"}, f"triggered {name}")
 
 
-class _Puller(threading.Thread):
+class _Puller:
     """Collects for one home-server queue until the program ends."""
 
     def __init__(
         self, run: Run, qm: QueueManager, name: str, ends: threading.Event, until_empty: bool, exits: tuple[str, ...]
     ) -> None:
-        super().__init__(name=f"home-server queue {name}")
-        self._run, self._qm, self._queue, self._ends, self._until_empty = run, qm, name, ends, until_empty
+        self._run, self._qm, self.name, self._ends, self._until_empty = run, qm, name, ends, until_empty
         self._exits, self._noted, self._told = exits, "", ""
-        self.error: InorderError | None = None
 
     def run(self) -> None:
         observation = self._qm.inspect.observe(self._hear)
         try:
-            now = channels.pull(
-                self._qm, self._queue, until_empty=self._until_empty, wait=self._wait, exits=self._exits
-            )
-            self._run.output.note(f"{self._queue}: {now.status}")
-        except InorderError as error:
-            self.error = error
-            self._ends.set()
+            now = channels.pull(self._qm, self.name, until_empty=self._until_empty, wait=self._wait, exits=self._exits)
+            self._run.output.note(f"{self.name}: {now.status}")
         finally:
             observation.cancel()
 
     def _hear(self, event: StoreEvent) -> None:
-        if event.name == "inorder.note_home_server" and event.metadata.get("queue") == self._queue:
+        if event.name == "inorder.note_home_server" and event.metadata.get("queue") == self.name:
             self._noted = str(event.metadata.get("status"))
 
     def _wait(self, seconds: float) -> bool:
         """Prints the status if it has changed, then waits."""
         if self._noted != self._told and (self._noted == "paused" or not self._until_empty):
             self._told = self._noted
-            found = [one for one in channels.status(self._qm) if one.queue == self._queue]
+            found = [one for one in channels.status(self._qm) if one.queue == self.name]
             why = f": {found[0].error}" if found and found[0].error else ""
             then = "; trigger it when the problem is solved" if self._told == "stopped" else ""
-            self._run.output.note(f"{self._queue}: {self._told}{why}{then}")
+            self._run.output.note(f"{self.name}: {self._told}{why}{then}")
         return self._ends.wait(seconds)
 
 
-class _Carrier(threading.Thread):
+class _Carrier:
     """Runs one channel again and again until the program ends."""
 
     def __init__(
         self, run: Run, qm: QueueManager, name: str, ends: threading.Event, until_empty: bool, exits: tuple[str, ...],
         *, alone: bool,
     ) -> None:  # fmt: skip
-        super().__init__(name=f"channel {name}")
         self._exits = exits
-        self._run, self._qm, self._channel, self._ends, self._until_empty = run, qm, name, ends, until_empty
-        self.error: InorderError | None = None
+        self._run, self._qm, self.name, self._ends, self._until_empty = run, qm, name, ends, until_empty
         self._is_alone = alone  # the command runs no other channel
         self._noted, self._told = "", ""  # the status that the run noted last, and the text that was printed last
 
@@ -349,29 +323,32 @@ class _Carrier(threading.Thread):
 
     def _carry(self) -> None:
         while not self._ends.is_set():
+            failure: InorderError | None = None
             try:
                 now = channels.run_channel(
-                    self._qm, self._channel, until_empty=self._until_empty, wait=self._wait, exits=self._exits
+                    self._qm, self.name, until_empty=self._until_empty, wait=self._wait, exits=self._exits
                 )
-                text = f"{self._channel}: {now.status}, {count(now.messages, 'message')} sent"
+                text = f"{self.name}: {now.status}, {count(now.messages, 'message')} sent"
             except (ChannelStopped, ObjectInUse) as waits:
                 text = str(waits)
                 if self._until_empty:
-                    self.error = waits
+                    failure = waits
             except InorderError as error:
                 text = str(error)
                 if self._until_empty or not self._may_be_started(error):
-                    self.error = error
+                    failure = error
                 if error.data.get("must_reopen"):
                     self._ends.set()  # only a new process can recover from it
-            if self.error is None or not self._is_alone:  # the command prints the error of the first that failed
+            if failure is None or not self._is_alone:  # the command prints the error of the first that failed
                 self._tell(text)
-            if self.error is not None or self._until_empty:
+            if failure is not None:
+                raise failure
+            if self._until_empty:
                 return
             self._ends.wait(RESTART_SECONDS)
 
     def _hear(self, event: StoreEvent) -> None:
-        if event.name == "inorder.note_channel" and event.metadata.get("channel") == self._channel:
+        if event.name == "inorder.note_channel" and event.metadata.get("channel") == self.name:
             self._noted = str(event.metadata.get("status"))
 
     def _wait(self, seconds: float) -> bool:
@@ -379,11 +356,11 @@ class _Carrier(threading.Thread):
         noted, self._noted = self._noted, ""
         if noted in IN_THE_WAY:
             with contextlib.suppress(InorderError):  # only the run itself handles errors of the store
-                now = next(one for one in channels.status(self._qm) if one.name == self._channel)
+                now = next(one for one in channels.status(self._qm) if one.name == self.name)
                 lasts = "; it keeps trying until Ctrl-C" if noted == "retrying" else ""
-                self._tell(f"{self._channel}: {now.status}: {now.error}{lasts}")
+                self._tell(f"{self.name}: {now.status}: {now.error}{lasts}")
         elif noted and self._told:
-            self._tell(f"{self._channel}: {noted}")
+            self._tell(f"{self.name}: {noted}")
         return self._ends.wait(seconds)
 
     def _tell(self, text: str) -> None:
@@ -399,7 +376,7 @@ class _Carrier(threading.Thread):
         if error.data.get("must_reopen"):
             return False
         with contextlib.suppress(StoreError):
-            return any(one.name == self._channel and one.stop for one in channels.status(self._qm))
+            return any(one.name == self.name and one.stop for one in channels.status(self._qm))
         return False
 
 

@@ -10,7 +10,7 @@ import click
 from ..formats.json_lines import when
 from ..mq import channels
 from ..stores.seam.views import ConnectionView
-from .running import CommandGroup, Run, completions, queue_names, takes_store
+from .running import CommandGroup, Run, completes, queue_names, takes_store
 
 CONNECTION_COLUMNS = {
     "connection": "connection",
@@ -22,12 +22,7 @@ CONNECTION_COLUMNS = {
     "opened": "has open",
 }
 DEFINED_COLUMNS = {"connection": "connection", "location": "to", "user": "user"}
-
-
-def connection_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """The named connections of the store, for completion."""
-    del parameter
-    return completions(context, lambda qm: [one.name for one in channels.connections(qm)], incomplete)
+connection_names = completes(lambda qm: [one.name for one in channels.connections(qm)])
 
 
 @click.group("connection", cls=CommandGroup, epilog="Example: inorder connection list --store orders.db")

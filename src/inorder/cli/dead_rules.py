@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import io
-import threading
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from .. import QueueManager
-from ..errors import InorderError
 from ..formats.json_lines import told_id
 from ..mq.dead_letter_handler import DeadEvent, Handled, handle_dead_letters
 from ..rules.dead_letters import reason_name
-from ..rules.dead_rules import DeadRules
 from ..rules.dead_rules_syntax import read_rules
 from .lasting import ends_by_signal, run_all
 from .output import standard_input
@@ -44,13 +40,24 @@ def run_rules(run: Run, rules: str, dry_run: bool, queue: str | None) -> None:
     waits for more letters until Ctrl-C. With WAIT(NO) it ends when nothing is left to do.
     """
     table = read_rules(_lines(rules))
+    handled = Handled()
+
+    def tell(event: DeadEvent) -> None:
+        if run.output.as_json:
+            run.output.line(_record(event))
+        else:
+            run.output.note(_text(event, WOULD if dry_run else DONE))
+
     with run.opened() as qm, ends_by_signal() as ends:
-        work = _WorkThread(run, qm, table, queue, ends, dry_run=dry_run)
-        run_all([work])
-    if work.error is not None:
-        raise work.error
-    told = {"dry_run": dry_run, **work.handled._asdict()}
-    run.output.tell(told, _summary(work.handled, dry_run=dry_run))
+
+        def work() -> None:
+            nonlocal handled
+            handled = handle_dead_letters(qm, table, queue=queue, dry_run=dry_run, wait=ends.wait, report=tell)
+
+        failed = run_all([("dead-letter handler", work)])
+    if failed is not None:
+        raise failed
+    run.output.tell({"dry_run": dry_run, **handled._asdict()}, _summary(handled, dry_run=dry_run))
 
 
 def _lines(path: str) -> Iterable[str]:
@@ -62,38 +69,6 @@ def _lines(path: str) -> Iterable[str]:
         raise click.UsageError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise click.UsageError(f"{path} is not in UTF-8: byte {content[error.start]:#04x}") from error
-
-
-class _WorkThread(threading.Thread):
-    """The work, in a separate thread, so that the main thread can handle signals."""
-
-    def __init__(
-        self, run: Run, qm: QueueManager, rules: DeadRules, queue: str | None, ends: threading.Event, *, dry_run: bool
-    ) -> None:
-        super().__init__(name="dead-letter handler")
-        self._run, self._qm, self._rules, self._queue = run, qm, rules, queue
-        self._ends, self._dry_run = ends, dry_run
-        self.handled = Handled()
-        self.error: InorderError | None = None
-
-    def run(self) -> None:
-        try:
-            self.handled = handle_dead_letters(
-                self._qm,
-                self._rules,
-                queue=self._queue,
-                dry_run=self._dry_run,
-                wait=self._ends.wait,
-                report=self._tell,
-            )
-        except InorderError as error:
-            self.error = error
-
-    def _tell(self, event: DeadEvent) -> None:
-        if self._run.output.as_json:
-            self._run.output.line(_record(event))
-        else:
-            self._run.output.note(_text(event, WOULD if self._dry_run else DONE))
 
 
 def _record(event: DeadEvent) -> dict[str, Any]:
@@ -112,7 +87,6 @@ def _record(event: DeadEvent) -> dict[str, Any]:
 
 
 def _text(event: DeadEvent, words: dict[str, str]) -> str:
-    """An event in one line."""
     by = f" by line {event.line}" if event.line else ""
     at = f" on {event.queue}" + (f" of {event.manager}" if event.manager else "") if event.queue else ""
     why = f": {event.error}" if event.error is not None else "" if event.line else ": no rule is left for it"

@@ -36,7 +36,7 @@ from ..stores.open import locate
 from .connections import define_connection
 from .running import DONE, NO, Command, Run, says_yes, script_lines, takes_store
 from .users import add, granted, words_of_user
-from .wording import plain
+from .wording import count, plain
 
 CALL: Final = "* inorder "
 USER, CONNECTION, DISABLED = ["user", "add"], ["connection", "define"], ["user", "alter"]
@@ -76,7 +76,7 @@ def definitions(qm: QueueManager) -> list[str]:
     """Writes all definitions of a queue manager: its connections as comments, then commands of MQSC."""
     altered = export_manager(qm.admin.manager_attributes())
     return [
-        *(_call(_words_of_connection(one)) for one in channels.connections(qm)),
+        *map(_defined, channels.connections(qm)),
         *([] if altered is None else [altered]),
         *export_queues(qm.queues()),
         *map(export_process, qm.admin.processes()),
@@ -100,8 +100,8 @@ def _of_users(users: Iterable[User] | None) -> Iterator[str]:
         yield "\n".join([_call([*USER, *words_of_user(one)]), *disabled])
 
 
-def _words_of_connection(one: channels.Connection) -> list[str]:
-    return [*CONNECTION, one.name, one.location, *(["--user", one.user] if one.user else []), "--replace"]
+def _defined(one: channels.Connection) -> str:
+    return _call([*CONNECTION, one.name, one.location, *(["--user", one.user] if one.user else []), "--replace"])
 
 
 def _call(words: Sequence[str]) -> str:
@@ -294,13 +294,13 @@ def import_definitions(run: Run, script: str, dry_run: bool, yes: bool) -> int:
         run.output.say(f"{run.store} has these definitions already")
     if dry_run or not changes:
         return NO if changes else DONE
-    run.output.confirm(f"Change {len(changes):,} definition{'s' * (len(changes) > 1)} in {run.store}?", yes=yes)
+    run.output.confirm(f"Change {count(len(changes), 'definition')} in {run.store}?", yes=yes)
     with run.opened(make=True) as qm:
         _apply(qm, wanted, [one.key for one in changes])
     for one in changes:
         if one.key.kind == "user" and one.key not in before:
             run.output.note(f"user {one.key.name} has no password: inorder user password, or inorder token create")
-    run.output.say(f"changed {len(changes):,} definition{'s' * (len(changes) > 1)}")
+    run.output.say(f"changed {count(len(changes), 'definition')}")
     return DONE
 
 

@@ -140,9 +140,8 @@ def _dumping(*, leave_out: bool) -> Written:
     """Writes dmpmqmsg text, with its header before the first message."""
     goes_on = False
 
-    def written(messages: Sequence[Message], looked_at: bool) -> bytes:
+    def written(messages: Sequence[Message], _: bool) -> bytes:
         nonlocal goes_on
-        del looked_at
         text = io.BytesIO()
         dmpmqmsg.write(messages, text, leave_out_properties=leave_out, goes_on=goes_on)
         goes_on = True

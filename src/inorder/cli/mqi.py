@@ -7,15 +7,12 @@ import shlex
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import click
 
-from ..errors import InorderError
 from ..mqi import building
 from ..stores.open import Location
 from .lasting import ends_by_signal, run_all
@@ -175,27 +172,15 @@ def answer_commands(run: Run, until_empty: bool) -> None:
     """
     from ..mqi.pcf.serving import serve_commands  # noqa: PLC0415 - it loads PCF, and with it MQSC
 
+    answered = 0
     with run.opened() as qm, ends_by_signal() as ends:
-        requests = partial(serve_commands, qm, ends=ends.is_set, until_empty=until_empty)
-        server = _ServerThread(requests)
-        run_all([server])
-    if server.error is not None:
-        raise server.error
-    run.output.tell({"requests": server.answered}, f"answered {count(server.answered, 'request')}")
 
+        def serve() -> None:
+            nonlocal answered
+            for _ in serve_commands(qm, ends=ends.is_set, until_empty=until_empty):
+                answered += 1
 
-class _ServerThread(threading.Thread):
-    """The command server, in a separate thread, so that the main thread can handle signals."""
-
-    def __init__(self, requests: Callable[[], Iterator[object]]) -> None:
-        super().__init__(name="command server")
-        self._requests = requests
-        self.answered = 0
-        self.error: InorderError | None = None
-
-    def run(self) -> None:
-        try:
-            for _ in self._requests():
-                self.answered += 1
-        except InorderError as error:
-            self.error = error
+        failed = run_all([("command server", serve)])
+    if failed is not None:
+        raise failed
+    run.output.tell({"requests": answered}, f"answered {count(answered, 'request')}")

@@ -196,6 +196,12 @@ def drain(run: Run, spark: Spark, queue: str, archive: str, *, follow: bool, **o
         return jobs.drain(session, str(run.store.given), queue, archive, progress=tell, follow=follow, **options)
 
 
+def takes_application(default: str) -> Callable[[F], F]:
+    """Adds --application to a job that puts under a transaction."""
+    told = "The application that the transaction belongs to."
+    return click.option("--application", default=default, show_default=True, metavar="NAME", help=told)
+
+
 @pipeline.command(
     "load", example="inorder pipeline load src/ FILES --format files --transaction monday --store orders.db"
 )
@@ -210,13 +216,7 @@ def drain(run: Run, spark: Spark, queue: str, archive: str, *, follow: bool, **o
 @click.option(
     "--transaction", metavar="NAME", help="A name for the load. Loading again under the same name puts nothing."
 )
-@click.option(
-    "--application",
-    default="load",
-    show_default=True,
-    metavar="NAME",
-    help="The application that the transaction belongs to.",
-)
+@takes_application("load")
 @click.option("--group-by", metavar="COLUMN", help="For tables: rows with the same value in this column make a group.")
 @click.option("--order-by", metavar="COLUMN", help="For tables: put rows in the order of this column.")
 @click.option(
@@ -333,13 +333,7 @@ def audit(run: Run, spark: Spark, archive: str, output: str, *, order: str, over
     metavar="NAME",
     help="A name for the replay. Replaying again under the same name puts nothing.",
 )
-@click.option(
-    "--application",
-    default="replay",
-    show_default=True,
-    metavar="NAME",
-    help="The application that the transaction belongs to.",
-)
+@takes_application("replay")
 @click.option("--where", metavar="CONDITION", help="Replay only messages that meet this SQL condition.")
 @ORDER
 @on_store

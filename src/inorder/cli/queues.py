@@ -95,6 +95,16 @@ def takes_attributes_of(attributes: Mapping[str, Attribute]) -> Callable[[F], F]
     return decorated
 
 
+def alter_object(run: Run, kind: str, name: str, changes: Mapping[str, Any], change: Callable[..., object]) -> None:
+    """Changes the attributes of an object, and says which. Raises: click.UsageError, if there are none."""
+    if not changes:
+        raise click.UsageError("Nothing to change: name at least one attribute.")
+    with run.opened() as qm:
+        change(qm, name, **changes)
+    told = ", ".join(f"{one.replace('_', '-')} {words(value) or 'none'}" for one, value in changes.items())
+    run.output.tell({kind: name, "done": "altered", "changes": changes}, f"altered {name}: {told}")
+
+
 takes_attributes = takes_attributes_of({name: QUEUE_ATTRIBUTES[name] for name in OPTIONS})
 
 
@@ -126,12 +136,7 @@ def create(run: Run, name: str, kind: QueueType, changes: dict[str, Any]) -> Non
 @takes_store
 def alter(run: Run, name: str, changes: dict[str, Any]) -> None:
     """Change attributes. Messages on the queue keep their places."""
-    if not changes:
-        raise click.UsageError("Nothing to change: name at least one attribute.")
-    with run.opened() as qm:
-        qm.alter_queue(name, **changes)
-    told = ", ".join(f"{one.replace('_', '-')} {words(value) or 'none'}" for one, value in changes.items())
-    run.output.tell({"queue": name, "done": "altered", "changes": changes}, f"altered {name}: {told}")
+    alter_object(run, "queue", name, changes, QueueManager.alter_queue)
 
 
 @queue.command("show", example="inorder queue show ORDERS --store orders.db")

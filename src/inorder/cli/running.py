@@ -19,7 +19,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any, TypeVar
 
 import click
@@ -41,11 +40,6 @@ COMPLETION_SECONDS = 1.0
 HELP = {"help_option_names": ["-h", "--help"]}
 SENTENCE_MAX = 1000  # characters: a list of commands shows the first sentence of each whole
 BUSY = "another program may have locked it, or may be recovering it after a crash"
-
-# Advice in errors of calls, and its form for the command.
-WORDS = {
-    "say backup=False": "give --no-backup",
-}
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -135,8 +129,7 @@ def _patience(place: Location, output: Output | None, most: float) -> Iterator[N
         return
     begun = time.monotonic()
 
-    def due(number: int, frame: FrameType | None) -> None:
-        del number, frame
+    def due(*_: object) -> None:
         if time.monotonic() - begun >= most:
             raise StoreError(
                 f"{place} could not be opened within {most:.0f} s: {BUSY}. End that program, or let it finish.",
@@ -187,8 +180,6 @@ class Command(click.Command):
     def _in_own_words(self, error: InorderError) -> str:
         """The text of an error, with the arguments of the call replaced by the options of this command."""
         text: str = error.args[0]
-        for of_a_call, of_the_command in WORDS.items():
-            text = text.replace(of_a_call, of_the_command)
         for parameter in self.params:
             name, longest = parameter.name or "", max(parameter.opts, key=len)
             is_option = isinstance(parameter, click.Option)
@@ -304,10 +295,16 @@ def completions(context: click.Context, names: Callable[[QueueManager], list[str
         return []
 
 
-def queue_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """The queues, for completion."""
-    del parameter
-    return completions(context, lambda qm: [one.name for one in qm.queues()], incomplete)
+def completes(names: Callable[[QueueManager], list[str]]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Makes a completion of names in the chosen store, for `shell_complete`."""
+
+    def complete(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+        return completions(context, names, incomplete)
+
+    return complete
+
+
+queue_names = completes(lambda qm: [one.name for one in qm.queues()])
 
 
 def status_of(error: InorderError) -> int:

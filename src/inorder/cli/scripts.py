@@ -169,7 +169,6 @@ def _many(number: int, noun: str) -> str:
 
 
 def _record(answer: Answer) -> dict[str, Any]:
-    """An answer as a record for programs."""
     record = {
         "line": answer.source.line,
         "command": _written(answer.source),

@@ -23,6 +23,7 @@ from ..mq.channels.exits import check as check_exits
 from ..stores.open import Location, OverNetwork
 from ..support.advice import how_to_install
 from ..support.sockets import is_loopback
+from .login import PEM
 from .output import Output
 from .places import PlaceType
 from .running import Command, Run, takes_exits, takes_store
@@ -66,9 +67,6 @@ class Keys(NamedTuple):
 
     files: Files | None = None
     fingerprint: str = ""
-
-
-PEM = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command("serve", cls=Command, example="inorder serve orders.db --port 9443")
@@ -141,13 +139,15 @@ def serve(
         if not address.is_ours and not _may_come_in(qm, by_certificate=client_ca is not None):
             raise click.UsageError(f"--host {host} {NEEDS_USERS}")
     token = _token(run, token_file) if address.is_ours else None
+    from ..server import running  # noqa: PLC0415 - it loads uvicorn
+
     with (
         _keys(sorted(address.hosts), certificate, key, client_ca, client_crl, self_signed) as keys,
-        contextlib.closing(_listener(host, port)) as listener,
+        contextlib.closing(running.listening("127.0.0.1" if host == "localhost" else host, port)) as listener,
     ):
         settings = _settings(run, address, listener, token, workers, exits, is_secure=keys.files is not None)
         _announce(run.output, name, settings, address, token_file, keys)
-        return _serve(settings, listener, keys)
+        return running.serve(settings, listener, files=keys.files)
 
 
 def _run(run: Run, place: Location | None) -> Run:
@@ -232,12 +232,6 @@ def _token(run: Run, path: Path | None) -> str:
     )
 
 
-def _listener(host: str, port: int) -> socket.socket:
-    from ..server.running import listening  # noqa: PLC0415 - it loads uvicorn
-
-    return listening("127.0.0.1" if host == "localhost" else host, port)
-
-
 @contextlib.contextmanager
 def _keys(
     hosts: list[str],
@@ -313,9 +307,3 @@ def _announce(
         output.note("only users of the store can log in; this address has no launch token")
     if keys.fingerprint:
         output.note(f"the certificate's SHA-256 is {keys.fingerprint}")
-
-
-def _serve(settings: Settings, listener: socket.socket, keys: Keys) -> int:
-    from ..server.running import serve as serve_on  # noqa: PLC0415 - it loads uvicorn
-
-    return serve_on(settings, listener, files=keys.files)

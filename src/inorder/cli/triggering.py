@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-import threading
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import click
 
-from .. import QueueManager
-from ..errors import InorderError
 from ..formats.json_lines import when
 from ..mq.trigger_monitor import TriggerEvent, run_trigger_monitor
 from .lasting import ends_by_signal, run_all
 from .running import STORE_VARIABLE, Command, Run, queue_names, takes_store
+from .wording import ended_how
 
 STANDARD_ERROR = 2
 
@@ -37,41 +36,25 @@ def trigger_monitor(run: Run, queues: tuple[str, ...], until_empty: bool) -> Non
     error. With --json it writes them as lines to standard output, and programs write to standard error instead.
     """
     with run.opened() as qm, ends_by_signal() as ends:
-        monitors = [_MonitorThread(run, qm, name, ends, until_empty) for name in queues]
-        run_all(monitors)
-    failed = [one.error for one in monitors if one.error is not None]
-    if failed:
-        raise failed[0]
+        read = partial(
+            run_trigger_monitor,
+            qm,
+            until_empty=until_empty,
+            ends=ends.is_set,
+            report=partial(_tell, run),
+            environment={STORE_VARIABLE: os.fspath(run.store.given)},
+            output=STANDARD_ERROR if run.output.as_json else None,
+        )
+        failed = run_all([(f"trigger monitor {name}", partial(read, name)) for name in queues], ends)
+    if failed is not None:
+        raise failed
 
 
-class _MonitorThread(threading.Thread):
-    """Reads one initiation queue. If it fails, it ends the other monitors too."""
-
-    def __init__(self, run: Run, qm: QueueManager, queue: str, ends: threading.Event, until_empty: bool) -> None:
-        super().__init__(name=f"trigger monitor {queue}")
-        self._run, self._qm, self._queue, self._ends, self._until_empty = run, qm, queue, ends, until_empty
-        self.error: InorderError | None = None
-
-    def run(self) -> None:
-        try:
-            run_trigger_monitor(
-                self._qm,
-                self._queue,
-                until_empty=self._until_empty,
-                ends=self._ends.is_set,
-                report=self._tell,
-                environment={STORE_VARIABLE: os.fspath(self._run.store.given)},
-                output=STANDARD_ERROR if self._run.output.as_json else None,
-            )
-        except InorderError as error:
-            self.error = error
-            self._ends.set()
-
-    def _tell(self, event: TriggerEvent) -> None:
-        if self._run.output.as_json:
-            self._run.output.line(_record(event))
-        else:
-            self._run.output.note(_text(event))
+def _tell(run: Run, event: TriggerEvent) -> None:
+    if run.output.as_json:
+        run.output.line(_record(event))
+    else:
+        run.output.note(_text(event))
 
 
 def _record(event: TriggerEvent) -> dict[str, Any]:
@@ -83,7 +66,6 @@ def _record(event: TriggerEvent) -> dict[str, Any]:
 
 
 def _text(event: TriggerEvent) -> str:
-    """An event in one line."""
     of = "" if event.trigger is None else f" for {event.trigger.queue}"
     if event.event == "set aside":
         return f"{event.initiation_queue}: a trigger message{of} is a dead letter: {event.error}"
@@ -95,4 +77,4 @@ def _how(event: TriggerEvent) -> str:
     status = event.status
     if event.event != "ended" or status is None:
         return event.event
-    return f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+    return ended_how(status)

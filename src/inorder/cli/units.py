@@ -16,7 +16,7 @@ from ..formats.json_lines import when
 from ..stores.seam.records import Outcome
 from ..stores.seam.views import LockView, MessageView, Unit
 from .listing import Rows, record_of_sight
-from .running import CommandGroup, Run, completions, queue_names, says_yes, takes_store
+from .running import CommandGroup, Run, completes, queue_names, says_yes, takes_store
 from .wording import count, span
 
 UNIT_COLUMNS = {
@@ -44,14 +44,7 @@ LOCK_COLUMNS = {
     "program": "program",
     "process": "process",
 }
-
-
-def unit_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """The units of the store, for completion."""
-    del parameter
-    return completions(context, lambda qm: [key_of(one) for one in qm.inspect.units()], incomplete)
-
-
+unit_names = completes(lambda qm: [key_of(one) for one in qm.inspect.units()])
 UNIT = click.argument("unit", shell_complete=unit_names)
 
 

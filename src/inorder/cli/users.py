@@ -12,17 +12,16 @@ from typing import Any, Final, TypeVar
 import click
 
 from .. import QueueManager
-from ..client.users import TOKEN_SECONDS, TOKEN_SECONDS_MAX, Token, User
+from ..client.users import DAY_SECONDS, TOKEN_SECONDS, TOKEN_SECONDS_MAX, Token, User
 from ..errors import ObjectExists, UnknownObject
 from ..formats.json_lines import when
 from ..rules.authorities import GRANTABLE, ROLES
 from ..stores.seam.records import Act
 from ..support import passwords
-from .running import Command, CommandGroup, Run, completions, queue_names, says_yes, takes_store
+from .running import Command, CommandGroup, Run, completes, queue_names, says_yes, takes_store
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-DAY_SECONDS: Final = 86_400.0
 DAYS: Final = click.FloatRange(0, TOKEN_SECONDS_MAX / DAY_SECONDS, min_open=True)
 USER_COLUMNS = {
     "user": "user",
@@ -50,14 +49,7 @@ ACT_COLUMNS = {
     "outcome": "outcome",
     "error": "trouble",
 }
-
-
-def user_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """The users of the store, for completion."""
-    del parameter
-    return completions(context, lambda qm: [one.name for one in qm.accounts.users()], incomplete)
-
-
+user_names = completes(lambda qm: [one.name for one in qm.accounts.users()])
 NAME = click.argument("name", shell_complete=user_names)
 
 

@@ -22,6 +22,7 @@ from ..model.parameters import Seconds
 from ..mq.channels import ChannelNow
 from ..rules.dead_letters import reason_name
 from ..rules.ordering import pending_text
+from .browsing import pause
 from .channelling import record_of_channel
 from .choosing import Of
 from .drawing import table
@@ -300,8 +301,3 @@ def _record_of_wait(wait: Wait) -> dict[str, Any]:
         "pending": told,
         "withheld": wait.withheld,
     }
-
-
-def pause(seconds: float) -> None:
-    """Waits until it is time to look again."""
-    time.sleep(seconds)

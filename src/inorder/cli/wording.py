@@ -39,6 +39,11 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def ended_how(status: int) -> str:
+    """How a process ended, by its status, which is negative after a signal."""
+    return f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+
+
 def size(length: int) -> str:
     """A number of bytes for people: 999, 4.2 K, 17 M."""
     value = float(length)

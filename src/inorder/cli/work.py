@@ -16,10 +16,11 @@ import click
 from click.core import ParameterSource
 
 from .. import QueueManager
+from ..client.defining import local_attributes
 from ..client.programs import WORKER
 from ..errors import ArgumentError, UnknownQueue
 from ..formats.json_lines import when
-from ..model.attributes import DEAD_LETTERS, QueueAttributes
+from ..model.attributes import QueueAttributes
 from ..model.parameters import Seconds
 from ..support.advice import how_to_install
 from ..work.creating import DEFAULT_QUEUE, create_queue
@@ -35,6 +36,7 @@ from ..work.worker import Worker
 from .choosing import Of
 from .output import give_up_output
 from .running import STORE_VARIABLE, Command, Run, takes_store
+from .wording import ended_how
 
 LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 COLUMNS = {
@@ -153,15 +155,9 @@ def work(
 
     def command(number: int, replaces: bool) -> Sequence[str]:
         given = [sys.executable, "-m", "inorder", "work", tasks, "--threads", str(threads), "--grace", str(grace)]
-        given += [
-            "--process",
-            str(number),
-            *["--replaces"] * replaces,
-            *["--json"] * run.output.as_json,
-            *["--burst"] * how["burst"],
-        ]
-        given += ["--log-level", how["log_level"]]
-        return [*given, "--measured"] if how["metrics"] else given
+        given += ["--log-level", how["log_level"], "--process", str(number)]
+        switches = {"replaces": replaces, "json": run.output.as_json, "burst": how["burst"], "measured": how["metrics"]}
+        return given + [f"--{name}" for name, is_on in switches.items() if is_on]
 
     def log(happened: Happened) -> None:
         with _unless_unread(supervisor.reader_has_gone):
@@ -237,7 +233,6 @@ def _loaded(run: Run, named: str) -> Tasks:
 
 
 def _process(run: Run, program: str, tasks: Tasks, threads: int, grace: float, how: Mapping[str, Any]) -> None:
-    """Runs one of the worker processes."""
     number, replaces, least = how["process"], how["replaces"], LEVELS[how["log_level"]]
     unread = threading.Event()
 
@@ -285,9 +280,7 @@ def _in_words(happened: Happened) -> str:
         return "is restarted: its source has changed"
     if happened.event == "killed":
         return "was killed: its messages return to their queues"
-    status = happened.status or 0
-    how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
-    return f"{how}; a replacement starts in {happened.delay:.1f} s"
+    return f"{ended_how(happened.status or 0)}; a replacement starts in {happened.delay:.1f} s"
 
 
 def _line(level: int, process: int, text: str) -> str:
@@ -301,9 +294,7 @@ def _line(level: int, process: int, text: str) -> str:
 def _record(qm: QueueManager, task: Task, threads: int) -> dict[str, Any]:
     """A task as `--list` shows it. Raises: UnknownQueue 2085."""
     with _named(f"task {task.name}"):
-        found = qm.attributes(task.queue)
-        if found.type == "alias":
-            found = qm.attributes(found.base_queue)
+        found = local_attributes(qm, task.queue)
     backoff = task.backoff
     return {
         "task": task.name,
@@ -414,4 +405,4 @@ def _dead_letters(qm: QueueManager, queue: QueueAttributes) -> str:
     """The queue for messages whose attempts are used up."""
     if queue.read_order == "required":
         return "none: it stops"
-    return queue.backout_requeue_queue or qm.admin.manager_attributes().dead_letter_queue or DEAD_LETTERS
+    return queue.backout_requeue_queue or qm.dead.place()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..errors import InorderError, LeaseOver, ObjectExists, UnitNotFound, UnknownObject, bad_argument, written
 from ..model.attributes import ManagerAttributes, ManagerKeywords
 from ..model.message import UniqueId
-from ..model.options import UniqueIds, check_switch, check_whole, is_path
+from ..model.options import UniqueIds, check_function, check_switch, check_whole, is_path
 from ..model.parameters import is_storable
 from ..model.process_attributes import (
     SYSTEM_PROCESS,
@@ -19,7 +19,6 @@ from ..model.process_attributes import (
     define_process,
 )
 from ..stores.seam.definitions import as_text, process_of
-from . import housekeeping
 from .by_name import by_name
 from .namespace import Namespace
 from .owners import settle_in_doubt
@@ -28,7 +27,9 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 PROCESS = "process"
+STEP_MESSAGES = 1000  # expired ones that a connection discards when it opens, and when it closes
 Progress = Callable[[int, int], object]  # parts done, and parts in all
+OF_PROGRESS = "a function of two numbers"
 
 
 class Admin(Namespace):
@@ -206,7 +207,7 @@ class Admin(Namespace):
 
         Damage that makes a part unreadable is reported as a fault, not raised.
         """
-        _check_progress(progress)
+        check_function("progress", progress, OF_PROGRESS)
         with self._session:
             found, parts = self._store.check(None)
             for part in range(parts):
@@ -217,11 +218,11 @@ class Admin(Namespace):
             progress(parts, parts)
         return found
 
-    def discard_expired(self, limit: int = housekeeping.STEP_MESSAGES) -> int:
+    def discard_expired(self, limit: int = STEP_MESSAGES) -> int:
         """Discards up to `limit` (from 1) expired messages on all queues; returns how many."""
         check_whole("limit", limit, 1)
         with self._session:
-            return housekeeping.tidy(self._store, limit)
+            return self._store.discard_expired(limit)
 
     def backup(self, path: str | os.PathLike[str], *, replace: bool = False, progress: Progress | None = None) -> None:
         """Copies the queue manager, as it is at one instant, to a file, while programs go on using it.
@@ -241,11 +242,6 @@ class Admin(Namespace):
         if not isinstance(path, str | os.PathLike) or not is_path(path):
             raise bad_argument("path", path, "the path of a file, in UTF-8")
         check_switch("replace", replace)
-        _check_progress(progress)
+        check_function("progress", progress, OF_PROGRESS)
         with self._session:
             self._session.services.store.backup(path, replace=replace, progress=progress)
-
-
-def _check_progress(progress: Progress | None) -> None:
-    if progress is not None and not callable(progress):
-        raise bad_argument("progress", progress, "a function of two numbers")

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..errors import bad_argument
 from ..model.options import DEFAULT_GET, GetOptions, check_instance, check_whole
-from ..model.parameters import is_storable
+from ..model.parameters import Text
 from ..rules.browse_token import decode, encode
 from ..rules.grouping import NOTHING_OPEN
 from ..rules.ordering import UNSET, Cursor
@@ -45,6 +45,7 @@ from .queue import Queue
 
 NO_LIMIT = 2**62
 NAME_LENGTH_MAX = 200
+NAME = Text(NAME_LENGTH_MAX, least=1)  # of an application, a staging or a schedule
 
 
 class ClaimReader:
@@ -64,7 +65,7 @@ class ClaimReader:
 
     def __init__(self, queue: Queue, application: str, *, epoch: int | None = None, delivers: bool = True) -> None:
         self._queue = queue.internals
-        self.application = check_name("application", application)
+        self.application: str = NAME.check("application", application)
         self.epoch = epoch
         check_instance("delivers", delivers, bool, "True or False")
         self._delivers = delivers
@@ -246,7 +247,7 @@ class Stager:
         self, queue: Queue, name: str, *, lasts: float, checks_numbers: bool = True, arrives: bool = True
     ) -> None:
         self._queue = queue.internals
-        self.name = check_name("name", name)
+        self.name: str = NAME.check("name", name)
         self._lasts = lasts
         check_instance("checks_numbers", checks_numbers, bool, "True or False")
         self._checks_numbers = checks_numbers
@@ -290,7 +291,7 @@ class Bulk(Namespace):
 
         A running reader is fenced. Raises: NotFound, the application never claimed; CheckpointLost, no such claim.
         """
-        check_name("application", application)
+        NAME.check("application", application)
         check_whole("upto", upto)
         with self._session:
             return self._store.finish_claims(queue, application, upto)
@@ -301,7 +302,7 @@ class Bulk(Namespace):
         A running reader is fenced. It or the next reader will process these messages again. Raises: NotFound, the
         application never claimed.
         """
-        check_name("application", application)
+        NAME.check("application", application)
         with self._session:
             return self._store.release_claims(queue, application)
 
@@ -318,7 +319,7 @@ class Bulk(Namespace):
 
         Rules: B-45.
         """
-        check_name("application", application)
+        NAME.check("application", application)
         with self._session:
             return self._store.leave_claimed_group(queue, application)
 
@@ -362,12 +363,6 @@ def _check_limits(options: object, most: object, most_bytes: object, horizon: ob
     check_whole("most_bytes", most_bytes, 1)
     if horizon is not None:
         check_whole("horizon", horizon)
-
-
-def check_name(argument: str, value: object) -> str:
-    if not isinstance(value, str) or not 1 <= len(value) <= NAME_LENGTH_MAX or not is_storable(value):
-        raise bad_argument(argument, value, f"a text of 1 to {NAME_LENGTH_MAX} characters")
-    return value
 
 
 __all__ = [

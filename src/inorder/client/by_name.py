@@ -6,7 +6,7 @@ import contextlib
 import functools
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterable, Iterator, Set
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from ..errors import (
     QueueCondition,
@@ -26,6 +26,7 @@ from ..stores.seam.records import Locked
 from . import groups
 from .browsing import Browsing
 from .keywords import Data, PutCall, sweep_options
+from .namespace import Namespace
 from .owners import Lead, QueueElsewhere, connected, lead_of, led
 from .queue import Queue
 from .session import Session
@@ -49,14 +50,6 @@ Name = str | Elsewhere
 HERE = ""  # the default, recognized by `is`: a caller's value may not support comparison
 
 
-class NamesQueues(Protocol):
-    """A connection, with a default handle for each queue that its calls name."""
-
-    def _make_room(self, queue: str = "", manager: str = "") -> bool: ...
-    def _renew(self, queue: str, manager: str = "") -> bool: ...
-    def _lead(self, there: SynchronousQueue, queue: str, manager: str = "") -> bool: ...
-
-
 def by_name(call: F) -> F:
     """Decorates a call on the default handle of the queue in its first argument: repeats it where that can help.
 
@@ -66,28 +59,34 @@ def by_name(call: F) -> F:
     """
 
     @functools.wraps(call)
-    def attempts(connection: NamesQueues, /, *given: Any, **named: Any) -> Any:
+    def attempts(one: CallsByName | Namespace, /, *given: Any, **named: Any) -> Any:
         is_new = False
         while True:
             try:
-                return call(connection, *given, **named)
+                return call(one, *given, **named)
             except TooManyHandles:
-                queue = given[0] if given else named["queue"]
-                if not connection._make_room(queue, named.get("manager", "")):
+                if not _connection(one)._make_room(*_queue(given, named)):
                     raise
             except QueueCondition as error:
                 if error.reason not in (Reason.Q_DELETED, Reason.OBJECT_CHANGED):
                     raise
-                queue = given[0] if given else named["queue"]
-                if is_new or not connection._renew(queue, named.get("manager", "")):
+                if is_new or not _connection(one)._renew(*_queue(given, named)):
                     raise
                 is_new = True
             except SynchronousQueue as there:  # its open failed, so nothing has been done
-                queue = given[0] if given else named["queue"]
-                if not connection._lead(there, queue, named.get("manager", "")):
+                if not _connection(one)._lead(there, *_queue(given, named)):
                     raise
 
     return cast(F, attempts)
+
+
+def _connection(one: CallsByName | Namespace) -> CallsByName:
+    return one._manager if isinstance(one, Namespace) else one
+
+
+def _queue(given: tuple[Any, ...], named: dict[str, Any]) -> tuple[str, str]:
+    """The queue and the queue manager in the arguments of a call."""
+    return given[0] if given else named["queue"], named.get("manager", HERE)
 
 
 class CallsByName:
@@ -160,7 +159,7 @@ class CallsByName:
         with owner:
             return QueueElsewhere((self._session, owner), lead, name, options, **how)
 
-    def _lead(self, there: SynchronousQueue, queue: str, manager: str = HERE) -> bool:
+    def _lead(self, there: SynchronousQueue, queue: str, manager: str) -> bool:
         """Replaces the default handle, whose open has led to an owner, by one there; returns whether it did."""
         name = name_of(queue, manager)
         own = self._queues.get(name)
@@ -202,7 +201,7 @@ class CallsByName:
             self._close_default(idle)
         return idle is not None
 
-    def _renew(self, queue: str, manager: str = HERE) -> bool:
+    def _renew(self, queue: str, manager: str) -> bool:
         """Closes a default handle that is no longer valid; returns whether the call may be repeated on a new one.
 
         If the handle was inside a group, the call is not repeated: that would silently begin the group again. If the

@@ -28,11 +28,6 @@ USE = Choice(get_args(Use))
 LEASE = Seconds(0, LOCK_SECONDS_MAX, above=True, also={"None for no end": None})
 
 
-def check_use(use: object) -> None:
-    """Raises: ArgumentError, not a use of a handle."""
-    USE.check("use", use)
-
-
 class ConfirmedCalls(ABC):
     """The calls of `Queue` that use confirm ids, lock ids and unique ids; each queue has its own.
 

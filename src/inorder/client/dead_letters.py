@@ -24,13 +24,14 @@ from ..model.attributes import DEAD_LETTERS
 from ..model.fields import NUMBER_MAX
 from ..model.kinds import Report
 from ..model.message import Got, Message, UniqueId
-from ..model.options import EVERYTHING, Match, check_instance, check_whole
-from ..model.parameters import is_storable
+from ..model.options import EVERYTHING, Match, check_function, check_instance, check_whole
+from ..model.parameters import is_integer, is_storable
 from ..rules.dead_letters import Buried, WhyDead, buried, revived, why_dead
+from .defining import local_attributes
 from .namespace import Namespace
 
-Data = bytes | bytearray | memoryview | Message
 Progress = Callable[[int], object]  # how many dead letters were looked at
+OF_PROGRESS = "a function of one number"
 
 
 class DeadLetter(NamedTuple):
@@ -82,7 +83,7 @@ class DeadLetters(Namespace):
 
         Raises: as a browse, for example UnknownQueue 2085.
         """
-        if reason is not None and (isinstance(reason, bool) or not isinstance(reason, int)):
+        if reason is not None and not is_integer(reason):
             raise bad_argument("reason", reason, "a Reason, or an integer")
         if queue is not None and not isinstance(queue, str):
             raise bad_argument("queue", queue, "the name of a queue")
@@ -121,7 +122,7 @@ class DeadLetters(Namespace):
         """
         if most is not None:
             check_whole("most", most, 1)
-        _check_progress(progress)
+        check_function("progress", progress, OF_PROGRESS)
         there = self.place(dead_letter_queue)
         done, stayed = 0, list[Stayed]()
         returned = set[UniqueId]()  # the unique ids of its puts, so that none to this queue is replayed again
@@ -203,9 +204,7 @@ class DeadLetters(Namespace):
         Rules: R6.8, R6.9, B-24.
         """
         _check_letter(message, reason, attempts, error)
-        found = self._manager.attributes(queue)
-        if found.type == "alias":
-            found = self._manager.attributes(found.base_queue)
+        found = local_attributes(self._manager, queue)
         if found.read_order == "required":
             raise Undeliverable(
                 f"{queue} requires strict order: no message may overtake another, so this one cannot become a dead "
@@ -246,7 +245,7 @@ class DeadLetters(Namespace):
         progress: Progress | None = None,
     ) -> int:
         """Removes dead letters for good; returns how many. Arguments and errors: as `replay`."""
-        _check_progress(progress)
+        check_function("progress", progress, OF_PROGRESS)
         there = self.place(dead_letter_queue)
         done = 0
         letters = self.letters(reason=reason, queue=queue, match=match, dead_letter_queue=there)
@@ -277,11 +276,6 @@ def _check_letter(message: object, reason: object, attempts: int, error: object)
     check_whole("attempts", attempts)
     if not isinstance(error, str) or not is_storable(error):
         raise bad_argument("error", error, "a text")
-
-
-def _check_progress(progress: Progress | None) -> None:
-    if progress is not None and not callable(progress):
-        raise bad_argument("progress", progress, "a function of one number")
 
 
 __all__ = ["DeadLetter", "DeadLetters", "Replayed", "Stayed", "WhyDead"]

@@ -137,3 +137,9 @@ def local_name(qm: Defining, name: str) -> str:
     """The base queue of an alias, or the name of any other queue. Raises: UnknownQueue 2085."""
     found = qm.attributes(name)
     return found.base_queue if found.type == "alias" else found.name
+
+
+def local_attributes(qm: Defining, name: str) -> QueueAttributes:
+    """The attributes of a queue, or of the queue that an alias names. Raises: UnknownQueue 2085."""
+    found = qm.attributes(name)
+    return qm.attributes(found.base_queue) if found.type == "alias" else found

@@ -10,11 +10,12 @@ Closing the last connection waits a few seconds until all events are reported; t
 
 from __future__ import annotations
 
+import functools
 import logging
 import queue as queues
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -97,9 +98,12 @@ class Hub:
         with self._lock:
             registered, calls = self._registered, self._calls
         if calls is not None:
+            told = {
+                "put": change.put, "visible": change.visible, "expired": change.expired, "duplicate": change.duplicates,
+            }  # fmt: skip
             for one in list(registered):
-                for call in _calls_of(one, change):
-                    calls.put(call)
+                for message in told[one.name]:
+                    calls.put(functools.partial(one.called, change.queue, message))
 
     def close(self) -> threading.Thread | None:
         """Takes no more events; returns the thread, which still reports the earlier ones and then ends."""
@@ -133,14 +137,3 @@ def _run(calls: Calls) -> None:
             call()
         except BaseException:
             log.exception("a hook failed; the queue is not affected")
-
-
-def _calls_of(one: Registration, change: Change) -> Iterator[Callable[[], object]]:
-    """Yields the calls that report a change to a hook."""
-    told = {"put": change.put, "visible": change.visible, "expired": change.expired, "duplicate": change.duplicates}
-    for message in told[one.name]:
-        yield _call(one.called, change.queue, message)
-
-
-def _call(called: Callable[..., object], *arguments: object) -> Callable[[], object]:
-    return lambda: called(*arguments)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import nullcontext
-from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 from ..errors import CallerError, ConnectionBroken, InconsistentCall, OutcomeUnknown, Reason, bad_argument
 from ..model.fields import NUMBER_MAX
 from ..model.message import ANY_GROUP, IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, SEGMENT, Descriptor, Got, Message
 from ..model.options import EVERYTHING, GetOptions, Match, PutOptions, check_switch
-from ..model.parameters import Integer
+from ..model.parameters import Integer, is_integer
 from ..rules.grouping import GroupState
 from ..rules.ordering import ReadOrder
 from ..rules.puts import PutResult
@@ -64,7 +63,7 @@ class GroupWriter:
         try:
             self._have_unit()
         except BaseException as failure:  # `__exit__` will not be called
-            self._leave(type(failure), failure, failure.__traceback__)
+            self._leave(failure)
             raise
         return self
 
@@ -119,24 +118,20 @@ class GroupWriter:
                 "the puts of this group were backed out: start the group again", reason=Reason.INCOMPLETE_GROUP
             )
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
             if error is None and self._put_any and not self._closed:
                 self._check_goes_on()
                 self._queue.end_group()
         except BaseException as failure:
-            self._leave(type(failure), failure, failure.__traceback__)
+            self._leave(failure)
             raise
-        self._leave(kind, error, trace)
+        self._leave(error)
 
-    def _leave(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def _leave(self, error: BaseException | None) -> None:
         try:
             if self._own_unit is not None:
-                self._own_unit.__exit__(kind, error, trace)
+                self._own_unit.__exit__(None, error, None)
         finally:
             if not self._session.closed and not self._queue.closed:
                 try:  # noqa: SIM105 - `suppress` is not a block that is written in C
@@ -329,7 +324,7 @@ def _check_fields(fields: Mapping[str, object]) -> None:
 
 
 def _flags(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
+    if not is_integer(value):
         raise bad_argument("flags", value, "a sum of Flags", Reason.MSG_FLAGS_ERROR)
     return int(value)
 

@@ -7,7 +7,6 @@ out ends it. At its deadline it is backed out.
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Literal
 
 from ..errors import LeaseOver, bad_argument
@@ -69,9 +68,7 @@ class Lease:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.leave("back_out" if isinstance(error, LeaseOver) else "commit")
 
     def leave(self, outcome: Outcome = "commit") -> None:
@@ -145,7 +142,18 @@ class LeaseCalls:
 
         Rules: B-32.
         """
-        return begin_lease(self._session, user, self._program.user, seconds, most)
+        from ..support import secrets  # noqa: PLC0415 - few programs need it
+
+        SECONDS.check("seconds", seconds)
+        check_user(user)
+        if most is not None:
+            check_whole("most", most, low=1)
+        token, session = secrets.new_secret(), self._session
+        with session:
+            leased = session.store.begin_lease(
+                session.owner, name_of(token), user or self._program.user, float(seconds), most
+            )
+        return Lease(session, token, user, leased)
 
     def resume_lease(self, token: str, *, user: str | None = None) -> Lease:
         """Returns the lease with this token; another process may have begun it.
@@ -155,31 +163,12 @@ class LeaseCalls:
 
         Raises: LeaseOver 9060, it was settled, its deadline has passed, or it belongs to another user; ArgumentError.
         """
-        return resume_lease(self._session, token, user)
-
-
-def begin_lease(session: Session, user: str | None, owner: str, seconds: float, most: int | None) -> Lease:
-    """Begins a lease of `user`, or else of `owner`, the program's user."""
-    from ..support import secrets  # noqa: PLC0415 - few programs need it
-
-    SECONDS.check("seconds", seconds)
-    check_user(user)
-    if most is not None:
-        check_whole("most", most, low=1)
-    token = secrets.new_secret()
-    with session:
-        leased = session.store.begin_lease(session.owner, name_of(token), user or owner, float(seconds), most)
-    return Lease(session, token, user, leased)
-
-
-def resume_lease(session: Session, token: str, user: str | None) -> Lease:
-    """Returns the lease with this token. Raises: LeaseOver 9060; ArgumentError."""
-    if not isinstance(token, str) or not token or not is_storable(token):
-        raise bad_argument("token", "...", "a text, the token of a lease")
-    check_user(user)
-    with session:
-        leased = session.store.lease(name_of(token), user)
-    return Lease(session, token, user, leased)
+        if not isinstance(token, str) or not token or not is_storable(token):
+            raise bad_argument("token", "...", "a text, the token of a lease")
+        check_user(user)
+        with self._session:
+            leased = self._session.store.lease(name_of(token), user)
+        return Lease(self._session, token, user, leased)
 
 
 def check_user(user: object) -> None:

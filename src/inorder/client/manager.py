@@ -6,7 +6,6 @@ import contextlib
 import os
 from collections import OrderedDict
 from collections.abc import Callable
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import (
@@ -30,8 +29,7 @@ from ..stores.open import Location, check_no_credentials, locate
 from ..stores.seam.protocol import LocalStore
 from ..stores.seam.records import Outcome
 from ..support import old_paths
-from . import housekeeping
-from .admin import Admin
+from .admin import STEP_MESSAGES, Admin
 from .bulk import Bulk
 from .by_name import name_of
 from .dead_letters import DeadLetters
@@ -157,7 +155,7 @@ class QueueManager(
         self._store = services.store
         self._queues = OrderedDict()
         self._reply_queues = {}
-        housekeeping.tidy(self._store)
+        self._store.discard_expired(STEP_MESSAGES)  # on unused queues; each call does it on the queue that it uses
 
     def connect(self, *, program: str | None = None) -> QueueManager:
         """Opens another connection to the same queue manager, with its own unit of work, for another thread or task."""
@@ -349,7 +347,7 @@ class QueueManager(
                 self.commit()
             with self._session, contextlib.suppress(QueueManagerStopping, ConnectionBroken):  # nothing left to tidy
                 if not self._services.store.changes.are_elsewhere:  # a lost connection would be made again for it
-                    housekeeping.tidy(self._store)
+                    self._store.discard_expired(STEP_MESSAGES)
         except CallInProgress:  # nothing was done: the other thread's call goes on
             raise
         except BaseException as error:
@@ -362,9 +360,7 @@ class QueueManager(
     def __enter__(self) -> QueueManager:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
             self.close()
         else:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..errors import SynchronousQueue
     from .manager import QueueManager
 
 
@@ -19,12 +18,3 @@ class Namespace:
 
     def __init__(self, manager: QueueManager) -> None:
         self._manager, self._session, self._store = manager, manager._session, manager._store
-
-    def _make_room(self, queue: str = "", manager: str = "") -> bool:  # for `by_name`
-        return self._manager._make_room(queue, manager)
-
-    def _renew(self, queue: str, manager: str = "") -> bool:
-        return self._manager._renew(queue, manager)
-
-    def _lead(self, there: SynchronousQueue, queue: str, manager: str = "") -> bool:
-        return self._manager._lead(there, queue, manager)

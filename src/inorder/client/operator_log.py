@@ -8,11 +8,13 @@ from typing import Final
 
 from ..errors import bad_argument
 from ..model.options import check_whole
-from ..model.parameters import WHOLE_MAX, is_storable
+from ..model.parameters import WHOLE_MAX, Text
 from ..stores.seam.records import Act
 from .namespace import Namespace
 
 TEXT_LENGTH_MAX: Final = 256
+NAME: Final = Text(TEXT_LENGTH_MAX, least=1)
+NAME_OR_NONE: Final = Text(TEXT_LENGTH_MAX, words=f"a text of 0 to {TEXT_LENGTH_MAX} characters")
 ERROR_LENGTH_MAX: Final = 1000
 PAGE: Final = 500
 
@@ -44,14 +46,10 @@ class ActCalls(Namespace):
 
         Raises: ArgumentError.
         """
-        for argument, value, least in (
-            ("act", act, 1),
-            ("queue", queue, 0),
-            ("user", user, 1),
-            ("address", address, 0),
-        ):
-            if not isinstance(value, str) or not is_storable(value) or not least <= len(value) <= TEXT_LENGTH_MAX:
-                raise bad_argument(argument, value, f"a text of {least} to {TEXT_LENGTH_MAX} characters")
+        NAME.check("act", act)
+        NAME_OR_NONE.check("queue", queue)
+        NAME.check("user", user)
+        NAME_OR_NONE.check("address", address)
         with self._session:
             number = self._session.services.store.begin_act(user, address, act, queue)
         acting = Acting()

@@ -485,16 +485,3 @@ class QueueElsewhere(Queue):
         with contextlib.suppress(UnknownQueue):
             found[queue] = store.queue(queue)
         return Names(store.manager(), found).reply_to(queue)
-
-
-__all__ = [
-    "Lead",
-    "OwnerSession",
-    "QueueElsewhere",
-    "check_user",
-    "connected",
-    "lead_of",
-    "led",
-    "reach",
-    "settle_in_doubt",
-]

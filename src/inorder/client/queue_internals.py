@@ -15,7 +15,7 @@ from ..rules.ordering import UNSET, Cursor
 from ..stores.seam.protocol import Store
 from ..stores.seam.records import GetRequest
 from .browsing import BrowsePosition, FetchedPage
-from .confirming import Use, check_use
+from .confirming import USE, Use
 from .events import check_callable
 from .keywords import get_options
 from .session import NOT_OPEN, Session
@@ -67,7 +67,7 @@ class QueueInternals:
     def checked_for(self, use: Use) -> Queue:
         """Returns this handle, opened for a use. Raises: QueueDeleted 2052, its queue was deleted; HandleError 2019."""
         queue = self._queue
-        check_use(use)
+        USE.check("use", use)
         with queue._session:
             queue._need(use)
             queue._store.check_handle(queue._handle)
@@ -75,7 +75,7 @@ class QueueInternals:
 
     def opened_for(self, use: Use) -> tuple[Store, int]:
         """Inside a call: opens the handle for a use; returns the store and the handle's number in it."""
-        check_use(use)
+        USE.check("use", use)
         self._queue._need(use)
         return self._queue._store, self._queue._handle
 

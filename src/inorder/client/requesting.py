@@ -34,12 +34,12 @@ from ..model.options import (
     check_instance,
     check_whole,
 )
-from ..model.parameters import Seconds
+from ..model.parameters import Seconds, is_integer
 from ..rules.puts import PutResult
 from ..rules.reports import ACTIONS, fields_of_report
 from ..support.advice import unknown_name
 from .by_name import by_name
-from .defining import Defining
+from .defining import Defining, local_attributes
 from .keywords import DEFAULT_PUT, MESSAGE_FIELDS, Data, PutCall, changed, split_put
 from .queue import Queue
 from .unit_of_work import UnitOfWork
@@ -64,12 +64,14 @@ class Asked(NamedTuple):
 
     Args:
         reply_to: the handle of the connection's own queue for replies, or the name of a queue.
+        reply_queue: the name of that queue.
         match: selects the replies to this request.
     """
 
     queue: str
     message_id: bytes
     reply_to: Queue | str
+    reply_queue: str
     match: Match
 
 
@@ -117,8 +119,7 @@ class Replies(Iterator[Got]):
     @property
     def reply_queue(self) -> str:
         """The name of the queue to which the replies go."""
-        reply_to = self._asked.reply_to
-        return reply_to.name if isinstance(reply_to, Queue) else reply_to
+        return self._asked.reply_queue
 
 
 class Requesting(Defining):
@@ -178,14 +179,13 @@ class Requesting(Defining):
                 raise unknown_name("field", name, Descriptor.__annotations__, Reason.ARGUMENT_ERROR)
         message = body if isinstance(body, Message) else Message(body)
         reply_to = self._opened_for_replies(fields.get("reply_to_queue", message.reply_to_queue))
-        is_own = isinstance(reply_to, Queue)
+        reply_queue = reply_to.name if isinstance(reply_to, Queue) else reply_to
         defaults: dict[str, Any] = {"message_type": MessageType.REQUEST}
         if message.expiry is None:
             defaults["expiry"] = _life(timeout)
-        if message.persistent is None and is_own:
+        if message.persistent is None and isinstance(reply_to, Queue):
             defaults["persistent"] = False
-        chosen = {**defaults, **fields, "reply_to_queue": reply_to.name if isinstance(reply_to, Queue) else reply_to}
-        message = message.replace(**chosen)
+        message = message.replace(**{**defaults, **fields, "reply_to_queue": reply_queue})
         by_correlation = bool(message.report & Report.PASS_CORRELATION_ID)
         options = {
             "syncpoint": False,
@@ -194,7 +194,7 @@ class Requesting(Defining):
         }
         put = self.put(queue, message, changed(DEFAULT_PUT, options))
         match = Match(correlation_id=put.correlation_id if by_correlation else put.message_id)
-        return Asked(queue, put.message_id, reply_to, match)
+        return Asked(queue, put.message_id, reply_to, reply_queue, match)
 
     def _next_reply(self, asked: Asked, seconds: float) -> Got:
         options = GetOptions(match=asked.match, wait=seconds, syncpoint=False)
@@ -293,7 +293,7 @@ class Requesting(Defining):
         sent if and only if the message is processed.
         """
         check_instance("message", message, Message, "a message from a get")
-        if isinstance(feedback, bool) or not isinstance(feedback, int):
+        if not is_integer(feedback):
             raise bad_argument("feedback", feedback, "a Feedback, or an integer", Reason.FEEDBACK_ERROR)
         if feedback in ACTIONS and not message.report & ACTIONS[feedback]:
             return None
@@ -324,7 +324,8 @@ class Requesting(Defining):
 
         Raises: CallerError 2128, the connection has a unit of work. As a get, a reply, and `answer`.
         """
-        _check_callable(answer)
+        if not callable(answer):
+            raise bad_argument("answer", answer, "a function that takes a request", Reason.OPTIONS_ERROR)
         served = 0
         while self._serve_one(queue, answer, wait):
             served += 1
@@ -361,9 +362,7 @@ class Requesting(Defining):
 
     def _place_aside(self, queue: str) -> Aside | None:
         """Returns the queue for requests that fail repeatedly; None: the queue has none (R6.9)."""
-        found = self.attributes(queue)
-        if found.type == "alias":
-            found = self.attributes(found.base_queue)
+        found = local_attributes(self, queue)
         if not (found.backout_threshold and found.backout_requeue_queue):
             return None
         return Aside(found.backout_threshold, found.backout_requeue_queue)
@@ -409,11 +408,6 @@ def _no_reply(asked: Asked, timeout: float, came: int, wanted: int) -> NoMessage
         f"{few} within {timeout:,} s to the request {asked.message_id.hex()} on {asked.queue}",
         queue=asked.queue,
         message_id=asked.message_id,
-        reply_to_queue=asked.reply_to.name if isinstance(asked.reply_to, Queue) else asked.reply_to,
+        reply_to_queue=asked.reply_queue,
         timeout=timeout,
     )
-
-
-def _check_callable(answer: object) -> None:
-    if not callable(answer):
-        raise bad_argument("answer", answer, "a function that takes a request", Reason.OPTIONS_ERROR)

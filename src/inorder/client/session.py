@@ -24,10 +24,9 @@ from ..errors import (
     Reason,
     StoreError,
     UnitOfAnother,
-    bad_argument,
     forked,
 )
-from ..model.parameters import is_storable
+from ..model.parameters import Text
 from ..rules.grouping import NOTHING_OPEN, GroupState
 from ..rules.puts import Program
 from ..rules.retries import Later
@@ -49,6 +48,11 @@ T = TypeVar("T")
 log = logging.getLogger("inorder.session")
 
 NOT_OPEN = 0  # instead of a handle's number in the store
+UNIT_NAME = Text(
+    UNIT_NAME_LENGTH_MAX,
+    least=1,
+    words=f"a text of 1 to {UNIT_NAME_LENGTH_MAX} characters: a prepared unit is settled by its name",
+)
 
 
 class Retained:
@@ -508,9 +512,7 @@ class Session(Lock):
             self._settled(tried)
 
     def prepare(self, name: str) -> None:
-        if not isinstance(name, str) or not 0 < len(name) <= UNIT_NAME_LENGTH_MAX or not is_storable(name):
-            allowed = f"a text of 1 to {UNIT_NAME_LENGTH_MAX} characters: a prepared unit is settled by its name"
-            raise bad_argument("name", name, allowed)
+        UNIT_NAME.check("name", name)
         with self:
             self._refuse_given_up()
             for one in self.places:

@@ -40,7 +40,7 @@ from ..model.options import EVERYTHING, AskedOrder, GetOptions, Match, check_who
 from ..model.properties import Properties
 from ..rules.staged_columns import STAGED_COLUMNS
 from ..rules.staging import check_room
-from .bulk import NO_LIMIT, BulkPage, ClaimReader, LedgerKey, Slice, Stager, check_name
+from .bulk import NAME, NO_LIMIT, BulkPage, ClaimReader, LedgerKey, Slice, Stager
 from .defining import local_name
 from .manager import QueueManager
 from .queue import Queue
@@ -177,7 +177,7 @@ class LedgerWriter:
     def __init__(
         self, manager: QueueManager, queue: Queue, application: str, query: str, *, arrives: bool = False
     ) -> None:
-        check_name("application", application)
+        NAME.check("application", application)
         self._manager, self._queue, self._application, self._query = manager, queue, application, query
         self._arrives = arrives
         self._local = queue.local_name
@@ -341,7 +341,6 @@ def _of_page(page: BulkPage, age: float) -> Columns:
 
 
 def _of_messages(messages: Sequence[Message]) -> Columns:
-    """Returns the columns to stage for messages."""
     columns: Columns = {name: [getattr(message, name) for message in messages] for name in COLUMNS}
     columns["expiry"] = [math.inf if left is None else left for left in columns["expiry"]]
     return columns

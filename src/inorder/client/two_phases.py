@@ -215,6 +215,3 @@ def recover(home: Home, part: Part) -> bool:
 
 def _is_in_flight(home: Home, unit: Unit) -> bool:
     return unit.outcome == "back_out" and home.services.now() - unit.started_at < IN_FLIGHT_SECONDS
-
-
-__all__ = ["GlobalUnit", "Part", "branch_name", "recover"]

@@ -95,6 +95,3 @@ def settle_by_hand(qm: QueueManager, one: Unit, outcome: Outcome) -> None:
         qm.admin.end_lease(one.name)
     else:
         qm.bulk.undo_staging([one.name])
-
-
-__all__ = ["INSTEAD", "check_settled_here", "coordinator_of", "find_unit", "key_of", "settle_by_hand"]

@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextvars import ContextVar
-from types import TracebackType
 from typing import Any, Literal, Protocol
 from weakref import ref
 
@@ -116,9 +115,7 @@ class UnitOfWork:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """Commits, or backs out after an exception; if the back out fails too, the first exception is raised.
 
         If the unit could not be settled, the connection's next call first backs it out.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ..errors import Reason, StoreError, bad_argument
 from ..model.attribute import check_queue_name
-from ..model.options import is_path
+from ..model.options import check_function, is_path
 from ..stores.open import PATH_OR_URL, locate
 from ..stores.seam.migrations import Upgraded
 from .manager import connect
@@ -41,8 +41,7 @@ def upgrade(
     """
     if not isinstance(backup, bool) and not (isinstance(backup, str | os.PathLike) and is_path(backup)):
         raise bad_argument("backup", backup, "the path of a file, in UTF-8, or True or False")
-    if progress is not None and not callable(progress):
-        raise bad_argument("progress", progress, "a function, or None")
+    check_function("progress", progress)
     return locate(store, PATH_OR_URL).upgrade(program_name(running_script()), backup, progress)
 
 

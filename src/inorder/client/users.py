@@ -8,6 +8,7 @@ compares them, because it has the library: see `inorder.support.passwords`.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -27,7 +28,7 @@ from ..errors import (
     bad_argument,
 )
 from ..model.options import check_switch
-from ..model.parameters import Seconds, is_storable
+from ..model.parameters import Seconds, Text, is_storable
 from ..rules import authorities, log_ins
 from ..stores.seam.damage import decodes
 from .operator_log import ActCalls
@@ -36,8 +37,11 @@ USER, TOKEN = "user", "token"  # kinds of objects
 NAME_LENGTH_MAX: Final = 64
 SUBJECT_LENGTH_MAX: Final = 1024
 DESCRIPTION_LENGTH_MAX: Final = 256
+NAME: Final = Text(NAME_LENGTH_MAX, least=1)
+SUBJECT: Final = Text(SUBJECT_LENGTH_MAX, least=1)
+DESCRIPTION: Final = Text(DESCRIPTION_LENGTH_MAX, words=f"a text of 0 to {DESCRIPTION_LENGTH_MAX} characters")
 SUBJECTS_MAX, GRANTS_MAX, TOKENS_MAX = 16, 1000, 100
-USER_LENGTH_MAX: Final = 256
+ON_BEHALF_OF: Final = Text(256, least=1)
 ID_BYTES = 8
 DAY_SECONDS: Final = 86_400.0
 TOKEN_SECONDS, TOKEN_SECONDS_MAX = 90 * DAY_SECONDS, 3650 * DAY_SECONDS
@@ -220,7 +224,7 @@ class Accounts(ActCalls):
         """
         from ..support import secrets  # noqa: PLC0415 - few programs need it
 
-        _check_text("label", label, NAME_LENGTH_MAX, least=1)
+        NAME.check("label", label)
         Seconds(0, TOKEN_SECONDS_MAX, above=True).check("seconds", seconds)
         owner, now = self.user(user), self._now()
         tokens = self.tokens(user)
@@ -320,8 +324,7 @@ class Accounts(ActCalls):
 
         Raises: ArgumentError. In the block: NotAuthorized 2035, by a put.
         """
-        if not isinstance(user, str) or not is_storable(user) or not 1 <= len(user) <= USER_LENGTH_MAX:
-            raise bad_argument("user", user, f"a text of 1 to {USER_LENGTH_MAX} characters")
+        ON_BEHALF_OF.check("user", user)
         self._session.check()
         store, owner = self._session.services.store, self._session.owner
         before = store.set_user(owner, user)
@@ -335,7 +338,7 @@ class Accounts(ActCalls):
         keys = _keys(name, address)
         self._count(keys)
         user = self._find(name)
-        kept = user.password_hash if user is not None and user.enabled else None
+        kept = user.password_hash if user is not None else None
         if not verify(kept) or kept is None or user is None:
             raise _refused()
         with self._session:
@@ -396,10 +399,9 @@ def _refused() -> LogInRefused:
 # --- values
 
 
-def _blank(name: object) -> User:
+def _blank(name: str) -> User:
     """Returns a new user of this name without any authority. Raises: ArgumentError."""
-    _check_text("name", name, NAME_LENGTH_MAX, least=1)
-    assert isinstance(name, str)
+    name = NAME.check("name", name)
     if any(one.isspace() or one == ":" for one in name) or not name.isprintable():
         raise bad_argument("name", name, "without blanks, colons and control characters")
     if name == authorities.LAUNCH_TOKEN:
@@ -458,7 +460,7 @@ def _subjects(value: object) -> tuple[str, ...]:
     if len(found) > SUBJECTS_MAX:
         raise bad_argument("subjects", value, f"at most {SUBJECTS_MAX} subjects")
     for one in found:
-        _check_text("subjects", one, SUBJECT_LENGTH_MAX, least=1)
+        SUBJECT.check("subjects", one)
     return tuple(sorted(set(found)))
 
 
@@ -482,29 +484,14 @@ def _password_hash(value: object) -> str | None:
     return value
 
 
-def _description(value: object) -> str:
-    _check_text("description", value, DESCRIPTION_LENGTH_MAX)
-    return str(value)
-
-
-def _enabled(value: object) -> bool:
-    check_switch("enabled", value)
-    return bool(value)
-
-
-def _check_text(argument: str, value: object, most: int, *, least: int = 0) -> None:
-    if not isinstance(value, str) or not is_storable(value) or not least <= len(value) <= most:
-        raise bad_argument(argument, value, f"a text of {least} to {most:,} characters")
-
-
 CHECKS: Final[Mapping[str, Callable[[object], Any]]] = MappingProxyType(
     {
         "roles": _roles,
         "queues": _queues,
         "subjects": _subjects,
-        "description": _description,
+        "description": functools.partial(DESCRIPTION.check, "description"),
         "password_hash": _password_hash,
-        "enabled": _enabled,
+        "enabled": functools.partial(check_switch, "enabled"),
     }
 )
 

@@ -512,6 +512,12 @@ def check_instance(name: str, value: object, kind: type[object], allowed: str) -
         raise bad_argument(name, value, allowed)
 
 
+def check_function(name: str, value: object, allowed: str = "a function, or None") -> None:
+    """Checks that an argument is a function or None."""
+    if value is not None and not callable(value):
+        raise bad_argument(name, value, allowed)
+
+
 def is_path(value: str | os.PathLike[str]) -> bool:
     """Whether SQLite can open this path: the names of the file and its folder must be text in UTF-8."""
     try:

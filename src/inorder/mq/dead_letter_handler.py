@@ -19,7 +19,7 @@ from ..client.defining import local_name
 from ..client.manager import QueueManager
 from ..errors import CallerError, InorderError, NoMessageAvailable, Reason, StoreError, bad_argument
 from ..model.message import Got, UniqueId
-from ..model.options import Match, check_instance, check_switch
+from ..model.options import Match, check_function, check_instance, check_switch
 from ..rules.dead_letters import is_dead, revived, why_dead
 from ..rules.dead_rules import DeadRule, DeadRules, Try, Value, facts, first_try, next_try, sign, target, try_after
 from ..rules.dead_rules_syntax import DeadRulesError, read_rules
@@ -90,9 +90,8 @@ def handle_dead_letters(
     """
     check_instance("rules", rules, DeadRules, "a DeadRules, as read_rules returns it")
     check_switch("dry_run", dry_run)
-    for name, given in (("wait", wait), ("report", report)):
-        if given is not None and not callable(given):
-            raise bad_argument(name, given, "a function, or None")
+    check_function("wait", wait)
+    check_function("report", report)
     with qm.connect() as own:
         handler = _Handler(own, rules, queue, wait or _sleep, report or _nowhere, dry_run=dry_run)
         handler.run()

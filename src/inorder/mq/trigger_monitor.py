@@ -36,7 +36,7 @@ from ..errors import (
 )
 from ..model.kinds import Feedback
 from ..model.message import Got
-from ..model.options import check_instance, check_switch
+from ..model.options import check_function, check_instance, check_switch
 from ..model.process_attributes import UNIX
 from ..rules.dead_letters import NO_QUEUE, WhyDead, buried
 from ..rules.triggers import TriggerMessage
@@ -106,9 +106,8 @@ def run_trigger_monitor(
     program cannot be started cannot become a dead letter either: it returns to its place; and as `QueueManager.open`.
     """
     check_switch("until_empty", until_empty)
-    for name, given in (("ends", ends), ("report", report)):
-        if given is not None and not callable(given):
-            raise bad_argument(name, given, "a function, or None")
+    check_function("ends", ends)
+    check_function("report", report)
     if environment is not None:
         check_instance("environment", environment, Mapping, "texts by their names, or None")
     if output is not None and (isinstance(output, bool) or not (isinstance(output, int) or hasattr(output, "fileno"))):

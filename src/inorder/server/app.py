@@ -37,7 +37,7 @@ from .identity import Authenticator, LaunchToken
 from .interface import BASE, IbmInterface
 from .login import set_session
 from .logs import LOGGER
-from .problems import Problem, of_admin_error, problem
+from .problems import Problem, not_allowed, of_admin_error, problem
 from .sessions import Sessions
 from .settings import Settings
 from .stopping import set_by_signals
@@ -77,8 +77,7 @@ def application(
         return found
 
     @contextlib.asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
-        del app
+    async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
         try:
             async with shared(lambda: _connected(settings.store), settings.connections) as qm:
                 name = (await qm.admin.manager_attributes()).name
@@ -113,8 +112,7 @@ def application(
     async def greeted(request: Request) -> Response:
         return await welcome(context(), request)
 
-    async def asked(request: Request) -> Response:
-        del request
+    async def asked(_: Request) -> Response:
         return await ready(context())
 
     console, store = Console(context), StoreEndpoint(context)
@@ -196,33 +194,28 @@ async def _refused(request: Request, error: Exception) -> Response:
     """Answers a request that Starlette refused, in the form of all our errors."""
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
-        allowed = (error.headers or {}).get("Allow", "")
-        return problem("INWB0002E", request.method, allowed, Allow=allowed).response()
+        return not_allowed(request.method, [(error.headers or {}).get("Allow", "")]).response()
     return problem("INWB0001E", request.url.path).response()
 
 
-async def _known(request: Request, error: Exception) -> Response:
-    del request
+async def _known(_: Request, error: Exception) -> Response:
     assert isinstance(error, Problem)
     return error.response()
 
 
-async def _of_store(request: Request, error: Exception) -> Response:
+async def _of_store(_: Request, error: Exception) -> Response:
     """Answers an error of the store that no interface has handled."""
-    del request
     assert isinstance(error, InorderError)
     return of_admin_error(error, "").response()
 
 
-async def _left(request: Request, error: Exception) -> Response:
+async def _left(*_: object) -> Response:
     """Answers a client that has gone. Only the log shows the status."""
-    del request, error
     return Response(status_code=CLIENT_LEFT)
 
 
-async def _unexpected(request: Request, error: Exception) -> Response:
+async def _unexpected(*_: object) -> Response:
     """Answers an unexpected error. The guard also gets the exception, and logs it."""
-    del request, error
     return problem("MQWB0000E").response()
 
 

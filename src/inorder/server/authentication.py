@@ -8,7 +8,6 @@ of the connection. The identity stays in the request's scope, for the log and fo
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Awaitable
 
 from starlette.requests import Request
@@ -83,7 +82,7 @@ async def _by_header(context: Context, request: Request, given: str) -> Identity
         return None
     try:
         name, separator, password = base64.b64decode(credentials, validate=True).decode().partition(":")
-    except (ValueError, binascii.Error):  # UnicodeDecodeError is a ValueError
+    except ValueError:  # binascii.Error and UnicodeDecodeError are
         return None
     return await of_password(context, request, name, password) if separator else None
 

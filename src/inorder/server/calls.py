@@ -18,7 +18,6 @@ from starlette.requests import Request
 from starlette.types import Message, Receive
 
 from .. import aio
-from ..client.manager import QueueManager
 from ..errors import Reason
 from ..rules.authorities import Authority
 from .connected_clients import ConnectedClients
@@ -169,10 +168,6 @@ class Call:
         if self.names["qmgr"] != self.context.name:
             raise problem("MQWB0009E", self.names["qmgr"], reason=Reason.Q_MGR_NAME_ERROR.value)
 
-    async def run(self, work: Callable[[QueueManager], T]) -> T:
-        """Calls `work` with a connection, and returns its result."""
-        return await self.context.qm.run(work)
-
     # --- the query
 
     def query(self, *known: str) -> dict[str, str]:
@@ -308,7 +303,6 @@ def has_body(request: Request) -> bool:
 
 
 def _too_long(most: int) -> Problem:
-    """The problem of a body that is too long."""
     if not most:
         return problem("INWB0004E", NO_BODY, Connection="close")
     return problem("INWB0005E", f"{most:,}", Connection="close")

@@ -71,32 +71,27 @@ def _correlation(call: Call, value: str) -> dict[str, Any]:
     return {"correlation_id": correlation_id_of(call, value)}
 
 
-def _expiry(call: Call, value: str) -> dict[str, Any]:
-    del call
+def _expiry(_: Call, value: str) -> dict[str, Any]:
     given = EXPIRY.read("ibm-mq-md-expiry", value)
     return {"expiry": max(given / 1000, 0.1) if given else math.inf}
 
 
-def _persistence(call: Call, value: str) -> dict[str, Any]:
-    del call
+def _persistence(_: Call, value: str) -> dict[str, Any]:
     return {"persistent": PERSISTENCE.read("ibm-mq-md-persistence", value)}
 
 
-def _reply_to(call: Call, value: str) -> dict[str, Any]:
-    del call
+def _reply_to(_: Call, value: str) -> dict[str, Any]:
     queue, separator, manager = value.partition("@")
     if not is_name(queue) or (separator and not is_name(manager)):
         raise ValueError("must be myReplyQueue, or myReplyQueue@myReplyQMgr")
     return {"reply_to_queue": queue, "reply_to_queue_manager": manager}
 
 
-def _priority(call: Call, value: str) -> dict[str, Any]:
-    del call
+def _priority(_: Call, value: str) -> dict[str, Any]:
     return {"priority": PRIORITY.read("ibm-mq-md-priority", value)}
 
 
-def _properties(call: Call, value: str) -> dict[str, Any]:
-    del value
+def _properties(call: Call, _: str) -> dict[str, Any]:
     return {"properties": user_properties.read(call.headers(USER))}
 
 

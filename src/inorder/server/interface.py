@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -16,7 +16,7 @@ from .addresses import check_csrf, cut, names_in, raw_path_of
 from .authentication import identity_of
 from .calls import Call, Context
 from .identity import NOBODY
-from .problems import problem
+from .problems import not_allowed, problem
 
 BASE: Final = ("ibmmq", "rest")
 
@@ -72,7 +72,7 @@ class IbmInterface:
         is_login = handler is login.begin
         identity = NOBODY if is_login else await identity_of(context, request)
         if handler is None:
-            raise problem("INWB0002E", request.method, ", ".join(methods), Allow=", ".join(methods))
+            raise not_allowed(request.method, methods)
         if not is_login:
             check_csrf(request)
         return await handler(Call(context=context, request=request, version=version, names=names, identity=identity))
@@ -86,17 +86,11 @@ def place_of(raw: bytes) -> Endpoint | None:
     except UnicodeDecodeError:
         return None
     version = VERSIONS.get(segments[0]) if segments else None
-    found = None if version is None else _found(version, segments[1:])
-    if version is None or found is None:
+    if version is None:
         return None
-    methods, names = found
-    return Endpoint(version, methods, MappingProxyType(names))
-
-
-def _found(version: int, segments: Sequence[str]) -> tuple[Methods, dict[str, str]] | None:
     for routes in (ROUTES, OF_VERSION_1 if version == 1 else {}):
         for pattern, methods in routes.items():
-            names = names_in(pattern, segments)
+            names = names_in(pattern, segments[1:])
             if names is not None:
-                return methods, names
+                return Endpoint(version, methods, MappingProxyType(names))
     return None

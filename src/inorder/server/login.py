@@ -39,8 +39,7 @@ async def end(call: Call) -> Response:
     """DELETE login: deletes the cookie."""
     call.query()
     response = Response(status_code=204)
-    settings = call.context.settings
-    response.delete_cookie(settings.cookie, secure=settings.is_secure, httponly=True, samesite="strict")
+    forget_session(call.context, response)
     return response
 
 
@@ -55,3 +54,9 @@ def set_session(context: Context, response: Response, identity: Identity) -> Non
         httponly=True,
         samesite="strict",
     )
+
+
+def forget_session(context: Context, response: Response) -> None:
+    """Deletes the cookie of a session."""
+    settings = context.settings
+    response.delete_cookie(settings.cookie, secure=settings.is_secure, httponly=True, samesite="strict")

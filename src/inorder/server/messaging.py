@@ -75,7 +75,7 @@ async def get(call: Call) -> Response:
             try:
                 message = await qm.get(call.queue, wait=seconds, match=match)
             except NOTHING:
-                return _nothing()
+                return Response(status_code=204)
             if seconds:
                 await call.demand_again("get", call.queue)
             answer = _answer(call, message)
@@ -86,7 +86,7 @@ async def get(call: Call) -> Response:
         try:
             return await taken_in_one_call(call, is_gone, options, lambda message: _answer(call, message))
         except NOTHING:
-            return _nothing()
+            return Response(status_code=204)
 
     if not seconds:
         is_gone = is_gone_of(call)
@@ -109,7 +109,7 @@ async def browse(call: Call) -> Response:
             return None
 
     message = await _asked(call, call.context.qm.run(look))
-    return _nothing() if message is None else _answer(call, message)
+    return Response(status_code=204) if message is None else _answer(call, message)
 
 
 async def listed(call: Call) -> Response:
@@ -150,10 +150,6 @@ def _listed(call: Call, message: Got) -> dict[str, str]:
 def _answer(call: Call, message: Got) -> Response:
     """The answer with a message. Raises: Problem 501, if the message is not text or its headers would be too long."""
     return Response(text_of(message).encode(), headers=headers_of(call, message), media_type=TEXT_TYPE)
-
-
-def _nothing() -> Response:
-    return Response(status_code=204)
 
 
 async def _asked(call: Call, answer: Awaitable[T]) -> T:

@@ -38,9 +38,10 @@ async def acted(
     """
     identity: Identity = request.scope["inorder.identity"]
     address = address_of(request)
+    name = as_storable(queue).replace("\0", "?")[:QUEUE_LENGTH_MAX]  # a client's wrong name, which the log can store
 
     def noted(qm: QueueManager) -> T:
-        with qm.accounts.acting(act, _storable(queue), user=identity.name, address=address) as acting:
+        with qm.accounts.acting(act, name, user=identity.name, address=address) as acting:
             return work(qm, acting)
 
     if queue:
@@ -71,8 +72,3 @@ def _users_elsewhere(qm: QueueManager, queue: str) -> set[str]:
         for one in qm.inspect.connections()
         if one.process != os.getpid() and any(queue in (opened.queue, opened.name) for opened in one.opened)
     }
-
-
-def _storable(name: str) -> str:
-    """A client's name for a queue, in a form that the log can store. The name of a queue is never changed by this."""
-    return as_storable(name).replace("\0", "?")[:QUEUE_LENGTH_MAX]

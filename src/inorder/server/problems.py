@@ -7,7 +7,7 @@ use numbers that begin with INWB.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
@@ -316,6 +316,12 @@ def problem(number: str, *inserts: object, reason: int = 0, status: int = 0, **h
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     completion = Completion.FAILED.value if reason else 0
     return Problem(number, inserts, completion=completion, reason=reason, headers=named, status=status)
+
+
+def not_allowed(method: str, allowed: Iterable[str]) -> Problem:
+    """The problem for a method that a resource does not take, with the methods that it takes."""
+    methods = ", ".join(allowed)
+    return problem("INWB0002E", method, methods, Allow=methods)
 
 
 def wrong_parameter(error: ArgumentError) -> Problem:

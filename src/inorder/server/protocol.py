@@ -14,7 +14,6 @@ import select
 import socket
 import sys
 from functools import partial
-from types import TracebackType
 from typing import Any, Final, cast
 
 import h11
@@ -184,9 +183,7 @@ class Joining:
     def __enter__(self) -> None:
         self._held = []
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._let_go()
 
     def _let_go(self) -> None:

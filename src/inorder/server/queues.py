@@ -173,7 +173,6 @@ def _attributes(given: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _done(call: Call, act: str, queue: str, work: Callable[[QueueManager], object]) -> None:
-    """Changes a queue, and logs the act."""
     try:
         await acted(call.context, call.request, act, queue, lambda qm, _: work(qm))
     except InorderError as error:

@@ -85,8 +85,7 @@ class Renewing:
 
     files: Files
 
-    def __call__(self, config: Config, default: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
-        del config
+    def __call__(self, _: Config, default: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
 
         def make() -> Tls:
             revoked = self.files.check(datetime.now(timezone.utc))

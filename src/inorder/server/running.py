@@ -12,7 +12,6 @@ import ssl
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from types import FrameType
 from typing import Any, Final
 
 from uvicorn import Config, Server
@@ -46,19 +45,15 @@ def listening(host: str, port: int) -> socket.socket:
     It tries again for some seconds if the port is in use, because the workers of a killed server release the port only
     when they notice.
     """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     until = time.monotonic() + PORT_SECONDS
     while True:
         try:
-            return _listening(host, port)
+            return socket.create_server((host, port), family=family, backlog=BACKLOG)
         except OSError as error:
             if error.errno != errno.EADDRINUSE or time.monotonic() >= until:
                 raise _refused(host, port, error) from None
         time.sleep(AGAIN_SECONDS)
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, port), family=family, backlog=BACKLOG)
 
 
 def _refused(host: str, port: int, error: OSError) -> ArgumentError:
@@ -183,8 +178,7 @@ def _quietly(server: Server) -> Iterator[None]:
     uvicorn handles them while it runs, and sends them again at its end. Before and after that, this block handles them.
     """
 
-    def done(number: int, frame: FrameType | None) -> None:
-        del number, frame
+    def done(*_: object) -> None:
         server.should_exit = True
 
     before = {number: signal.signal(number, done) for number in (signal.SIGINT, signal.SIGTERM)}

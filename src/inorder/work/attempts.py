@@ -38,9 +38,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from ..client.defining import local_attributes
 from ..client.manager import QueueManager
 from ..errors import ArgumentError, InorderError, PutInhibited, QueueFull, Reason, StoreFull, Undeliverable
-from ..model.attributes import QueueAttributes
 from ..model.message import IN_GROUP, LAST_IN_GROUP, Got
 from ..model.options import GetOptions, Match
 from ..model.parameters import as_storable
@@ -116,10 +116,15 @@ def call(qm: QueueManager, task: Task, taken: TakenMessages) -> object:
 
     Raises the function's exceptions; TypeError if it only returned a coroutine or generator that would do the work.
     """
-    if task.hooks:
-        with _hooked(task, taken.first):
-            return _called(qm, task, taken)
-    return _called(qm, task, taken)
+    with _hooked(task, taken.first) if task.hooks else contextlib.nullcontext():
+        made = begin(qm, task, taken)
+        if isinstance(made, UNDONE):
+            if inspect.iscoroutine(made) and inspect.getcoroutinestate(made) == inspect.CORO_CREATED:
+                made.close()  # otherwise Python warns, whenever it is collected, that it was never awaited
+            raise TypeError(f"the function has done nothing yet: it returned {made!r:.100}")
+        for _ in taken.rest:
+            pass
+        return made
 
 
 @contextlib.contextmanager
@@ -132,21 +137,8 @@ def _hooked(task: Task, first: Got) -> Iterator[None]:
 
 async def call_async(qm: object, task: Task, taken: TakenMessages) -> Any:
     """Calls an `async def` function, and returns its result. Raises as the function."""
-    if not task.hooks:
+    with _hooked(task, taken.first) if task.hooks else contextlib.nullcontext():
         return await begin(qm, task, taken)
-    with _hooked(task, taken.first):
-        return await begin(qm, task, taken)
-
-
-def _called(qm: QueueManager, task: Task, taken: TakenMessages) -> object:
-    made = begin(qm, task, taken)
-    if isinstance(made, UNDONE):
-        if inspect.iscoroutine(made) and inspect.getcoroutinestate(made) == inspect.CORO_CREATED:
-            made.close()  # otherwise Python warns, whenever it is collected, that it was never awaited
-        raise TypeError(f"the function has done nothing yet: it returned {made!r:.100}")
-    for _ in taken.rest:
-        pass
-    return made
 
 
 def begin(qm: object, task: Task, taken: TakenMessages) -> Any:
@@ -195,13 +187,7 @@ def left_to_others(error: str, first: Got, now: float) -> AttemptVerdict:
 
 def attempts_of(qm: QueueManager, task: Task) -> int:
     """The number of attempts after which a message is set aside."""
-    return task.attempts or local(qm, task.queue).backout_threshold or ATTEMPTS
-
-
-def local(qm: QueueManager, queue: str) -> QueueAttributes:
-    """The attributes of a queue, or of the queue that an alias names."""
-    found = qm.attributes(queue)
-    return qm.attributes(found.base_queue) if found.type == "alias" else found
+    return task.attempts or local_attributes(qm, task.queue).backout_threshold or ATTEMPTS
 
 
 def judge(

@@ -69,14 +69,11 @@ class LaneTasks(NamedTuple):
 def shared(tasks: Tasks) -> Iterable[LaneTasks]:
     """The tasks of each lane: the tasks of a queue together, unless their options choose messages."""
     by_queue: dict[str, list[Task]] = {}
+    with_arguments = {one.queue for one in tasks if one.arguments}
     for one in tasks:
-        if one.arguments is None and (one.is_alone or not _has_named(tasks, one.queue)):
+        if one.arguments is None and (one.is_alone or one.queue not in with_arguments):
             yield LaneTasks(one, (one,), tasks.unknown)
         else:
             by_queue.setdefault(one.queue, []).append(one)
     for found in by_queue.values():
         yield LaneTasks(found[0], tuple(found), tasks.unknown)
-
-
-def _has_named(tasks: Tasks, queue: str) -> bool:
-    return any(one.arguments for one in tasks if one.queue == queue)

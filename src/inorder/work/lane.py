@@ -7,8 +7,9 @@ import logging
 import threading
 import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
+from ..client.defining import local_attributes
 from ..client.manager import QueueManager
 from ..client.unit_of_work import UnitOfWork
 from ..errors import (
@@ -26,17 +27,17 @@ from ..errors import (
     WaitEnded,
 )
 from ..model.message import Got
-from ..rules.retries import Backoff, Failure, Later, failure_of
+from ..rules.retries import Backoff, Later, failure_of
 from . import attempts, results
 from .attempts import AttemptVerdict, OrderStops, TakenMessages
 from .dispatch import LaneTasks
 from .limits import LaneLimits, Withheld
 from .outcomes import Ended, Outcome
-from .reporting import WorkerEvent
-from .tasks import ATTEMPTS_MAX, Task
+from .reporting import WorkerEvent, WorkerOfThreads
+from .tasks import ATTEMPTS_MAX
 
 if TYPE_CHECKING:
-    from .looping import AsyncCall, TaskLoop
+    from .looping import AsyncCall
 
 log = logging.getLogger("inorder.work")
 
@@ -45,25 +46,6 @@ TROUBLE: Final = Backoff(first=0.5, most=30.0, jitter=0.5)  # before a store or 
 CANCEL_SECONDS: Final = 5.0  # for a cancelled `async def` function to end
 SAID_SECONDS: Final = 600.0  # the same trouble is not logged again within this time
 NOTHING = (NoMessageAvailable, OrderPending, WaitEnded)
-
-
-class LaneOwner(Protocol):
-    """The calls that a lane makes on its worker."""
-
-    qm: Any
-    ends: threading.Event
-    is_worn: bool
-    stopped: dict[str, str]
-    loop: TaskLoop | None
-    attempts: int
-
-    def report(self, event: WorkerEvent, *, is_repeated: bool = False) -> None: ...
-    def may_try_again(self, task: Task, failure: Failure | None) -> bool: ...
-    def stop_task(self, task: Task, why: str) -> None: ...
-    def lose_store(self, error: InorderError) -> None: ...
-    def replace(self, lane: Any, *, has_ended: bool = False) -> None: ...
-    def lane_ends(self) -> None: ...
-    def looks_again(self, attempts: int) -> bool: ...
 
 
 class WorkerLane:
@@ -81,7 +63,7 @@ class WorkerLane:
             worker has replaced it; otherwise the process could look idle, and end before that.
     """
 
-    def __init__(self, worker: LaneOwner, tasks: LaneTasks) -> None:
+    def __init__(self, worker: WorkerOfThreads, tasks: LaneTasks) -> None:
         self.tasks, self.task, self._worker = tasks, tasks.first, worker
         self.thread = threading.Thread(target=self._run, name=f"inorder work {tasks.name}", daemon=True)
         self._lock = threading.Lock()
@@ -307,7 +289,7 @@ class WorkerLane:
     def _held(self, qm: QueueManager, first: Got) -> Withheld | None:
         """Takes the permits of the call; None: it has them."""
         assert self._limits is not None
-        may_pass = attempts.local(qm, self.task.queue).read_order == "relaxed"
+        may_pass = local_attributes(qm, self.task.queue).read_order == "relaxed"
         return self._limits.held(qm, self.task, first, may_pass=may_pass)
 
     def _put_back(self, unit: UnitOfWork, held: Withheld) -> str:
@@ -352,7 +334,7 @@ class WorkerLane:
             if first.backout_count < attempts.attempts_of(qm, self.task):
                 return None
             why = AttemptVerdict(Outcome.DEAD, attempts.why_exhausted(first), is_failure=False)
-        if why.outcome is Outcome.DEAD and attempts.local(qm, self.task.queue).read_order == "required":
+        if why.outcome is Outcome.DEAD and local_attributes(qm, self.task.queue).read_order == "required":
             if self._worker.may_try_again(self.task, failure_of(first)):
                 return None
             raise OrderStops(attempts.why_stopped(self.task, first, first.backout_count, why.error))
@@ -403,7 +385,7 @@ class WorkerLane:
         Returns: None if that is done; the trouble because of which it is retried; "" if another reader has it, which
         then carries out the decision and reports it.
         """
-        is_required = attempts.local(qm, self.task.queue).read_order == "required"
+        is_required = local_attributes(qm, self.task.queue).read_order == "required"
         if is_required and verdict.outcome is Outcome.DEAD:
             raise OrderStops(attempts.why_stopped(self.task, first, first.backout_count + 1, verdict.error))
         try:

@@ -9,28 +9,19 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, Protocol
+from typing import Final
 
+from ..client.defining import local_attributes
 from ..client.manager import QueueManager
 from ..errors import InorderError, QueueCondition, Reason
 from ..model.message import UniqueId
 from ..model.options import EVERYTHING, Match
-from .attempts import local
 from .outcomes import Ended, Outcome
-from .reporting import WorkerEvent
+from .reporting import WorkerEvent, WorkerOfThreads
 from .tasks import Tasks
 
 LOOK_SECONDS: Final = 10.0
 WHY: Final = "the message matches no function here that takes messages of the queue"
-
-
-class LeftoversOwner(Protocol):
-    """The calls that this makes on its worker."""
-
-    qm: Any
-    ends: threading.Event
-
-    def report(self, event: WorkerEvent, *, is_repeated: bool = False) -> None: ...
 
 
 def matches_of(tasks: Tasks) -> Mapping[str, list[Match]]:
@@ -48,7 +39,7 @@ class Leftovers:
         thread: looks until the worker ends.
     """
 
-    def __init__(self, worker: LeftoversOwner, tasks: Tasks) -> None:
+    def __init__(self, worker: WorkerOfThreads, tasks: Tasks) -> None:
         self._worker, self._buries = worker, tasks.unknown == "dead"
         self._matches = matches_of(tasks)
         self._seen = dict.fromkeys(self._matches, 0)  # the number of the last message that was looked at
@@ -100,7 +91,7 @@ class Leftovers:
         view = next(iter(qm.inspect.look(queue, match=Match(uid=uid), most=1, preview=0)), None)
         if view is None:
             return True
-        message, buries = view.message, self._buries and local(qm, queue).read_order != "required"
+        message, buries = view.message, self._buries and local_attributes(qm, queue).read_order != "required"
         if view.state == "put" or (buries and not _is_buried(qm, queue, uid)):
             return False
         outcome, reason = (Outcome.DEAD, Reason.TASK_UNKNOWN) if buries else (Outcome.UNKNOWN, 0)

@@ -37,7 +37,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ..client.bulk import LedgerKey, Stager, check_name
+from ..client.bulk import NAME, LedgerKey, Stager
 from ..client.manager import QueueManager
 from ..errors import (
     ConnectionBroken,
@@ -102,7 +102,7 @@ class Schedule:
     missed: Missed = "one"
 
     def __post_init__(self) -> None:
-        check_name("name", self.name)
+        NAME.check("name", self.name)
         check_cron(self.cron)
         if not isinstance(self.zone, str):
             raise bad_argument("zone", self.zone, "the name of a time zone, such as 'UTC' or 'Europe/Berlin'")
@@ -272,7 +272,9 @@ class Periodic:
             due = next(to_put(schedule.times, schedule.missed, last, now, ON_TIME_SECONDS), None)
             if due is not None:
                 if self._note(schedule, noted, due, [schedule.message(due)]):
-                    self._tell(ScheduledRun(schedule, due, now), runs)
+                    runs.append(ScheduledRun(schedule, due, now))
+                    if self._on_put is not None:
+                        self._on_put(runs[-1])
             elif (left_out := schedule.times.latest(last, now)) is not None:
                 self._note(schedule, noted, left_out, [])
             else:
@@ -302,11 +304,6 @@ class Periodic:
                 raise
         self._last[schedule] = due
         return not settled.already
-
-    def _tell(self, run: ScheduledRun, runs: list[ScheduledRun]) -> None:
-        runs.append(run)
-        if self._on_put is not None:
-            self._on_put(run)
 
     # --- until it is stopped
 

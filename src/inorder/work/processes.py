@@ -159,8 +159,7 @@ class Supervisor:
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
-        def heard(number: int, frame: FrameType | None) -> None:
-            del frame
+        def heard(number: int, _: FrameType | None) -> None:
             self._heard.put(number)
 
         before = {number: signal.signal(number, heard) for number in STOPS}
@@ -168,8 +167,7 @@ class Supervisor:
             yield
         finally:
             self._kill()
-            for number, handler in before.items():
-                signal.signal(number, handler)
+            _set_handlers(before)
 
     # --- starts
 

@@ -36,7 +36,6 @@ log = logging.getLogger("inorder.work")
 EVERY_SECONDS: Final = 10.0
 KEPT_MINUTES: Final = 10
 END_SECONDS: Final = 5.0
-NOT_COUNTED: Final = (Outcome.RETURNED,)
 NOT_FAILED: Final = (Outcome.DONE, Outcome.DISCARDED)
 
 
@@ -67,7 +66,7 @@ class WorkerTally:
         if event.kind == "stopped":
             one = one._replace(stopped=text)
         ended = event.ended
-        if ended is not None and ended.outcome not in NOT_COUNTED:
+        if ended is not None and ended.outcome is not Outcome.RETURNED:
             failed = ended.outcome not in NOT_FAILED
             minute = TaskMinute(int(now // 60), 1, int(failed), round(event.seconds, 6), round(event.seconds, 6))
             one = one._replace(minutes=_with(one.minutes, minute), dead=one.dead + (ended.outcome is Outcome.DEAD))

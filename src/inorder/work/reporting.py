@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import logging
+import threading
 from datetime import datetime, timezone
-from typing import Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 from ..rules.dead_letters import reason_name
 from .outcomes import Ended, Outcome
 from .periodic import ScheduledRun
+
+if TYPE_CHECKING:
+    from ..errors import InorderError
+    from ..rules.retries import Failure
+    from .looping import TaskLoop
+    from .tasks import Task
 
 log = logging.getLogger("inorder.work")
 
@@ -51,6 +58,26 @@ class WorkerEvent(NamedTuple):
             return logging.ERROR
         is_calm = self.is_fine or (self.ended is not None and self.ended.outcome in CALM)
         return logging.INFO if is_calm else logging.WARNING
+
+
+class WorkerOfThreads(Protocol):
+    """A worker as its threads see it."""
+
+    qm: Any
+    ends: threading.Event
+    is_worn: bool
+    lost: InorderError | None
+    stopped: dict[str, str]
+    loop: TaskLoop | None
+    attempts: int
+
+    def report(self, event: WorkerEvent, *, is_repeated: bool = False) -> None: ...
+    def may_try_again(self, task: Task, failure: Failure | None) -> bool: ...
+    def stop_task(self, task: Task, why: str) -> None: ...
+    def lose_store(self, error: InorderError) -> None: ...
+    def replace(self, lane: Any, *, has_ended: bool = False) -> None: ...
+    def lane_ends(self) -> None: ...
+    def looks_again(self, attempts: int) -> bool: ...
 
 
 def in_words(event: WorkerEvent) -> str:

@@ -19,6 +19,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final, Literal, NamedTuple
 
+from ..client.defining import local_attributes
 from ..client.manager import QueueManager
 from ..client.unit_of_work import UnitOfWork
 from ..errors import CallerError, NoMessageAvailable, QueueCondition, UnknownQueue
@@ -125,7 +126,7 @@ def keep_end(qm: QueueManager, job: Message, *, reason: int, error: str) -> None
     """Puts the end of a job that is dead, or discarded (reason 0), in the unit of work that ends it."""
     if not is_kept(job):
         return
-    said = {**job_error(error)._asdict(), "reason": reason}
+    said = {**job_error(error)._asdict(), "reason": reason_name(reason).lower() if reason else None}
     try:
         _reply(qm, job, task_of(job), "dead" if reason else "discarded", None, said)
     except (QueueCondition, CallerError) as failure:  # it must not keep the dead letter from being made
@@ -135,8 +136,6 @@ def keep_end(qm: QueueManager, job: Message, *, reason: int, error: str) -> None
 def _reply(
     qm: QueueManager, job: Message, task: str, status: str, result: object, error: dict[str, Any] | None
 ) -> None:
-    if error is not None:
-        error["reason"] = reason_name(error["reason"]).lower() if error["reason"] else None
     attempts = [{"number": one.number, "at": one.at, "error": one.error._asdict()} for one in attempts_of(job)]
     said = {"task": task, "status": status, "result": result, "error": error, "attempts": attempts}
     body = json.dumps({**said, "ended_at": qm.internals.clock.now()}, ensure_ascii=False, separators=(",", ":"))
@@ -234,10 +233,8 @@ def _as_status(reply: Message) -> JobStatus | None:
 
 
 def _dead(qm: QueueManager, job: JobPlace) -> JobStatus | None:
-    attributes = qm.attributes(job.queue)
-    if attributes.type == "alias":
-        attributes = qm.attributes(attributes.base_queue)
-    places = (attributes.backout_requeue_queue, qm.admin.manager_attributes().dead_letter_queue, DEAD_LETTERS)
+    own = local_attributes(qm, job.queue).backout_requeue_queue
+    places = (own, qm.admin.manager_attributes().dead_letter_queue, DEAD_LETTERS)
     for place in filter(None, places):
         try:
             found = next(iter(qm.browse(place, match=Match(message_id=job.message_id), read_order="relaxed")), None)

@@ -34,7 +34,7 @@ from ..errors import ArgumentError, bad_argument
 from ..model.attribute import check_queue_name
 from ..model.message import Got, Message
 from ..model.options import EVERYTHING, GetOptions, Match, check_instance, check_switch, check_whole
-from ..model.parameters import NONE, Choice, Seconds
+from ..model.parameters import NONE, Choice, Seconds, is_integer
 from ..rules.dead_letters import TASK_FAILED
 from ..rules.ordering import ReadOrder
 from ..rules.retries import SECONDS_MAX, Backoff
@@ -56,6 +56,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 M = TypeVar("M", bound=Callable[[datetime], bytes | Message])
 TROUBLE_SECONDS: Final = 3_600.0
+TIMEOUT: Final = Seconds(0.001, SECONDS_MAX)
+FROM_ZERO: Final = Seconds(0, SECONDS_MAX)  # of pauses and waits
 ATTEMPTS: Final = 5  # if neither the task nor its queue sets it
 IDLE_SECONDS: Final = 60.0  # for one wait; then its thread checks whether it is to end
 ATTEMPTS_MAX: Final = 999_999_999  # as in the attribute of queues
@@ -102,7 +104,7 @@ class Retry(Exception):
     def __init__(self, error: str = "", *, after: float | None = None) -> None:
         super().__init__(error)
         if after is not None:
-            check_seconds("after", after, least=0)
+            FROM_ZERO.check("after", after)
         self.after = after
 
 
@@ -122,7 +124,7 @@ class Dead(Exception):
 
     def __init__(self, error: str = "", *, reason: int = TASK_FAILED) -> None:
         super().__init__(error)
-        if isinstance(reason, bool) or not isinstance(reason, int) or not TASK_FAILED <= reason < 2**31:
+        if not is_integer(reason) or not TASK_FAILED <= reason < 2**31:
             raise bad_argument("reason", reason, f"a reason of the program's own, {TASK_FAILED:,} to 2**31 - 1")
         self.reason = reason
 
@@ -285,8 +287,8 @@ class Tasks:
         if backoff is not None:
             check_instance("backoff", backoff, Backoff, "a Backoff")
         if timeout is not None:
-            check_seconds("timeout", timeout, least=0.001)
-        check_seconds("trouble_for", trouble_for, least=0)
+            TIMEOUT.check("timeout", timeout)
+        FROM_ZERO.check("trouble_for", trouble_for)
         kinds = dead_on if isinstance(dead_on, tuple) else (dead_on,)
         if not all(isinstance(one, type) and issubclass(one, Exception) for one in kinds):
             raise bad_argument("dead_on", dead_on, "an exception class, or a tuple of them")
@@ -534,11 +536,6 @@ def _calls_at_once(threads: int | None, concurrency: int | None, *, is_async: bo
     if not is_async and concurrency is not None:
         raise bad_argument("concurrency", concurrency, "left out for a function without async: threads=NUMBER")
     return (concurrency or CONCURRENCY) if is_async else threads
-
-
-def check_seconds(name: str, value: object, *, least: float) -> None:
-    """Raises ArgumentError if this is not a number of seconds in the range."""
-    Seconds(least, SECONDS_MAX).check(name, value)
 
 
 def _check_function(function: Callable[..., Any]) -> bool:

@@ -11,31 +11,15 @@ import contextlib
 import logging
 import threading
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from typing import Any
 
 from ..errors import ConnectionBroken, ConnectionClosed, InorderError, OutcomeUnknown, StoreError
-from ..rules.retries import Backoff
 from .attempts import said
+from .lane import TROUBLE
 from .periodic import Periodic, Schedule, ScheduledRun
-from .reporting import WorkerEvent
+from .reporting import WorkerEvent, WorkerOfThreads
 
 log = logging.getLogger("inorder.work")
-
-TROUBLE: Final = Backoff(first=0.5, most=30.0, jitter=0.5)  # before a store that is in trouble is tried again
-
-
-class TimekeeperOwner(Protocol):
-    """The calls that a timekeeper makes on its worker."""
-
-    qm: Any
-    ends: threading.Event
-    is_worn: bool
-    lost: InorderError | None
-    stopped: dict[str, str]
-
-    def report(self, event: WorkerEvent, *, is_repeated: bool = False) -> None: ...
-    def lose_store(self, error: InorderError) -> None: ...
-    def lane_ends(self) -> None: ...
 
 
 class Timekeeper:
@@ -45,7 +29,7 @@ class Timekeeper:
         is_at_work: whether it waits for the next run, or puts one.
     """
 
-    def __init__(self, worker: TimekeeperOwner, schedules: Sequence[Schedule]) -> None:
+    def __init__(self, worker: WorkerOfThreads, schedules: Sequence[Schedule]) -> None:
         self._worker, self._schedules = worker, schedules
         self.thread = threading.Thread(target=self._run, name="inorder work: schedules", daemon=True)
         self._wakes = threading.Event()

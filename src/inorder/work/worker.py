@@ -17,11 +17,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from ..errors import CallerError, InorderError, StoreError, bad_argument
-from ..model.options import check_instance, check_whole
+from ..model.options import check_function, check_instance, check_whole
 from ..rules.retries import Failure
 from ..stores.seam.views import ScheduleRecord, WorkerRecord
 from .creating import DEFAULT_QUEUE, create_queue
@@ -31,7 +30,7 @@ from .leftovers import Leftovers
 from .limits import LIMITS
 from .records import EVERY_SECONDS, RecordWriter, WorkerTally
 from .reporting import WorkerEvent, to_log
-from .tasks import THREADS_MAX, Task, Tasks, check_seconds
+from .tasks import FROM_ZERO, THREADS_MAX, Task, Tasks
 from .timekeeper import Timekeeper
 
 if TYPE_CHECKING:
@@ -79,8 +78,7 @@ class Worker:
         check_whole("threads", threads, 1, THREADS_MAX)
         if not tasks:
             raise bad_argument("tasks", tasks, "Tasks with at least one function or schedule")
-        if log is not None and not callable(log):
-            raise bad_argument("log", log, "something that can be called with a WorkerEvent")
+        check_function("log", log, "something that can be called with a WorkerEvent")
         self.qm, self.stopped, self.is_worn = qm, dict[str, str](), False
         self.lost: InorderError | None = None
         self._tasks = list(tasks)
@@ -148,7 +146,7 @@ class Worker:
 
         Raises ArgumentError; CallerError if a function or a log of this worker calls it, in a thread that it waits for.
         """
-        check_seconds("grace", grace, least=0)
+        FROM_ZERO.check("grace", grace)
         if threading.current_thread() in self._threads():
             raise CallerError("a worker must be stopped by a thread that is not its own: set an event for one")
         self.ends.set()
@@ -191,9 +189,7 @@ class Worker:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.stop()
 
     def __repr__(self) -> str:
@@ -220,7 +216,6 @@ class Worker:
                 log.exception("an event of the worker could not be logged")
 
     def _recorded(self, connection: int, schedules: Sequence[ScheduleRecord]) -> WorkerRecord:
-        """The record of this worker."""
         now = self.qm.internals.clock.now()
         running = [call for lane in list(self._lanes) if (call := lane.running) is not None]
         with self._reporting:
@@ -334,8 +329,7 @@ class Worker:
 
     def _end_waits(self) -> None:
         for lane in list(self._lanes):
-            if not lane.goes_on:
-                lane.end_wait()
+            lane.end_wait()
         if self._timekeeper is not None:
             self._timekeeper.end_wait()
 

@@ -9,7 +9,6 @@ from tests.helpers.staged import KEY, Writer, key, letters
 from tests.helpers.support import bodies
 
 import inorder
-from inorder.client.housekeeping import tidy
 from inorder.stores.sql import leftovers
 from inorder.stores.sqlite import SqliteStore
 from inorder.stores.sqlite.checking import problems
@@ -72,7 +71,7 @@ def test_a_large_staging_goes_in_steps(writer: Writer, monkeypatch: pytest.Monke
     writer.store.undo_staging(["undone"])
     assert (rows_in(writer, "content"), rows_in(writer, "leftover")) == (35, 0)
     clock.advance(10.0)
-    tidy(writer.store)
+    writer.store.discard_expired(1000)
     assert [rows_in(writer, table) for table in ("content", "leftover", "staged", "unit")] == [0, 0, 0, 0]
     assert is_sound(writer)
 

@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from starlette.responses import JSONResponse, Response
 
 from ...arrow.framing import END, Broken, Frame, Frames, TooLong
-from ...client.bulk import NAME_LENGTH_MAX, ClaimReader, LedgerKey, Slice, Staged, Stager
+from ...client.bulk import NAME, ClaimReader, LedgerKey, Slice, Staged, Stager
 from ...client.manager import QueueManager
 from ...errors import CheckpointLost, NoMessageAvailable
 from ...model.options import GetOptions
-from ...model.parameters import Integer, Text
+from ...model.parameters import Integer
 from ...rules.channels import CHANNEL
 from ...stores.seam.records import Noted, Settled
 from ..calls import CONTEXT, Call, check_media_type
@@ -143,7 +143,7 @@ class Upload:
                     return
             await self._call.demand_again("put", self._call.queue)  # a stream may last for hours
             try:
-                await self._call.run(lambda one: self._write(one, frames))
+                await self._call.context.qm.run(lambda one: self._write(one, frames))
             except Broken as error:
                 raise problem("INWB0004E", error) from None
 
@@ -186,16 +186,15 @@ class TakenClaim(NamedTuple):
     epoch: int
 
 
-async def begin(call: Call, given: Given) -> Response:
+async def begin(call: Call, _: Given) -> Response:
     """Begins a reader."""
-    del given
 
     def work(qm: QueueManager) -> dict[str, int]:
         with qm.open(call.queue, input="shared") as queue:
             started = ClaimReader(queue, _reader(call)).begin()
         return {"epoch": started.epoch, "settled": started.settled}
 
-    return JSONResponse(await call.run(work))
+    return JSONResponse(await call.context.qm.run(work))
 
 
 async def claim(call: Call, given: Given) -> Response:
@@ -206,13 +205,13 @@ async def claim(call: Call, given: Given) -> Response:
         held.enter_context(call.context.transfers.taken())
         if not wait:
             taken = await _taken(call, given, 0)
-            return _nothing() if taken is None else _sent(call, taken, held.pop_all())
+            return Response(status_code=204) if taken is None else _sent(call, taken, held.pop_all())
 
     async def look(is_wanted: IsWanted) -> Response:
         del is_wanted  # the same request would get the same messages
         taken = await _taken(call, given, wait)
         if taken is None:
-            return _nothing()
+            return Response(status_code=204)
         with ExitStack() as held:
             held.enter_context(call.context.transfers.taken())
             return _sent(call, taken, held.pop_all())
@@ -249,10 +248,6 @@ def _take(qm: QueueManager, call: Call, given: Given) -> TakenClaim:
                 raise  # otherwise this reader got the claim before, and repeats its request
         (part,) = reader.plan(after, after + 1)
         return TakenClaim(part, reader.application, given["epoch"])
-
-
-def _nothing() -> Response:
-    return Response(status_code=204)
 
 
 def _sent(call: Call, taken: TakenClaim, held: ExitStack) -> Response:
@@ -297,15 +292,13 @@ async def settle(call: Call, given: Given) -> Response:
     return JSONResponse({"messages": await call.context.qm.run(work)})
 
 
-async def release(call: Call, given: Given) -> Response:
+async def release(call: Call, _: Given) -> Response:
     """Returns claimed messages to the queue."""
-    del given
     return JSONResponse({"messages": await call.context.qm.bulk.release_claims(call.queue, _reader(call))})
 
 
 # --- the description
 
-NAME: Final = Text(NAME_LENGTH_MAX, least=1)
 EPOCH: Final = ApiParameter(
     "epoch", "The epoch from the answer to the reader's start.", Integer(1, NUMBER_MAX), required=True
 )

@@ -35,23 +35,20 @@ LOCKED_MAX: Final = 2_000
 LOCKED_FOR: Final = Seconds(0, LOCK_SECONDS_MAX, above=True)
 
 
-async def confirm_put(call: Call, given: Given) -> Response:
+async def confirm_put(call: Call, _: Given) -> Response:
     """Makes a message visible."""
-    del given
     uid, confirm_id = await _message_and_id(call, "confirm_id")
     return _warned(await call.context.qm.confirm_put(call.queue, uid, confirm_id=confirm_id))
 
 
-async def confirm_get(call: Call, given: Given) -> Response:
+async def confirm_get(call: Call, _: Given) -> Response:
     """Removes a message for good."""
-    del given
     uid, confirm_id = await _message_and_id(call, "confirm_id")
     return _warned(await call.context.qm.confirm_get(call.queue, uid, confirm_id=confirm_id))
 
 
-async def undo(call: Call, given: Given) -> Response:
+async def undo(call: Call, _: Given) -> Response:
     """Takes back everything that was put, got or locked under a confirm id."""
-    del given
     confirm_id = _id_in(await call.object(), "confirm_id")
     return JSONResponse({"messages": await call.context.qm.undo(call.queue, confirm_id)})
 
@@ -59,7 +56,7 @@ async def undo(call: Call, given: Given) -> Response:
 async def browse_and_lock(call: Call, given: Given) -> Response:
     """Copies and locks messages."""
     match, confirm_id, most, lease = match_of(given), given["confirm_id"] or 0, given["count"], given["seconds"]
-    locked = await call.run(
+    locked = await call.context.qm.run(
         lambda qm: qm.browse_and_lock(call.queue, match, confirm_id=confirm_id, most=most, lease=lease)
     )
     record = await asyncio.to_thread(
@@ -68,25 +65,22 @@ async def browse_and_lock(call: Call, given: Given) -> Response:
     return Response(record, media_type=JSON)
 
 
-async def unlock(call: Call, given: Given) -> Response:
+async def unlock(call: Call, _: Given) -> Response:
     """Unlocks one message."""
-    del given
     uid, lock_id = await _message_and_id(call, "lock_id", required=True)
     await call.context.qm.unlock(call.queue, uid, lock_id=lock_id)
     return Response(status_code=204)
 
 
-async def delete(call: Call, given: Given) -> Response:
+async def delete(call: Call, _: Given) -> Response:
     """Removes one message."""
-    del given
     uid, lock_id = await _message_and_id(call, "lock_id")
     await call.context.qm.delete(call.queue, uid, lock_id=lock_id)
     return Response(status_code=204)
 
 
-async def release_lock(call: Call, given: Given) -> Response:
+async def release_lock(call: Call, _: Given) -> Response:
     """Unlocks all messages under a lock id."""
-    del given
     lock_id = _id_in(await call.object(), "lock_id")
     return JSONResponse({"messages": await call.context.qm.admin.release_lock(call.queue, lock_id)})
 

@@ -224,7 +224,6 @@ def _start(qm: QueueManager, queue: str, start: str) -> str:
 
 
 def _page(qm: QueueManager, queue: str, cursor: str, shown: ShownMessages) -> EventPage:
-    """The messages after a cursor."""
     options: dict[str, Any] = {"match": shown.match}
     if not shown.bodies:
         options |= {"buffer": 0, "accept_truncated": True}

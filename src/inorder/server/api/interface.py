@@ -13,7 +13,7 @@ from ...errors import ArgumentError, InorderError
 from ..addresses import check_csrf, names_in, segments_of
 from ..authentication import identity_of
 from ..calls import NO_BODY, Call, Context, has_body
-from ..problems import must_be, of_our_error, problem, wrong_parameter
+from ..problems import must_be, not_allowed, of_our_error, problem, wrong_parameter
 from . import browsing, bulk, confirming, events, leases, messages, queues, schemas
 from .describing import ApiOperation, ApiParameter, ApiResponse, Given, Schema
 from .openapi import description
@@ -33,9 +33,8 @@ MODULES: Final = {
 """By the group of their operations. Each has OPERATIONS, and may have SCHEMAS."""
 
 
-async def described(call: Call, given: Given) -> Response:
+async def described(*_: object) -> Response:
     """Answers this description."""
-    del call, given
     return JSONResponse(document())
 
 
@@ -81,7 +80,7 @@ class OwnInterface:
         identity = await identity_of(context, request)
         operation = methods.get(request.method)
         if operation is None:
-            raise problem("INWB0002E", request.method, ", ".join(methods), Allow=", ".join(methods))
+            raise not_allowed(request.method, methods)
         check_csrf(request)
         call = Call(context=context, request=request, version=0, names=names, identity=identity)
         queue = names.get("queue", "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from starlette.responses import JSONResponse, Response
@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from ...client.manager import QueueManager
 from ...errors import ArgumentError, CallerError, written
 from ...formats.json_lines import message_in, record_of_put
-from ...model.message import IN_GROUP, LAST_IN_GROUP, NO_ID, Got, Message, UniqueId
+from ...model.message import IN_GROUP, LAST_IN_GROUP, NO_ID, Message, UniqueId
 from ...model.options import DEDUPLICATE_FOR_MAX, KEY_LENGTH_MAX, Match, PutOptions, UniqueIds
 from ...model.parameters import Integer, Seconds, Text
 from ...rules.puts import PutResult
@@ -65,7 +65,7 @@ async def _done(call: Call, given: Given, work: Callable[[QueueManager], T]) -> 
     """Runs a put in the request's lease, or commits it at once."""
     token = given[LEASE]
     if token is None:
-        return await call.run(work)
+        return await call.context.qm.run(work)
     lease = await call.context.qm.resume_lease(token, user=call.identity.name)
     return await lease.run(work)
 
@@ -196,7 +196,7 @@ async def get_many(call: Call, given: Given) -> Response:
     options, count = options_of(given), given["count"]
 
     def work(qm: QueueManager) -> bytes:
-        return of_many(found_by(qm.get_many(call.queue, count, options)))
+        return of_many(qm.get_many(call.queue, count, options))
 
     return await taken(call, given, work, (options, count), options.match)
 
@@ -209,12 +209,6 @@ async def get_group(call: Call, given: Given) -> Response:
         return of_many(list(qm.get_group(call.queue, match=match, read_order=order)))
 
     return await taken(call, given, work, ("group", match, order), match)
-
-
-def found_by(messages: Sequence[Got]) -> Sequence[Got]:
-    """The messages, of which there is at least one."""
-    assert messages, "a get that finds nothing raises"
-    return messages
 
 
 # --- the description

@@ -16,16 +16,14 @@ from ..calls import Call
 from .describing import ApiOperation, ApiParameter, ApiResponse, Given, record, ref, value
 
 
-async def listed(call: Call, given: Given) -> Response:
+async def listed(call: Call, _: Given) -> Response:
     """Lists the queues that the user may inquire."""
-    del given
     found = [one.name for one in await call.context.qm.queues() if call.identity.may("inquire", one.name)]
     return JSONResponse({"queues": found})
 
 
-async def shown(call: Call, given: Given) -> Response:
+async def shown(call: Call, _: Given) -> Response:
     """Answers one queue."""
-    del given
 
     def look(qm: QueueManager) -> tuple[QueueAttributes, QueueStatus | None]:
         attributes = qm.attributes(call.queue)

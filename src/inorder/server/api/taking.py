@@ -93,9 +93,9 @@ async def get_and_hold(call: Call, work: Callable[[QueueManager], T], *, waits: 
     Raises: Problem, if the user was locked out. The messages then stay held, as after a lost answer.
     """
     if not waits:
-        return await call.run(work)
+        return await call.context.qm.run(work)
     await call.demand_again("get", call.queue)
-    found = await call.run(work)
+    found = await call.context.qm.run(work)
     await call.demand_again("get", call.queue)
     return found
 

@@ -251,7 +251,7 @@ def outcome(
     return forms.done(visit, text, *page)
 
 
-def refused(visit: Visit, error: InorderError | Problem, values: Mapping[str, Any], template: str = "") -> Response:
+def refused(visit: Visit, error: InorderError | Problem, values: Mapping[str, Any]) -> Response:
     """Shows a page again with the error as `problem`. `values` has the visitor's input.
 
     Raises: StoreError, and Problem 401 if the session has ended, for the error page.
@@ -263,4 +263,4 @@ def refused(visit: Visit, error: InorderError | Problem, values: Mapping[str, An
         said = f"{record['message'].partition(': ')[2]} {record['action']}"
     else:
         said, status = stated(error), of_admin_error(error, "").code
-    return shown(visit, {**values, "problem": said}, status=status, template=template)
+    return shown(visit, {**values, "problem": said}, status=status)

@@ -37,7 +37,8 @@ async def show(visit: Visit) -> Mapping[str, Any]:
     at = f"{scheme}://{visit.request.headers['host']}{base}"
     return {
         "api": found, "groups": _groups(), "root": base, "at_": at, "is_secure": scheme == "https",
-        "token_line": first_lines(at), "password_line": by_password(at), "line_of": line_of,
+        "token_line": f"token=TOKEN\ncurl {TOKEN} {quote(at + FIRST)}",
+        "password_line": f"curl -u NAME {quote(at + FIRST)}", "line_of": line_of,
         "longer_line_of": longer_line_of, "resolved": resolved, "kind_of": kind_of, "range_of": range_of,
         "default_of": default_of, "content_of": content_of, "fields_of": fields_of,
     }  # fmt: skip
@@ -78,9 +79,7 @@ class ShownOperation(NamedTuple):
     raw: Schema
 
 
-@cache
-def _document() -> Schema:
-    return document()
+_document: Final = cache(document)
 
 
 @cache
@@ -219,16 +218,6 @@ def longer_line_of(at: str, one: ShownOperation) -> str:
 
 def _line(at: str, one: ShownOperation, parameters: Sequence[Mapping[str, Any]]) -> str:
     return LINE.join([f"curl {TOKEN}", *_options(one, parameters), quote(at + _path(one, parameters))])
-
-
-def first_lines(at: str) -> str:
-    """The first request, with a token."""
-    return f"token=TOKEN\ncurl {TOKEN} {quote(at + FIRST)}"
-
-
-def by_password(at: str) -> str:
-    """The first request, with a password, for which curl asks."""
-    return f"curl -u NAME {quote(at + FIRST)}"
 
 
 def _options(one: ShownOperation, parameters: Sequence[Mapping[str, Any]]) -> Iterator[str]:

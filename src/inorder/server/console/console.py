@@ -22,9 +22,9 @@ from ..addresses import names_in, raw_path_of
 from ..authentication import identity_of, of_password
 from ..calls import Call, Context
 from ..identity import NOBODY, Identity
-from ..login import set_session
+from ..login import forget_session, set_session
 from ..logs import LOGGER
-from ..problems import Problem, of_admin_error, problem
+from ..problems import Problem, not_allowed, of_admin_error, problem
 from . import (
     api,
     commands,
@@ -128,7 +128,7 @@ class Console:
     ) -> Response:
         methods = ("GET", "HEAD") if page.act is None else ("GET", "HEAD", "POST")
         if request.method not in methods:
-            raise problem("INWB0002E", request.method, ", ".join(methods), Allow=", ".join(methods))
+            raise not_allowed(request.method, methods)
         token = forms.token(context, request)
         watching, groups = self._shared(context)
         if page.is_live:
@@ -223,9 +223,8 @@ async def begin(call: Call) -> Response:
 async def end(call: Call) -> Response:
     """Ends the session of the browser. Raises: Problem 403, if the form is not from a page of this session."""
     forms.check(await forms.read(call, forms.SMALL), forms.token(call.context, call.request))
-    settings = call.context.settings
     response = RedirectResponse(LOG_IN, 303)
-    response.delete_cookie(settings.cookie, secure=settings.is_secure, httponly=True, samesite="strict")
+    forget_session(call.context, response)
     return response
 
 
@@ -235,7 +234,6 @@ def _inside(address: str) -> str:
     return address if is_ours else f"{BASE}/"
 
 
-async def moved(request: Request) -> Response:
+async def moved(_: Request) -> Response:
     """GET /console: the address with its slash."""
-    del request
     return RedirectResponse(f"{BASE}/", 308)

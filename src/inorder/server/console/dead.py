@@ -12,13 +12,12 @@ from starlette.responses import Response
 from ...client.dead_letters import DeadLetter
 from ...client.manager import QueueManager
 from ...errors import InorderError
-from ...model.attributes import DEAD_LETTERS
 from ...model.message import UniqueId
 from ...model.options import EVERYTHING, Match
-from ...model.parameters import Integer, one_of
+from ...model.parameters import Integer
 from ...rules.authorities import MANAGER
 from ...rules.dead_letters import WhyDead, reason_name
-from ..problems import Problem, problem
+from ..problems import Problem
 from . import acting
 from .acting import Acted, UnavailableMessage, noted, outcome, refused, reported
 from .labels import counted
@@ -35,11 +34,6 @@ REASON: Final = Integer(0, 9_999_999_999, words="the number of a reason")
 async def show(visit: Visit) -> Mapping[str, Any]:
     """GET dead: the first dead letters that match the query."""
     return await _listed(visit, visit.query(*FILTER))
-
-
-async def _place(visit: Visit) -> str:
-    """The queue that holds dead letters."""
-    return (await visit.context.qm.admin.manager_attributes()).dead_letter_queue or DEAD_LETTERS
 
 
 async def _listed(
@@ -65,7 +59,7 @@ async def _listed(
         "reason_name": reason_name,
         "there": "",
     }
-    there = await _place(visit)
+    there = await visit.context.qm.dead.place()
     visit.demand("browse", there)
     try:
         fitting = _choice(given)
@@ -93,11 +87,9 @@ def _choice(given: Mapping[str, str]) -> dict[str, Any]:
 
 async def act(visit: Visit) -> Response:
     """POST dead: shows the chosen letters first; the second POST replays or discards them."""
-    name = visit.text("action")
-    if name not in ACTIONS:
-        raise problem("INWB0004E", f"action must be {one_of(ACTIONS)}")
+    name = visit.action(ACTIONS)
     given, target = visit.query(*FILTER), visit.text("target").strip()
-    there = await _place(visit)
+    there = await visit.context.qm.dead.place()
     try:
         uids = acting.uids_of(visit.texts("uid"))
         if not uids:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import hashlib
 import hmac
 from typing import Final
@@ -23,12 +22,12 @@ from urllib.parse import unquote_to_bytes
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive
 
 from ..calls import AT_ONCE, Call, Context, check_media_type
 from ..problems import Problem, printable, problem
-from .page import BASE, Visit, to
+from .page import BASE, Visit, address
 
 FIELD = "csrf"
 PURPOSE = b"inorder console form 1\n"
@@ -125,7 +124,7 @@ def check(form: FormData, wanted: str) -> None:
 
 def done(visit: Visit, text: str, *pieces: str) -> Response:
     """Redirects to a page of the console, which shows this notice."""
-    response, settings = to(*pieces), visit.context.settings
+    response, settings = RedirectResponse(address(*pieces), 303), visit.context.settings
     data = text[:NOTICE_MAX].encode("utf-8", "replace")
     response.set_cookie(
         _cookie(visit.context),
@@ -144,7 +143,7 @@ def notice_in(context: Context, request: Request) -> str:
     data, _, signature = request.cookies.get(_cookie(context), "").partition(".")
     try:
         text = base64.b64decode(data.encode("ascii"), altchars=b"-_", validate=True)
-    except (ValueError, binascii.Error):
+    except ValueError:
         return ""
     if not text or not hmac.compare_digest(signature.encode(), _signature(context, text).encode()):
         return ""

@@ -235,9 +235,7 @@ async def claim(visit: Visit) -> dict[str, Any]:
 async def end_claim(visit: Visit) -> Response:
     """POST held/claim/QUEUE/APPLICATION: returns its messages, or takes the application out of its group."""
     visit.demand("control")
-    name = visit.text("action")
-    if name not in ("release", "leave"):
-        raise problem("INWB0004E", "action must be one of: release, leave")
+    name = visit.action(("release", "leave"))
     values = await claim(visit)
     key, queue = values["key"], visit.queue
 

@@ -10,11 +10,9 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from ...client.manager import QueueManager
-from ...model.parameters import one_of
 from ...mq.channels import channels, status
 from ...mq.mqsc.values import written
 from ...rules.dead_letters import reason_name
-from ..problems import problem
 from . import forms
 from .defining import run
 from .page import Page, Visit
@@ -41,9 +39,7 @@ async def _channels(visit: Visit) -> dict[str, Any]:
 
 async def act_on_channel(visit: Visit) -> Response:
     """POST channels: starts, stops or pings a channel, by the command of MQSC; a stop asks for the name first."""
-    name, what = visit.text("channel"), visit.text("action")
-    if what not in CHANNEL_ACTS:
-        raise problem("INWB0004E", f"action must be {one_of(CHANNEL_ACTS)}")
+    name, what = visit.text("channel"), visit.action(CHANNEL_ACTS)
     visit.demand("control")
     if what == "stop" and visit.text("typed") != name:
         wrong = f"Type {name} to confirm. Nothing was changed." if "typed" in visit.form else ""

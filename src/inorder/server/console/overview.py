@@ -18,7 +18,7 @@ from starlette.responses import Response
 from ... import QueueManager
 from ...client.incomplete_groups import GroupSearches, Wholeness
 from ...errors import REASON_TEXT, Reason
-from ...model.attributes import DEAD_LETTERS, QueueAttributes
+from ...model.attributes import QueueAttributes
 from ...model.parameters import one_of
 from ...rules.authorities import Authority
 from ...rules.ordering import pending_text
@@ -165,7 +165,7 @@ def _look(qm: QueueManager, may: Callable[[Authority, str], bool], groups: Group
         waits=[one for one in qm.inspect.waits() if may("display", one.queue)],
         units=[one for one in qm.inspect.units() if all(may("display", queue) for queue in one.queues)],
         dropped=qm.inspect.dropped(),
-        dead_letter_queue=qm.admin.manager_attributes().dead_letter_queue or DEAD_LETTERS,
+        dead_letter_queue=qm.dead.place(),
         now=time.time(),
     )
 

@@ -8,12 +8,14 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from starlette.datastructures import FormData
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from ...client.incomplete_groups import GroupSearches
+from ...model.parameters import one_of
 from ...rules.authorities import Authority
 from ..addresses import raw_path_of
 from ..calls import Call
+from ..problems import problem
 from .watching import Watching
 
 BASE = "/console"
@@ -55,6 +57,13 @@ class Visit(Call):
     def texts(self, name: str) -> list[str]:
         """All text fields of the form with this name."""
         return [value for value in self.form.getlist(name) if isinstance(value, str)]
+
+    def action(self, known: Sequence[str]) -> str:
+        """The action of the form. Raises: Problem 400, if it is none of these."""
+        found = self.text("action")
+        if found not in known:
+            raise problem("INWB0004E", f"action must be {one_of(known)}")
+        return found
 
 
 Show = Callable[[Visit], Awaitable[Mapping[str, Any] | Response]]
@@ -102,8 +111,3 @@ def address(*pieces: str, pairs: Iterable[tuple[str, str]] = (), **query: object
     path = "/".join(quote(piece, safe="") for piece in pieces)
     given = [*pairs, *((name, value) for name, value in query.items() if value is not None)]
     return f"{BASE}/{path}?{urlencode(given)}" if given else f"{BASE}/{path}"
-
-
-def to(*pieces: str, pairs: Iterable[tuple[str, str]] = (), **query: object) -> Response:
-    """Redirects the browser to a page; takes the arguments of `address`."""
-    return RedirectResponse(address(*pieces, pairs=pairs, **query), 303)

@@ -5,8 +5,6 @@ The address of a page has the position of each list as a text, the cursor.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -38,6 +36,7 @@ from ...stores.seam.views import (
 )
 from ..calls import QUERY_FIELDS_MAX
 from ..problems import problem
+from ..sessions import decoded, encoded
 from . import history, listing
 from .held_messages import Running, openings_of, running
 from .page import Page, Visit, address
@@ -60,7 +59,7 @@ SIGNED: Final = Integer(-NUMBER.high, NUMBER.high)
 def cursor_of(position: Position) -> str:
     """The cursor of a position."""
     values = [position.group_id.hex() if name == "group_id" else value for name, value in position._asdict().items()]
-    return base64.urlsafe_b64encode(json.dumps(values, separators=(",", ":")).encode()).decode().rstrip("=")
+    return encoded(json.dumps(values, separators=(",", ":")).encode())
 
 
 def position_in(name: str, text: str | None) -> Position | None:
@@ -70,9 +69,8 @@ def position_in(name: str, text: str | None) -> Position | None:
     try:
         if len(text) > CURSOR_MAX:
             raise ValueError
-        data = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
-        return _position(*json.loads(data))
-    except (ValueError, TypeError, RecursionError, binascii.Error):  # ArgumentError is a ValueError
+        return _position(*json.loads(decoded(text)))
+    except (ValueError, TypeError, RecursionError):  # ArgumentError is a ValueError
         raise problem("INWB0003E", name, "must be a position from a page of this list") from None
 
 
@@ -278,7 +276,6 @@ def _orders(found: QueuePageState, wanted: QueuePageQuery) -> Sequence[ListingOr
 def _side(
     queue: str, order: ListingOrder, found: QueuePageState, wanted: QueuePageQuery, pairs: Sequence[tuple[str, str]]
 ) -> Mapping[str, Any]:
-    """One of the two lists."""
     shown, next_after, following, looked = found.sides[order]
     columns, title = listing.chosen(wanted.columns), ORDERS[order]
     if not wanted.columns:

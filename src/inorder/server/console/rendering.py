@@ -77,15 +77,12 @@ def environment() -> Environment:
         auto_reload=False,
     )
     made.globals |= {"static": static, "sparkline": labels.sparkline, "at": address, "base": BASE, "unit_key": key_of}
-    made.filters |= {one.__name__: one for one in (labels.span, labels.size, labels.number, labels.rate, labels.clock)}
+    named = (labels.span, labels.size, labels.number, labels.counted, labels.rate, labels.clock, labels.duration)
+    made.filters |= {one.__name__: one for one in (*named, labels.iso, labels.setting, marked)}
     made.filters |= {
-        "iso": labels.iso,
         "line": labels.one_line,
-        "duration": labels.duration,
         "field": labels.field_name,
         "sentence": lambda text: text[:1].upper() + text[1:],
-        "setting": labels.setting,
-        "marked": marked,
     }
     return made
 

@@ -17,10 +17,9 @@ from ...client.manager import QueueManager
 from ...errors import InorderError, bad_argument
 from ...model.message import UniqueId
 from ...model.options import EVERYTHING, Match
-from ...model.parameters import one_of
 from ...rules.authorities import Authority
 from ...stores.seam.views import MessageView
-from ..problems import Problem, problem
+from ..problems import Problem
 from . import acting, files
 from .acting import Acted, Meant, noted, outcome, refused, reported
 from .labels import counted
@@ -135,9 +134,7 @@ def _form(visit: Visit, given: Mapping[str, str], uids: str) -> dict[str, Any]:
 
 async def act(visit: Visit) -> Response:
     """POST queue/NAME/act: shows the chosen messages first; the second POST acts on them."""
-    name = visit.text("action")
-    if name not in ACTIONS:
-        raise problem("INWB0004E", f"action must be {one_of(ACTIONS)}")
+    name = visit.action(tuple(ACTIONS))
     try:
         wish = wish_of(visit, name)
         _demand(visit, wish)
@@ -185,7 +182,6 @@ async def meant(visit: Visit, wish: Wish) -> Meant:
 
 
 def _values(wish: Wish, found: Meant, wrong: str) -> dict[str, Any]:
-    """The values for the review page."""
     return {
         "action": wish.action, "name": wish.name, "queue": wish.queue, "target": wish.target, "meant": found,
         "uids": " ".join(uid_text(acting.uid_in(one)) for one in found.sights),

@@ -15,13 +15,13 @@ from starlette.responses import Response
 from ...client.manager import QueueManager
 from ...client.users import DAY_SECONDS, NAME_LENGTH_MAX, TOKEN_SECONDS, User
 from ...errors import ArgumentError, InorderError, bad_argument
-from ...model.parameters import Seconds, one_of
+from ...model.parameters import Seconds
 from ...rules.authorities import GRANTABLE, ROLES
 from ...support import passwords
 from ..authentication import of_password
 from ..identity import LaunchToken
 from ..operator_log import acted
-from ..problems import Problem, problem
+from ..problems import Problem
 from . import acting, forms
 from .page import Page, Visit
 from .rendering import shown
@@ -152,9 +152,7 @@ async def _user(visit: Visit) -> dict[str, Any]:
 
 async def act(visit: Visit) -> Response:
     """POST user/NAME: alters the user, or creates or revokes a token; a new token is shown once."""
-    name, what = visit.names["user"], visit.text("action")
-    if what not in ACTS:
-        raise problem("INWB0004E", f"action must be {one_of(ACTS)}")
+    name, what = visit.names["user"], visit.action(ACTS)
     try:
         if what == "create token":
             seconds = DAY_SECONDS * DAYS.read("days", visit.text("days").strip())

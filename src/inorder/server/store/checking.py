@@ -120,7 +120,7 @@ class Checker:
         is_of_others = False
         for word in row.also:
             if word in CHECKS:
-                is_of_others |= CHECKS[word](self, arguments, identity)
+                is_of_others |= bool(CHECKS[word](self, arguments, identity))
         if verb not in ACTS or (not is_of_others and not OTHERS.isdisjoint(row.also)):
             return None
         act, _, on = ACTS[verb].partition(" on ")
@@ -200,39 +200,33 @@ class Checker:
             return queue
         return Names(self._store.manager(), {one.name: one for one in self._store.queues()}).asked_of(queue, manager)
 
-    # --- further checks: each returns whether the call concerns an object of another user
+    # --- further checks: each returns True if the call concerns an object of another user
 
     def _control(self, identity: Identity, why: str) -> bool:
         self._demand("control", MANAGER, identity, why)
         return True
 
-    def _check_model(self, arguments: Arguments, identity: Identity) -> bool:
-        if not self._is_model(arguments):
-            return False
+    def _check_model(self, arguments: Arguments, identity: Identity) -> None:
+        if not self._is_here(arguments) or self._store.queue(arguments["queue"]).type != "model":
+            return
         name = arguments.get("dynamic_name", "*")
         is_generated = name.endswith("*") and (name == "*" or name.startswith(GENERATED))
         for one in () if is_generated else _uses(arguments["options"]):
             self._demand(one, name, identity)
-        return False
 
-    def _is_model(self, arguments: Arguments) -> bool:
-        return self._is_here(arguments) and self._store.queue(arguments["queue"]).type == "model"
-
-    def _check_made(self, arguments: Arguments, identity: Identity) -> bool:
+    def _check_made(self, arguments: Arguments, identity: Identity) -> None:
         opened = self._handle(arguments["handle"])
         if arguments.get("delete") and not opened.made:
             self._demand("administer", MANAGER, identity, f"this handle did not make the queue {opened.name}")
-        return False
 
-    def _check_uid(self, arguments: Arguments, identity: Identity) -> bool:
+    def _check_uid(self, arguments: Arguments, identity: Identity) -> None:
         request: PutRequest = arguments["request"]
         uid, opened = request.options.uid, self._handle(request.handle)
         if uid is None or uid.origin != self._store.manager().origin or identity.may("control"):
-            return False
+            return
         if uid.number not in self.reserved and self._view(opened.queue, uid) is None:
             why = f"the unique id {uid} is not on the queue, and was not reserved for this connection"
             raise self._refused(identity, "put", opened.name, why)
-        return False
 
     def _view(self, queue: str, uid: UniqueId) -> MessageView | None:
         wanted = LookRequest(queue=queue, order="physical", after=None, most=1, preview=0, match=Match(uid=uid))
@@ -259,16 +253,13 @@ class Checker:
             return False
         return self._control(identity, f"another user holds the message {request.uid}")
 
-    def _check_controlled(self, arguments: Arguments, identity: Identity) -> bool:
+    def _check_controlled(self, _: Arguments, identity: Identity) -> bool:
         """With `control` the store looks among the units of all users; see `filled`."""
-        del arguments
         return identity.may("control")
 
-    def _check_new(self, arguments: Arguments, identity: Identity) -> bool:
-        del identity
+    def _check_new(self, arguments: Arguments, _: Identity) -> None:
         if self._store.users_of("lease", arguments["name"]):
             raise UnitExists("there is already a lease of this name", unit=arguments["name"])
-        return False
 
     def _check_claims(self, arguments: Arguments, identity: Identity) -> bool:
         claimer: Claimer | None = value_at(arguments, "request.claimer") if "request" in arguments else None
@@ -319,18 +310,16 @@ class Checker:
                 is_of_others |= self._control(identity, f"the staging {name!r} belongs to another user")
         return is_of_others
 
-    def _check_moves(self, arguments: Arguments, identity: Identity) -> bool:
+    def _check_moves(self, arguments: Arguments, identity: Identity) -> None:
         if arguments.get("moves"):
             self._control(identity, "moves=True keeps reports from being made")
-        return False
 
-    def _check_kind(self, arguments: Arguments, identity: Identity) -> bool:
+    def _check_kind(self, arguments: Arguments, identity: Identity) -> None:
         if arguments["kind"] not in OBJECT_KINDS:
             why = f"clients can only reach objects of the kinds {' and '.join(OBJECT_KINDS)}"
             raise self._refused(identity, "administer", MANAGER, why)
-        return False
 
-    def _check_receiver(self, arguments: Arguments, identity: Identity) -> bool:
+    def _check_receiver(self, arguments: Arguments, identity: Identity) -> None:
         sender: Sender = arguments["sender"] if "sender" in arguments else arguments["batch"].sender
         receiver = self.receiver(sender.channel)
         if not receiver.user:
@@ -339,16 +328,14 @@ class Checker:
         elif (receiver.user, receiver.sender) != (identity.name, sender.identifier):
             why = f"the receiver {receiver.name} names another user, or another store than {sender.identifier}"
             raise self._refused(identity, "administer", MANAGER, why)
-        return False
 
-    def _check_works(self, arguments: Arguments, identity: Identity) -> bool:
+    def _check_works(self, arguments: Arguments, identity: Identity) -> None:
         record: WorkerRecord | None = arguments["record"]
         if record is not None:
             for task in record.tasks:
                 self._demand("get", task.queue, identity)
             for schedule in record.schedules:
                 self._demand("put", schedule.queue, identity)
-        return False
 
     def receiver(self, name: str) -> ChannelAttributes:
         """The definition of a channel's receiver; the defaults if there is none."""
@@ -358,9 +345,8 @@ class Checker:
                 return found
         return ChannelAttributes(name=name, type="receiver")
 
-    def _check_valid(self, arguments: Arguments, identity: Identity) -> bool:
+    def _check_valid(self, arguments: Arguments, _: Identity) -> None:
         """Checks a definition, as the client should have: the store accepts any, and a wrong one would damage it."""
-        del identity
         kind, given = arguments.get("kind", "queue"), arguments["attributes"]
         try:
             found = READERS[kind](as_text(given) if kind == "queue" else given)
@@ -368,7 +354,6 @@ class Checker:
             raise bad_argument("attributes", given, f"those of a {kind}") from error
         if found.name != arguments.get("name", found.name):
             raise bad_argument("attributes", given, f"those of the {kind} {arguments['name']}")
-        return False
 
     # --- the call itself
 
@@ -462,7 +447,7 @@ WORDS: Final[Mapping[str, Callable[[Arguments], Sequence[Authority]]]] = {
     "event": lambda arguments: ("put",) if arguments["request"].event is Event.CONFIRM_PUT else ("get",),
     "by": lambda arguments: ("set",) if arguments["by"] == "set" else ("alter",),
 }
-CHECKS: Final[Mapping[str, Callable[[Checker, Arguments, Identity], bool]]] = {
+CHECKS: Final[Mapping[str, Callable[[Checker, Arguments, Identity], bool | None]]] = {
     "model": Checker._check_model,
     "made": Checker._check_made,
     "uid": Checker._check_uid,
@@ -550,6 +535,3 @@ def _without_holder(view: MessageView, identity: Identity) -> MessageView:
     if view.holder is None or view.holder.program.user == identity.name:
         return view
     return dataclasses.replace(view, holder=None)
-
-
-__all__ = ["ActToLog", "Checker", "OpenedFor"]

@@ -227,12 +227,11 @@ class StoreConnection:
             )
         self._calls.append(frame)
         if frame.kind is FrameKind.BYE and self._leaving is None:
-            self._leaving = self._spawn(self._end_apart())  # the owner ends even while it waits
+            self._leaving = self._spawn(self._run(self.end))  # the owner ends even while it waits
         if not self._is_busy:
             self._next()
 
     def _next(self) -> None:
-        """Begins the next call, if there is one."""
         self._is_busy = bool(self._calls) and not self._is_over
         if not self._is_busy:
             return
@@ -343,9 +342,6 @@ class StoreConnection:
     async def _end_waits(self) -> None:
         with contextlib.suppress(InorderError):  # the connection has ended
             await self._run(self.store.end_waits, self.owner)
-
-    async def _end_apart(self) -> None:
-        await self._run(self.end)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self._loop.create_task(work)

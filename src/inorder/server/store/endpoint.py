@@ -17,7 +17,6 @@ from uvicorn.protocols.utils import ClientDisconnected
 
 from ...errors import InorderError, LogInRefused, StoreError
 from ...stores.remote.frames import FrameAssembler, FrameKind, WireFrame, pieces
-from ...stores.remote.link import PATH
 from ...stores.remote.wire import WireError, encode_error
 from ..authentication import of_token_or_certificate
 from ..calls import Context
@@ -241,6 +240,3 @@ async def refuse(response: Response, send: Send) -> None:
 def _address(scope: Scope) -> str | None:
     client = scope.get("client")
     return client[0] if client else None
-
-
-__all__ = ["PATH", "StoreEndpoint", "refuse"]
