@@ -24,33 +24,8 @@ from ..model.attributes import (
 )
 from ..model.process_attributes import PROCESS_ATTRIBUTES
 from ..mq.words import COMMAND_QUEUE, LEVEL, VERSION, words_of
+from . import constants as mq
 from .connections import MqiConnection, OpenObject, connection_of
-from .constants import (
-    MQCA_ALTERATION_DATE,
-    MQCA_ALTERATION_TIME,
-    MQCA_COMMAND_INPUT_Q_NAME,
-    MQCA_CREATION_DATE,
-    MQCA_CREATION_TIME,
-    MQCA_Q_MGR_IDENTIFIER,
-    MQCA_VERSION,
-    MQIA_COMMAND_LEVEL,
-    MQIA_CURRENT_Q_DEPTH,
-    MQIA_DIST_LISTS,
-    MQIA_OPEN_INPUT_COUNT,
-    MQIA_OPEN_OUTPUT_COUNT,
-    MQIA_PLATFORM,
-    MQIA_PROPERTY_CONTROL,
-    MQIA_SYNCPOINT,
-    MQOO_INQUIRE,
-    MQOO_SET,
-    MQOT_Q,
-    MQOT_Q_MGR,
-    MQPROP_COMPATIBILITY,
-    MQRC_STAT_TYPE_ERROR,
-    MQSTAT_TYPE_ASYNC_ERROR,
-    MQSTAT_TYPE_RECONNECTION,
-    MQSTAT_TYPE_RECONNECTION_ERROR,
-)
 from .layouts import STS
 from .opening import object_of
 from .refusals import MQCC_FAILED, MQCC_OK, MQCC_WARNING, Refused
@@ -66,19 +41,19 @@ NOT_APPLICABLE: Final = -1
 PLATFORM: Final = 11 if sys.platform == "win32" else 3  # MQPL_WINDOWS_NT, MQPL_UNIX
 UNLIMITED: Final = -1
 LENGTHS: Final = {
-    MQCA_CREATION_DATE: DATE_LENGTH, MQCA_ALTERATION_DATE: DATE_LENGTH, MQCA_CREATION_TIME: TIME_LENGTH,
-    MQCA_ALTERATION_TIME: TIME_LENGTH, MQCA_COMMAND_INPUT_Q_NAME: NAME_LENGTH, MQCA_Q_MGR_IDENTIFIER: NAME_LENGTH,
-    MQCA_VERSION: VERSION_LENGTH,
+    mq.MQCA_CREATION_DATE: DATE_LENGTH, mq.MQCA_ALTERATION_DATE: DATE_LENGTH, mq.MQCA_CREATION_TIME: TIME_LENGTH,
+    mq.MQCA_ALTERATION_TIME: TIME_LENGTH, mq.MQCA_COMMAND_INPUT_Q_NAME: NAME_LENGTH,
+    mq.MQCA_Q_MGR_IDENTIFIER: NAME_LENGTH, mq.MQCA_VERSION: VERSION_LENGTH,
 }  # fmt: skip
 STATUS: Final = {
-    MQIA_CURRENT_Q_DEPTH: "current_depth", MQIA_OPEN_INPUT_COUNT: "open_input_count",
-    MQIA_OPEN_OUTPUT_COUNT: "open_output_count",
+    mq.MQIA_CURRENT_Q_DEPTH: "current_depth", mq.MQIA_OPEN_INPUT_COUNT: "open_input_count",
+    mq.MQIA_OPEN_OUTPUT_COUNT: "open_output_count",
 }  # fmt: skip
 TIMES: Final = {
-    MQCA_CREATION_DATE: ("created_at", "%Y-%m-%d"), MQCA_CREATION_TIME: ("created_at", "%H.%M.%S"),
-    MQCA_ALTERATION_DATE: ("altered_at", "%Y-%m-%d"), MQCA_ALTERATION_TIME: ("altered_at", "%H.%M.%S"),
+    mq.MQCA_CREATION_DATE: ("created_at", "%Y-%m-%d"), mq.MQCA_CREATION_TIME: ("created_at", "%H.%M.%S"),
+    mq.MQCA_ALTERATION_DATE: ("altered_at", "%Y-%m-%d"), mq.MQCA_ALTERATION_TIME: ("altered_at", "%H.%M.%S"),
 }  # fmt: skip
-KINDS: Final = {MQOT_Q: ("queue", QUEUE_ATTRIBUTES), MQOT_Q_MGR: ("manager", MANAGER_ATTRIBUTES)}
+KINDS: Final = {mq.MQOT_Q: ("queue", QUEUE_ATTRIBUTES), mq.MQOT_Q_MGR: ("manager", MANAGER_ATTRIBUTES)}
 PROCESS: Final = ("process", PROCESS_ATTRIBUTES)
 Answer = tuple[list[int], bytes, int, int]
 
@@ -108,7 +83,7 @@ def inquire(handle: int, hobj: int, selectors: Sequence[int], int_count: int, ch
     connection = connection_of(handle)
     with connection:
         opened = object_of(connection, hobj)
-        if not opened.options & MQOO_INQUIRE:
+        if not opened.options & mq.MQOO_INQUIRE:
             raise Refused(Reason.NOT_OPEN_FOR_INQUIRE)
         kind, _ = KINDS.get(opened.kind, PROCESS)
         for one in selectors:
@@ -167,8 +142,8 @@ def _of_queue(attributes: QueueAttributes, status: _Once, selector: int) -> Any:
         return getattr(status(), STATUS[selector]) if has_status else None
     if selector in TIMES:
         return _time(selector, status()) if has_status else None
-    if selector == MQIA_PROPERTY_CONTROL:
-        return None if attributes.type == "remote" else MQPROP_COMPATIBILITY  # as every queue here has it
+    if selector == mq.MQIA_PROPERTY_CONTROL:
+        return None if attributes.type == "remote" else mq.MQPROP_COMPATIBILITY  # as every queue here has it
     attribute = BY_NUMBER["queue"].get(selector)
     if attribute is None or attributes.type not in attribute.applies_to:
         return None
@@ -177,14 +152,14 @@ def _of_queue(attributes: QueueAttributes, status: _Once, selector: int) -> Any:
 
 def _of_manager(connection: MqiConnection, manager: Any, selector: int) -> Any:
     fixed: dict[int, Any] = {
-        MQIA_COMMAND_LEVEL: LEVEL, MQIA_PLATFORM: PLATFORM, MQIA_SYNCPOINT: 1, MQIA_DIST_LISTS: 0,
-        MQCA_COMMAND_INPUT_Q_NAME: COMMAND_QUEUE, MQCA_VERSION: VERSION,
+        mq.MQIA_COMMAND_LEVEL: LEVEL, mq.MQIA_PLATFORM: PLATFORM, mq.MQIA_SYNCPOINT: 1, mq.MQIA_DIST_LISTS: 0,
+        mq.MQCA_COMMAND_INPUT_Q_NAME: COMMAND_QUEUE, mq.MQCA_VERSION: VERSION,
     }  # fmt: skip
     if selector in fixed:
         return fixed[selector]
-    if selector == MQCA_Q_MGR_IDENTIFIER:
+    if selector == mq.MQCA_Q_MGR_IDENTIFIER:
         return f"{manager.name}_{connection.session.services.store.identifier()}"
-    if selector in (MQCA_CREATION_DATE, MQCA_CREATION_TIME):
+    if selector in (mq.MQCA_CREATION_DATE, mq.MQCA_CREATION_TIME):
         return _time(selector, connection.manager.inspect.status(DEAD_LETTERS))
     return _of(MANAGER_ATTRIBUTES, manager, BY_NUMBER["manager"].get(selector))
 
@@ -227,7 +202,7 @@ def set_values(handle: int, hobj: int, selectors: Sequence[int], ints: Sequence[
     connection = connection_of(handle)
     with connection:
         opened = object_of(connection, hobj)
-        if not opened.options & MQOO_SET or opened.queue is None:
+        if not opened.options & mq.MQOO_SET or opened.queue is None:
             raise Refused(Reason.NOT_OPEN_FOR_SET)
         integers, rest = iter(ints), chars
         changes: dict[Any, Any] = {}
@@ -266,8 +241,8 @@ def status(handle: int, kind: int, sts: Buffer) -> tuple[int, int]:
 
     Raises: Refused 2426 (a wrong MQSTS), 2430.
     """
-    if kind not in (MQSTAT_TYPE_ASYNC_ERROR, MQSTAT_TYPE_RECONNECTION, MQSTAT_TYPE_RECONNECTION_ERROR):
-        raise Refused(MQRC_STAT_TYPE_ERROR)
+    if kind not in (mq.MQSTAT_TYPE_ASYNC_ERROR, mq.MQSTAT_TYPE_RECONNECTION, mq.MQSTAT_TYPE_RECONNECTION_ERROR):
+        raise Refused(mq.MQRC_STAT_TYPE_ERROR)
     connection = connection_of(handle)
     with connection:
         values = STS.read(sts)
@@ -275,7 +250,7 @@ def status(handle: int, kind: int, sts: Buffer) -> tuple[int, int]:
         values.CompCode, values.Reason = MQCC_FAILED if reason else MQCC_OK, reason
         values.PutSuccessCount, values.PutWarningCount, values.PutFailureCount = counts
         if reason:
-            values.ObjectType, values.ObjectName = MQOT_Q, name.ljust(NAME_LENGTH).encode()
+            values.ObjectType, values.ObjectName = mq.MQOT_Q, name.ljust(NAME_LENGTH).encode()
             values.ResolvedObjectName, values.ResolvedQMgrName = resolved[:NAME_LENGTH], resolved[NAME_LENGTH:]
         STS.write(sts, values)
     return MQCC_OK, 0
