@@ -11,10 +11,11 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import ArgumentError, Reason
-from ..model.attribute import Attribute, Table
+from ..model.attribute import Attribute
 from ..model.attributes import (
     DEAD_LETTERS,
     MANAGER_ATTRIBUTES,
@@ -53,16 +54,12 @@ TIMES: Final = {
     mq.MQCA_CREATION_DATE: ("created_at", "%Y-%m-%d"), mq.MQCA_CREATION_TIME: ("created_at", "%H.%M.%S"),
     mq.MQCA_ALTERATION_DATE: ("altered_at", "%Y-%m-%d"), mq.MQCA_ALTERATION_TIME: ("altered_at", "%H.%M.%S"),
 }  # fmt: skip
-KINDS: Final = {mq.MQOT_Q: ("queue", QUEUE_ATTRIBUTES), mq.MQOT_Q_MGR: ("manager", MANAGER_ATTRIBUTES)}
-PROCESS: Final = ("process", PROCESS_ATTRIBUTES)
+KINDS: Final = {mq.MQOT_Q: "queue", mq.MQOT_Q_MGR: "manager", mq.MQOT_PROCESS: "process"}
+TABLES: Final = {"queue": QUEUE_ATTRIBUTES, "manager": MANAGER_ATTRIBUTES, "process": PROCESS_ATTRIBUTES}
+BY_NUMBER: Final = {
+    kind: {one.selector: one for one in table.values() if one.selector is not None} for kind, table in TABLES.items()
+}
 Answer = tuple[list[int], bytes, int, int]
-
-
-def _by_number(table: Table) -> dict[int, Attribute]:
-    return {one.selector: one for one in table.values() if one.selector is not None}
-
-
-BY_NUMBER: Final = {kind: _by_number(table) for kind, table in (*KINDS.values(), PROCESS)}
 
 
 def inquire(handle: int, hobj: int, selectors: Sequence[int], int_count: int, char_length: int) -> Answer:
@@ -85,7 +82,7 @@ def inquire(handle: int, hobj: int, selectors: Sequence[int], int_count: int, ch
         opened = object_of(connection, hobj)
         if not opened.options & mq.MQOO_INQUIRE:
             raise Refused(Reason.NOT_OPEN_FOR_INQUIRE)
-        kind, _ = KINDS.get(opened.kind, PROCESS)
+        kind = KINDS[opened.kind]
         for one in selectors:
             _check(kind, one)
         found = dict(zip(selectors, _values(connection, opened, kind, selectors), strict=True))
@@ -114,29 +111,16 @@ def _values(connection: MqiConnection, opened: OpenObject, kind: str, selectors:
     if kind == "queue":
         assert opened.queue is not None
         attributes = opened.queue.attributes()
-        status = _Once(opened.queue.status)
+        status = cache(opened.queue.status)
         return (_of_queue(attributes, status, one) for one in selectors)
     if kind == "manager":
         manager = connection.manager.admin.manager_attributes()
         return (_of_manager(connection, manager, one) for one in selectors)
     process = connection.manager.admin.process(opened.name)
-    return (_of(PROCESS_ATTRIBUTES, process, BY_NUMBER[kind].get(one)) for one in selectors)
+    return (_of(process, BY_NUMBER[kind].get(one)) for one in selectors)
 
 
-class _Once:
-    """Reads the status of a queue when the first selector needs it."""
-
-    def __init__(self, ask: Callable[[], QueueStatus]) -> None:
-        self._ask = ask
-        self._status: QueueStatus | None = None
-
-    def __call__(self) -> QueueStatus:
-        if self._status is None:
-            self._status = self._ask()
-        return self._status
-
-
-def _of_queue(attributes: QueueAttributes, status: _Once, selector: int) -> Any:
+def _of_queue(attributes: QueueAttributes, status: Callable[[], QueueStatus], selector: int) -> Any:
     has_status = attributes.type in ("local", "alias") or attributes.mode == "synchronous"
     if selector in STATUS:
         return getattr(status(), STATUS[selector]) if has_status else None
@@ -147,7 +131,7 @@ def _of_queue(attributes: QueueAttributes, status: _Once, selector: int) -> Any:
     attribute = BY_NUMBER["queue"].get(selector)
     if attribute is None or attributes.type not in attribute.applies_to:
         return None
-    return _of(QUEUE_ATTRIBUTES, attributes, attribute)
+    return _of(attributes, attribute)
 
 
 def _of_manager(connection: MqiConnection, manager: Any, selector: int) -> Any:
@@ -161,7 +145,7 @@ def _of_manager(connection: MqiConnection, manager: Any, selector: int) -> Any:
         return f"{manager.name}_{connection.session.services.store.identifier()}"
     if selector in (mq.MQCA_CREATION_DATE, mq.MQCA_CREATION_TIME):
         return _time(selector, connection.manager.inspect.status(DEAD_LETTERS))
-    return _of(MANAGER_ATTRIBUTES, manager, BY_NUMBER["manager"].get(selector))
+    return _of(manager, BY_NUMBER["manager"].get(selector))
 
 
 def _time(selector: int, status: QueueStatus) -> str:
@@ -169,7 +153,7 @@ def _time(selector: int, status: QueueStatus) -> str:
     return time.strftime(form, time.gmtime(getattr(status, name)))
 
 
-def _of(table: Table, thing: object, attribute: Attribute | None) -> Any:
+def _of(thing: object, attribute: Attribute | None) -> Any:
     if attribute is None:
         return None
     value = getattr(thing, attribute.name)
