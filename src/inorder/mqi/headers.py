@@ -17,6 +17,7 @@ from ..model.fields import Transmission
 from ..model.message import Message, MessageType, Row, mq_date, mq_time
 from ..model.properties import NO_PROPERTIES, Properties
 from ..rules.dead_letters import WhyDead, buried, is_dead, revived, why_dead
+from ..rules.puts import APPLICATION_TYPE_UNIX
 from . import constants as mq
 from . import properties as of_properties
 from .conversion import UTF_8, Data
@@ -43,10 +44,8 @@ XQH: Final = struct.Struct("=4si48s48s324s")
 DLH: Final = struct.Struct("=4s2i48s48s2i8si28s8s8s")
 NUMBERS_REVERSED: Final = 2  # of an encoding's four bits about integers
 ENCODING, CHARACTER_SET, FORMAT = 4, 5, 6  # in a message's row
-_index = {name: field.index for name, field in Message.FIELDS.items()}
-TRANSMISSION, PROPERTIES = _index["transmission"], _index["properties"]
+TRANSMISSION, PROPERTIES = Message.transmission.index, Message.properties.index
 NAME_LENGTH, PROGRAM_LENGTH, FORMAT_LENGTH = 48, 28, 8
-APPLICATION_TYPE_UNIX: Final = 6
 WITH_HEADERS: Final = frozenset(
     text_of(form)
     for form in (mq.MQFMT_XMIT_Q_HEADER, mq.MQFMT_MD_EXTENSION, mq.MQFMT_DEAD_LETTER_HEADER, mq.MQFMT_RF_HEADER_2)

@@ -44,10 +44,8 @@ def open_object(handle: int, od: Buffer, options: int) -> tuple[int, int, int]:
             raise Refused(2154)  # MQRC_RECS_PRESENT_ERROR: there are no distribution lists
         if values.ObjectType == mq.MQOT_Q:
             opened = _queue(connection, od, values, options)
-        elif values.ObjectType == mq.MQOT_Q_MGR:
-            opened = _manager(connection, values, options)
-        elif values.ObjectType == mq.MQOT_PROCESS:
-            opened = _process(connection, values, options)
+        elif values.ObjectType in (mq.MQOT_Q_MGR, mq.MQOT_PROCESS):
+            opened = _definition(connection, values, options)
         elif values.ObjectType in (mq.MQOT_TOPIC, mq.MQOT_NAMELIST):
             raise Refused(Reason.UNKNOWN_OBJECT_NAME)
         else:
@@ -121,25 +119,20 @@ def _selector(od: Any, values: Any) -> str | None:
     return selector
 
 
-def _manager(connection: MqiConnection, values: Any, options: int) -> OpenObject:
-    if options & ~OPENS or not options & OPEN_FOR:
-        raise Refused(Reason.OPTIONS_ERROR)
-    if options & ~(mq.MQOO_INQUIRE | mq.MQOO_FAIL_IF_QUIESCING | mq.MQOO_ALTERNATE_USER_AUTHORITY):
-        raise Refused(Reason.OPTION_NOT_VALID_FOR_TYPE)
-    own = connection.own_name
-    if text_of(values.ObjectName) not in ("", own, connection.name):
-        raise Refused(Reason.UNKNOWN_OBJECT_NAME)
-    return OpenObject(mq.MQOT_Q_MGR, own, options, None, b"")
-
-
-def _process(connection: MqiConnection, values: Any, options: int) -> OpenObject:
+def _definition(connection: MqiConnection, values: Any, options: int) -> OpenObject:
+    """The queue manager or a process definition, of which a program can only inquire the attributes."""
     if options & ~OPENS or not options & OPEN_FOR:
         raise Refused(Reason.OPTIONS_ERROR)
     if options & ~(mq.MQOO_INQUIRE | mq.MQOO_FAIL_IF_QUIESCING | mq.MQOO_ALTERNATE_USER_AUTHORITY):
         raise Refused(Reason.OPTION_NOT_VALID_FOR_TYPE)
     name = text_of(values.ObjectName)
-    connection.manager.admin.process(name)
-    return OpenObject(mq.MQOT_PROCESS, name, options, None, b"")
+    if values.ObjectType == mq.MQOT_PROCESS:
+        connection.manager.admin.process(name)
+    elif name in ("", connection.own_name, connection.name):
+        name = connection.own_name
+    else:
+        raise Refused(Reason.UNKNOWN_OBJECT_NAME)
+    return OpenObject(values.ObjectType, name, options, None, b"")
 
 
 def object_of(connection: MqiConnection, handle: int) -> OpenObject:
