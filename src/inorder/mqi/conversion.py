@@ -294,6 +294,3 @@ def _variable(data: Data, conversion: _Conversion, values: dict[str, Any], fixed
     if at != length:
         raise Refused(mq.MQRC_FORMAT_ERROR)
     return b"".join(folders), length
-
-
-__all__ = ["CharacterSet", "Data", "character_set", "converted"]

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from ..errors import Reason
 from ..model.fields import NO_ID
-from ..model.options import EVERYTHING, FOREVER, Browse, Context, GetOptions, Match, OpenOptions, PutOptions
+from ..model.options import FOREVER, Browse, Context, GetOptions, Match, OpenOptions, PutOptions
 from . import constants as mq
 from .descriptor import GROUP_AT, IDS, IDS_AT, NUMBERS
 from .refusals import Refused
@@ -296,6 +296,3 @@ def with_match(options: GetOptions, match: Match) -> GetOptions:
         object.__setattr__(made, name, getattr(options, name))
     object.__setattr__(made, "match", match)
     return made
-
-
-__all__ = ["EVERYTHING", "Getting", "Putting", "get_options", "matching", "open_options", "put_options"]

@@ -503,6 +503,3 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 def _entry(claim: int, size: int) -> dict[str, Any]:
     return {"claim": claim, "size": size}
-
-
-__all__ = ["DrainReader", "claim_of"]

@@ -427,13 +427,3 @@ def refuse_overwrite(overwrite: bool) -> None:
     """Raises OptionsError."""
     if overwrite:
         raise OptionsError(APPEND_ONLY)
-
-
-__all__ = [
-    "APPEND_ONLY",
-    "BatchWriter",
-    "RowStreamWriter",
-    "StreamWriter",
-    "TaskMessage",
-    "refuse_overwrite",
-]

@@ -292,6 +292,3 @@ def _name_of(stores: Sequence[SinkStore]) -> str:
     """The name of a list of stores in the ledger: the queue that commits first, and a digest of all."""
     digest = hashlib.sha256(",".join(str(one.made) for one in stores).encode()).hexdigest()[:32]
     return f"{stores[0].made} {digest}"
-
-
-__all__ = ["BatchCommit", "SinkPlace", "SinkStore", "StagedAt", "divided_by_contents", "sink_stores"]

@@ -91,6 +91,3 @@ def check_store(options: SourceOptions) -> None:
         return
     with store_for_task(options.url, options.application, is_check=True) as qm:
         check_queue(qm, options.queue)
-
-
-__all__ = ["FORMAT", "InorderSource"]

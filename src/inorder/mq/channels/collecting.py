@@ -233,6 +233,3 @@ class _Collection(ChannelRun):
         if not self.idles():
             raise Stopping
         return False
-
-
-__all__ = ["pull", "trigger_transmission"]

@@ -273,19 +273,3 @@ def reach_home(qm: QueueManager, queue: str, connects: Connect) -> Receiver:
         home.close()
         raise
     return home
-
-
-__all__ = [
-    "Connect",
-    "Receiver",
-    "Sending",
-    "aged",
-    "bound",
-    "collecting_channel",
-    "home_server",
-    "messages_of",
-    "open_receiver",
-    "reach",
-    "reach_by",
-    "reach_home",
-]
