@@ -502,6 +502,3 @@ def _string_lines(body: bytes, width: int) -> Iterator[bytes]:
             continue
         for at in range(0, len(piece), 2 * width):
             yield b'S "' + re.sub(rb'(["~])', rb"~\1", piece[at : at + 2 * width]) + b'"\n'
-
-
-__all__ = ["parse", "write"]

@@ -394,6 +394,3 @@ def rebuild(bodies: Iterable[bytes], target: Root, *, existing: Existing = "refu
         for body in following:
             file.add(body)
         return file.finish()
-
-
-__all__ = ["Existing", "FileError", "Rebuilder", "Record", "describe", "rebuild", "records"]

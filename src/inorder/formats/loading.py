@@ -347,6 +347,3 @@ def _failed(work: _Work, manager: QueueManager, tickets: Queue, ticket: Message,
             tickets.get(match=Match(message_id=ticket.message_id))
             return _give_up(work, manager, path, why)
     return LoadEvent("backed out", path, os.getpid(), error=why)
-
-
-__all__ = ["LoadEvent", "LoadResult", "load_folder"]

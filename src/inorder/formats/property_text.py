@@ -68,6 +68,3 @@ def write_property(name: str, value: PropertyValue) -> str:
     if isinstance(value, bytes):
         return f"{name}:bytes={value.hex()}"
     return f"{name}:{TYPE_OF[type(value)]}={repr(value).lower()}"
-
-
-__all__ = ["read_property", "write_property"]

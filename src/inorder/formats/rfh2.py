@@ -302,6 +302,3 @@ NATIVE: Final = 546 if sys.byteorder == "little" else 273
 FULL_NAMES: Final[Mapping[str, str]] = {name: path for path, name in SYNONYMS.items()}
 INT_32: Final = range(-(2**31), 2**31)
 NO_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-
-
-__all__ = ["MalformedHeader", "folded", "parsed", "unfolded"]

@@ -364,6 +364,3 @@ def _check_length(length: int, offset: int, allowed: int, record_max: int) -> No
             f"the record at offset {offset:,} is longer than {record_max:,} bytes: raise record_max or change the rule",
             offset=offset,
         )
-
-
-__all__ = ["Delimiter", "Readable", "Regex", "Rule", "Size", "Whole", "join", "parse_rule", "rule_of", "split"]

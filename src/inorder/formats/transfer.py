@@ -203,6 +203,3 @@ def _batch_size(manifest: Manifest) -> int:
 def _ends_group(message: Message) -> bool:
     flags = message.flags
     return bool(flags & LAST_IN_GROUP) and (not flags & SEGMENT or bool(flags & LAST_SEGMENT))
-
-
-__all__ = ["FileGot", "FilePut", "get_file", "put_file"]

@@ -93,18 +93,10 @@ def handle_dead_letters(
     check_function("wait", wait)
     check_function("report", report)
     with qm.connect() as own:
-        handler = _Handler(own, rules, queue, wait or _sleep, report or _nowhere, dry_run=dry_run)
+        tell = report or (lambda event: None)
+        handler = _Handler(own, rules, queue, wait or threading.Event().wait, tell, dry_run=dry_run)
         handler.run()
     return handler.handled
-
-
-def _sleep(seconds: float) -> bool:
-    threading.Event().wait(seconds)
-    return False
-
-
-def _nowhere(event: DeadEvent) -> None:
-    del event
 
 
 class _Known(NamedTuple):
@@ -169,9 +161,8 @@ class _Handler:
         """The letters that can be got, without bodies."""
         for sight in self._own.inspect.look(self._queue, preview=0):
             if sight.state == "available":
-                yield DeadLetter(
-                    cast(Got, sight.message), why_dead(sight.message)
-                )  # a message on a queue has all of it
+                message = cast(Got, sight.message)  # a message on a queue has all of it
+                yield DeadLetter(message, why_dead(message))
 
     def _moment(self) -> object:
         """A value that changes when a message comes, goes, or can be got again; None: the queue was never used."""

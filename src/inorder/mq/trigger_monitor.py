@@ -115,16 +115,8 @@ def run_trigger_monitor(
     if os.name != "posix":
         raise CallerError("a trigger monitor needs a POSIX shell", reason=Reason.ENVIRONMENT_ERROR)
     with qm.connect(program=PROGRAM) as own:
-        monitor = _Monitor(own, queue, until_empty, ends or _never, report or _nowhere, environment or {}, output)
-        return monitor.run()
-
-
-def _never() -> bool:
-    return False
-
-
-def _nowhere(event: TriggerEvent) -> None:
-    del event
+        tell, is_over = report or (lambda event: None), ends or (lambda: False)
+        return _Monitor(own, queue, until_empty, is_over, tell, environment or {}, output).run()
 
 
 class _Unstartable(Exception):

@@ -1,4 +1,4 @@
-"""MQ's constants under MQ's names: ``from .constants import MQGMO_WAIT``.
+"""MQ's constants under MQ's names: ``mq.MQGMO_WAIT`` after ``from . import constants as mq``.
 
 `constants.txt` has them by their prefix, as NAME=VALUE; MQFMT's are eight characters. The reason codes that inorder has
 come from `inorder.reasons`; PCF's numbers of attributes and commands come from the table of MQ's words.
@@ -55,6 +55,8 @@ def _listed(file: str) -> dict[str, Any]:
 
 
 def __getattr__(name: str) -> Any:
+    """Makes every constant a name of this module when the first of them is asked for."""
     if not name.startswith("MQ") or name not in constants():
         raise AttributeError(f"inorder.mqi.constants has no {name}")
+    globals().update(constants())
     return constants()[name]

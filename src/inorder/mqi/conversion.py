@@ -28,6 +28,7 @@ from typing import Any, Final, NamedTuple
 
 from . import constants as mq
 from .layouts import layout
+from .refusals import Refused
 
 NORMAL, REVERSED, INTEGERS = 1, 2, 15  # MQENC_INTEGER_NORMAL, _REVERSED, _MASK
 UTF_8: Final = 1208
@@ -82,12 +83,6 @@ class Data(NamedTuple):
     ccsid: int
 
 
-class _Refused(Exception):
-    def __init__(self, reason: int) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
 @cache
 def character_set(ccsid: int, encoding: int = mq.MQENC_NATIVE) -> CharacterSet | None:
     """The character set with this CCSID, or None if we do not know it; `encoding` is the byte order of UTF-16."""
@@ -109,6 +104,9 @@ def character_set(ccsid: int, encoding: int = mq.MQENC_NATIVE) -> CharacterSet |
 
 def _of_codec(name: str) -> CharacterSet:
     return CharacterSet(lambda data: data.decode(name), lambda text: text.encode(name, "replace"))
+
+
+UNICODE: Final = _of_codec("utf-8")
 
 
 @cache
@@ -133,7 +131,7 @@ def converted(data: Data, encoding: int, ccsid: int) -> tuple[Data, int]:
     """
     try:
         return _converted(data, encoding, ccsid)
-    except _Refused as refused:
+    except Refused as refused:
         return data, refused.reason
 
 
@@ -172,7 +170,7 @@ def _converted(data: Data, encoding: int, ccsid: int) -> tuple[Data, int]:
     if (data.encoding, data.ccsid) == (encoding, ccsid) or not data.body:
         return data._replace(encoding=encoding, ccsid=ccsid), 0
     if data.format != mq.MQFMT_STRING:
-        raise _Refused(mq.MQRC_FORMAT_ERROR)
+        raise Refused(mq.MQRC_FORMAT_ERROR)
     source, target = _character_sets(data, encoding, ccsid)
     if data.ccsid == ccsid and ccsid not in UTF_16:
         return data._replace(encoding=encoding), 0
@@ -183,15 +181,15 @@ def _decoded(part: bytes, source: CharacterSet) -> str:
     try:
         return source.decode(part)
     except UnicodeDecodeError:
-        raise _Refused(mq.MQRC_NOT_CONVERTED) from None
+        raise Refused(mq.MQRC_NOT_CONVERTED) from None
 
 
 def _character_sets(data: Data, encoding: int, ccsid: int) -> tuple[CharacterSet, CharacterSet]:
     source, target = character_set(data.ccsid, data.encoding), character_set(ccsid, encoding)
     if source is None:
-        raise _Refused(mq.MQRC_SOURCE_CCSID_ERROR)
+        raise Refused(mq.MQRC_SOURCE_CCSID_ERROR)
     if target is None:
-        raise _Refused(mq.MQRC_TARGET_CCSID_ERROR)
+        raise Refused(mq.MQRC_TARGET_CCSID_ERROR)
     return source, target
 
 
@@ -207,12 +205,12 @@ class _Conversion:
         self.target = orders.get(encoding & INTEGERS, "")
         self.texts = _character_sets(data, encoding, ccsid)
         if not self.source:
-            raise _Refused(mq.MQRC_SOURCE_INTEGER_ENC_ERROR)
+            raise Refused(mq.MQRC_SOURCE_INTEGER_ENC_ERROR)
         if not self.target:
-            raise _Refused(mq.MQRC_TARGET_INTEGER_ENC_ERROR)
+            raise Refused(mq.MQRC_TARGET_INTEGER_ENC_ERROR)
         if data.ccsid in UTF_16 or ccsid in UTF_16:  # the characters of headers have one byte each
             is_source = data.ccsid in UTF_16
-            raise _Refused(mq.MQRC_SOURCE_CCSID_ERROR if is_source else mq.MQRC_TARGET_CCSID_ERROR)
+            raise Refused(mq.MQRC_SOURCE_CCSID_ERROR if is_source else mq.MQRC_TARGET_CCSID_ERROR)
 
     def read(self, part: bytes) -> str:
         return _decoded(part, self.texts[0])
@@ -223,7 +221,7 @@ class _Conversion:
         if len(written) != length:
             written = encode(text.rstrip(" \0")).ljust(length, encode(" "))
         if len(written) > length:
-            raise _Refused(mq.MQRC_NOT_CONVERTED)
+            raise Refused(mq.MQRC_NOT_CONVERTED)
         return written
 
 
@@ -244,14 +242,14 @@ def _header(data: Data, encoding: int, ccsid: int) -> tuple[Data, int]:
     shape = _format_of([code for _, code in members])
     fixed = struct.calcsize("=" + shape)
     if len(data.body) < fixed:
-        raise _Refused(mq.MQRC_FORMAT_ERROR)
+        raise Refused(mq.MQRC_FORMAT_ERROR)
     values: dict[str, Any] = {}
     for (name, code), value in zip(members, struct.unpack_from(conversion.source + shape, data.body), strict=True):
         is_text = code[-1] in "cs"
         # A descriptor in an MQXQH repeats these two names; the header's own need no look.
         values[f"{name} of MD" if name in values else name] = conversion.read(value) if is_text else value
     if values["StrucId"].rstrip(" \0") != layout(HEADERS[data.format][0]).identifier.decode().rstrip(" \0"):
-        raise _Refused(mq.MQRC_FORMAT_ERROR)
+        raise Refused(mq.MQRC_FORMAT_ERROR)
     more, length = _variable(data, conversion, values, fixed)
     tail, reason = data.body[length:], 0
     if "CodedCharSetId" in values:
@@ -271,7 +269,7 @@ def _described(data: Data, values: dict[str, Any], wanted: tuple[int, int], tail
     part = Data(tail, format, values["Encoding"], stated if stated > 0 else data.ccsid)
     try:
         part, reason = _converted(part, *wanted)
-    except _Refused:
+    except Refused:
         reason = mq.MQRC_PARTIALLY_CONVERTED
     keeps = stated <= 0 and part.ccsid == wanted[1]
     values.update(Encoding=part.encoding, CodedCharSetId=stated if keeps else part.ccsid)
@@ -294,8 +292,5 @@ def _variable(data: Data, conversion: _Conversion, values: dict[str, Any], fixed
         folders.append(struct.pack(conversion.target + "i", size) + folder)
         at += 4 + size
     if at != length:
-        raise _Refused(mq.MQRC_FORMAT_ERROR)
+        raise Refused(mq.MQRC_FORMAT_ERROR)
     return b"".join(folders), length
-
-
-__all__ = ["CharacterSet", "Data", "character_set", "converted"]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..formats import rfh2
 from ..model.properties import NAME_LENGTH_MAX, Properties, PropertyValue, fault_of_name
 from . import constants as mq
-from .layouts import LayoutError, layout
+from .layouts import layout
 from .property_types import type_of
 from .refusals import Refused
 
@@ -161,7 +161,7 @@ def name_of(name: bytes) -> str:
 def options_of(name: str, buffer: Buffer | None, allowed: int) -> int:
     """The Options of a structure that has little else; without it the default ones.
 
-    Raises: Refused 2046; the reason for a wrong structure.
+    Raises: Refused 2046; LayoutError.
     """
     options = int(structure(name, buffer).Options)
     if options & ~allowed:
@@ -170,11 +170,8 @@ def options_of(name: str, buffer: Buffer | None, allowed: int) -> int:
 
 
 def structure(name: str, buffer: Buffer | None) -> Any:
-    """The values of a structure; its defaults without one. Raises: Refused with the reason for a wrong one."""
-    try:
-        return layout(name).Values() if buffer is None else layout(name).read(buffer)
-    except LayoutError as error:
-        raise Refused(error.reason) from None
+    """The values of a structure; its defaults without one. Raises: LayoutError."""
+    return layout(name).Values() if buffer is None else layout(name).read(buffer)
 
 
 def create(hconn: int, cmho: Buffer | None) -> int:

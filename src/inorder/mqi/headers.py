@@ -17,14 +17,9 @@ from ..model.fields import Transmission
 from ..model.message import Message, MessageType, Row, mq_date, mq_time
 from ..model.properties import NO_PROPERTIES, Properties
 from ..rules.dead_letters import WhyDead, buried, is_dead, revived, why_dead
+from ..rules.puts import APPLICATION_TYPE_UNIX
+from . import constants as mq
 from . import properties as of_properties
-from .constants import (
-    MQENC_NATIVE,
-    MQFMT_DEAD_LETTER_HEADER,
-    MQFMT_MD_EXTENSION,
-    MQFMT_RF_HEADER_2,
-    MQFMT_XMIT_Q_HEADER,
-)
 from .conversion import UTF_8, Data
 from .descriptor import (
     GROUP_FIELDS,
@@ -49,12 +44,11 @@ XQH: Final = struct.Struct("=4si48s48s324s")
 DLH: Final = struct.Struct("=4s2i48s48s2i8si28s8s8s")
 NUMBERS_REVERSED: Final = 2  # of an encoding's four bits about integers
 ENCODING, CHARACTER_SET, FORMAT = 4, 5, 6  # in a message's row
-_index = {name: field.index for name, field in Message.FIELDS.items()}
-TRANSMISSION, PROPERTIES = _index["transmission"], _index["properties"]
+TRANSMISSION, PROPERTIES = Message.transmission.index, Message.properties.index
 NAME_LENGTH, PROGRAM_LENGTH, FORMAT_LENGTH = 48, 28, 8
-APPLICATION_TYPE_UNIX: Final = 6
 WITH_HEADERS: Final = frozenset(
-    text_of(form) for form in (MQFMT_XMIT_Q_HEADER, MQFMT_MD_EXTENSION, MQFMT_DEAD_LETTER_HEADER, MQFMT_RF_HEADER_2)
+    text_of(form)
+    for form in (mq.MQFMT_XMIT_Q_HEADER, mq.MQFMT_MD_EXTENSION, mq.MQFMT_DEAD_LETTER_HEADER, mq.MQFMT_RF_HEADER_2)
 )
 
 
@@ -200,7 +194,7 @@ def presented(message: Message, md_version: int, headers: int, handle: MessageHa
     return RowAndBody(row, body)
 
 
-def _described(row: Row, form: bytes, encoding: int = MQENC_NATIVE, character_set: int = UTF_8) -> Row:
+def _described(row: Row, form: bytes, encoding: int = mq.MQENC_NATIVE, character_set: int = UTF_8) -> Row:
     """The row with a description of the beginning of its data, which is a header made here unless it says otherwise."""
     return (*row[:ENCODING], encoding, character_set, text_of(form), *row[FORMAT + 1 :])
 
@@ -212,7 +206,7 @@ def _as_dead_letter(row: Row, body: bytes, why: WhyDead) -> tuple[Row, bytes]:
         row[ENCODING], row[CHARACTER_SET], padded(row[FORMAT], FORMAT_LENGTH),
         APPLICATION_TYPE_UNIX, padded(why.program, PROGRAM_LENGTH), padded(date, 8), padded(time, 8),
     )  # fmt: skip
-    return _described(row, MQFMT_DEAD_LETTER_HEADER), header + body
+    return _described(row, mq.MQFMT_DEAD_LETTER_HEADER), header + body
 
 
 def _extended(row: Row, body: bytes) -> tuple[Row, bytes]:
@@ -222,7 +216,7 @@ def _extended(row: Row, body: bytes) -> tuple[Row, bytes]:
         return row, body
     encoding, character_set, form = row[ENCODING : FORMAT + 1]
     header = MDE.pack(b"MDE ", 2, MDE.size, encoding, character_set, padded(form, FORMAT_LENGTH), 0, *group)
-    return _described(row, MQFMT_MD_EXTENSION), header + body
+    return _described(row, mq.MQFMT_MD_EXTENSION), header + body
 
 
 def _for_transmission(row: Row, body: bytes) -> tuple[Row, bytes]:
@@ -231,7 +225,7 @@ def _for_transmission(row: Row, body: bytes) -> tuple[Row, bytes]:
     md = bytearray(b"MD  " + struct.pack("=i", 1) + bytes(316))
     write_got(md, 1, row)
     header = XQH.pack(b"XQH ", 1, padded(queue, NAME_LENGTH), padded(manager, NAME_LENGTH), bytes(md))
-    outer = list(_described(row, MQFMT_XMIT_Q_HEADER))
+    outer = list(_described(row, mq.MQFMT_XMIT_Q_HEADER))
     outer[0], outer[1], outer[3] = 0, int(MessageType.DATAGRAM), 0
     outer[REPLY_TO] = "", ""
     outer[GROUP_FIELDS] = UNGROUPED

@@ -11,10 +11,11 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import ArgumentError, Reason
-from ..model.attribute import Attribute, Table
+from ..model.attribute import Attribute
 from ..model.attributes import (
     DEAD_LETTERS,
     MANAGER_ATTRIBUTES,
@@ -24,33 +25,8 @@ from ..model.attributes import (
 )
 from ..model.process_attributes import PROCESS_ATTRIBUTES
 from ..mq.words import COMMAND_QUEUE, LEVEL, VERSION, words_of
+from . import constants as mq
 from .connections import MqiConnection, OpenObject, connection_of
-from .constants import (
-    MQCA_ALTERATION_DATE,
-    MQCA_ALTERATION_TIME,
-    MQCA_COMMAND_INPUT_Q_NAME,
-    MQCA_CREATION_DATE,
-    MQCA_CREATION_TIME,
-    MQCA_Q_MGR_IDENTIFIER,
-    MQCA_VERSION,
-    MQIA_COMMAND_LEVEL,
-    MQIA_CURRENT_Q_DEPTH,
-    MQIA_DIST_LISTS,
-    MQIA_OPEN_INPUT_COUNT,
-    MQIA_OPEN_OUTPUT_COUNT,
-    MQIA_PLATFORM,
-    MQIA_PROPERTY_CONTROL,
-    MQIA_SYNCPOINT,
-    MQOO_INQUIRE,
-    MQOO_SET,
-    MQOT_Q,
-    MQOT_Q_MGR,
-    MQPROP_COMPATIBILITY,
-    MQRC_STAT_TYPE_ERROR,
-    MQSTAT_TYPE_ASYNC_ERROR,
-    MQSTAT_TYPE_RECONNECTION,
-    MQSTAT_TYPE_RECONNECTION_ERROR,
-)
 from .layouts import STS
 from .opening import object_of
 from .refusals import MQCC_FAILED, MQCC_OK, MQCC_WARNING, Refused
@@ -66,28 +42,24 @@ NOT_APPLICABLE: Final = -1
 PLATFORM: Final = 11 if sys.platform == "win32" else 3  # MQPL_WINDOWS_NT, MQPL_UNIX
 UNLIMITED: Final = -1
 LENGTHS: Final = {
-    MQCA_CREATION_DATE: DATE_LENGTH, MQCA_ALTERATION_DATE: DATE_LENGTH, MQCA_CREATION_TIME: TIME_LENGTH,
-    MQCA_ALTERATION_TIME: TIME_LENGTH, MQCA_COMMAND_INPUT_Q_NAME: NAME_LENGTH, MQCA_Q_MGR_IDENTIFIER: NAME_LENGTH,
-    MQCA_VERSION: VERSION_LENGTH,
+    mq.MQCA_CREATION_DATE: DATE_LENGTH, mq.MQCA_ALTERATION_DATE: DATE_LENGTH, mq.MQCA_CREATION_TIME: TIME_LENGTH,
+    mq.MQCA_ALTERATION_TIME: TIME_LENGTH, mq.MQCA_COMMAND_INPUT_Q_NAME: NAME_LENGTH,
+    mq.MQCA_Q_MGR_IDENTIFIER: NAME_LENGTH, mq.MQCA_VERSION: VERSION_LENGTH,
 }  # fmt: skip
 STATUS: Final = {
-    MQIA_CURRENT_Q_DEPTH: "current_depth", MQIA_OPEN_INPUT_COUNT: "open_input_count",
-    MQIA_OPEN_OUTPUT_COUNT: "open_output_count",
+    mq.MQIA_CURRENT_Q_DEPTH: "current_depth", mq.MQIA_OPEN_INPUT_COUNT: "open_input_count",
+    mq.MQIA_OPEN_OUTPUT_COUNT: "open_output_count",
 }  # fmt: skip
 TIMES: Final = {
-    MQCA_CREATION_DATE: ("created_at", "%Y-%m-%d"), MQCA_CREATION_TIME: ("created_at", "%H.%M.%S"),
-    MQCA_ALTERATION_DATE: ("altered_at", "%Y-%m-%d"), MQCA_ALTERATION_TIME: ("altered_at", "%H.%M.%S"),
+    mq.MQCA_CREATION_DATE: ("created_at", "%Y-%m-%d"), mq.MQCA_CREATION_TIME: ("created_at", "%H.%M.%S"),
+    mq.MQCA_ALTERATION_DATE: ("altered_at", "%Y-%m-%d"), mq.MQCA_ALTERATION_TIME: ("altered_at", "%H.%M.%S"),
 }  # fmt: skip
-KINDS: Final = {MQOT_Q: ("queue", QUEUE_ATTRIBUTES), MQOT_Q_MGR: ("manager", MANAGER_ATTRIBUTES)}
-PROCESS: Final = ("process", PROCESS_ATTRIBUTES)
+KINDS: Final = {mq.MQOT_Q: "queue", mq.MQOT_Q_MGR: "manager", mq.MQOT_PROCESS: "process"}
+TABLES: Final = {"queue": QUEUE_ATTRIBUTES, "manager": MANAGER_ATTRIBUTES, "process": PROCESS_ATTRIBUTES}
+BY_NUMBER: Final = {
+    kind: {one.selector: one for one in table.values() if one.selector is not None} for kind, table in TABLES.items()
+}
 Answer = tuple[list[int], bytes, int, int]
-
-
-def _by_number(table: Table) -> dict[int, Attribute]:
-    return {one.selector: one for one in table.values() if one.selector is not None}
-
-
-BY_NUMBER: Final = {kind: _by_number(table) for kind, table in (*KINDS.values(), PROCESS)}
 
 
 def inquire(handle: int, hobj: int, selectors: Sequence[int], int_count: int, char_length: int) -> Answer:
@@ -108,9 +80,9 @@ def inquire(handle: int, hobj: int, selectors: Sequence[int], int_count: int, ch
     connection = connection_of(handle)
     with connection:
         opened = object_of(connection, hobj)
-        if not opened.options & MQOO_INQUIRE:
+        if not opened.options & mq.MQOO_INQUIRE:
             raise Refused(Reason.NOT_OPEN_FOR_INQUIRE)
-        kind, _ = KINDS.get(opened.kind, PROCESS)
+        kind = KINDS[opened.kind]
         for one in selectors:
             _check(kind, one)
         found = dict(zip(selectors, _values(connection, opened, kind, selectors), strict=True))
@@ -139,54 +111,41 @@ def _values(connection: MqiConnection, opened: OpenObject, kind: str, selectors:
     if kind == "queue":
         assert opened.queue is not None
         attributes = opened.queue.attributes()
-        status = _Once(opened.queue.status)
+        status = cache(opened.queue.status)
         return (_of_queue(attributes, status, one) for one in selectors)
     if kind == "manager":
         manager = connection.manager.admin.manager_attributes()
         return (_of_manager(connection, manager, one) for one in selectors)
     process = connection.manager.admin.process(opened.name)
-    return (_of(PROCESS_ATTRIBUTES, process, BY_NUMBER[kind].get(one)) for one in selectors)
+    return (_of(process, BY_NUMBER[kind].get(one)) for one in selectors)
 
 
-class _Once:
-    """Reads the status of a queue when the first selector needs it."""
-
-    def __init__(self, ask: Callable[[], QueueStatus]) -> None:
-        self._ask = ask
-        self._status: QueueStatus | None = None
-
-    def __call__(self) -> QueueStatus:
-        if self._status is None:
-            self._status = self._ask()
-        return self._status
-
-
-def _of_queue(attributes: QueueAttributes, status: _Once, selector: int) -> Any:
+def _of_queue(attributes: QueueAttributes, status: Callable[[], QueueStatus], selector: int) -> Any:
     has_status = attributes.type in ("local", "alias") or attributes.mode == "synchronous"
     if selector in STATUS:
         return getattr(status(), STATUS[selector]) if has_status else None
     if selector in TIMES:
         return _time(selector, status()) if has_status else None
-    if selector == MQIA_PROPERTY_CONTROL:
-        return None if attributes.type == "remote" else MQPROP_COMPATIBILITY  # as every queue here has it
+    if selector == mq.MQIA_PROPERTY_CONTROL:
+        return None if attributes.type == "remote" else mq.MQPROP_COMPATIBILITY  # as every queue here has it
     attribute = BY_NUMBER["queue"].get(selector)
     if attribute is None or attributes.type not in attribute.applies_to:
         return None
-    return _of(QUEUE_ATTRIBUTES, attributes, attribute)
+    return _of(attributes, attribute)
 
 
 def _of_manager(connection: MqiConnection, manager: Any, selector: int) -> Any:
     fixed: dict[int, Any] = {
-        MQIA_COMMAND_LEVEL: LEVEL, MQIA_PLATFORM: PLATFORM, MQIA_SYNCPOINT: 1, MQIA_DIST_LISTS: 0,
-        MQCA_COMMAND_INPUT_Q_NAME: COMMAND_QUEUE, MQCA_VERSION: VERSION,
+        mq.MQIA_COMMAND_LEVEL: LEVEL, mq.MQIA_PLATFORM: PLATFORM, mq.MQIA_SYNCPOINT: 1, mq.MQIA_DIST_LISTS: 0,
+        mq.MQCA_COMMAND_INPUT_Q_NAME: COMMAND_QUEUE, mq.MQCA_VERSION: VERSION,
     }  # fmt: skip
     if selector in fixed:
         return fixed[selector]
-    if selector == MQCA_Q_MGR_IDENTIFIER:
+    if selector == mq.MQCA_Q_MGR_IDENTIFIER:
         return f"{manager.name}_{connection.session.services.store.identifier()}"
-    if selector in (MQCA_CREATION_DATE, MQCA_CREATION_TIME):
+    if selector in (mq.MQCA_CREATION_DATE, mq.MQCA_CREATION_TIME):
         return _time(selector, connection.manager.inspect.status(DEAD_LETTERS))
-    return _of(MANAGER_ATTRIBUTES, manager, BY_NUMBER["manager"].get(selector))
+    return _of(manager, BY_NUMBER["manager"].get(selector))
 
 
 def _time(selector: int, status: QueueStatus) -> str:
@@ -194,7 +153,7 @@ def _time(selector: int, status: QueueStatus) -> str:
     return time.strftime(form, time.gmtime(getattr(status, name)))
 
 
-def _of(table: Table, thing: object, attribute: Attribute | None) -> Any:
+def _of(thing: object, attribute: Attribute | None) -> Any:
     if attribute is None:
         return None
     value = getattr(thing, attribute.name)
@@ -227,7 +186,7 @@ def set_values(handle: int, hobj: int, selectors: Sequence[int], ints: Sequence[
     connection = connection_of(handle)
     with connection:
         opened = object_of(connection, hobj)
-        if not opened.options & MQOO_SET or opened.queue is None:
+        if not opened.options & mq.MQOO_SET or opened.queue is None:
             raise Refused(Reason.NOT_OPEN_FOR_SET)
         integers, rest = iter(ints), chars
         changes: dict[Any, Any] = {}
@@ -266,8 +225,8 @@ def status(handle: int, kind: int, sts: Buffer) -> tuple[int, int]:
 
     Raises: Refused 2426 (a wrong MQSTS), 2430.
     """
-    if kind not in (MQSTAT_TYPE_ASYNC_ERROR, MQSTAT_TYPE_RECONNECTION, MQSTAT_TYPE_RECONNECTION_ERROR):
-        raise Refused(MQRC_STAT_TYPE_ERROR)
+    if kind not in (mq.MQSTAT_TYPE_ASYNC_ERROR, mq.MQSTAT_TYPE_RECONNECTION, mq.MQSTAT_TYPE_RECONNECTION_ERROR):
+        raise Refused(mq.MQRC_STAT_TYPE_ERROR)
     connection = connection_of(handle)
     with connection:
         values = STS.read(sts)
@@ -275,7 +234,7 @@ def status(handle: int, kind: int, sts: Buffer) -> tuple[int, int]:
         values.CompCode, values.Reason = MQCC_FAILED if reason else MQCC_OK, reason
         values.PutSuccessCount, values.PutWarningCount, values.PutFailureCount = counts
         if reason:
-            values.ObjectType, values.ObjectName = MQOT_Q, name.ljust(NAME_LENGTH).encode()
+            values.ObjectType, values.ObjectName = mq.MQOT_Q, name.ljust(NAME_LENGTH).encode()
             values.ResolvedObjectName, values.ResolvedQMgrName = resolved[:NAME_LENGTH], resolved[NAME_LENGTH:]
         STS.write(sts, values)
     return MQCC_OK, 0

@@ -44,14 +44,11 @@ def register(table: int, names: int) -> None:
     places = (ctypes.c_void_p * len(functions)).from_address(table)
     known = {each.name: each for each in FUNCTIONS}
     for place, name in enumerate(functions):
-        types = [_ctype(kind) for kind, _ in known[name].parameters]
+        kinds = (kind for kind, _ in known[name].parameters)
+        types = [ctypes.c_void_p if kind.startswith("P") else _WIDE.get(kind, ctypes.c_int) for kind in kinds]
         callback = ctypes.CFUNCTYPE(ctypes.c_void_p, *types)(_guarded(_DOORS.get(name, _unsupported)))
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(callback))  # the library may call it until the process ends
         places[place] = ctypes.cast(callback, ctypes.c_void_p).value
-
-
-def _ctype(kind: str) -> Any:
-    return ctypes.c_void_p if kind.startswith("P") else _WIDE.get(kind, ctypes.c_int)
 
 
 def _guarded(door: Callable[..., Answer]) -> Callable[..., int]:

@@ -13,25 +13,9 @@ from ..errors import Reason, WrongQueueType
 from ..model.attribute import is_name
 from ..model.options import DEFAULT_GET, OpenOptions
 from ..rules.authorities import Authority
+from . import constants as mq
 from .connecting import address_of
 from .connections import MqiConnection, OpenObject, connection_of
-from .constants import (
-    MQCO_DELETE,
-    MQCO_DELETE_PURGE,
-    MQCO_QUIESCE,
-    MQOO_ALTERNATE_USER_AUTHORITY,
-    MQOO_BROWSE,
-    MQOO_FAIL_IF_QUIESCING,
-    MQOO_INQUIRE,
-    MQOO_OUTPUT,
-    MQOO_RESOLVE_LOCAL_Q,
-    MQOO_SET,
-    MQOT_NAMELIST,
-    MQOT_PROCESS,
-    MQOT_Q,
-    MQOT_Q_MGR,
-    MQOT_TOPIC,
-)
 from .descriptor import padded, text_of
 from .layouts import OD, text_at
 from .options import INPUTS, OPEN_FOR, OPENS, open_options
@@ -43,9 +27,11 @@ if TYPE_CHECKING:
 NAME_LENGTH: Final = 48
 SELECTOR_LENGTH_MAX: Final = 10_240
 AUTHORITIES: Final[tuple[tuple[int, Authority], ...]] = (
-    (INPUTS, "get"), (MQOO_BROWSE, "browse"), (MQOO_OUTPUT, "put"), (MQOO_INQUIRE, "inquire"), (MQOO_SET, "set"),
+    (INPUTS, "get"), (mq.MQOO_BROWSE, "browse"), (mq.MQOO_OUTPUT, "put"), (mq.MQOO_INQUIRE, "inquire"),
+    (mq.MQOO_SET, "set"),
 )  # fmt: skip
 """The authority on a queue that each option of an open needs."""
+DELETES: Final = mq.MQCO_DELETE | mq.MQCO_DELETE_PURGE
 ELSEWHERE: Final = (Reason.OPTION_NOT_VALID_FOR_TYPE, Reason.Q_TYPE_ERROR)
 
 
@@ -56,13 +42,11 @@ def open_object(handle: int, od: Buffer, options: int) -> tuple[int, int, int]:
         values = OD.read(od)
         if values.RecsPresent:
             raise Refused(2154)  # MQRC_RECS_PRESENT_ERROR: there are no distribution lists
-        if values.ObjectType == MQOT_Q:
+        if values.ObjectType == mq.MQOT_Q:
             opened = _queue(connection, od, values, options)
-        elif values.ObjectType == MQOT_Q_MGR:
-            opened = _manager(connection, values, options)
-        elif values.ObjectType == MQOT_PROCESS:
-            opened = _process(connection, values, options)
-        elif values.ObjectType in (MQOT_TOPIC, MQOT_NAMELIST):
+        elif values.ObjectType in (mq.MQOT_Q_MGR, mq.MQOT_PROCESS):
+            opened = _definition(connection, values, options)
+        elif values.ObjectType in (mq.MQOT_TOPIC, mq.MQOT_NAMELIST):
             raise Refused(Reason.UNKNOWN_OBJECT_NAME)
         else:
             raise Refused(Reason.OBJECT_TYPE_ERROR)
@@ -81,10 +65,10 @@ def _queue(connection: MqiConnection, od: Any, values: Any, options: int) -> Ope
     if queue.name != name:  # a model's new queue
         values.ObjectName, values.ObjectQMgrName = padded(queue.name, NAME_LENGTH), resolved[NAME_LENGTH:]
     values.ResolvedQName, values.ResolvedQMgrName = resolved[:NAME_LENGTH], resolved[NAME_LENGTH:]
-    values.ResolvedType = MQOT_Q
+    values.ResolvedType = mq.MQOT_Q
     values.KnownDestCount, values.UnknownDestCount, values.InvalidDestCount = 1, 0, 0
     OD.write(od, values)
-    return OpenObject(MQOT_Q, queue.name, options, queue, resolved, selector)
+    return OpenObject(mq.MQOT_Q, queue.name, options, queue, resolved, selector)
 
 
 def names_of(values: Any) -> tuple[str, str]:
@@ -105,7 +89,7 @@ def _opened(
     try:
         return manager.open(name, **how, **wanted)
     except WrongQueueType as error:
-        if error.reason not in ELSEWHERE or options & (INPUTS | MQOO_OUTPUT | MQOO_BROWSE):
+        if error.reason not in ELSEWHERE or options & (INPUTS | mq.MQOO_OUTPUT | mq.MQOO_BROWSE):
             raise
         return manager.open(name, **how, output=True)
 
@@ -113,9 +97,9 @@ def _opened(
 def resolved_names(connection: MqiConnection, queue: Queue, elsewhere: str, options: int = 0) -> bytes:
     """The names of the queue, and of its queue manager, to which the name has led."""
     name, manager = queue.local_name, connection.own_name
-    if elsewhere and elsewhere != manager and not options & MQOO_RESOLVE_LOCAL_Q:
+    if elsewhere and elsewhere != manager and not options & mq.MQOO_RESOLVE_LOCAL_Q:
         name, manager = queue.name, elsewhere
-    elif name != queue.name and not options & MQOO_RESOLVE_LOCAL_Q:
+    elif name != queue.name and not options & mq.MQOO_RESOLVE_LOCAL_Q:
         definition = queue.attributes()
         if definition.type == "remote":
             name, manager = definition.remote_queue, definition.remote_manager
@@ -135,25 +119,20 @@ def _selector(od: Any, values: Any) -> str | None:
     return selector
 
 
-def _manager(connection: MqiConnection, values: Any, options: int) -> OpenObject:
+def _definition(connection: MqiConnection, values: Any, options: int) -> OpenObject:
+    """The queue manager or a process definition, of which a program can only inquire the attributes."""
     if options & ~OPENS or not options & OPEN_FOR:
         raise Refused(Reason.OPTIONS_ERROR)
-    if options & ~(MQOO_INQUIRE | MQOO_FAIL_IF_QUIESCING | MQOO_ALTERNATE_USER_AUTHORITY):
-        raise Refused(Reason.OPTION_NOT_VALID_FOR_TYPE)
-    own = connection.own_name
-    if text_of(values.ObjectName) not in ("", own, connection.name):
-        raise Refused(Reason.UNKNOWN_OBJECT_NAME)
-    return OpenObject(MQOT_Q_MGR, own, options, None, b"")
-
-
-def _process(connection: MqiConnection, values: Any, options: int) -> OpenObject:
-    if options & ~OPENS or not options & OPEN_FOR:
-        raise Refused(Reason.OPTIONS_ERROR)
-    if options & ~(MQOO_INQUIRE | MQOO_FAIL_IF_QUIESCING | MQOO_ALTERNATE_USER_AUTHORITY):
+    if options & ~(mq.MQOO_INQUIRE | mq.MQOO_FAIL_IF_QUIESCING | mq.MQOO_ALTERNATE_USER_AUTHORITY):
         raise Refused(Reason.OPTION_NOT_VALID_FOR_TYPE)
     name = text_of(values.ObjectName)
-    connection.manager.admin.process(name)
-    return OpenObject(MQOT_PROCESS, name, options, None, b"")
+    if values.ObjectType == mq.MQOT_PROCESS:
+        connection.manager.admin.process(name)
+    elif name in ("", connection.own_name, connection.name):
+        name = connection.own_name
+    else:
+        raise Refused(Reason.UNKNOWN_OBJECT_NAME)
+    return OpenObject(values.ObjectType, name, options, None, b"")
 
 
 def object_of(connection: MqiConnection, handle: int) -> OpenObject:
@@ -169,15 +148,15 @@ def close(handle: int, hobj: int, options: int) -> tuple[int, int]:
     connection = connection_of(handle)
     with connection:
         opened = object_of(connection, hobj)
-        deletes = options & (MQCO_DELETE | MQCO_DELETE_PURGE)
-        if options & ~(MQCO_DELETE | MQCO_DELETE_PURGE | MQCO_QUIESCE) or deletes == MQCO_DELETE | MQCO_DELETE_PURGE:
+        deletes = options & DELETES
+        if options & ~(DELETES | mq.MQCO_QUIESCE) or deletes == DELETES:
             raise Refused(Reason.OPTIONS_ERROR)
         if opened.queue is None:
             if deletes:
                 raise Refused(Reason.OPTION_NOT_VALID_FOR_TYPE)
             del connection.objects[hobj]
             return MQCC_OK, int(Reason.NONE)
-        warning = opened.queue.close(delete=bool(options & MQCO_DELETE), purge=bool(options & MQCO_DELETE_PURGE))
+        warning = opened.queue.close(delete=bool(options & mq.MQCO_DELETE), purge=bool(options & mq.MQCO_DELETE_PURGE))
         del connection.objects[hobj]
         if connection.consumers is not None:
             connection.consumers.closed(hobj)

@@ -14,150 +14,76 @@ from typing import Any, Final, NamedTuple
 
 from ..errors import Reason
 from ..model.fields import NO_ID
-from ..model.options import EVERYTHING, FOREVER, Browse, Context, GetOptions, Match, OpenOptions, PutOptions
-from .constants import (
-    MQGMO_ACCEPT_TRUNCATED_MSG,
-    MQGMO_ALL_MSGS_AVAILABLE,
-    MQGMO_ALL_SEGMENTS_AVAILABLE,
-    MQGMO_BROWSE_FIRST,
-    MQGMO_BROWSE_MSG_UNDER_CURSOR,
-    MQGMO_BROWSE_NEXT,
-    MQGMO_COMPLETE_MSG,
-    MQGMO_CONVERT,
-    MQGMO_FAIL_IF_QUIESCING,
-    MQGMO_LOCK,
-    MQGMO_LOGICAL_ORDER,
-    MQGMO_MARK_BROWSE_CO_OP,
-    MQGMO_MARK_BROWSE_HANDLE,
-    MQGMO_MSG_UNDER_CURSOR,
-    MQGMO_NO_PROPERTIES,
-    MQGMO_NO_SYNCPOINT,
-    MQGMO_PROPERTIES_COMPATIBILITY,
-    MQGMO_PROPERTIES_FORCE_MQRFH2,
-    MQGMO_PROPERTIES_IN_HANDLE,
-    MQGMO_SYNCPOINT,
-    MQGMO_SYNCPOINT_IF_PERSISTENT,
-    MQGMO_UNLOCK,
-    MQGMO_UNMARK_BROWSE_CO_OP,
-    MQGMO_UNMARK_BROWSE_HANDLE,
-    MQGMO_UNMARKED_BROWSE_MSG,
-    MQGMO_WAIT,
-    MQMO_MATCH_CORREL_ID,
-    MQMO_MATCH_GROUP_ID,
-    MQMO_MATCH_MSG_ID,
-    MQMO_MATCH_MSG_SEQ_NUMBER,
-    MQMO_MATCH_MSG_TOKEN,
-    MQMO_MATCH_OFFSET,
-    MQOO_ALTERNATE_USER_AUTHORITY,
-    MQOO_BIND_NOT_FIXED,
-    MQOO_BIND_ON_GROUP,
-    MQOO_BIND_ON_OPEN,
-    MQOO_BROWSE,
-    MQOO_CO_OP,
-    MQOO_FAIL_IF_QUIESCING,
-    MQOO_INPUT_AS_Q_DEF,
-    MQOO_INPUT_EXCLUSIVE,
-    MQOO_INPUT_SHARED,
-    MQOO_INQUIRE,
-    MQOO_NO_MULTICAST,
-    MQOO_NO_READ_AHEAD,
-    MQOO_OUTPUT,
-    MQOO_PASS_ALL_CONTEXT,
-    MQOO_PASS_IDENTITY_CONTEXT,
-    MQOO_READ_AHEAD,
-    MQOO_RESOLVE_LOCAL_Q,
-    MQOO_RESOLVE_NAMES,
-    MQOO_SAVE_ALL_CONTEXT,
-    MQOO_SET,
-    MQOO_SET_ALL_CONTEXT,
-    MQOO_SET_IDENTITY_CONTEXT,
-    MQPMO_ALTERNATE_USER_AUTHORITY,
-    MQPMO_ASYNC_RESPONSE,
-    MQPMO_DEFAULT_CONTEXT,
-    MQPMO_FAIL_IF_QUIESCING,
-    MQPMO_LOGICAL_ORDER,
-    MQPMO_MD_FOR_OUTPUT_ONLY,
-    MQPMO_NEW_CORREL_ID,
-    MQPMO_NEW_MSG_ID,
-    MQPMO_NO_CONTEXT,
-    MQPMO_NO_SYNCPOINT,
-    MQPMO_NOT_OWN_SUBS,
-    MQPMO_PASS_ALL_CONTEXT,
-    MQPMO_PASS_IDENTITY_CONTEXT,
-    MQPMO_RESOLVE_LOCAL_Q,
-    MQPMO_RETAIN,
-    MQPMO_SCOPE_QMGR,
-    MQPMO_SET_ALL_CONTEXT,
-    MQPMO_SET_IDENTITY_CONTEXT,
-    MQPMO_SUPPRESS_REPLYTO,
-    MQPMO_SYNC_RESPONSE,
-    MQPMO_SYNCPOINT,
-    MQPMO_WARN_IF_NO_SUBS_MATCHED,
-    MQWI_UNLIMITED,
-)
+from ..model.options import FOREVER, Browse, Context, GetOptions, Match, OpenOptions, PutOptions
+from . import constants as mq
 from .descriptor import GROUP_AT, IDS, IDS_AT, NUMBERS
 from .refusals import Refused
 
 WORDS_KEPT: Final = 1_024  # combinations of option words
 
-INPUTS: Final = MQOO_INPUT_AS_Q_DEF | MQOO_INPUT_SHARED | MQOO_INPUT_EXCLUSIVE
-OPEN_FOR: Final = INPUTS | MQOO_BROWSE | MQOO_OUTPUT | MQOO_INQUIRE | MQOO_SET
-BINDS: Final = MQOO_BIND_ON_OPEN | MQOO_BIND_NOT_FIXED | MQOO_BIND_ON_GROUP
+INPUTS: Final = mq.MQOO_INPUT_AS_Q_DEF | mq.MQOO_INPUT_SHARED | mq.MQOO_INPUT_EXCLUSIVE
+OPEN_FOR: Final = INPUTS | mq.MQOO_BROWSE | mq.MQOO_OUTPUT | mq.MQOO_INQUIRE | mq.MQOO_SET
+BINDS: Final = mq.MQOO_BIND_ON_OPEN | mq.MQOO_BIND_NOT_FIXED | mq.MQOO_BIND_ON_GROUP
 OUTPUT_CONTEXTS: Final = (
-    MQOO_PASS_IDENTITY_CONTEXT | MQOO_PASS_ALL_CONTEXT | MQOO_SET_IDENTITY_CONTEXT | MQOO_SET_ALL_CONTEXT
+    mq.MQOO_PASS_IDENTITY_CONTEXT | mq.MQOO_PASS_ALL_CONTEXT | mq.MQOO_SET_IDENTITY_CONTEXT | mq.MQOO_SET_ALL_CONTEXT
 )
 OPENS: Final = (
-    OPEN_FOR | BINDS | OUTPUT_CONTEXTS | MQOO_SAVE_ALL_CONTEXT | MQOO_ALTERNATE_USER_AUTHORITY | MQOO_FAIL_IF_QUIESCING
-    | MQOO_RESOLVE_NAMES | MQOO_CO_OP | MQOO_RESOLVE_LOCAL_Q | MQOO_NO_READ_AHEAD | MQOO_READ_AHEAD | MQOO_NO_MULTICAST
+    OPEN_FOR | BINDS | OUTPUT_CONTEXTS | mq.MQOO_SAVE_ALL_CONTEXT | mq.MQOO_ALTERNATE_USER_AUTHORITY
+    | mq.MQOO_FAIL_IF_QUIESCING | mq.MQOO_RESOLVE_NAMES | mq.MQOO_CO_OP | mq.MQOO_RESOLVE_LOCAL_Q
+    | mq.MQOO_NO_READ_AHEAD | mq.MQOO_READ_AHEAD | mq.MQOO_NO_MULTICAST
 )  # fmt: skip
 
 CONTEXTS: Final = (
-    MQPMO_DEFAULT_CONTEXT | MQPMO_NO_CONTEXT | MQPMO_PASS_ALL_CONTEXT | MQPMO_PASS_IDENTITY_CONTEXT
-    | MQPMO_SET_ALL_CONTEXT | MQPMO_SET_IDENTITY_CONTEXT
+    mq.MQPMO_DEFAULT_CONTEXT | mq.MQPMO_NO_CONTEXT | mq.MQPMO_PASS_ALL_CONTEXT | mq.MQPMO_PASS_IDENTITY_CONTEXT
+    | mq.MQPMO_SET_ALL_CONTEXT | mq.MQPMO_SET_IDENTITY_CONTEXT
 )  # fmt: skip
-PASSES: Final = MQPMO_PASS_ALL_CONTEXT | MQPMO_PASS_IDENTITY_CONTEXT
-SETS: Final = MQPMO_SET_ALL_CONTEXT | MQPMO_SET_IDENTITY_CONTEXT
+PASSES: Final = mq.MQPMO_PASS_ALL_CONTEXT | mq.MQPMO_PASS_IDENTITY_CONTEXT
+SETS: Final = mq.MQPMO_SET_ALL_CONTEXT | mq.MQPMO_SET_IDENTITY_CONTEXT
 PUTS: Final = (
-    CONTEXTS | MQPMO_SYNCPOINT | MQPMO_NO_SYNCPOINT | MQPMO_NEW_MSG_ID | MQPMO_NEW_CORREL_ID
-    | MQPMO_ALTERNATE_USER_AUTHORITY | MQPMO_FAIL_IF_QUIESCING | MQPMO_LOGICAL_ORDER | MQPMO_ASYNC_RESPONSE
-    | MQPMO_SYNC_RESPONSE | MQPMO_RESOLVE_LOCAL_Q | MQPMO_MD_FOR_OUTPUT_ONLY | MQPMO_WARN_IF_NO_SUBS_MATCHED
-    | MQPMO_RETAIN | MQPMO_SCOPE_QMGR | MQPMO_SUPPRESS_REPLYTO | MQPMO_NOT_OWN_SUBS
+    CONTEXTS | mq.MQPMO_SYNCPOINT | mq.MQPMO_NO_SYNCPOINT | mq.MQPMO_NEW_MSG_ID | mq.MQPMO_NEW_CORREL_ID
+    | mq.MQPMO_ALTERNATE_USER_AUTHORITY | mq.MQPMO_FAIL_IF_QUIESCING | mq.MQPMO_LOGICAL_ORDER | mq.MQPMO_ASYNC_RESPONSE
+    | mq.MQPMO_SYNC_RESPONSE | mq.MQPMO_RESOLVE_LOCAL_Q | mq.MQPMO_MD_FOR_OUTPUT_ONLY | mq.MQPMO_WARN_IF_NO_SUBS_MATCHED
+    | mq.MQPMO_RETAIN | mq.MQPMO_SCOPE_QMGR | mq.MQPMO_SUPPRESS_REPLYTO | mq.MQPMO_NOT_OWN_SUBS
 )  # fmt: skip
 NEEDED_FOR: Final = (
-    (MQPMO_PASS_ALL_CONTEXT, MQOO_PASS_ALL_CONTEXT | MQOO_SET_IDENTITY_CONTEXT | MQOO_SET_ALL_CONTEXT,
+    (mq.MQPMO_PASS_ALL_CONTEXT, mq.MQOO_PASS_ALL_CONTEXT | mq.MQOO_SET_IDENTITY_CONTEXT | mq.MQOO_SET_ALL_CONTEXT,
         Reason.NOT_OPEN_FOR_PASS_ALL),
-    (MQPMO_PASS_IDENTITY_CONTEXT, OUTPUT_CONTEXTS, Reason.NOT_OPEN_FOR_PASS_IDENT),
-    (MQPMO_SET_ALL_CONTEXT, MQOO_SET_ALL_CONTEXT, Reason.NOT_OPEN_FOR_SET_ALL),
-    (MQPMO_SET_IDENTITY_CONTEXT, MQOO_SET_IDENTITY_CONTEXT | MQOO_SET_ALL_CONTEXT, Reason.NOT_OPEN_FOR_SET_IDENT),
+    (mq.MQPMO_PASS_IDENTITY_CONTEXT, OUTPUT_CONTEXTS, Reason.NOT_OPEN_FOR_PASS_IDENT),
+    (mq.MQPMO_SET_ALL_CONTEXT, mq.MQOO_SET_ALL_CONTEXT, Reason.NOT_OPEN_FOR_SET_ALL),
+    (mq.MQPMO_SET_IDENTITY_CONTEXT, mq.MQOO_SET_IDENTITY_CONTEXT | mq.MQOO_SET_ALL_CONTEXT,
+        Reason.NOT_OPEN_FOR_SET_IDENT),
 )  # fmt: skip
 """For each option of the context: the open options of which the handle needs one, and the reason if it has none."""
 
-LOOKS: Final = MQGMO_BROWSE_FIRST | MQGMO_BROWSE_NEXT | MQGMO_BROWSE_MSG_UNDER_CURSOR
+LOOKS: Final = mq.MQGMO_BROWSE_FIRST | mq.MQGMO_BROWSE_NEXT | mq.MQGMO_BROWSE_MSG_UNDER_CURSOR
 BROWSES: Final[dict[int, Browse]] = {
-    MQGMO_BROWSE_FIRST: "first", MQGMO_BROWSE_NEXT: "next", MQGMO_BROWSE_MSG_UNDER_CURSOR: "cursor",
+    mq.MQGMO_BROWSE_FIRST: "first", mq.MQGMO_BROWSE_NEXT: "next", mq.MQGMO_BROWSE_MSG_UNDER_CURSOR: "cursor",
 }  # fmt: skip
-SYNCPOINTS: Final = MQGMO_SYNCPOINT | MQGMO_NO_SYNCPOINT | MQGMO_SYNCPOINT_IF_PERSISTENT
-POSITIONS: Final = sum(BROWSES) | MQGMO_MSG_UNDER_CURSOR
+SYNCPOINTS: Final = mq.MQGMO_SYNCPOINT | mq.MQGMO_NO_SYNCPOINT | mq.MQGMO_SYNCPOINT_IF_PERSISTENT
+POSITIONS: Final = sum(BROWSES) | mq.MQGMO_MSG_UNDER_CURSOR
 HEADERS: Final = (
-    MQGMO_PROPERTIES_FORCE_MQRFH2 | MQGMO_NO_PROPERTIES | MQGMO_PROPERTIES_IN_HANDLE | MQGMO_PROPERTIES_COMPATIBILITY
-)
+    mq.MQGMO_PROPERTIES_FORCE_MQRFH2 | mq.MQGMO_NO_PROPERTIES | mq.MQGMO_PROPERTIES_IN_HANDLE
+    | mq.MQGMO_PROPERTIES_COMPATIBILITY
+)  # fmt: skip
 SWITCHES: Final = {
-    MQGMO_LOGICAL_ORDER: "logical", MQGMO_COMPLETE_MSG: "complete", MQGMO_ALL_MSGS_AVAILABLE: "all_messages",
-    MQGMO_ALL_SEGMENTS_AVAILABLE: "all_segments", MQGMO_MSG_UNDER_CURSOR: "under_cursor", MQGMO_LOCK: "lock",
-    MQGMO_MARK_BROWSE_HANDLE: "mark_handle", MQGMO_MARK_BROWSE_CO_OP: "mark_co_op",
-    MQGMO_UNMARK_BROWSE_CO_OP: "unmark_co_op", MQGMO_UNMARK_BROWSE_HANDLE: "unmark_handle",
-    MQGMO_UNMARKED_BROWSE_MSG: "unmarked", MQGMO_ACCEPT_TRUNCATED_MSG: "accept_truncated",
-    MQGMO_SYNCPOINT_IF_PERSISTENT: "syncpoint_if_persistent",
+    mq.MQGMO_LOGICAL_ORDER: "logical", mq.MQGMO_COMPLETE_MSG: "complete", mq.MQGMO_ALL_MSGS_AVAILABLE: "all_messages",
+    mq.MQGMO_ALL_SEGMENTS_AVAILABLE: "all_segments", mq.MQGMO_MSG_UNDER_CURSOR: "under_cursor", mq.MQGMO_LOCK: "lock",
+    mq.MQGMO_MARK_BROWSE_HANDLE: "mark_handle", mq.MQGMO_MARK_BROWSE_CO_OP: "mark_co_op",
+    mq.MQGMO_UNMARK_BROWSE_CO_OP: "unmark_co_op", mq.MQGMO_UNMARK_BROWSE_HANDLE: "unmark_handle",
+    mq.MQGMO_UNMARKED_BROWSE_MSG: "unmarked", mq.MQGMO_ACCEPT_TRUNCATED_MSG: "accept_truncated",
+    mq.MQGMO_SYNCPOINT_IF_PERSISTENT: "syncpoint_if_persistent",
 }  # fmt: skip
 GETS: Final = (
     sum(SWITCHES) | SYNCPOINTS | POSITIONS | HEADERS
-    | MQGMO_WAIT | MQGMO_UNLOCK | MQGMO_FAIL_IF_QUIESCING | MQGMO_CONVERT
+    | mq.MQGMO_WAIT | mq.MQGMO_UNLOCK | mq.MQGMO_FAIL_IF_QUIESCING | mq.MQGMO_CONVERT
 )  # fmt: skip
-GROUPED: Final = MQGMO_LOGICAL_ORDER | MQGMO_COMPLETE_MSG | MQGMO_ALL_MSGS_AVAILABLE | MQGMO_ALL_SEGMENTS_AVAILABLE
-UNLOCKS: Final = MQGMO_UNLOCK | MQGMO_NO_SYNCPOINT
-MATCH_GROUPS: Final = MQMO_MATCH_GROUP_ID | MQMO_MATCH_MSG_SEQ_NUMBER | MQMO_MATCH_OFFSET
-MATCHES: Final = MATCH_GROUPS | MQMO_MATCH_MSG_ID | MQMO_MATCH_CORREL_ID | MQMO_MATCH_MSG_TOKEN
-VERSION_1_MATCHES: Final = MQMO_MATCH_MSG_ID | MQMO_MATCH_CORREL_ID
+GROUPED: Final = (
+    mq.MQGMO_LOGICAL_ORDER | mq.MQGMO_COMPLETE_MSG | mq.MQGMO_ALL_MSGS_AVAILABLE | mq.MQGMO_ALL_SEGMENTS_AVAILABLE
+)
+UNLOCKS: Final = mq.MQGMO_UNLOCK | mq.MQGMO_NO_SYNCPOINT
+MATCH_GROUPS: Final = mq.MQMO_MATCH_GROUP_ID | mq.MQMO_MATCH_MSG_SEQ_NUMBER | mq.MQMO_MATCH_OFFSET
+MATCHES: Final = MATCH_GROUPS | mq.MQMO_MATCH_MSG_ID | mq.MQMO_MATCH_CORREL_ID | mq.MQMO_MATCH_MSG_TOKEN
+VERSION_1_MATCHES: Final = mq.MQMO_MATCH_MSG_ID | mq.MQMO_MATCH_CORREL_ID
 
 
 def _several(options: int, of: int) -> bool:
@@ -178,18 +104,22 @@ def open_options(options: int) -> OpenOptions:
         or not options & OPEN_FOR
         or _several(options, INPUTS)
         or _several(options, BINDS)
-        or _several(options, MQOO_READ_AHEAD | MQOO_NO_READ_AHEAD)
-        or (options & MQOO_CO_OP and not options & MQOO_BROWSE)
-        or (options & MQOO_SAVE_ALL_CONTEXT and not inputs)
-        or (options & OUTPUT_CONTEXTS and not options & MQOO_OUTPUT)
+        or _several(options, mq.MQOO_READ_AHEAD | mq.MQOO_NO_READ_AHEAD)
+        or (options & mq.MQOO_CO_OP and not options & mq.MQOO_BROWSE)
+        or (options & mq.MQOO_SAVE_ALL_CONTEXT and not inputs)
+        or (options & OUTPUT_CONTEXTS and not options & mq.MQOO_OUTPUT)
     ):
         raise Refused(Reason.OPTIONS_ERROR)
-    kinds: Any = {MQOO_INPUT_AS_Q_DEF: "as_queue", MQOO_INPUT_SHARED: "shared", MQOO_INPUT_EXCLUSIVE: "exclusive"}
+    kinds: Any = {
+        mq.MQOO_INPUT_AS_Q_DEF: "as_queue",
+        mq.MQOO_INPUT_SHARED: "shared",
+        mq.MQOO_INPUT_EXCLUSIVE: "exclusive",
+    }
     return OpenOptions(
         input=kinds.get(inputs),
-        output=bool(options & MQOO_OUTPUT),
-        browse=bool(options & MQOO_BROWSE) or not options & (INPUTS | MQOO_OUTPUT),
-        co_op=bool(options & MQOO_CO_OP),
+        output=bool(options & mq.MQOO_OUTPUT),
+        browse=bool(options & mq.MQOO_BROWSE) or not options & (INPUTS | mq.MQOO_OUTPUT),
+        co_op=bool(options & mq.MQOO_CO_OP),
     )
 
 
@@ -228,38 +158,38 @@ def put_options(options: int, version: int, one: bool) -> Putting:
 
     Raises: Refused 2046, 2257.
     """
-    wrong = MQPMO_LOGICAL_ORDER if one else MQPMO_ALTERNATE_USER_AUTHORITY
+    wrong = mq.MQPMO_LOGICAL_ORDER if one else mq.MQPMO_ALTERNATE_USER_AUTHORITY
     if (
         options & ~PUTS
         or options & wrong
         or _several(options, CONTEXTS)
-        or _several(options, MQPMO_SYNCPOINT | MQPMO_NO_SYNCPOINT)
-        or _several(options, MQPMO_ASYNC_RESPONSE | MQPMO_SYNC_RESPONSE)
+        or _several(options, mq.MQPMO_SYNCPOINT | mq.MQPMO_NO_SYNCPOINT)
+        or _several(options, mq.MQPMO_ASYNC_RESPONSE | mq.MQPMO_SYNC_RESPONSE)
     ):
         raise Refused(Reason.OPTIONS_ERROR)
-    if options & MQPMO_LOGICAL_ORDER and version == 1:
+    if options & mq.MQPMO_LOGICAL_ORDER and version == 1:
         raise Refused(Reason.WRONG_MD_VERSION)
     context: Context = "default"
-    if options & (MQPMO_PASS_ALL_CONTEXT | MQPMO_SET_ALL_CONTEXT):
+    if options & (mq.MQPMO_PASS_ALL_CONTEXT | mq.MQPMO_SET_ALL_CONTEXT):
         context = "set_all"
-    elif options & (MQPMO_PASS_IDENTITY_CONTEXT | MQPMO_SET_IDENTITY_CONTEXT):
+    elif options & (mq.MQPMO_PASS_IDENTITY_CONTEXT | mq.MQPMO_SET_IDENTITY_CONTEXT):
         context = "set_identity"
-    elif options & MQPMO_NO_CONTEXT:
+    elif options & mq.MQPMO_NO_CONTEXT:
         context = "none"
     return Putting(
         PutOptions(
-            syncpoint=True if options & MQPMO_SYNCPOINT else None,
-            logical=bool(options & MQPMO_LOGICAL_ORDER),
-            new_message_id=bool(options & MQPMO_NEW_MSG_ID),
-            new_correlation_id=bool(options & MQPMO_NEW_CORREL_ID),
+            syncpoint=True if options & mq.MQPMO_SYNCPOINT else None,
+            logical=bool(options & mq.MQPMO_LOGICAL_ORDER),
+            new_message_id=bool(options & mq.MQPMO_NEW_MSG_ID),
+            new_correlation_id=bool(options & mq.MQPMO_NEW_CORREL_ID),
             context=context,
         ),
         options & PASSES,
         options & SETS,
         None if one else next(((of, why) for bit, of, why in NEEDED_FOR if options & bit), None),
-        bool(options & MQPMO_MD_FOR_OUTPUT_ONLY),
-        bool(options & MQPMO_ASYNC_RESPONSE),
-        bool(options & MQPMO_RESOLVE_LOCAL_Q),
+        bool(options & mq.MQPMO_MD_FOR_OUTPUT_ONLY),
+        bool(options & mq.MQPMO_ASYNC_RESPONSE),
+        bool(options & mq.MQPMO_RESOLVE_LOCAL_Q),
     )
 
 
@@ -298,16 +228,16 @@ def get_options(options: int, match: int, wait: int, length: int, md_version: in
     """
     if gmo_version == 1:
         match = VERSION_1_MATCHES
-    if options & MQGMO_UNLOCK and options & ~UNLOCKS:
+    if options & mq.MQGMO_UNLOCK and options & ~UNLOCKS:
         raise Refused(Reason.OPTIONS_ERROR)
     if options & ~GETS or _several(options, SYNCPOINTS) or _several(options, POSITIONS) or _several(options, HEADERS):
         raise Refused(Reason.OPTIONS_ERROR)
     if match & ~MATCHES:
         raise Refused(Reason.MATCH_OPTIONS_ERROR)
-    waits = options & MQGMO_WAIT
-    if waits and wait < MQWI_UNLIMITED:
+    waits = options & mq.MQGMO_WAIT
+    if waits and wait < mq.MQWI_UNLIMITED:
         raise Refused(Reason.WAIT_INTERVAL_ERROR)
-    if (options & GROUPED and gmo_version == 1) or (match & MQMO_MATCH_MSG_TOKEN and gmo_version < 3):
+    if (options & GROUPED and gmo_version == 1) or (match & mq.MQMO_MATCH_MSG_TOKEN and gmo_version < 3):
         raise Refused(Reason.WRONG_GMO_VERSION)
     if (options & GROUPED or match & MATCH_GROUPS) and md_version == 1:
         raise Refused(Reason.WRONG_MD_VERSION)
@@ -316,18 +246,18 @@ def get_options(options: int, match: int, wait: int, length: int, md_version: in
         named.pop("accept_truncated", None)
     made = GetOptions(
         browse=next((name for bit, name in BROWSES.items() if options & bit), None),
-        wait=0 if not waits else FOREVER if wait == MQWI_UNLIMITED else wait / 1000,
-        syncpoint=True if options & MQGMO_SYNCPOINT else None,
+        wait=0 if not waits else FOREVER if wait == mq.MQWI_UNLIMITED else wait / 1000,
+        syncpoint=True if options & mq.MQGMO_SYNCPOINT else None,
         buffer=None if length < 0 else length,
         **named,
     )
     return Getting(
         made,
         match,
-        bool(options & MQGMO_UNLOCK),
-        bool(options & MQGMO_CONVERT),
+        bool(options & mq.MQGMO_UNLOCK),
+        bool(options & mq.MQGMO_CONVERT),
         options & HEADERS,
-        bool(options & MQGMO_ACCEPT_TRUNCATED_MSG),
+        bool(options & mq.MQGMO_ACCEPT_TRUNCATED_MSG),
     )
 
 
@@ -335,19 +265,19 @@ def matching(options: GetOptions, wanted: int, selector: str | None, md: Any, to
     """The options with a match on the descriptor's fields that MQMO's bits name (R3.18 to R3.24)."""
     fields: Any = {}
     message_id, correlation_id = IDS.unpack_from(md, IDS_AT)
-    if wanted & MQMO_MATCH_MSG_ID and message_id != NO_ID:
+    if wanted & mq.MQMO_MATCH_MSG_ID and message_id != NO_ID:
         fields["message_id"] = message_id
-    if wanted & MQMO_MATCH_CORREL_ID and correlation_id != NO_ID:
+    if wanted & mq.MQMO_MATCH_CORREL_ID and correlation_id != NO_ID:
         fields["correlation_id"] = correlation_id
     if wanted & MATCH_GROUPS:
         group_id, number, offset = NUMBERS.unpack_from(md, GROUP_AT)
-        if wanted & MQMO_MATCH_GROUP_ID and group_id != NO_ID:
+        if wanted & mq.MQMO_MATCH_GROUP_ID and group_id != NO_ID:
             fields["group_id"] = group_id
-        if wanted & MQMO_MATCH_MSG_SEQ_NUMBER:
+        if wanted & mq.MQMO_MATCH_MSG_SEQ_NUMBER:
             fields["sequence_number"] = number
-        if wanted & MQMO_MATCH_OFFSET:
+        if wanted & mq.MQMO_MATCH_OFFSET:
             fields["offset"] = offset
-    if wanted & MQMO_MATCH_MSG_TOKEN and any(token):
+    if wanted & mq.MQMO_MATCH_MSG_TOKEN and any(token):
         fields["token"] = token
     if not fields and selector is None:
         return options
@@ -366,6 +296,3 @@ def with_match(options: GetOptions, match: Match) -> GetOptions:
         object.__setattr__(made, name, getattr(options, name))
     object.__setattr__(made, "match", match)
     return made
-
-
-__all__ = ["EVERYTHING", "Getting", "Putting", "get_options", "matching", "open_options", "put_options"]

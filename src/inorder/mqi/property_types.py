@@ -165,6 +165,3 @@ def _fits(value: PropertyValue, wanted: int) -> bool:
     except (struct.error, OverflowError):
         return False
     return math.isfinite(value)
-
-
-__all__ = ["converted", "read", "type_of", "written"]

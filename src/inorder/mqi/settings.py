@@ -83,7 +83,8 @@ def settings_of(name: str, connection: str = "") -> StoreSettings:
     if section is None:
         if connection:
             log.info("%s has no section for %s: its host and port are ignored", path, connection)
-        section = sections.get(name) if name else _default(sections)
+        default = (one for one in sections.values() if one.get("default"))
+        section = sections.get(name) if name else next(default, None)
     if section is not None:
         return _settings(section, path.parent)
     store = os.environ.get(STORE_VARIABLE)
@@ -103,10 +104,6 @@ def server_connection() -> str:
         log.error("MQSERVER must be CHANNEL/TCP/HOST(PORT), not %r", server)
         raise Refused(Reason.Q_MGR_NAME_ERROR)
     return parts[3]
-
-
-def _default(sections: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    return next((one for one in sections.values() if one.get("default")), None)
 
 
 def _settings(section: Mapping[str, Any], folder: Path) -> StoreSettings:

@@ -43,7 +43,8 @@ def answers(*nothing: int | list[int] | bytes) -> Callable[[F], F]:
             except Refused as refused:
                 return (*nothing, refused.completion, refused.reason)
             except InorderError as error:
-                return (*nothing, MQCC_FAILED, _reason(verb.__name__, error))
+                log.debug("%s: %s", verb.__name__.upper(), error)  # a program never sees the text
+                return (*nothing, MQCC_FAILED, reason_of(error))
             except LayoutError as error:
                 return (*nothing, MQCC_FAILED, error.reason)
             except Exception:
@@ -53,13 +54,6 @@ def answers(*nothing: int | list[int] | bytes) -> Callable[[F], F]:
         return answered  # type: ignore[return-value]
 
     return decorate
-
-
-def _reason(verb: str, error: InorderError) -> int:
-    """MQ's reason for an error; the log has the text, which a program never sees."""
-    reason = reason_of(error)
-    log.debug("%s: %s", verb.upper(), error)
-    return reason
 
 
 # ---- connections and units of work

@@ -68,6 +68,7 @@ Part = tuple[SourceQueue, StretchPartition, int]  # with the messages that the s
 
 
 def parts_of(source: SourceQueue, stretches: Iterable[Stretch], before: int) -> list[Part]:
+    """The stretches of a queue, each with the number of messages before it."""
     found = []
     for stretch in stretches:
         found.append((source, StretchPartition(stretch, before), stretch.messages))
@@ -375,6 +376,3 @@ class BrowseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "written by a query on one queue, or by another source. Give this query its own checkpoint"
             )
         return {key: StreamPosition.of(one) for key, one in entries.items()}
-
-
-__all__ = ["BrowseReader", "BrowseStreamReader", "FilteringReader"]

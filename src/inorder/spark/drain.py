@@ -158,8 +158,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         Raises CheckpointLost if another checkpoint has drained one of the queues.
         """
-        if points.reached:
-            points.reached("next")
+        points.at("next")
         before, is_new = self._entries(start), "initial" in start
         if is_new:
             self._check_new({key: one["claim"] for key, one in before.items() if one["claim"]})
@@ -184,8 +183,8 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not found:  # Spark runs its first batch even without messages, and a sink remembers its number
             key = self._stores.first().key
             after[key] = _entry(before[key]["claim"] + 1 if key in before else 1, 0) | {"empty": True}
-        if points.reached and found:
-            points.reached("claimed")
+        if found:
+            points.at("claimed")
         return self._offset(after, sum(claim.size for claim in found.values()))
 
     def reportLatestOffset(self) -> Offset:  # noqa: N802
@@ -223,8 +222,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         }
         if not moved:
             return []
-        if points.reached:
-            points.reached("logged")
+        points.at("logged")
         sources = self._source_queues(moved.keys())
         slices = slices_of({key: one["size"] for key, one in moved.items()}, self._options.partitions)
 
@@ -240,8 +238,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._known = {}
             self._source_queues(moved.keys())  # a queue that is gone has a clearer error
             raise
-        if points.reached:
-            points.reached("planned")
+        points.at("planned")
         self._work_beside(moved)
         parts = [
             (sources[key], part, moved[key]["size"] // len(planned[key]))
@@ -260,8 +257,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             reader = ClaimReader(queue, options.application, epoch=planned.epoch)
             origin = Origin(source.queue, part.claim, part.delivered)
             for batch in batches(reader.read(part), origin, body=options.body, join=options.join_segments):
-                if points.reached:
-                    points.reached("reading")
+                points.at("reading")
                 yield batch
 
     def commit(self, end: Offset) -> None:
@@ -396,19 +392,16 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         queue.
         """
         reader = self._as_of(epoch, self._stores_beside, only)
-        if points.reached:
-            points.reached("confirming")
+        points.at("confirming")
         if self._going is not None:
             reader.settle(self._going)
             self._going = None
-        if points.reached:
-            points.reached("confirmed")
+        points.at("confirmed")
         given = self._given.get(only.key)
         if self._options.prefetch and given is not None and given.number == planned and given.more:
             if self._claim(only.key, reader, planned, self._within, ahead=True) is not None:
                 self._ahead_within = self._within
-            if points.reached:
-                points.reached("ahead")
+            points.at("ahead")
 
     def _wait_for_thread(self) -> None:
         """Raises the errors of the work done while the tasks read."""
@@ -503,6 +496,3 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 def _entry(claim: int, size: int) -> dict[str, Any]:
     return {"claim": claim, "size": size}
-
-
-__all__ = ["DrainReader", "claim_of"]

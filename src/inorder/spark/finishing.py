@@ -190,6 +190,3 @@ def _offsets(logged: str) -> Iterator[dict[str, Any]]:
                 yield {"application": offset.get("application"), "queue": queue, "made": int(made), **entry}
         elif isinstance(offset, dict):
             yield offset
-
-
-__all__ = ["finish", "release", "transaction_time"]

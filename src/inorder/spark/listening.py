@@ -123,6 +123,3 @@ def report_progress(spark: SparkSession, registry: CollectorRegistry | None = No
         raise not_installed("metrics need a library", "prometheus", missing) from missing
     spark.streams.addListener(listener)
     return listener
-
-
-__all__ = ["FIGURES", "ProgressListener", "report_progress"]

@@ -177,14 +177,3 @@ def check_same(qm: QueueManager, queue: str, made: int) -> None:
             reason=Reason.OBJECT_CHANGED,
             queue=queue,
         )
-
-
-__all__ = [
-    "check_queue",
-    "check_same",
-    "made_at",
-    "open_store",
-    "open_though_restarting",
-    "side_by_side",
-    "store_for_task",
-]

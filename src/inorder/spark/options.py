@@ -475,6 +475,3 @@ def _unknown(key: str, use: Use) -> OptionsError:
     near = nearest_names(key, known)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(known))}"
     return OptionsError(f"there is no option {key!r} for a {word}; {hint}", option=key, nearest=near)
-
-
-__all__ = ["OPTIONS", "SinkOptions", "SourceOptions", "sink_options", "source_options"]

@@ -99,6 +99,3 @@ def stop_though_terminated() -> None:
 
 def _is_planner() -> bool:
     return getattr(sys.modules["__main__"].__spec__, "name", None) == RUNNER
-
-
-__all__ = ["BatchLimits", "figures", "limits", "redelivered", "stop_though_terminated", "stop_when_terminated"]

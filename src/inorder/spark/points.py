@@ -24,3 +24,9 @@ POINTS = {
 
 reached: Callable[[str], object] | None = None
 """Called with the name of a point, one of `POINTS`, when a process reaches it, if a test has set it."""
+
+
+def at(point: str) -> None:
+    """Says that this process has reached a point."""
+    if reached:
+        reached(point)

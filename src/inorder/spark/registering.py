@@ -79,6 +79,3 @@ def check_python(command: str) -> None:
     theirs, ours = ".".join(told.stdout.split()), ".".join(map(str, sys.version_info[:2]))
     if theirs != ours:
         raise OptionsError(f"{begins} is Python {theirs}, and this is {ours}. {REMEDY}")
-
-
-__all__ = ["check_python", "register"]

@@ -187,6 +187,3 @@ def as_key(column: pa.Array) -> pa.Array:
     if pa.types.is_floating(kind):
         return pc.cast(column, pa.float64())
     return column
-
-
-__all__ = ["as_key", "check_columns", "judge"]

@@ -13,7 +13,6 @@ import datetime
 import json
 import logging
 import math
-import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import islice
@@ -46,7 +45,7 @@ from .batches import batch_of
 from .opening import check_queue, check_same, store_for_task
 from .options import SinkOptions, store_place
 from .rows import check_columns, judge
-from .sink_stores import BatchCommit, SinkPlace, SinkStore, StagedAt, divided_by_contents, sink_stores
+from .sink_stores import BatchCommit, SinkPlace, SinkStore, StagedAt, divided_by_contents, sink_stores, stager_on
 from .tally import Tally
 from .versions import DataSourceStreamArrowWriter, as_arrow
 
@@ -158,7 +157,7 @@ class Stagers:
 
     def _opened(self, place: SinkPlace) -> Stager:
         handle = self._handles.enter_context(self._manager(place.url).open(place.queue, output=True))
-        return Stager(handle, f"spark-{uuid.uuid4()}", lasts=self._options.staging_expiry)
+        return stager_on(handle, self._options)
 
     def _manager(self, url: str) -> QueueManager:
         if url not in self._managers:
@@ -216,8 +215,7 @@ class SinkTask:
             except BaseException:
                 stagers.undo()
                 raise
-        if points.reached:
-            points.reached("staged")
+        points.at("staged")
         bad = self._options.bad_rows or ""
         return TaskMessage(
             self._partition,
@@ -310,8 +308,9 @@ class Writer:
         check_columns(schema, options)
         self._stores = sink_stores(options)
 
-    def _run(self, given: Iterable[pa.RecordBatch]) -> TaskMessage:
-        return SinkTask(self._options, self._stores).run(given)
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
+        """In a task: stages its rows."""
+        return SinkTask(self._options, self._stores).run(iterator)
 
     def _settle(self, messages: Sequence[WriterCommitMessage | None], query: str, batch: str) -> Settled:
         """Puts all messages that the tasks have staged."""
@@ -319,8 +318,7 @@ class Writer:
         told = reported(messages)
         key = LedgerKey(options.application, query, batch)
         settled = BatchCommit(options, self._stores, key).run(in_order(told))
-        if points.reached:
-            points.reached("settled")
+        points.at("settled")
         high = sum(one.high_priorities for one in told)
         bad = sum(each.staged.count for one in told for each in one.diverted)
         if high and not settled.already:
@@ -329,7 +327,7 @@ class Writer:
             log.warning("%d rows were not messages, and went to %s", bad, options.bad_rows)
         return settled
 
-    def _undo(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int = 0) -> None:  # noqa: N803 - Spark's
         """Removes the stagings; those of tasks that never reported expire."""
         staged = in_order([one for one in messages if isinstance(one, TaskMessage)])
         for url in dict.fromkeys(one.place.url for one in staged):
@@ -356,9 +354,6 @@ def in_order(told: Sequence[TaskMessage]) -> list[StagedAt]:
 class BatchWriter(Writer, DataSourceArrowWriter):
     """A batch write: one transaction, with the name from option `transaction`, or without a name."""
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return self._run(iterator)
-
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         transaction = self._options.transaction or ""
         if self._settle(messages, "", transaction).already:
@@ -369,51 +364,33 @@ class BatchWriter(Writer, DataSourceArrowWriter):
                 self._options.queue,
             )
 
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        self._undo(messages)
 
-
-class StreamWriter(Writer, DataSourceStreamArrowWriter):
-    """The batches of a stream, each put once, even if Spark repeats it."""
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return self._run(iterator)
+class StreamBatches(Writer):
+    """Puts the batches of a stream under its query's id, each once, even if Spark repeats it."""
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        settle_batch(self, messages, batchId)
+        """Puts a batch. Raises OptionsError if the tasks could not report their query."""
+        queries = {one.query for one in reported(messages)}
+        if not queries:  # a batch without partitions: nothing was staged, and a repeat will stage nothing
+            return
+        if "" in queries or len(queries) != 1:
+            raise OptionsError(
+                "this Spark does not tell its tasks their query, so that a repeated batch could not be recognised: use "
+                "PySpark 4.3 or later, or foreachBatch with a batch write and option transaction",
+            )
+        if self._settle(messages, queries.pop(), str(batchId)).already:
+            log.warning("batch %d was committed before; Spark ran it again, and it put nothing", batchId)
 
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        self._undo(messages)
+
+class StreamWriter(StreamBatches, DataSourceStreamArrowWriter):
+    """A stream."""
 
 
-class RowStreamWriter(Writer, DataSourceStreamWriter):
+class RowStreamWriter(StreamBatches, DataSourceStreamWriter):
     """The same for PySpark 4.0, which has no Arrow writer for streams."""
 
-    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        return self._run(as_batches(iterator, self._schema))
-
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        settle_batch(self, messages, batchId)
-
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        self._undo(messages)
-
-
-def settle_batch(writer: Writer, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
-    """Puts a stream's batch under its query's id, which its tasks have reported.
-
-    Raises OptionsError if the tasks could not report it.
-    """
-    queries = {one.query for one in reported(messages)}
-    if not queries:  # a batch without partitions: nothing was staged, and a repeat will stage nothing
-        return
-    if "" in queries or len(queries) != 1:
-        raise OptionsError(
-            "this Spark does not tell its tasks their query, so that a repeated batch could not be recognised: use "
-            "PySpark 4.3 or later, or foreachBatch with a batch write and option transaction",
-        )
-    if writer._settle(messages, queries.pop(), str(batch)).already:
-        log.warning("batch %d was committed before; Spark ran it again, and it put nothing", batch)
+    def write(self, iterator: Iterator[Any]) -> TaskMessage:
+        return super().write(as_batches(iterator, self._schema))
 
 
 def as_batches(rows: Iterator[Any], schema: StructType) -> Iterator[pa.RecordBatch]:
@@ -427,13 +404,3 @@ def refuse_overwrite(overwrite: bool) -> None:
     """Raises OptionsError."""
     if overwrite:
         raise OptionsError(APPEND_ONLY)
-
-
-__all__ = [
-    "APPEND_ONLY",
-    "BatchWriter",
-    "RowStreamWriter",
-    "StreamWriter",
-    "TaskMessage",
-    "refuse_overwrite",
-]

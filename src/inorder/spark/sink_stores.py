@@ -22,13 +22,14 @@ import uuid
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from datetime import datetime, timezone
 from typing import NamedTuple
 
 from ..arrow.columns import Judged
 from ..client.bulk import LedgerKey, Settled, Staged, Stager
 from ..client.manager import QueueManager
+from ..client.queue import Queue
 from ..errors import CheckpointLost, CheckpointTooOld, Fenced, InorderError, OptionsError
+from ..stores.seam.damage import utc
 from . import points
 from .opening import check_queue, made_at, side_by_side, store_for_task
 from .options import SinkOptions
@@ -176,8 +177,8 @@ class BatchCommit:
                     "query may run on a checkpoint",
                     application=application,
                 )
-            if points.reached and others:
-                points.reached("settled first")
+            if others:
+                points.at("settled first")
             try:
                 settled |= side_by_side(others, settle)
             except InorderError:
@@ -242,7 +243,7 @@ class BatchCommit:
         made = {one.made for one in self._stores}
         for noted in filter(None, others):
             if (first := int(noted.partition(" ")[0])) not in made:
-                when = datetime.fromtimestamp(first / 1_000_000, timezone.utc)
+                when = utc(first / 1_000_000)
                 raise OptionsError(
                     f"option url lacks a store that the sink has put on, the one whose queue {self._options.queue} was "
                     f"created at {when:%Y-%m-%d %H:%M:%S.%f} UTC. It commits first, so it alone knows whether "
@@ -264,9 +265,7 @@ class BatchCommit:
     def _note_list(self, qm: QueueManager) -> None:
         since = self._key.batch if self._key.query else "0"
         name = f"{self._list} {since} {uuid.uuid4().hex}"  # a list that comes again is a new note
-        with qm.open(self._options.queue, output=True) as queue:
-            empty = self._empty(Stager(queue, f"spark-{uuid.uuid4()}", lasts=self._options.staging_expiry))
-            qm.bulk.settle_staging(LedgerKey(self._key.application, self._noted_under, name), [empty])
+        qm.bulk.settle_staging(LedgerKey(self._key.application, self._noted_under, name), [self._empty(qm)])
 
     def _settle(self, qm: QueueManager, staged: Sequence[StagedAt], *, has_batch: bool) -> Settled:
         """Puts the part of one store. The ledger of the queue of option `queue` decides for all of it, because a
@@ -277,21 +276,23 @@ class BatchCommit:
             qm.bulk.undo_staging([one.name for one in stagings])
             return Settled(True, 0)
         if self._key.batch and all(one.place.queue != self._options.queue for one in staged):
-            with qm.open(self._options.queue, output=True) as queue:
-                empty = self._empty(Stager(queue, f"spark-{uuid.uuid4()}", lasts=self._options.staging_expiry))
-            stagings.append(empty)
+            stagings.append(self._empty(qm))
         return qm.bulk.settle_staging(self._key, stagings) if stagings else Settled(False, 0)
 
-    @staticmethod
-    def _empty(stager: Stager) -> Staged:
-        stager.stage(0, {"body": []})
+    def _empty(self, qm: QueueManager) -> Staged:
+        """A staging without messages, on the queue of option `queue`."""
+        with qm.open(self._options.queue, output=True) as queue:
+            stager = stager_on(queue, self._options)
+            stager.stage(0, {"body": []})
         return stager.staged
+
+
+def stager_on(queue: Queue, options: SinkOptions) -> Stager:
+    """A new staging, with a name of its own."""
+    return Stager(queue, f"spark-{uuid.uuid4()}", lasts=options.staging_expiry)
 
 
 def _name_of(stores: Sequence[SinkStore]) -> str:
     """The name of a list of stores in the ledger: the queue that commits first, and a digest of all."""
     digest = hashlib.sha256(",".join(str(one.made) for one in stores).encode()).hexdigest()[:32]
     return f"{stores[0].made} {digest}"
-
-
-__all__ = ["BatchCommit", "SinkPlace", "SinkStore", "StagedAt", "divided_by_contents", "sink_stores"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -23,9 +21,6 @@ from .sink import BatchWriter, RowStreamWriter, StreamWriter, refuse_overwrite
 from .source_queues import check_source_queues
 from .versions import FILTERS_SINCE, HAS_STREAM_ARROW_WRITER, STREAMS_SINCE, need
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 FORMAT = "inorder"
 
 
@@ -43,13 +38,13 @@ class InorderSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns. Spark asks for them early, so errors in the options, or a missing store, are found here."""
-        options = check_source(self._given)
+        options = check_source(self.options)
         check_store(options)
         return spark_schema(options.body, several=options.is_several)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Browses. Raises OptionsError for options, and for a column that it does not have; drain is for streams."""
-        options = source_options(self._given, "batch read")
+        options = source_options(self.options, "batch read")
         if options.mode == "drain":
             raise OptionsError(
                 "spark.read cannot drain a queue: Spark never tells a batch read that its rows are safe, so that a "
@@ -64,24 +59,20 @@ class InorderSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Drains or browses. Spark calls this in two processes for each query, so nothing is started here."""
         need(STREAMS_SINCE, "a stream from a queue", "a batch read in mode=browse works with older ones")
-        options = source_options(self._given, "stream read")
+        options = source_options(self.options, "stream read")
         columns = fitted_schema(schema, options.body, several=options.is_several)
         return (DrainReader if options.mode == "drain" else BrowseStreamReader)(options, columns)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Appends a data frame."""
         refuse_overwrite(overwrite)
-        return BatchWriter(sink_options(self._given, "batch write"), schema)
+        return BatchWriter(sink_options(self.options, "batch write"), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         """Appends a stream."""
         refuse_overwrite(overwrite)
-        options = sink_options(self._given, "stream write")
+        options = sink_options(self.options, "stream write")
         return StreamWriter(options, schema) if HAS_STREAM_ARROW_WRITER else RowStreamWriter(options, schema)
-
-    @property
-    def _given(self) -> Mapping[str, str]:
-        return self.options
 
 
 def check_store(options: SourceOptions) -> None:
@@ -91,6 +82,3 @@ def check_store(options: SourceOptions) -> None:
         return
     with store_for_task(options.url, options.application, is_check=True) as qm:
         check_queue(qm, options.queue)
-
-
-__all__ = ["FORMAT", "InorderSource"]

@@ -375,18 +375,3 @@ def _fitted(batch: pa.RecordBatch, schema: pa.Schema, url: str) -> pa.RecordBatc
     if STORE in schema.names:
         batch = batch.append_column(STORE, pa.repeat(pa.scalar(url, pa.string()), batch.num_rows))
     return batch.select(schema.names).cast(schema) if batch.schema != schema else batch
-
-
-__all__ = [
-    "Seen",
-    "SourceQueue",
-    "SourceQueuePartition",
-    "Stores",
-    "check_source_queues",
-    "chosen_of",
-    "fair_shares",
-    "name_in",
-    "packed",
-    "rows_of",
-    "slices_of",
-]

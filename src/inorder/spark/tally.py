@@ -43,6 +43,3 @@ def added_up(folder: str) -> tuple[int, int]:
     noted = [path.read_bytes() for path in Path(folder).iterdir()]
     figures = [FIGURES.unpack(one) for one in noted if len(one) == FIGURES.size]  # a task that begins has an empty one
     return sum(messages for messages, _ in figures), sum(size for _, size in figures)
-
-
-__all__ = ["FOLDER", "Tally", "added_up"]

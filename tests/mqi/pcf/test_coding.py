@@ -7,6 +7,7 @@ import struct
 import pytest
 from tests.mqi.pcf.asking import number
 
+from inorder.mqi.conversion import character_set
 from inorder.mqi.pcf.coding import (
     BYTE_STRING,
     BYTE_STRING_FILTER,
@@ -101,17 +102,8 @@ def test_what_is_written_is_read(coding: Coding, value: object, wanted: object) 
 
 
 def test_a_text_has_the_character_set_that_its_structure_names() -> None:
-    class Latin:
-        @staticmethod
-        def decode(data: bytes) -> str:
-            return data.decode("latin-1")
-
-        @staticmethod
-        def encode(text: str) -> bytes:
-            return text.encode("latin-1")
-
     one = packed(LITTLE, [STRING, 24, 2013, 819, 1], "ö".encode("latin-1") + b"\0\0\0")
-    _, (found,) = read(message(LITTLE, one), LITTLE, {819: Latin()}.get)
+    _, (found,) = read(message(LITTLE, one), LITTLE, character_set)
     assert found.value == "ö"
     for wrong in (one, packed(LITTLE, [STRING, 24, 2013, 0, 1], b"\xff\0\0\0")):
         with pytest.raises(PcfFault, match="MQRCCF_CCSID_ERROR"):

@@ -15,7 +15,8 @@ import inorder
 from inorder import Got, Match, QueueManager, Report
 from inorder.client.programs import user_name
 from inorder.mq.words import COMMAND_QUEUE
-from inorder.mqi.pcf.coding import Coding, Unicode
+from inorder.mqi.conversion import CharacterSet
+from inorder.mqi.pcf.coding import Coding
 from inorder.mqi.pcf.serving import BEGUN_QUEUE, CommandServer, answer_requests, rights_of
 
 CREATE = {"MQCA_Q_NAME": "NEW", "MQIA_Q_TYPE": 1}
@@ -81,7 +82,7 @@ def test_a_request_in_another_byte_order_and_character_set_is_answered_in_them(
     qm: QueueManager, server: CommandServer
 ) -> None:
     qm.create_queue("A", description="Größe")
-    texts = Unicode(lambda data: data.decode("cp273"), lambda text: text.encode("cp273"))
+    texts = CharacterSet(lambda data: data.decode("cp273"), lambda text: text.encode("cp273"))
     coding = Coding(">", texts)
     body = request("INQUIRE_Q", {"MQCA_Q_NAME": "A"}, coding)
     sent = qm.put(COMMAND_QUEUE, body, **FIELDS, encoding=273, coded_character_set_id=273).message_id

@@ -58,7 +58,7 @@ from .sides import Connect, Receiver, Sending, aged, bound, digest, open_receive
 
 LOOK_SECONDS = 1.0  # how soon an idle run notices that it was stopped
 BUSY_SECONDS = 0.1  # between checks for messages that cannot be claimed yet
-LASTING = (StoreDamaged, StoreForeign, StoreNewer)
+LASTING = (StoreDamaged, StoreForeign, StoreNewer)  # does not pass by itself
 TROUBLE = (StoreError, ConnectionBroken, OutcomeUnknown, QueueManagerStopping, GetInhibited)  # may pass by itself
 
 Wait = Callable[[float], bool]
@@ -123,18 +123,12 @@ def run_channel(
         ChannelRun(
             own,
             definition,
-            wait or never_ends,
+            wait or threading.Event().wait,
             exits,
             lambda: reach(own, definition, connects),
             until_empty=until_empty,
         ).run()
     return now_of(qm, definition)
-
-
-def never_ends(seconds: float) -> bool:
-    """Waits, for a program that does not end."""
-    threading.Event().wait(seconds)
-    return False
 
 
 class ChannelRun:
@@ -174,7 +168,7 @@ class ChannelRun:
                     if self._stop() or not self._is_latest():
                         raise
                 except TROUBLE as error:
-                    if _lasts(error):
+                    if isinstance(error, LASTING) or error.data.get("must_reopen"):
                         raise
                     self._retry(error)
         except Stopping as stopping:
@@ -217,14 +211,14 @@ class ChannelRun:
     def _carry(self) -> None:
         """Runs from the take to the end. Raises Stopping, and the errors that `run` handles."""
         self._carrying = carrying = self._sending.take()
-        _at("taken")
+        points.at("taken")
         with contextlib.closing(self._reach()) as receiver:
             if carrying.is_reset:
                 self._sending.check(carrying)
                 receiver.call(lambda store: store.reset_received(carrying.sender, carrying.epoch, carrying.number))
             else:
                 last = bound(self._sending, carrying, receiver)
-                _at("bound")
+                points.at("bound")
                 check_agreement(last, carrying.number, is_open=carrying.is_open, channel=self._definition.name)
             self._retries = Retries()
             self._heed(self._note("running"))
@@ -242,16 +236,16 @@ class ChannelRun:
                 raise
             claim = found.claim
             if found.fast:
-                _at("removed")
+                points.at("removed")
                 self._send_fast(carrying, found.fast, receiver, there)
-                _at("passed")
+                points.at("passed")
                 self._idle, was_there = 0.0, False
                 if claim is None:
                     if self._wait(0.0):
                         raise Stopping
                     continue
             if claim is None:
-                _at("confirmed")
+                points.at("confirmed")
                 self._heed(found.stop)
                 if self._until_empty:
                     raise Stopping
@@ -259,11 +253,11 @@ class ChannelRun:
                     raise Stopping
                 was_there = self._await_messages(receiver, fast=fast)
                 continue
-            _at("claimed")
+            points.at("claimed")
             read_at = sending.now()
             batch = self._batch(carrying, claim, number + 1, receiver, there)
             self._deliver(batch, receiver, there, read_at)
-            _at("received")
+            points.at("received")
             done, number, self._idle, was_there = claim.number, number + 1, 0.0, False
             if self._wait(0.0):
                 sending.confirm(carrying, done)
@@ -293,7 +287,7 @@ class ChannelRun:
         messages = self._sending.read(carrying, claim)
         batch = ChannelBatch(carrying.sender, number, carrying.epoch, digest(messages), messages)
         batch = self._passed(batch, receiver, there)
-        _at("sending")
+        points.at("sending")
         return batch
 
     def _passed(self, batch: ChannelBatch, receiver: Receiver, there: ChannelAttributes) -> ChannelBatch:
@@ -361,13 +355,3 @@ class ChannelRun:
             if self._wait(min(left, LOOK_SECONDS)):
                 raise Stopping
             left -= LOOK_SECONDS
-
-
-def _lasts(error: InorderError) -> bool:
-    """Whether the trouble will not pass by itself: a store that is damaged, not ours, newer, or must be reopened."""
-    return isinstance(error, LASTING) or bool(error.data.get("must_reopen"))
-
-
-def _at(point: str) -> None:
-    if points.reached:
-        points.reached(point)

@@ -14,6 +14,7 @@ is lost or cannot be made, the queue is stopped, and only a trigger starts it ag
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Collection
 from typing import Final
 
@@ -21,7 +22,7 @@ from ...client.manager import QueueManager
 from ...errors import Fenced, InorderError, ObjectInUse
 from ...model.attributes import QueueAttributes
 from ...stores.seam.channel_records import ChannelNow, HomeServerStatus
-from .carrying import LOOK_SECONDS, TROUBLE, ChannelRun, Stopping, Wait, never_ends
+from .carrying import LOOK_SECONDS, TROUBLE, ChannelRun, Stopping, Wait
 from .sides import Connect, Receiver, collecting_channel, home_server, open_receiver, reach_home
 
 RETRY_SECONDS: Final = 60.0
@@ -70,7 +71,7 @@ def pull(
     """
     home_server(qm, queue)
     with qm.connect() as own:
-        collector = _Collector(own, queue, wait or never_ends, exits, connects)
+        collector = _Collector(own, queue, wait or threading.Event().wait, exits, connects)
         if until_empty:
             collector.collect()
         else:
@@ -233,6 +234,3 @@ class _Collection(ChannelRun):
         if not self.idles():
             raise Stopping
         return False
-
-
-__all__ = ["pull", "trigger_transmission"]

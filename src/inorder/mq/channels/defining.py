@@ -352,22 +352,3 @@ def _sender_of(
 
 def _is_home(qm: QueueManager, name: str) -> bool:
     return any((one.name, one.type) == (name, "home_server") for one in qm.queues())
-
-
-__all__ = [
-    "STOP_MODES",
-    "alter_channel",
-    "channel",
-    "channels",
-    "define_channel",
-    "delete_channel",
-    "identifier",
-    "other_ends",
-    "ping_channel",
-    "received",
-    "reset_channel",
-    "resolve_channel",
-    "start_channel",
-    "status",
-    "stop_channel",
-]

@@ -25,3 +25,9 @@ reached: Callable[[str], object] | None = None
 """Called with the name of a point when a run reaches it, if a test has set it: one of `POINTS`, or on a fast channel of
 `FAST_POINTS`.
 """
+
+
+def at(point: str) -> None:
+    """Says that a run has reached a point."""
+    if reached:
+        reached(point)

@@ -19,15 +19,15 @@ from ...model.channel_attributes import ChannelAttributes
 from ...model.fields import NONE
 from ...model.message import Message, UniqueId
 from ...model.options import GetOptions
-from ...model.properties import NO_PROPERTIES, Properties
+from ...model.properties import Properties
 from ...rules.channels import CHANNEL, Last, collecting
 from ...stores.open import locate
 from ...stores.seam.bulk_page import BulkPage
 from ...stores.seam.channel_records import Carrying, NextBatch
-from ...stores.seam.definitions import CONNECTION, Connection, channel_of, read_connection
+from ...stores.seam.definitions import Connection, channel_of
 from ...stores.seam.protocol import Store
 from ...stores.seam.records import BULK_COLUMNS, Claim, Claimer, ClaimRequest, Slice
-from .connecting import connection_of
+from .connecting import connection, connection_of
 
 T = TypeVar("T")
 KILOBYTE = 1000
@@ -121,7 +121,7 @@ def messages_of(page: BulkPage, age: float) -> list[Message]:
     made: dict[str, Iterable[Any]] = {
         "expiry": [math.inf if left is None else max(EXPIRY_SECONDS_MIN, left - age) for left in page.column("expiry")],
         "persistent": map(bool, page.column("persistent")),
-        "properties": [_properties(text) for text in page.column("properties")],
+        "properties": map(Properties.from_text, page.column("properties")),
         "uid": map(UniqueId, page.column("uid_origin"), page.column("uid_number")),
         "backout_count": repeat(0, len(page)),  # it begins again
     }
@@ -134,10 +134,6 @@ def _column(page: BulkPage, name: str) -> Iterable[Any]:
         return repeat(Message.FIELDS[name].default, len(page))
     none = NONE.get(name)
     return page.column(name) if none is None else [none if value is None else value for value in page.column(name)]
-
-
-def _properties(text: str | None) -> Properties:
-    return NO_PROPERTIES if text is None else Properties.from_text(text)
 
 
 def aged(messages: Sequence[Message], seconds: float) -> Sequence[Message]:
@@ -262,9 +258,7 @@ def reach_home(qm: QueueManager, queue: str, connects: Connect) -> Receiver:
     """
     found = home_server(qm, queue)
     name = found.connection or found.remote_manager
-    with qm._session:
-        connection = read_connection(qm._store.object(CONNECTION, name).attributes)
-    home = reach_by(connection, connects)
+    home = reach_by(connection(qm, name), connects)
     try:
         if home.manager != found.remote_manager:
             text = f"connection {name} leads to queue manager {home.manager}, not to {found.remote_manager}"
@@ -273,19 +267,3 @@ def reach_home(qm: QueueManager, queue: str, connects: Connect) -> Receiver:
         home.close()
         raise
     return home
-
-
-__all__ = [
-    "Connect",
-    "Receiver",
-    "Sending",
-    "aged",
-    "bound",
-    "collecting_channel",
-    "home_server",
-    "messages_of",
-    "open_receiver",
-    "reach",
-    "reach_by",
-    "reach_home",
-]

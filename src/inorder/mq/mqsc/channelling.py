@@ -20,7 +20,7 @@ from ...stores.seam.damage import utc
 from ...stores.seam.definitions import CHANNEL, channel_of
 from .. import channels, words
 from .commands import ObjectCommand
-from .errors import syntax_error, unsupported
+from .errors import unsupported
 from .filters import is_like
 from .objects import (
     ALL,
@@ -30,6 +30,7 @@ from .objects import (
     chosen,
     deleted,
     meets,
+    no_match,
     read_define,
     read_delete,
     read_display,
@@ -130,9 +131,9 @@ def _operands(verb: str, parameters: Sequence[Parameter]) -> tuple[dict[str, Any
     for each in parameters:
         match verb, each.keyword:
             case "STOP", "MODE":
-                given["mode"] = _word(each, MODES)
+                given["mode"] = MODES[each.word(MODES)]
             case "RESOLVE", "ACTION":
-                given["action"] = _word(each, ACTIONS)
+                given["action"] = ACTIONS[each.word(ACTIONS)]
             case "RESET", "SEQNUM":
                 given["number"] = _number(each.value("SEQNUM(1 to 999999999)"))
             case "START" | "STOP", "IGNSTATE":
@@ -141,21 +142,13 @@ def _operands(verb: str, parameters: Sequence[Parameter]) -> tuple[dict[str, Any
             case _ if each.keyword in WORDS.unsupported_names:
                 idle.append(without_effect(each, WORDS.unsupported_names))
             case _:
-                raise syntax_error(each.token.at, each.token.found, OPERANDS.get(verb, "nothing more"))
+                raise each.token.refused(OPERANDS.get(verb, "nothing more"))
     return given, tuple(idle)
-
-
-def _word(parameter: Parameter, words: Mapping[str, str]) -> str:
-    allowed = " or ".join(f"{parameter.keyword}({word})" for word in words)
-    token = parameter.value(allowed)
-    if token.value not in words:
-        raise syntax_error(token.at, token.found, allowed)
-    return words[token.value]
 
 
 def _number(token: CommandToken) -> int:
     if not token.value.isdecimal() or not 1 <= int(token.value[:12]) <= 999_999_999:
-        raise syntax_error(token.at, token.found, "SEQNUM(1 to 999999999)")
+        raise token.refused("SEQNUM(1 to 999999999)")
     return int(token.value)
 
 
@@ -172,16 +165,15 @@ def run_channel_command(qm: QueueManager, command: ObjectCommand) -> tuple[str, 
         return number, _done(qm, command) + without(command), ()
     rows = _statuses(qm, command) if command.target == "CHSTATUS" else _definitions(qm, command)
     if not rows:
-        raise _nothing_found(command)
+        raise _nothing_matches(command)
     shown = "Channel Status" if command.target == "CHSTATUS" else "Channel"
     return number, f"Display {shown} details.", tuple(rows)
 
 
-def _nothing_found(command: ObjectCommand) -> UnknownObject:
-    matches = f"matches {command.name}{' and the condition' if command.where else ''}"
+def _nothing_matches(command: ObjectCommand) -> UnknownObject:
     if command.target == "CHANNEL":
-        return UnknownObject(f"no channel {matches}", kind="channel", object=command.name)
-    text = f"no channel that runs or has run {matches}"
+        return UnknownObject(no_match("channel", command), kind="channel", object=command.name)
+    text = no_match("channel that runs or has run", command)
     return UnknownObject(text, reason=Reason.CHL_STATUS_NOT_FOUND, kind="channel", object=command.name)
 
 
@@ -258,7 +250,7 @@ def _definitions(qm: QueueManager, command: ObjectCommand) -> list[Row]:
     system = {name: one for name, one in SYSTEM_CHANNELS.items() if is_like(name, command.name)}
     for name, one in sorted((system | {each.name: channel_of(each.attributes) for each in found}).items()):
         row = channel_row(one) | alteration(qm, altered.get(name))
-        if (not kind or kind == one.type) and meets(command.where, one, row, WORDS):
+        if (not kind or kind == one.type) and meets(command.where, one, row, KEYWORDS):
             rows.append(chosen("channel", row, asked, ("CHANNEL", "CHLTYPE")))
     return rows
 
@@ -279,9 +271,7 @@ def _statuses(qm: QueueManager, command: ObjectCommand) -> list[Row]:
     ends = channels.other_ends(qm) if found else {}
     rows = [_status(one, places.get(one.name, ""), ends.get(one.queue, one.queue), now) for one in found]
     asked = (*(command.asked or STATUS_SHOWN), *([command.where.keyword] if command.where else ()))
-    return [
-        chosen("chstatus", row, asked, ("CHANNEL",)) for row in rows if meets(command.where, None, row, STATUS_WORDS)
-    ]
+    return [chosen("chstatus", row, asked, ("CHANNEL",)) for row in rows if meets(command.where, None, row)]
 
 
 def _has_run(one: ChannelNow) -> bool:

@@ -17,10 +17,9 @@ from ...errors import UnknownObject
 from ...stores.seam.damage import utc
 from ...stores.seam.views import ConnectionView, Opening, Unit
 from ..words import integers, lacking
-from .commands import Condition, Handles, ObjectCommand
-from .errors import shown, syntax_error
-from .filters import holds, is_like
-from .objects import OBJECTS, Found, Row, Words, chosen, read_display, wanted
+from .commands import Handles, ObjectCommand
+from .filters import is_like
+from .objects import OBJECTS, Found, Row, Words, chosen, meets, no_match, read_display, wanted
 from .parameters import Parameter
 from .tokens import CommandToken
 from .values import Value
@@ -129,7 +128,7 @@ def connection_number(token: CommandToken) -> str:
     number = token.value.upper()
     if not NUMBER.fullmatch(number):
         allowed = "1 to 16 hexadecimal digits, as DISPLAY CONN(*) shows them, or their beginning and *"
-        raise syntax_error(token.at, shown(token.value), allowed)
+        raise token.refused(allowed)
     return number
 
 
@@ -138,11 +137,7 @@ def read_display_of_connections(name: str, parameters: Sequence[Parameter]) -> O
     kind, rest = "CONN", []
     for each in parameters:
         if each.keyword == "TYPE" and each.values is not None:
-            allowed = " or ".join(f"TYPE({word})" for word in TYPES)
-            token = each.value(allowed)
-            if token.value not in TYPES:
-                raise syntax_error(token.at, token.found, allowed)
-            kind = TYPES[token.value]
+            kind = TYPES[each.word(TYPES)]
         else:
             rest.append(each)
     words = Words(
@@ -166,8 +161,7 @@ def run_display_of_connections(qm: QueueManager, command: ObjectCommand) -> tupl
     kind = command.given["type"]
     rows = tuple(row for each in _connections(qm) if (row := _connection_row(each, command, kind)) is not None)
     if not rows:
-        condition = " and the condition" if command.where else ""
-        raise UnknownObject(f"no connection matches {command.name}{condition}", kind="connection", object=command.name)
+        raise UnknownObject(no_match("connection", command), kind="connection", object=command.name)
     return SHOWN, "Display Connection details.", rows
 
 
@@ -207,8 +201,8 @@ def _connection_row(seen: SeenConnection, command: ObjectCommand, kind: str) -> 
     """A connection with the handles that meet the condition; None if it is not to be shown."""
     own = _row(seen, CONNECTION)
     handles = [_row(one, HANDLE) for one in _handles(seen)]
-    meant = [one for one in handles if _meets(command.where, own | one)]
-    if not is_like(str(own["CONN"]), command.name) or not (meant or _meets(command.where, own)):
+    meant = [one for one in handles if meets(command.where, None, own | one)]
+    if not is_like(str(own["CONN"]), command.name) or not (meant or meets(command.where, None, own)):
         return None
     row: dict[str, Value | tuple[Row, ...]] = {"CONN": own["CONN"], "TYPE": kind}
     asked = wanted(command.name, command.asked, command.where)
@@ -217,7 +211,3 @@ def _connection_row(seen: SeenConnection, command: ObjectCommand, kind: str) -> 
     if kind != "CONN" and meant:
         row[OBJECTS] = tuple(chosen("conn", one, asked, ("OBJNAME", "OBJTYPE")) for one in meant)
     return row
-
-
-def _meets(condition: Condition | None, row: Mapping[str, Value]) -> bool:
-    return condition is None or (condition.keyword in row and holds(condition, row[condition.keyword]))

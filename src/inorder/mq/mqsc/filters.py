@@ -65,7 +65,7 @@ def read_condition(
         raise unknown_word(subject.at, subject.value, "a keyword to compare", keywords)
     attribute = keywords[subject.value]
     if comparison.kind != "word" or comparison.value not in OPERATORS:
-        raise syntax_error(comparison.at, comparison.found, ", ".join(OPERATORS))
+        raise comparison.refused(", ".join(OPERATORS))
     if comparison.value in LIKE:
         compared: int | float | str | bool = _pattern(value)
     elif attribute is None:
@@ -83,7 +83,7 @@ def _status(keyword: str, token: CommandToken, integers: Collection[str]) -> int
     if keyword not in integers:
         return token.value
     if INTEGER.fullmatch(token.value) is None:
-        raise syntax_error(token.at, token.found, f"{keyword} and an integer")
+        raise token.refused(f"{keyword} and an integer")
     return int(token.value)
 
 
@@ -92,7 +92,7 @@ def _value(
 ) -> int | float | str | bool:
     if is_switch(attribute):
         if token.value not in YES:
-            raise syntax_error(token.at, token.found, "YES or NO")
+            raise token.refused("YES or NO")
         return YES[token.value]
     return comparable(attribute, read(attribute, token))
 

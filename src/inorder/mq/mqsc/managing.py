@@ -8,9 +8,8 @@ from typing import Final
 from ...client.manager import QueueManager
 from ..words import here, integers, lacking
 from .commands import ObjectCommand
-from .errors import syntax_error
 from .objects import ALL, Row, Words, chosen, read_display
-from .parameters import Parameter
+from .parameters import Parameter, refuse_all
 
 STATUS: Final = "QMSTATUS"
 TARGETS: Final = ("QMGR", STATUS)
@@ -27,8 +26,7 @@ def read_manager_command(verb: str, target: str, parameters: Sequence[Parameter]
     """Reads a command. Raises MqscSyntaxError; Unsupported."""
     if target == STATUS:
         return read_display(target, "", parameters, WORDS)
-    for each in parameters:
-        raise syntax_error(each.token.at, each.token.found, "nothing more")
+    refuse_all(parameters)
     return ObjectCommand(verb=verb, target=target, name="")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from ...client.manager import QueueManager
@@ -12,8 +13,8 @@ from ...model.attribute import Attribute
 from ...model.attributes import DEAD_LETTERS
 from ...stores.seam.damage import utc
 from ..words import MqWord, words_of
-from .commands import Condition, ObjectCommand
-from .errors import syntax_error, unknown_word
+from .commands import Alter, AlterManager, Condition, Define, Delete, Display, ObjectCommand
+from .errors import unknown_word
 from .filters import LIKE, holds, read_condition
 from .parameters import Parameter, ignores_state, refuse_unsupported, without_effect
 from .tokens import CommandToken
@@ -76,7 +77,19 @@ def read_define(verb: str, target: str, name: str, parameters: Iterable[Paramete
 
 
 def read_display(target: str, name: str, parameters: Iterable[Parameter], words: Words) -> ObjectCommand:
-    """Reads DISPLAY: the keywords asked for, and the condition. Raises MqscSyntaxError; Unsupported."""
+    """Reads DISPLAY. Raises MqscSyntaxError; Unsupported."""
+    asked, where = read_asked([each for each in parameters if not _chooses_all(each, words)], words)
+    return ObjectCommand(verb="DISPLAY", target=target, name=name, asked=asked, where=where)
+
+
+def _chooses_all(parameter: Parameter, words: Words) -> bool:
+    """Whether it is a keyword of MQ that chooses what there is anyway."""
+    word = words.unsupported_names.get(parameter.keyword)
+    return word is not None and word.use == "give" and parameter.values is None and word.is_harmless(None)
+
+
+def read_asked(parameters: Iterable[Parameter], words: Words) -> tuple[tuple[str, ...], Condition | None]:
+    """Reads the keywords that a DISPLAY asks for, and its condition. Raises MqscSyntaxError; Unsupported."""
     known = {**words.keywords, **dict.fromkeys(words.shown)}
     asked: list[str] = []
     where: Condition | None = None
@@ -89,13 +102,11 @@ def read_display(target: str, name: str, parameters: Iterable[Parameter], words:
             continue
         if each.keyword not in (*known, ALL):
             if (word := words.unsupported_names.get(each.keyword)) is not None:
-                if word.use == "give" and each.values is None and word.is_harmless(None):
-                    continue  # chooses what there is anyway
                 refuse_unsupported(each, word, is_shown=True)
             raise unknown_word(each.token.at, each.keyword, "a keyword to display", [*known, ALL, "WHERE"])
         each.refuse_value(f"{each.keyword} alone; WHERE({each.keyword} EQ ...) chooses")
         asked.append(each.keyword)
-    return ObjectCommand(verb="DISPLAY", target=target, name=name, asked=tuple(asked), where=where)
+    return tuple(asked), where
 
 
 def read_delete(target: str, name: str, parameters: Iterable[Parameter], words: Words) -> ObjectCommand:
@@ -107,7 +118,7 @@ def read_delete(target: str, name: str, parameters: Iterable[Parameter], words: 
         elif each.keyword in words.unsupported_names:
             idle.append(without_effect(each, words.unsupported_names))
         else:
-            raise syntax_error(each.token.at, each.token.found, "IGNSTATE(...)")
+            raise each.token.refused("IGNSTATE(...)")
     return ObjectCommand(verb="DELETE", target=target, name=name, ignores_state=ignores, without_effect=tuple(idle))
 
 
@@ -128,17 +139,28 @@ def alteration(qm: QueueManager, altered_at: float | None) -> dict[str, str]:
     return {"ALTDATE": f"{at:%Y-%m-%d}", "ALTTIME": f"{at:%H.%M.%S}"}
 
 
-def meets(condition: Condition | None, thing: object, row: Row, words: Words) -> bool:
-    """Whether the condition holds; it does not for values that the object lacks."""
+def meets(
+    condition: Condition | None, thing: object, row: Row, keywords: Mapping[str, Attribute] = MappingProxyType({})
+) -> bool:
+    """Whether the condition holds; it does not for values that the object lacks.
+
+    Args:
+        keywords: the keywords of the attributes of `thing`, which are compared by their values; others as in the row.
+    """
     if condition is None:
         return True
     word = condition.keyword
     if word not in row:
         return False
-    attribute = words.keywords.get(word)
+    attribute = keywords.get(word)
     if attribute is None or condition.operator in LIKE:
         return holds(condition, row[word])
     return holds(condition, comparable(attribute, getattr(thing, attribute.name)))
+
+
+def no_match(what: str, command: Display | ObjectCommand) -> str:
+    """The text of the error of a DISPLAY that finds nothing."""
+    return f"no {what} matches {command.name}{' and the condition' if command.where else ''}"
 
 
 def wanted(name: str, asked: Sequence[str], where: Condition | None) -> tuple[str, ...]:
@@ -174,6 +196,6 @@ def _is_ours_by_default(kind: str, word: str, row: Row) -> bool:
     return row[word] in (mqsc_value(known.attribute, known.attribute.default), row.get("QMNAME"))
 
 
-def without(command: ObjectCommand) -> str:
+def without(command: Define | Alter | AlterManager | Delete | ObjectCommand) -> str:
     """The sentence in an answer about keywords without effect here."""
     return f" Without effect here: {', '.join(command.without_effect)}." if command.without_effect else ""

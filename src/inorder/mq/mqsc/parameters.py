@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
@@ -36,8 +36,16 @@ class Parameter:
         if self.values is None:
             raise syntax_error(self.token.at, f"{self.keyword} without a value", allowed)
         if len(self.values) != 1:
-            raise syntax_error(self.values[1].at, self.values[1].found, f"one value, as in {allowed}")
+            raise self.values[1].refused(f"one value, as in {allowed}")
         return self.values[0]
+
+    def word(self, words: Collection[str]) -> str:
+        """The single value, which must be one of these words. Raises MqscSyntaxError."""
+        allowed = " or ".join(f"{self.keyword}({word})" for word in words)
+        token = self.value(allowed)
+        if token.value not in words:
+            raise token.refused(allowed)
+        return token.value
 
     def refuse_value(self, allowed: str) -> None:
         if self.values is not None:
@@ -62,7 +70,7 @@ class Tokens:
 
     def take_kind(self, kind: str, allowed: str) -> CommandToken:
         if self.next.kind != kind:
-            raise syntax_error(self.next.at, self.next.found, allowed)
+            raise self.next.refused(allowed)
         return self.take()
 
     def take_end(self) -> None:
@@ -78,7 +86,7 @@ class Tokens:
         while self.next.is_value:
             values.append(self.take())
         if not values:
-            raise syntax_error(self.next.at, self.next.found, f"a value in {keyword}(...); ' ' is an empty value")
+            raise self.next.refused(f"a value in {keyword}(...); ' ' is an empty value")
         self.take_kind(")", f"a closing parenthesis after {keyword}({values[-1].value}")
         return tuple(values)
 
@@ -100,11 +108,13 @@ class Tokens:
 
 def ignores_state(parameter: Parameter) -> bool:
     """Reads IGNSTATE: whether the command succeeds if the object is already in the state that it asks for."""
-    allowed = "IGNSTATE(NO) or IGNSTATE(YES)"
-    token = parameter.value(allowed)
-    if token.value not in ("NO", "YES"):
-        raise syntax_error(token.at, token.found, allowed)
-    return token.value == "YES"
+    return parameter.word(("NO", "YES")) == "YES"
+
+
+def refuse_all(parameters: Iterable[Parameter]) -> None:
+    """Raises MqscSyntaxError if a command without parameters has any."""
+    for each in parameters:
+        raise each.token.refused("nothing more")
 
 
 def without_effect(parameter: Parameter, unsupported_names: Mapping[str, MqWord]) -> str:

@@ -12,13 +12,13 @@ script that parses completely can only fail because of the objects on the queue 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NoReturn, cast, get_args
 
 from ...errors import ArgumentError, nearest_names
 from ...model.attribute import Attribute, changed_by, check_queue_name
 from ...model.attributes import QueueType
-from ..words import MqWord, commands, here, integers, lacking
+from ..words import commands, here, integers, lacking
 from . import channelling, connecting, managing, processes
 from .commands import (
     Alter,
@@ -33,10 +33,10 @@ from .commands import (
     Handles,
     ObjectCommand,
 )
-from .errors import Unsupported, shown, syntax_error, unknown_word, unsupported
-from .filters import read_condition
+from .errors import Unsupported, syntax_error, unknown_word, unsupported
 from .lines import Source, together
-from .parameters import Parameter, Tokens, ignores_state, refuse_unsupported, without_effect
+from .objects import Words, read_asked
+from .parameters import Parameter, Tokens, ignores_state, refuse_all, without_effect
 from .tokens import CommandToken, tokens_of
 from .values import allowed_values, read_value
 from .words import (
@@ -58,6 +58,20 @@ NAMES: Final = "a name of 1 to 48 characters from A-Z a-z 0-9 . / _ %"
 OWNER_WORDS: Final[Mapping[str, str]] = {each.type: each.who for each in BY_TYPE.values()} | {
     "manager": "the queue manager"
 }
+STATUS_WORDS: Final = Words(
+    who="a queue's status",
+    keywords={"QUEUE": QUEUE_KEYWORDS["QUEUE"]},
+    shown=STATUS_KEYWORDS,
+    integers=INTEGER_STATUS,
+    unsupported_names=lacking("qstatus"),
+)
+HANDLE_WORDS: Final = Words(
+    who="a handle",
+    keywords={},
+    shown=tuple(connecting.STATUS),
+    integers=integers("handle"),
+    unsupported_names=lacking("handle"),
+)
 
 
 def parse(source: Source, *, skip: list[str] | None = None) -> Command:
@@ -101,7 +115,10 @@ def _command(verb: str, target: str, name: str, parameters: Sequence[Parameter])
         return _alter_manager(parameters) if verb == "ALTER" else _display_manager(parameters)
     if verb == "DISPLAY":
         return _display_status(name, parameters) if target == "QSTATUS" else _display(target, name, parameters)
-    return _ON_QUEUES[verb](TYPES[target], name, parameters)
+    if verb in _ON_QUEUES:
+        return _ON_QUEUES[verb](TYPES[target], name, parameters)
+    refuse_all(parameters)
+    return Clear(name=name) if verb == "CLEAR" else ObjectCommand(verb=verb, target=target, name=name)
 
 
 def _verb(tokens: Tokens) -> str:
@@ -114,7 +131,7 @@ def _verb(tokens: Tokens) -> str:
         _refuse_command(token, verb, tokens.next, allowed)
     if token.value == "DEL":
         allowed = "DELETE, which has no short form, as in MQ"
-    raise syntax_error(token.at, token.found, allowed, nearest=nearest_names(token.value, VERBS))
+    raise token.refused(allowed, nearest=nearest_names(token.value, VERBS))
 
 
 def _object(tokens: Tokens, verb: str) -> str:
@@ -124,7 +141,7 @@ def _object(tokens: Tokens, verb: str) -> str:
         return target
     allowed = " or ".join(f"{verb} {each}" for each in OBJECTS[verb])
     _refuse_command(token, verb, token, allowed)
-    raise syntax_error(token.at, token.found, allowed, nearest=nearest_names(token.value, OBJECTS[verb]))
+    raise token.refused(allowed, nearest=nearest_names(token.value, OBJECTS[verb]))
 
 
 def _refuse_command(at: CommandToken, verb: str, token: CommandToken, allowed: str) -> None:
@@ -141,7 +158,7 @@ def _refuse_command(at: CommandToken, verb: str, token: CommandToken, allowed: s
 def _name(tokens: Tokens, target: str, *, generic: bool) -> str:
     values = tokens.take_values(target)
     if len(values) > 1:
-        raise syntax_error(values[1].at, values[1].found, f"one name, as in {target}(NAME)")
+        raise values[1].refused(f"one name, as in {target}(NAME)")
     if target == connecting.OBJECT:
         return connecting.connection_number(values[0])
     return _checked_name(values[0], generic=generic)
@@ -161,7 +178,7 @@ def _check(name: str, token: CommandToken, allowed: str) -> None:
     try:
         check_queue_name(name)
     except ArgumentError:
-        raise syntax_error(token.at, shown(token.value), allowed) from None
+        raise token.refused(allowed) from None
 
 
 # ---- DEFINE, ALTER, DELETE, CLEAR
@@ -204,29 +221,14 @@ def _delete(kind: QueueType, name: str, parameters: Sequence[Parameter]) -> Dele
             idle.append(without_effect(each, lacking("queue")))
         else:
             allowed = "PURGE, NOPURGE or IGNSTATE(...)" if kind == "local" else "IGNSTATE(...)"
-            raise syntax_error(each.token.at, each.token.found, allowed)
+            raise each.token.refused(allowed)
     return Delete(name=name, type=kind, purge=purge, ignores_state=ignores, without_effect=tuple(idle))
-
-
-def _clear(kind: QueueType, name: str, parameters: Sequence[Parameter]) -> Clear:
-    for each in parameters:
-        raise syntax_error(each.token.at, each.token.found, "nothing more")
-    return Clear(name=name)
-
-
-def _trigger(kind: QueueType, name: str, parameters: Sequence[Parameter]) -> ObjectCommand:
-    del kind
-    for each in parameters:
-        raise syntax_error(each.token.at, each.token.found, "nothing more")
-    return ObjectCommand(verb="TRIGGER", target="QHOME", name=name)
 
 
 _ON_QUEUES: Final[Mapping[str, Callable[[QueueType, str, Sequence[Parameter]], Command]]] = {
     "DEFINE": _define,
     "ALTER": _alter,
     "DELETE": _delete,
-    "CLEAR": _clear,
-    "TRIGGER": _trigger,
 }
 
 
@@ -290,15 +292,15 @@ def _display(target: str, name: str, parameters: Sequence[Parameter]) -> Display
             kind = _type(each)
         else:
             rest.append(each)
-    keywords = _displayable(kind)
-    asked, where = _asked(rest, keywords, lacking("queue"))
+    words = Words(
+        who="a queue",
+        keywords=QUEUE_KEYWORDS if kind is None else keywords_of(kind),
+        shown=LOCAL_KEYWORDS if kind in (None, "local") else (),
+        integers=INTEGER_STATUS,
+        unsupported_names=lacking("queue"),
+    )
+    asked, where = read_asked(rest, words)
     return Display(name=name, type=kind, keywords=asked, where=where)
-
-
-def _displayable(kind: QueueType | None) -> dict[str, Attribute | None]:
-    """The keywords that DISPLAY can show: for one type of queue, or for any."""
-    attributes: dict[str, Attribute | None] = {**(QUEUE_KEYWORDS if kind is None else keywords_of(kind))}
-    return attributes | (dict.fromkeys(LOCAL_KEYWORDS) if kind in (None, "local") else {})
 
 
 def _type(parameter: Parameter) -> QueueType | None:
@@ -306,7 +308,7 @@ def _type(parameter: Parameter) -> QueueType | None:
     token = parameter.value(allowed)
     word = SHORT.get(token.value, token.value)
     if word != "ALL" and word not in TYPES:
-        raise syntax_error(token.at, token.found, allowed)
+        raise token.refused(allowed)
     return TYPES.get(word)
 
 
@@ -315,60 +317,29 @@ def _display_status(name: str, parameters: Sequence[Parameter]) -> Display:
     opening: Parameter | None = None
     for each in parameters:
         if each.keyword == "TYPE" and each.values is not None:
-            kind = _word(each, ("QUEUE", "HANDLE"))
+            kind = each.word(("QUEUE", "HANDLE"))
         elif each.keyword == "OPENTYPE":
-            opening, handles = each, _word(each, get_args(Handles))
+            opening, handles = each, each.word(get_args(Handles))
         else:
             rest.append(each)
     if kind == "HANDLE":
-        asked, where = _asked(rest, dict.fromkeys(connecting.STATUS), lacking("handle"), integers("handle"))
+        asked, where = read_asked(rest, HANDLE_WORDS)
         return Display(name=name, keywords=asked, where=where, is_status=True, handles=cast(Handles, handles))
     if opening is not None:
-        raise syntax_error(opening.token.at, opening.token.found, "OPENTYPE beside TYPE(HANDLE)")
-    keywords: dict[str, Attribute | None] = {"QUEUE": QUEUE_KEYWORDS["QUEUE"], **dict.fromkeys(STATUS_KEYWORDS)}
-    asked, where = _asked(rest, keywords, lacking("qstatus"))
+        raise opening.token.refused("OPENTYPE beside TYPE(HANDLE)")
+    asked, where = read_asked(rest, STATUS_WORDS)
     return Display(name=name, keywords=asked, where=where, is_status=True)
 
 
-def _word(parameter: Parameter, words: Sequence[str]) -> str:
-    """The value of a parameter that must be one of these words. Raises MqscSyntaxError."""
-    allowed = " or ".join(f"{parameter.keyword}({word})" for word in words)
-    token = parameter.value(allowed)
-    if token.value not in words:
-        raise syntax_error(token.at, token.found, allowed)
-    return token.value
-
-
 def _display_manager(parameters: Sequence[Parameter]) -> DisplayManager:
-    keywords: dict[str, Attribute | None] = {**keywords_of("manager"), **dict.fromkeys(here("manager"))}
+    words = Words(
+        who="the queue manager",
+        keywords=keywords_of("manager"),
+        shown=here("manager"),
+        unsupported_names=lacking("manager"),
+    )
     for each in parameters:
         if each.keyword == "WHERE":
-            raise syntax_error(each.token.at, each.token.found, f"ALL, or one of {', '.join(keywords)}")
-    asked, _ = _asked(parameters, keywords, lacking("manager"))
+            raise each.token.refused(f"ALL, or one of {', '.join((*words.keywords, *words.shown))}")
+    asked, _ = read_asked(parameters, words)
     return DisplayManager(keywords=asked)
-
-
-def _asked(
-    parameters: Iterable[Parameter],
-    keywords: Mapping[str, Attribute | None],
-    unsupported_names: Mapping[str, MqWord],
-    numbers: Collection[str] = INTEGER_STATUS,
-) -> tuple[tuple[str, ...], Any]:
-    """The keywords that a DISPLAY asks for, and its condition."""
-    asked: list[str] = []
-    where = None
-    for each in parameters:
-        if each.keyword == "WHERE":
-            where = read_condition(each.token, each.values or (), keywords, unsupported_names, numbers)
-            continue
-        if each.keyword != "ALL" and each.keyword not in keywords:
-            _refuse_asked(each, [*keywords, "ALL", "WHERE"], unsupported_names)
-        each.refuse_value(f"{each.keyword} alone; WHERE({each.keyword} EQ ...) chooses")
-        asked.append(each.keyword)
-    return tuple(asked), where
-
-
-def _refuse_asked(parameter: Parameter, known: Sequence[str], unsupported_names: Mapping[str, MqWord]) -> NoReturn:
-    if parameter.keyword in unsupported_names:
-        refuse_unsupported(parameter, unsupported_names[parameter.keyword], is_shown=True)
-    raise unknown_word(parameter.token.at, parameter.keyword, "a keyword to display", known)

@@ -13,7 +13,6 @@ from ...model.process_attributes import PROCESS_ATTRIBUTES, SYSTEM_PROCESS, Proc
 from ...stores.seam.definitions import process_of
 from .. import words
 from .commands import ObjectCommand
-from .errors import shown, syntax_error
 from .filters import is_like
 from .objects import (
     Row,
@@ -22,6 +21,7 @@ from .objects import (
     chosen,
     deleted,
     meets,
+    no_match,
     read_define,
     read_delete,
     read_display,
@@ -53,7 +53,7 @@ def _read(attribute: Attribute, token: CommandToken) -> Any:
     if attribute.name != TYPE or INTEGER.fullmatch(token.value):
         return read_value(attribute, token)
     if token.value not in TYPES:
-        raise syntax_error(token.at, shown(token.value), f"{allowed_values(attribute)}, or one of {', '.join(TYPES)}")
+        raise token.refused(f"{allowed_values(attribute)}, or one of {', '.join(TYPES)}")
     return TYPES[token.value]
 
 
@@ -118,8 +118,7 @@ def _displayed(qm: QueueManager, command: ObjectCommand) -> tuple[Row, ...]:
         qm.admin.process(command.name)  # this raises with the most similar names
     rows = tuple(_rows(qm, command))
     if not rows:
-        condition = " and the condition" if command.where else ""
-        raise UnknownObject(f"no process matches {command.name}{condition}", kind="process", object=command.name)
+        raise UnknownObject(no_match("process", command), kind="process", object=command.name)
     return rows
 
 
@@ -130,7 +129,7 @@ def _rows(qm: QueueManager, command: ObjectCommand) -> Iterator[Row]:
     every = {SYSTEM_PROCESS.name: SYSTEM_PROCESS} | {each.name: process_of(each.attributes) for each in found}
     for name, one in sorted(every.items()):
         row = process_row(one) | alteration(qm, altered.get(name))
-        if is_like(one.name, command.name) and meets(command.where, one, row, WORDS):
+        if is_like(one.name, command.name) and meets(command.where, one, row, WORDS.keywords):
             yield chosen("process", row, wanted(command.name, command.asked, command.where), (OBJECT,))
 
 

@@ -42,15 +42,15 @@ from .commands import (
 from .connecting import OBJECT as CONNECTION
 from .connecting import handle_rows, run_display_of_connections
 from .errors import MqscSyntaxError, ScriptPosition, Unsupported, unsupported
-from .filters import LIKE, holds, is_like
+from .filters import is_like
 from .lines import Source, commands_in
 from .managing import TARGETS as MANAGER_TARGETS
 from .managing import run_manager_command
-from .objects import ALL, Found, Row, chosen, wanted
+from .objects import ALL, Found, Row, chosen, meets, no_match, wanted, without
 from .parsing import parse
 from .processes import OBJECT as PROCESS
 from .processes import run_process_command
-from .values import comparable, mqsc_value
+from .values import mqsc_value
 from .words import (
     BY_TYPE,
     LOCAL_KEYWORDS,
@@ -231,18 +231,18 @@ class Done(NamedTuple):
 
 
 def _do_define(qm: QueueManager, command: Define) -> Done:
-    return Done(DEFINED, define(qm, command) + _idle(command.without_effect))
+    return Done(DEFINED, define(qm, command) + without(command))
 
 
 def _do_alter(qm: QueueManager, command: Alter) -> Done:
     _check_type(qm, command.name, command.type)
     qm.alter_queue(command.name, **command.changes)
-    return Done(ALTERED, f"Queue {command.name} altered.{_idle(command.without_effect)}")
+    return Done(ALTERED, f"Queue {command.name} altered.{without(command)}")
 
 
 def _do_alter_manager(qm: QueueManager, command: AlterManager) -> Done:
     qm.admin.alter_manager(**command.changes)
-    return Done(MANAGER_ALTERED, f"Queue manager altered.{_idle(command.without_effect)}")
+    return Done(MANAGER_ALTERED, f"Queue manager altered.{without(command)}")
 
 
 def _do_delete(qm: QueueManager, command: Delete) -> Done:
@@ -254,7 +254,7 @@ def _do_delete(qm: QueueManager, command: Delete) -> Done:
         if not command.ignores_state:
             raise
         text = f"Queue {command.name} does not exist, so nothing was deleted."
-    return Done(DELETED, text + _idle(command.without_effect))
+    return Done(DELETED, text + without(command))
 
 
 def _do_clear(qm: QueueManager, command: Clear) -> Done:
@@ -300,10 +300,6 @@ _DOES: Final[Mapping[type[Command], Callable[[QueueManager, Any], Done]]] = Mapp
         ObjectCommand: _do_object,
     }
 )
-
-
-def _idle(keywords: tuple[str, ...]) -> str:
-    return f" Without effect here: {', '.join(keywords)}." if keywords else ""
 
 
 def _check_type(qm: QueueManager, name: str, kind: QueueType) -> None:
@@ -376,14 +372,13 @@ def _displayed(qm: QueueManager, command: Display) -> tuple[Row, ...]:
 
 def nothing_fits(command: Display) -> UnknownQueue:
     """Makes the error for a DISPLAY that finds nothing, or nothing that its user may see."""
-    what = "queue" if command.handles is None else "open handle"
-    return UnknownQueue(f"no {what} matches {command.name}{' and the condition' if command.where else ''}")
+    return UnknownQueue(no_match("queue" if command.handles is None else "open handle", command))
 
 
 def _rows(qm: QueueManager, command: Display) -> Iterator[Row]:
     found = _queues(qm, command) if command.handles is None else _handles(qm, command, command.handles)
     for queue, whole in found:
-        if _holds(command, queue, whole):
+        if meets(command.where, queue, whole, QUEUE_KEYWORDS if command.handles is None else {}):
             kind = "qstatus" if command.is_status else "queue"
             yield chosen(kind, whole, wanted(command.name, command.keywords, command.where), ("QUEUE", "TYPE"))
 
@@ -436,20 +431,6 @@ def _status_row(qm: QueueManager, queue: QueueAttributes, ages: Mapping[str, int
 
 def _some(values: Mapping[str, int | str], keywords: Iterable[str]) -> dict[str, int | str | bool]:
     return {word: values[word] for word in keywords}
-
-
-def _holds(command: Display, queue: QueueAttributes, row: Row) -> bool:
-    """Whether the condition holds; it does not for values that the queue lacks."""
-    if command.where is None:
-        return True
-    word = command.where.keyword
-    if word not in row:
-        return False
-    attribute = None if command.handles else QUEUE_KEYWORDS.get(word)
-    if attribute is None or command.where.operator in LIKE:
-        return holds(command.where, row[word])
-    value = comparable(attribute, getattr(queue, attribute.name))
-    return holds(command.where, value)
 
 
 def _manager_row(qm: QueueManager, asked: tuple[str, ...]) -> Row:

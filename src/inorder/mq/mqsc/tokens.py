@@ -7,12 +7,12 @@ a value with any other character must be in single quotes, and a quote in it mus
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
 
-from .errors import ScriptPosition, shown, syntax_error
+from .errors import MqscSyntaxError, ScriptPosition, shown, syntax_error
 from .lines import CommandText
 
 TokenKind = Literal["word", "text", "(", ")", ";", "end"]
@@ -44,6 +44,10 @@ class CommandToken:
     def found(self) -> str:
         """Names the token for an error."""
         return "the end of the command" if self.kind == "end" else shown(self.value)
+
+    def refused(self, allowed: str, *, nearest: Sequence[str] = ()) -> MqscSyntaxError:
+        """Makes the error for this token in the wrong place; the arguments are those of `syntax_error`."""
+        return syntax_error(self.at, self.found, allowed, nearest=nearest)
 
 
 def tokens_of(text: CommandText) -> Iterator[CommandToken]:

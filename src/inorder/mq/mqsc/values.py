@@ -7,9 +7,7 @@ import re
 from decimal import Decimal
 from typing import Any, Final
 
-from ...errors import ArgumentError
 from ...model.attribute import Attribute
-from .errors import shown, syntax_error
 from .tokens import WORD, CommandToken
 
 Number = int | Decimal  # a fraction is a Decimal, which keeps each digit
@@ -38,12 +36,8 @@ def read_value(attribute: Attribute, token: CommandToken) -> Any:
     """
     try:
         return attribute.check(_value(attribute, token.value))
-    except (ArgumentError, _Unreadable):
-        raise syntax_error(token.at, shown(token.value), allowed_values(attribute)) from None
-
-
-class _Unreadable(Exception):
-    """The text is not a value of this kind."""
+    except ValueError:  # an ArgumentError is one
+        raise token.refused(allowed_values(attribute)) from None
 
 
 def _value(attribute: Attribute, text: str) -> object:
@@ -66,7 +60,7 @@ def _value(attribute: Attribute, text: str) -> object:
 
 def _matched(pattern: re.Pattern[str], text: str) -> str:
     if pattern.fullmatch(text) is None:
-        raise _Unreadable
+        raise ValueError(text)
     return text
 
 

@@ -16,7 +16,8 @@ from ...mq.mqsc.commands import Display
 from ...mq.mqsc.lines import Source
 from ...mq.words import words_of
 from ...rules.authorities import Authority
-from .coding import Coding, Header, PcfFault, PcfParameter, TextCoding, no_texts, parameter, read
+from ..conversion import CharacterSet
+from .coding import Coding, Header, PcfFault, PcfParameter, no_texts, parameter, read
 from .replies import failure, fault_of, length_of, messages, reason_of, rows_in
 from .requests import ESCAPE, NAME_LISTS, Request, check_header, number, numbers_of, read_request
 
@@ -43,7 +44,7 @@ class PcfCommand:
         changes: whether it may change something; the others only look, and may be repeated.
     """
 
-    def __init__(self, data: bytes, coding: Coding, texts_of: Callable[[int], TextCoding | None] = no_texts) -> None:
+    def __init__(self, data: bytes, coding: Coding, texts_of: Callable[[int], CharacterSet | None] = no_texts) -> None:
         self.coding = coding
         self.header = Header(0, 1, 0)
         self.fault: PcfFault | None = None
@@ -79,7 +80,7 @@ class PcfCommand:
             raise
         except InorderError as error:
             kind = self.request.kind if self.request else ""
-            return failure(self.header, reason_of(error, kind), self.coding)
+            return failure(self.header, reason_of(error.reason, kind), self.coding)
 
     def _run(self, qm: QueueManager, may: May, request: Request) -> list[list[bytes]]:
         if request.kind == "queue" and request.verb == "CLEAR":

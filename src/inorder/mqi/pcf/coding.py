@@ -13,9 +13,10 @@ import struct
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from ..constants import constants
+from ..conversion import UNICODE, CharacterSet
 
 COMMAND, RESPONSE, COMMAND_XR = 1, 2, 16  # MQCFT
 INTEGER, STRING, INTEGER_LIST, STRING_LIST, BYTE_STRING = 3, 4, 5, 6, 9
@@ -85,31 +86,12 @@ class Padded(NamedTuple):
     length: int
 
 
-class TextCoding(Protocol):
-    """A character set."""
-
-    @property
-    def decode(self) -> Callable[[bytes], str]: ...
-    @property
-    def encode(self) -> Callable[[str], bytes]: ...
-
-
-class Unicode(NamedTuple):
-    """UTF-8; a character that it lacks becomes a question mark."""
-
-    decode: Callable[[bytes], str] = lambda data: data.decode()
-    encode: Callable[[str], bytes] = lambda text: text.encode("utf-8", "replace")
-
-
-UTF_8: Final = Unicode()
-
-
 @dataclass(frozen=True, slots=True)
 class Coding:
     """The coding of integers and texts: the byte order as `struct` names it, and the character set."""
 
     order: str
-    texts: TextCoding = UTF_8
+    texts: CharacterSet = UNICODE
 
     def integers(self, *values: int) -> bytes:
         return struct.pack(f"{self.order}{len(values)}i", *values)
@@ -135,7 +117,7 @@ FIXED: Final = {
 class _Reader:
     """Reads structures one after the other."""
 
-    def __init__(self, data: bytes, coding: Coding, texts_of: Callable[[int], TextCoding | None]) -> None:
+    def __init__(self, data: bytes, coding: Coding, texts_of: Callable[[int], CharacterSet | None]) -> None:
         self.data, self.coding, self.at = data, coding, 0
         self.texts_of = texts_of
 
@@ -272,13 +254,13 @@ def _padded(size: int) -> int:
     return -(-size // 4) * 4
 
 
-def no_texts(character_set: int) -> TextCoding | None:
+def no_texts(character_set: int) -> CharacterSet | None:
     """Allows only the character set of the message."""
     return None
 
 
 def read(
-    data: bytes, coding: Coding, texts_of: Callable[[int], TextCoding | None] = no_texts
+    data: bytes, coding: Coding, texts_of: Callable[[int], CharacterSet | None] = no_texts
 ) -> tuple[Header, tuple[PcfParameter, ...]]:
     """Reads a message: its header, and its parameters.
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Final, cast
 
-from ...errors import InorderError, Reason
+from ...errors import Reason
 from ...mq.mqsc import Answer, Unsupported
 from ...mq.mqsc.objects import OBJECTS, Found, Row
 from ...mq.mqsc.values import Value
@@ -40,13 +40,12 @@ OF_CHANNELS: Final[Mapping[Reason, str]] = {
 }
 
 
-def reason_of(error: InorderError, kind: str) -> int:
-    """MQ's reason code for an error; MQRCCF_COMMAND_FAILED if MQ has none."""
-    name = (OF_CHANNELS.get(error.reason) if kind == "channel" else None) or REASONS.get(error.reason)
+def reason_of(reason: Reason, kind: str) -> int:
+    """MQ's reason code for the reason of an error; MQRCCF_COMMAND_FAILED if MQ has none."""
+    name = (OF_CHANNELS.get(reason) if kind == "channel" else None) or REASONS.get(reason)
     if name is not None:
         return number(name)
-    code = int(error.reason)
-    return code if code <= MQ_REASON_MAX else number("MQRCCF_COMMAND_FAILED")
+    return int(reason) if reason <= MQ_REASON_MAX else number("MQRCCF_COMMAND_FAILED")
 
 
 def fault_of(request: Request, answer: Answer) -> PcfFault | int:
@@ -54,23 +53,17 @@ def fault_of(request: Request, answer: Answer) -> PcfFault | int:
     error = answer.error
     assert error is not None, "a command that fails has an error"
     if answer.outcome == "refused":
-        return reason_of(error, request.kind)
+        return reason_of(error.reason, request.kind)
     if isinstance(error, Unsupported) and error.data["keyword"] is not None:
         return request.fault(str(error.data["keyword"]))
     member = answer.source.members[int(cast(int, error.data["line"])) - 1]
     if member in ("command", "qualifier"):
         if isinstance(error, Unsupported):  # an object that every queue manager of MQ has
-            return reason_of(_unknown(error), request.kind)
+            return reason_of(Reason.UNKNOWN_OBJECT_NAME, request.kind)
         return PcfFault("MQRCCF_CFH_COMMAND_ERROR")
     if isinstance(error, Unsupported):
         return PcfFault("MQRCCF_CHANNEL_TYPE_ERROR", number("MQIACH_CHANNEL_TYPE"))
     return request.fault_at(member, is_word=error.data["column"] == 1)
-
-
-def _unknown(error: InorderError) -> InorderError:
-    unknown = InorderError(str(error))
-    unknown.reason = Reason.UNKNOWN_OBJECT_NAME
-    return unknown
 
 
 # ---- messages

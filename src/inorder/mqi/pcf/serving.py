@@ -30,9 +30,9 @@ from ...model.fields import UniqueId
 from ...model.message import Got, Message
 from ...model.options import Match
 from ...mq.words import COMMAND_QUEUE
-from ..conversion import INTEGERS, NORMAL, character_set
+from ..conversion import INTEGERS, NORMAL, UNICODE, character_set
 from .answering import May, PcfCommand, everything
-from .coding import UTF_8, Coding, PcfFault
+from .coding import Coding, PcfFault
 from .replies import failure, reason_of
 from .requests import number
 
@@ -108,7 +108,7 @@ class CommandServer:
 
     def _replies(self, request: Got, may: May | None) -> list[bytes]:
         texts = character_set(request.coded_character_set_id or self._manager_ccsid, request.encoding)
-        coding = Coding(">" if request.encoding & INTEGERS == NORMAL else "<", texts or UTF_8)
+        coding = Coding(">" if request.encoding & INTEGERS == NORMAL else "<", texts or UNICODE)
         call = PcfCommand(bytes(request.body), coding, lambda ccsid: character_set(ccsid, request.encoding))
         if request.format != FORMAT:
             call.fault = PcfFault("MQRCCF_MD_FORMAT_ERROR")
@@ -120,7 +120,7 @@ class CommandServer:
         except StoreError:
             raise
         except InorderError as error:
-            return failure(call.header, reason_of(error, ""), coding)
+            return failure(call.header, reason_of(error.reason, ""), coding)
         except Exception:
             log.exception("a command in PCF failed")
             return failure(call.header, number(UNEXPECTED), coding)

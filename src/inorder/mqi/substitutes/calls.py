@@ -7,19 +7,20 @@ that length.
 from __future__ import annotations
 
 import struct
-from typing import Any, Final
+from typing import Any
 
+from .. import constants as mq
 from .. import layouts, verbs
 from ..layouts import NUL_TERMINATED
+from ..property_types import NUMBERS
+
+__all__ = [
+    "MQBACK", "MQBEGIN", "MQCLOSE", "MQCMIT", "MQCONN", "MQCRTMH", "MQDISC", "MQGET", "MQOPEN", "MQPUT", "MQPUT1",
+    "MQSETMP", "MQSUB",
+]  # fmt: skip
+"""The functions that both modules have."""
 
 Result = tuple[Any, ...]
-
-# MQTYPE: how a value of a property is stored in memory.
-NUMBERS: Final = {4: "i", 16: "b", 32: "h", 64: "i", 128: "q", 256: "f", 512: "d"}
-STRING: Final = 1024
-BYTE_STRING: Final = 8
-BOOLEAN: Final = 4
-SELECTORS_OF_INTEGERS: Final = range(1, 2001)
 
 
 class WrongSize(Exception):
@@ -127,7 +128,7 @@ def _stored(kind: int, value: Any, length: int) -> bytes:
     if kind in NUMBERS:
         number = int(value) if NUMBERS[kind] in "bhiq" else float(value)
         return struct.pack(NUMBERS[kind], number)
-    if kind not in (STRING, BYTE_STRING):
+    if kind not in (mq.MQTYPE_STRING, mq.MQTYPE_BYTE_STRING):
         return b""
     text = _as_bytes(value)
     return text.partition(b"\0")[0] if length == NUL_TERMINATED else text[:length]
@@ -137,6 +138,6 @@ def _loaded(kind: int, stored: bytes) -> Any:
     if kind in NUMBERS:
         size = struct.calcsize(NUMBERS[kind])
         return struct.unpack(NUMBERS[kind], stored)[0] if len(stored) == size else None
-    if kind == STRING:
+    if kind == mq.MQTYPE_STRING:
         return stored.decode(errors="replace")
-    return stored if kind == BYTE_STRING else None
+    return stored if kind == mq.MQTYPE_BYTE_STRING else None

@@ -7,53 +7,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from .. import layouts, verbs
-from .calls import (
-    MQBACK,
-    MQBEGIN,
-    MQCLOSE,
-    MQCMIT,
-    MQCONN,
-    MQCRTMH,
-    MQDISC,
-    MQGET,
-    MQOPEN,
-    MQPUT,
-    MQPUT1,
-    MQSETMP,
-    MQSUB,
-    Result,
-    WrongSize,
-    inquired,
-    structure,
-)
-
-__all__ = [
-    "MQBACK",
-    "MQBEGIN",
-    "MQCB",
-    "MQCBINIT",
-    "MQCLOSE",
-    "MQCMIT",
-    "MQCONN",
-    "MQCONNX",
-    "MQCRTMH",
-    "MQCTL",
-    "MQDISC",
-    "MQDLTMH",
-    "MQDLTMP",
-    "MQGET",
-    "MQINQ",
-    "MQINQMP",
-    "MQLOGCF",
-    "MQOPEN",
-    "MQPUT",
-    "MQPUT1",
-    "MQSET",
-    "MQSETMP",
-    "MQSTAT",
-    "MQSUB",
-    "MQSUBRQ",
-]
+from .calls import *  # noqa: F403 - the same functions
+from .calls import Result, WrongSize, inquired, structure
 
 try:
     __version__ = version("ibmmq")  # which it compares with its own

@@ -7,46 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import layouts, verbs
-from .calls import (
-    MQBACK,
-    MQBEGIN,
-    MQCLOSE,
-    MQCMIT,
-    MQCONN,
-    MQCRTMH,
-    MQDISC,
-    MQGET,
-    MQOPEN,
-    MQPUT,
-    MQPUT1,
-    MQSETMP,
-    MQSUB,
-    SELECTORS_OF_INTEGERS,
-    Result,
-    WrongSize,
-    inquired,
-)
-
-__all__ = [
-    "MQBACK",
-    "MQBEGIN",
-    "MQCLOSE",
-    "MQCMIT",
-    "MQCONN",
-    "MQCONNX",
-    "MQCRTMH",
-    "MQDISC",
-    "MQGET",
-    "MQINQ",
-    "MQINQMP",
-    "MQOPEN",
-    "MQPUT",
-    "MQPUT1",
-    "MQSET",
-    "MQSETMP",
-    "MQSUB",
-    "mqaiExecute",
-]
+from ..inquiring import INTEGERS
+from .calls import *  # noqa: F403 - the same functions
+from .calls import Result, WrongSize, inquired
 
 __version__ = "1.12.10"
 __mqlevels__ = ("5.0", "5.1", "5.2", "5.3", "6.0", "7.0", "7.1", "7.5", "8.0.0", "8.0.1")
@@ -82,7 +45,7 @@ def MQCONNX(
 
 def MQINQ(hconn: int, hobj: int, selector: int) -> Result:
     """Inquires one attribute. Returns: its value."""
-    is_integer = selector in SELECTORS_OF_INTEGERS
+    is_integer = selector in INTEGERS
     ints, text, *codes = verbs.mqinq(hconn, hobj, [selector], int(is_integer), 0 if is_integer else LONGEST_ATTRIBUTE)
     value: Any = (ints or [0])[0] if is_integer else bytes(text).partition(b"\0")[0]
     return (value, *codes)

@@ -6,7 +6,7 @@ import io
 import math
 import re
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from typing import Any
 
 import matplotlib as mpl
@@ -15,6 +15,7 @@ from matplotlib.colors import LinearSegmentedColormap, LogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
+from ...stores.seam.damage import utc
 from .picture_data import PictureData
 from .report import Drawn, Picture
 
@@ -44,7 +45,6 @@ STYLE: dict[str, Any] = {
 }
 SIZE = (5.6, 3.3)  # inches
 DWARFED = 20
-EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 SHARE = "share of all deliveries, in their order"
 
 
@@ -156,7 +156,7 @@ def _size(bits: int) -> str:
 
 def _ages(axes: Any, data: PictureData) -> str:
     at = [(age.slice + 0.5) / data.slices for age in data.ages]
-    turn: Callable[[float], Any] = (lambda seconds: seconds) if data.has_ages else _moment
+    turn: Callable[[float], Any] = (lambda seconds: seconds) if data.has_ages else utc
     axes.fill_between(
         at,
         [turn(age.least) for age in data.ages],
@@ -183,7 +183,7 @@ def _ages(axes: Any, data: PictureData) -> str:
 
 def _timeline(axes: Any, data: PictureData) -> str:
     width = data.timeline_width
-    starts = [_moment(start) for start in data.timeline]
+    starts = [utc(start) for start in data.timeline]
     rates = [count / width for count in data.timeline.values()]
     # Edges of the same colour: without them hairlines show between bars.
     axes.bar(starts, rates, timedelta(seconds=width), align="edge", color=BLUE, edgecolor=BLUE, linewidth=0.5, zorder=2)
@@ -202,10 +202,6 @@ def _duration(seconds: float) -> str:
             count = seconds / size
             return f"each {name}" if count == 1 else f"every {count:,.3g} {name}s"
     return f"every {seconds * 1000:,.3g} ms"
-
-
-def _moment(seconds: float) -> datetime:
-    return EPOCH + timedelta(seconds=seconds)
 
 
 def _share(axis: Any) -> None:

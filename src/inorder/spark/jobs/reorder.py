@@ -18,7 +18,7 @@ from os import PathLike
 from typing import Literal
 
 from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
 
 from ...errors import OptionsError, bad_argument
@@ -178,17 +178,13 @@ class _Size:
 # --- groups ------------------------------------------------------------------------------------------------
 
 
-def _run() -> Column:
-    """Whether a piece is among the leading ones with equal character set and encoding in its logical message."""
+def _with_run(pieces: DataFrame) -> DataFrame:
+    """Adds `_run`: whether a piece is among the leading ones with equal character set and encoding in its message."""
     message = Window.partitionBy(*GROUP, "sequence_number").orderBy("offset", *PLACE)
     character_set, encoding = F.col("coded_character_set_id"), F.col("encoding")
     first_set, first_encoding = F.first(character_set).over(message), F.first(encoding).over(message)
-    return (character_set == first_set) & (encoding == first_encoding)
-
-
-def _with_run(pieces: DataFrame) -> DataFrame:
-    message = Window.partitionBy(*GROUP, "sequence_number").orderBy("offset", *PLACE)
-    return pieces.withColumn("_equal", _run()).withColumn("_run", F.min("_equal").over(message)).drop("_equal")
+    is_equal = (character_set == first_set) & (encoding == first_encoding)
+    return pieces.withColumn("_equal", is_equal).withColumn("_run", F.min("_equal").over(message)).drop("_equal")
 
 
 def _judge(members: DataFrame, parts: int, *, joins: bool) -> DataFrame:

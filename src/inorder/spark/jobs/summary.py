@@ -6,15 +6,13 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta, timezone
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
 
+from ...stores.seam.damage import utc
 from .archive import is_member
 from .findings import COUNTED, GROUP, KINDS, PUT_EARLIER, Promised
-
-EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,4 +209,4 @@ PROVED = {
 
 def utc_text(seconds: float) -> str:
     """A time for people, from seconds since 1970."""
-    return (EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return utc(seconds).strftime("%Y-%m-%d %H:%M:%S UTC")
