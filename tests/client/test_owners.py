@@ -228,9 +228,7 @@ def test_a_transfer_is_made_at_the_owner(sites: tuple[QueueManager, QueueManager
     assert list(store_transfer.copy(here, "A", there, "T")) == [1]
 
 
-def test_a_call_by_name_follows_a_definition_that_leads_elsewhere_now(
-    sites: tuple[QueueManager, QueueManager],
-) -> None:
+def test_a_call_by_name_follows_a_definition_that_leads_elsewhere_now(sites: tuple[QueueManager, QueueManager]) -> None:
     here, there = sites
     there.create_queue("R")
     here.put(FAR, b"1")

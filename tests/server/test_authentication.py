@@ -52,12 +52,7 @@ async def test_a_login_gives_a_cookie_and_a_logout_takes_it(client: httpx.AsyncC
     client.auth = AS_NOBODY
     refused = await client.post(LOGIN, json={"username": "me", "password": "wrong"})
     assert number_of(refused) == (401, "MQWB0104E", 0)
-    for wrong in (
-        {},
-        {"username": "me"},
-        {"username": 1, "password": ""},
-        {"username": "", "password": "", "x": 1},
-    ):
+    for wrong in ({}, {"username": "me"}, {"username": 1, "password": ""}, {"username": "", "password": "", "x": 1}):
         assert number_of(await client.post(LOGIN, json=wrong)) == (400, "INWB0004E", 0)
     del client.headers["ibm-mq-rest-csrf-token"]  # which a login does not need
     done = await client.post(LOGIN, json={"username": "me", "password": TOKEN})

@@ -242,8 +242,7 @@ async def test_a_user_s_reports_end_with_the_user_and_the_answer_says_why_they_a
     assert (error["msgId"], error["reasonCode"]) == ("MQWB0103E", 2035)
     assert "'START'" in error["message"]
     await client.post(
-        f"{OURS}/Q1/put",
-        json={"body": SECRET, "report": int(Report.COD_WITH_FULL_DATA), "reply_to_queue": "REPLIES"},
+        f"{OURS}/Q1/put", json={"body": SECRET, "report": int(Report.COD_WITH_FULL_DATA), "reply_to_queue": "REPLIES"}
     )
     with inorder.connect(site.store) as qm:
         qm.accounts.alter_user("anna", queues={"Q1": ["put"]})

@@ -432,12 +432,7 @@ async def test_a_command_is_answered_as_runmqsc_does_and_kept_on_the_page(
 
 
 @pytest.mark.parametrize(
-    "command",
-    [
-        "CLEAR QLOCAL(Q1)",
-        "DELETE QLOCAL(Q1) PURGE",
-        "DEFINE QLOCAL(Q1) REPLACE MAXDEPTH(1)",
-    ],
+    "command", ["CLEAR QLOCAL(Q1)", "DELETE QLOCAL(Q1) PURGE", "DEFINE QLOCAL(Q1) REPLACE MAXDEPTH(1)"]
 )
 async def test_what_destroys_asks_for_the_name(
     client: httpx.AsyncClient, qm: QueueManager, served: Served, command: str

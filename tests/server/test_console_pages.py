@@ -132,12 +132,7 @@ def test_a_strict_reader_that_waits_is_named_with_whom_it_waits_for(served: Serv
 @pytest.fixture
 def groups(qm: QueueManager) -> QueueManager:
     """Two groups and a message, mixed: 'whole' is whole, 'torn' lacks its second message."""
-    for name, number, flags in (
-        (b"whole", 1, IN),
-        (b"torn", 1, IN),
-        (b"whole", 2, LAST),
-        (b"torn", 3, LAST),
-    ):
+    for name, number, flags in ((b"whole", 1, IN), (b"torn", 1, IN), (b"whole", 2, LAST), (b"torn", 3, LAST)):
         qm.put("Q1", name + b"-%d" % number, group_id=name, sequence_number=number, flags=flags)
     qm.put("Q1", b"alone", properties={"colour": "red"})
     return qm

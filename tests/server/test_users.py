@@ -8,17 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.server.conftest import (
-    AS_NOBODY,
-    PASSWORD,
-    TEXT,
-    TOKEN,
-    Served,
-    add,
-    alive,
-    client_of,
-    hash_of,
-)
+from tests.server.conftest import AS_NOBODY, PASSWORD, TEXT, TOKEN, Served, add, alive, client_of, hash_of
 from tests.server.test_messaging import number_of
 
 import inorder

@@ -10,25 +10,9 @@ import pytest
 from tests.helpers.staged import IN, KEY, LAST, LASTS, Writer, joined, key, letters, shape
 from tests.helpers.support import drained, snapshot, told, waiting
 
-from inorder import (
-    ArgumentError,
-    CallerError,
-    Flags,
-    QueueManager,
-    Reason,
-    UnknownQueue,
-    connect,
-)
+from inorder import ArgumentError, CallerError, Flags, QueueManager, Reason, UnknownQueue, connect
 from inorder.client.housekeeping import tidy
-from inorder.errors import (
-    Fenced,
-    InconsistentCall,
-    NotFound,
-    NotOpenFor,
-    QueueDeleted,
-    StagingGone,
-    UnitExists,
-)
+from inorder.errors import Fenced, InconsistentCall, NotFound, NotOpenFor, QueueDeleted, StagingGone, UnitExists
 from inorder.model.options import OpenOptions
 from inorder.stores.seam.records import LedgerKey, Noted, Settled, Staged, StageRequest
 from inorder.testing import ManualClock

@@ -18,12 +18,7 @@ from inorder.rules.store_verbs import ACTS, STAYS, VERBS
 from inorder.server.identity import Identity
 from inorder.server.store.checking import ActToLog, Checker, OpenedFor
 from inorder.stores.memory import MemoryStore
-from inorder.stores.seam.records import (
-    GetRequest,
-    LedgerKey,
-    PutRequest,
-    StageRequest,
-)
+from inorder.stores.seam.records import GetRequest, LedgerKey, PutRequest, StageRequest
 from inorder.stores.seam.views import LookRequest
 
 from .matrix import CHANNEL, MADE, MATRIX, SENDER, SUBJECTS, TITLES, World, identity_of, new_world, put

@@ -67,12 +67,7 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Iterator[Wire]:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     "act",
-    [
-        lambda qm: qm.put("A", b"2"),
-        lambda qm: qm.get("A"),
-        lambda qm: qm.depth("A"),
-        lambda qm: list(qm.browse("A")),
-    ],
+    [lambda qm: qm.put("A", b"2"), lambda qm: qm.get("A"), lambda qm: qm.depth("A"), lambda qm: list(qm.browse("A"))],
 )
 def test_a_unit_of_work_is_lost_with_its_connection_until_it_is_backed_out(
     wire: Wire, way: Way, act: Callable[[QueueManager], object]

@@ -153,10 +153,7 @@ def test_a_private_authority_is_trusted_by_ca_alone(signer: Signer, monkeypatch:
     for host in ("localhost", "127.0.0.1"):
         with serving(server) as port:
             assert answer_of(f"https://{host}:{port}", ca=signer.certificate) == "-"
-    with (
-        serving(server) as port,
-        pytest.raises(StoreError, match=r"is not trusted \(.*\)\. Give the .* as ca=, in"),
-    ):
+    with serving(server) as port, pytest.raises(StoreError, match=r"is not trusted \(.*\)\. Give the .* as ca=, in"):
         answer_of(f"https://localhost:{port}", token=SECRET)
     monkeypatch.setenv("INORDER_CA", str(signer.certificate))
     with serving(server) as port:
