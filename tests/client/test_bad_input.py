@@ -77,8 +77,6 @@ def test_a_bad_call_gets_a_clear_error_and_changes_nothing(
     check(Line(call, error, reason, word), world)
 
 
-# ---- what all calls on queues and handles refuse
-
 GIVEN: Mapping[str, Callable[[], Any]] = {  # arguments that are right, by their names
     "body": bytes,
     "messages": lambda: [b""],

@@ -28,9 +28,6 @@ def bodies(messages: object) -> list[str]:
     return [message.body.decode() for message in messages]  # type: ignore[attr-defined]
 
 
-# --- how a loop ended
-
-
 ORDERS: list[ReadOrder] = ["strict", "relaxed"]
 
 
@@ -56,9 +53,6 @@ def test_a_loop_says_what_it_awaits_while_it_runs(qm: QueueManager) -> None:
     browsing = qm.browse("Q", logical=True)
     found = [(message.body, browsing.awaits) for message in browsing]
     assert found == [(b"g1", (G, 2, 0)), (b"g2", None), (b"x", None)]
-
-
-# --- tokens
 
 
 def test_a_loop_that_is_withheld_raises_with_the_token_and_goes_on_from_it(qm: QueueManager) -> None:
@@ -130,9 +124,6 @@ def test_a_loop_that_the_collector_ends_inside_another_call_is_closed_by_the_nex
         gc.enable()
     qm.close_queue("Q")
     qm.delete_queue("Q", purge=True)  # nobody has it open
-
-
-# --- leaving a group
 
 
 def test_a_browse_that_leaves_its_group_goes_on_behind_where_that_stands(qm: QueueManager) -> None:

@@ -34,9 +34,6 @@ from inorder.testing import ManualClock
 only_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)  # the memory store reads all pages at once
 
 
-# ---- the life of a claim
-
-
 @pytest.mark.every_store
 def test_a_row_of_a_claim_reads_the_same_though_the_head_of_its_group_goes(qm: QueueManager) -> None:
     qm.put("Q", b"2", priority=5, group_id=b"g".ljust(24), sequence_number=2, flags=Flags.IN_GROUP)
@@ -64,9 +61,6 @@ def test_a_queue_with_an_open_claim_stays_and_a_new_one_knows_no_claims(qm: Queu
     assert Application(store_of(qm)).settled == 0
 
 
-# ---- which messages
-
-
 def test_marks_end_with_the_claim(qm: QueueManager) -> None:
     qm.put("Q", b"a")
     handle = qm.open("Q", browse=True, co_op=True)
@@ -75,9 +69,6 @@ def test_marks_end_with_the_claim(qm: QueueManager) -> None:
     app.claim(0)
     store_of(qm).release_claims("Q", "app")
     assert handle.browse_first(unmarked=True).body == b"a"
-
-
-# ---- slices
 
 
 @pytest.mark.every_store
@@ -94,9 +85,6 @@ def test_slices_are_the_same_each_time_and_never_cut_a_group(qm: QueueManager) -
     ]
     assert sum(map(len, groups)) == len(set.union(*groups)) == 12
     assert [row[DELIVERY] for row in app.rows(1, 4)] == list(range(1, len(app.rows(1)) + 1))
-
-
-# ---- surveys
 
 
 @pytest.mark.every_store
@@ -222,9 +210,6 @@ def test_members_that_are_read_tell_that_their_group_is_whole(
     pages = stretch_pages(store_of(qm), Application(store_of(qm)).claimer.handle, stretch)
     assert [row[BODY] for page in pages for row in page] == [*groups[b"x"], *groups[b"y"]]
     assert asked == []
-
-
-# ---- bad input
 
 
 @pytest.mark.parametrize(

@@ -29,9 +29,6 @@ def keys(store: Any) -> int:
         store.backend.commit((), (), reserves=False, durable=False)
 
 
-# ---- outside of units of work
-
-
 def test_what_is_put_once_more_under_a_key_is_not_put_and_says_so(qm: QueueManager) -> None:
     first = qm.put("Q", b"one", deduplicate="order-17", message_id=b"mine")
     assert (first.duplicate_of, first.warning) == (None, None)
@@ -103,9 +100,6 @@ def test_bad_keys(qm: QueueManager, wrong: dict[str, object], error: type[Except
     assert bodies(qm) == [b"x"]
 
 
-# ---- in units of work
-
-
 @pytest.mark.every_store
 def test_a_unit_that_takes_long_keeps_its_keys_beyond_their_time(
     qm: QueueManager, store: RestartableStore, clock: ManualClock
@@ -148,9 +142,6 @@ def test_a_put_that_a_killed_programs_unit_is_in_the_way_of_goes_on(tmp_path: Pa
             child.kill()
         assert qm.put("Q", b"ours", deduplicate="k").duplicate_of is None
         assert bodies(qm) == [b"ours"]
-
-
-# ---- keys do not pile up
 
 
 @pytest.mark.every_store

@@ -35,9 +35,6 @@ def tree_of(root: type[InorderError]) -> Iterator[type[InorderError]]:
 CLASSES = list(tree_of(InorderError))
 
 
-# ---- reasons
-
-
 def test_every_reason_has_one_sentence_of_its_own() -> None:
     assert list(REASON_TEXT) == list(Reason)
     assert len(set(REASON_TEXT.values())) == len(Reason)
@@ -71,9 +68,6 @@ def test_our_own_reasons_keep_their_numbers() -> None:
     assert {each.value: each.name for each in Reason if each >= 9000} == kept
 
 
-# ---- the tree
-
-
 def test_every_class_says_what_it_is_and_why() -> None:
     for kind in CLASSES:
         assert isinstance(vars(kind)["reason"], Reason), kind
@@ -99,9 +93,6 @@ def test_the_docstring_draws_the_tree() -> None:
 def test_a_wrong_argument_is_a_value_error_too() -> None:
     with pytest.raises(ValueError, match="priority must be"):
         raise bad_argument("priority", "x", "an integer from 0 to 9")
-
-
-# ---- one error
 
 
 def test_a_reason_given_wins_over_the_reason_of_the_class() -> None:
@@ -138,9 +129,6 @@ def test_an_error_survives_copying_and_pickling() -> None:
             assert (str(again), again.reason, again.data) == (str(error), error.reason, error.data)
             assert again.queue == "Q"
         assert deep.nearest is not error.nearest
-
-
-# ---- helpers
 
 
 def test_a_wrong_argument_names_itself_the_value_and_the_range() -> None:

@@ -50,9 +50,6 @@ def tokens(qm: QueueManager) -> list[bytes]:
     return [message.token for message in qm.browse("Q")]
 
 
-# ---- listeners
-
-
 def test_a_listener_is_told_what_identifies_the_message(qm: QueueManager, heard: Heard) -> None:
     there = qm.put("Q", b"before it listens", priority=4)
     qm.listen("Q", heard)
@@ -80,9 +77,6 @@ def test_a_listener_is_not_told_again_of_what_returns(qm: QueueManager, heard: H
     with qm.open("Q") as handle:
         handle.browse_first(lock=True)
     assert (len(heard.all), bodies(qm)) == (1, [b"1"])
-
-
-# ---- hooks
 
 
 def test_a_hook_is_told_of_every_put_committed_or_not(qm: QueueManager, heard: Heard) -> None:
@@ -133,9 +127,6 @@ def test_a_hook_is_told_once_of_what_expires_whoever_finds_it(
     assert heard.told() == [("Q", b"old")]
     qm.admin.discard_expired()
     assert heard.told() == [("Q", b"old")]
-
-
-# ---- order, threads, errors, ends
 
 
 def test_events_are_told_in_the_order_in_which_they_happened(qm: QueueManager, heard: Heard) -> None:

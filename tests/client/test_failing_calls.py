@@ -305,9 +305,6 @@ def test_a_call_that_finds_the_disk_full_once_does_its_work_once(name: str, worl
     assert everything(world) != before
 
 
-# --- calls that failed and had changed something
-
-
 def test_a_claim_that_is_refused_does_not_confirm_the_one_before(world: SimpleNamespace) -> None:
     world.reader = ClaimReader(world.queue, "app")
     world.reader.begin()

@@ -18,9 +18,6 @@ from inorder.testing import ManualClock
 GROUP = b"G".ljust(24, b"\0")
 
 
-# ---- what to match
-
-
 FIELDS = sorted(Descriptor.__annotations__.keys() - UNMATCHED - {"transmission"} | {"token"})
 
 
@@ -55,9 +52,6 @@ def test_b34_a_get_tells_the_place_that_a_browse_has_told(qm: QueueManager) -> N
     places = [message.place for message in qm.browse("Q")]
     assert [message.place for message in qm.get_many("Q", 3)] == places
     assert len(set(places)) == 3
-
-
-# ---- time
 
 
 @pytest.mark.every_store
@@ -101,9 +95,6 @@ def test_a_truncated_message_that_is_put_again_is_as_long_as_what_came(qm: Queue
     assert (again.body, again.length, again.warning) == (b"0123", 4, None)
 
 
-# ---- buffers
-
-
 @pytest.mark.parametrize("body", [b"", b"long"])
 def test_r3_58_a_buffer_of_0_tells_how_long_the_message_is(qm: QueueManager, body: bytes) -> None:
     qm.put("Q", body)
@@ -111,9 +102,6 @@ def test_r3_58_a_buffer_of_0_tells_how_long_the_message_is(qm: QueueManager, bod
     assert (peeked.body, peeked.length) == (b"", len(body))
     assert peeked.warning == (Reason.TRUNCATED_MSG_FAILED if body else None)
     assert qm.depth("Q") == (1 if body else 0)
-
-
-# ---- get many
 
 
 @pytest.mark.parametrize(("accepts", "warning", "left"), [(True, 2079, [b"3"]), (False, 2080, [b"long", b"3"])])

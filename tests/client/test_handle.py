@@ -16,9 +16,6 @@ def opens(qm: QueueManager) -> tuple[int, int]:
     return status.open_input_count, status.open_output_count
 
 
-# ---- opening and closing
-
-
 def test_a_handle_is_open_for_everything_unless_it_says_for_what(qm: QueueManager) -> None:
     with qm.open("Q") as handle:
         handle.put(b"m1")

@@ -9,8 +9,6 @@ from inorder import FOREVER, Match, NoMessageAvailable, Queue, QueueManager
 from inorder.errors import QueueCondition
 from inorder.testing import ManualClock
 
-# ---- marks
-
 
 def co_op(qm: QueueManager) -> Queue:
     return qm.open("Q", browse=True, co_op=True)
@@ -80,9 +78,6 @@ def test_a_browser_that_waits_for_an_unmarked_message_is_woken_when_a_mark_ends(
     call.sleeps(other)
     clock.advance(2.0) if ends == "by itself" else marker.browse_first(unmark_co_op=True)
     assert call.result() == b"1"
-
-
-# ---- tokens
 
 
 def test_r3_24_a_token_of_a_message_that_the_set_has_marked_is_2200(qm: QueueManager) -> None:

@@ -31,8 +31,6 @@ get_options: Any = GetOptions
 MARKS = ("mark_handle", "mark_co_op", "unmarked", "unmark_handle", "unmark_co_op")
 TOKEN = bytes(range(16))
 
-# ---- what excludes what
-
 
 def excluded() -> list[Any]:
     """Every pair that mq-semantics 3.1 rules out, with its rule."""
@@ -147,9 +145,6 @@ def test_r3_11_cooperating_needs_browse() -> None:
     assert OpenOptions(browse=True, co_op=True).co_op
 
 
-# ---- the words of the calls
-
-
 def test_the_keywords_of_puts_gets_and_browses_are_the_fields_of_their_options() -> None:
     assert get_type_hints(PutKeywords) == get_type_hints(PutOptions)
     hints = {**get_type_hints(GetOptions), "selector": str | None}  # which becomes a part of the match
@@ -157,9 +152,6 @@ def test_the_keywords_of_puts_gets_and_browses_are_the_fields_of_their_options()
     remove_only = {"syncpoint", "syncpoint_if_persistent", "under_cursor", "confirm_id", "lock_id"}
     assert get_type_hints(GetKeywords) == {n: h for n, h in hints.items() if n not in browse_only | {"browse"}}
     assert get_type_hints(BrowseKeywords) == {n: h for n, h in hints.items() if n not in remove_only | {"browse"}}
-
-
-# ---- they never change
 
 
 def test_a_match_never_changes() -> None:
@@ -171,9 +163,6 @@ def test_a_match_never_changes() -> None:
     with pytest.raises(TypeError):
         match.fields["priority"] = 4
     assert match == Match(priority=3)
-
-
-# ---- matches
 
 
 def test_r3_18_an_id_that_is_all_zero_matches_anything() -> None:
@@ -204,9 +193,6 @@ def test_equal_matches_have_one_hash_whatever_the_order_of_their_fields() -> Non
     assert hash(one) == hash(other)
     assert one != Match(priority=1)
     assert one != "Match"
-
-
-# ---- what a queue is opened for
 
 
 def test_joining_keeps_how_input_was_opened() -> None:

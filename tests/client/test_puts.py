@@ -14,9 +14,6 @@ from inorder.testing import ManualClock
 USER_LENGTH = 12
 
 
-# ---- ids (R1.1 to R1.3, R1.14)
-
-
 def test_r1_1_the_queue_manager_makes_a_message_id_where_there_is_none(qm: QueueManager) -> None:
     results = [qm.put("Q", b"1"), qm.put("Q", Message(b"2")), qm.put("Q", b"3", message_id=bytes(24))]
     ids = [result.message_id for result in results]
@@ -31,8 +28,6 @@ def test_the_queue_manager_gives_its_character_set_where_a_message_has_none(qm: 
     qm.put("Q", b"2", coded_character_set_id=437)
     assert [message.coded_character_set_id for message in qm.get_many("Q", 2)] == [819, 437]
 
-
-# ---- contexts (R2.2)
 
 CONTEXT: dict[str, Any] = {
     "user_identifier": "someone",
@@ -77,9 +72,6 @@ def test_the_time_of_a_put_is_that_of_the_put_not_of_the_commit(qm: QueueManager
     assert (got.put_at, got.put_date, got.put_time) == (clock.now() - 60, "20010909", "01464000")
 
 
-# ---- limits (R2.22 to R2.24)
-
-
 def test_r2_22_a_message_longer_than_the_queue_manager_takes_is_2031(qm: QueueManager) -> None:
     qm.admin.alter_manager(max_length=32_768)
     with pytest.raises(MessageTooBig) as raised:
@@ -118,9 +110,6 @@ def test_r2_25_pieces_differ_in_message_id_offset_length_and_flags_only(qm: Queu
     same = [{name: value for name, value in piece.fields() if name not in own} for piece in pieces]
     assert same[0] == same[1] == same[2]
     assert (result.message_id, result.flags) == (pieces[0].message_id, SEGMENTATION_ALLOWED | IN_GROUP)
-
-
-# ---- empty segments (R2.19)
 
 
 def test_t17_the_last_segment_of_a_message_may_be_empty(qm: QueueManager) -> None:

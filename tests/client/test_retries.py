@@ -116,9 +116,6 @@ def test_a_connection_that_is_given_up_does_nothing_any_more(qm: QueueManager) -
     assert failure_of(sight.message) == Failure("too long", clock_of(qm).now(), 1)
 
 
-# --- by hand
-
-
 @pytest.mark.every_store
 def test_retry_now_ends_the_delay_of_failed_work_and_of_nothing_else(qm: QueueManager) -> None:
     qm.put_many("Q", [b"1", b"2", b"3"])

@@ -72,9 +72,6 @@ def test_what_is_no_selector_is_2067(qm: QueueManager, selector: Any) -> None:
     assert "3, 4, 5" in str(raised.value.allowed)
 
 
-# ---- set
-
-
 @pytest.mark.parametrize("changes", [{9: 1}, {"InhibitGet": 1}, {"get_allowed": False}])
 @pytest.mark.parametrize("by_keyword", [True, False])
 def test_gets_are_inhibited_in_whatever_words(qm: QueueManager, changes: dict[Any, Any], by_keyword: bool) -> None:

@@ -31,9 +31,6 @@ def got(qm: QueueManager) -> bytes:
     return stream.getvalue()
 
 
-# ---- a longer stream than a message is refused
-
-
 @pytest.mark.parametrize("in_unit", [False, True])
 def test_a_stream_that_is_too_long_is_refused_and_leaves_nothing(qm: QueueManager, in_unit: bool) -> None:
     if in_unit:
@@ -45,9 +42,6 @@ def test_a_stream_that_is_too_long_is_refused_and_leaves_nothing(qm: QueueManage
     qm.back_out()
     qm.put_stream("Q", io.BytesIO(TEXT), chunk=4, most=10)
     assert qm.get("Q", complete=True).body == TEXT
-
-
-# ---- or becomes a group
 
 
 @pytest.mark.every_store

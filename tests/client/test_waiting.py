@@ -50,9 +50,6 @@ def locker(qm: QueueManager) -> bytes:
     return body
 
 
-# ---- who is served (R3.27)
-
-
 def one_done(qm: QueueManager, waiters: list[Waiter]) -> Waiter:
     """The one whose call has ended; the others sleep."""
     Call(lambda: room_of(qm).watch_until(lambda: any(one.call.done for one in waiters))).result()
@@ -90,9 +87,6 @@ def test_a_browse_with_lock_counts_as_a_remover(qm: QueueManager) -> None:
     looking.sleeps()
     locking.qm.close()
     assert looking.result() == b"1"
-
-
-# ---- what ends a wait
 
 
 def test_inhibiting_gets_through_an_alias_ends_its_waits_only(qm: QueueManager) -> None:
@@ -151,9 +145,6 @@ def test_a_change_of_its_alias_ends_a_wait(qm: QueueManager) -> None:
     assert getattr(error, "reason", None) == 2041
 
 
-# ---- no wake-up is missed
-
-
 @pytest.mark.every_store
 def test_many_threads_get_every_message_once(qm: QueueManager) -> None:
     start = threading.Barrier(2 * THREADS)
@@ -177,9 +168,6 @@ def test_many_threads_get_every_message_once(qm: QueueManager) -> None:
     counts = Counter(body for getter in getters for body in getter.result())
     assert counts == Counter(b"%d.%d" % (n, m) for n in range(THREADS) for m in range(EACH))
     assert qm.depth("Q") == 0
-
-
-# ---- the machine's clock
 
 
 def test_the_machines_clock_sleeps_until_the_time_and_looks_at_itself_now_and_then() -> None:

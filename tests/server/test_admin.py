@@ -212,9 +212,6 @@ async def test_the_queue_manager_and_the_installation(client: httpx.AsyncClient)
     assert level["installation"][0]["extended"] == {"level": __version__}
 
 
-# --- queues as resources
-
-
 async def test_queues_are_listed_with_what_is_asked_for(client: httpx.AsyncClient, qm: QueueManager) -> None:
     qm.create_queue("ALIAS", type="alias", base_queue="Q1")
     qm.create_queue("FAR", type="remote", remote_queue="THERE", remote_manager="QM2", transmission_queue="X")

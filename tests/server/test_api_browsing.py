@@ -114,9 +114,6 @@ async def test_a_cursor_is_of_one_queue(qm: QueueManager, ours: Described) -> No
     assert refusal(await ours("browse", queue="Q2", cursor=cursor))[0] == 409
 
 
-# --- locks
-
-
 async def test_what_is_locked_is_hidden_until_it_is_freed(ours: Described) -> None:
     await ours("put_many", {"messages": [{"body": str(n)} for n in range(5)]})
     locked = await ours("browse_and_lock", count=3, seconds=600)

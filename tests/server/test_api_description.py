@@ -227,9 +227,6 @@ async def test_nobody_is_answered_without_credentials(client: httpx.AsyncClient)
         assert refusal(answer)[:2] == (401, "MQWB0104E"), one.name
 
 
-# --- the kinds of parameters
-
-
 @pytest.mark.parametrize("name", ["message_id", "correlation_id", "group_id"])
 async def test_an_id_is_asked_for_as_it_is_put(qm: QueueManager, ours: Described, name: str) -> None:
     shown = b"MINE".hex()

@@ -183,9 +183,6 @@ async def test_what_is_not_there_is_said_in_the_one_form(
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-# --- health, metrics, the log
-
-
 async def test_health_and_readiness_need_no_token(client: httpx.AsyncClient) -> None:
     client.auth = AS_NOBODY
     assert (await client.get("/health")).json() == {"status": "ok"}

@@ -56,9 +56,6 @@ def two(served: Served) -> Served:
     return served
 
 
-# --- move, copy, delete
-
-
 @pytest.mark.parametrize(
     ("action", "left", "there"),
     [
@@ -273,9 +270,6 @@ async def test_on_a_queue_that_requires_its_order_its_own_rule_decides(
     assert bodies_at(two.store, "STRICT") == [b"1"]
 
 
-# --- put
-
-
 async def test_a_message_is_put_as_the_form_says(client: httpx.AsyncClient, qm: QueueManager) -> None:
     done = await send(
         client, "queue/Q1/put", kind="json", body='{"a":\r\n 1}', priority="7", persistent="yes", expiry="60",
@@ -374,9 +368,6 @@ async def test_a_form_in_utf_8_is_taken_as_it_was_sent(client: httpx.AsyncClient
     assert bodies_at(served.store, "Q1") == [text.encode()] * 3
 
 
-# --- a get
-
-
 async def test_a_get_removes_one_message_and_shows_it_once(client: httpx.AsyncClient, two: Served) -> None:
     put(two, b'{"a": 1}', HOSTILE.encode(), properties={"colour": "red"})
     page = (await client.get("/console/queue/Q1/get")).text
@@ -392,9 +383,6 @@ async def test_a_get_removes_one_message_and_shows_it_once(client: httpx.AsyncCl
     assert HOSTILE not in (await send(client, "queue/Q1/get", selector="colour = 'red'")).text
     assert bodies_at(two.store, "Q1") == []
     assert [one for one in acts(two) if one[3] == "done"] == [("launch-token", "get", "Q1", "done", 1)] * 2
-
-
-# --- who may
 
 
 @serving(with_role("reader"))
@@ -421,9 +409,6 @@ async def test_who_may_only_look_gets_no_controls_and_no_act(client: httpx.Async
     assert (await client.get("/console/queue/Q1/export?form=jsonl")).status_code == 200
     assert bodies_at(two.store, "Q1") == [b"1"]
     assert acts(two) == []
-
-
-# --- names and bodies are only text
 
 
 async def test_hostile_bodies_and_names_are_text(client: httpx.AsyncClient, two: Served) -> None:

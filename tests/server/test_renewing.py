@@ -191,9 +191,6 @@ async def test_a_connection_whose_certificate_expires_is_cut_off(
     long.close()
 
 
-# --- a server
-
-
 @pytest.fixture
 def signer(tmp_path: Path) -> Signer:
     return Signer(tmp_path, "the authority")

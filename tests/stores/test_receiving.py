@@ -157,8 +157,6 @@ def test_what_comes_outside_the_batches_leaves_no_record(store: RestartableStore
     assert [(one.messages, one.reason) for one in qm.inspect.dropped()] == [(1, Reason.Q_FULL)]
 
 
-# --- bodies that come piece by piece
-
 WHOLE = b"0123456789"
 
 

@@ -24,8 +24,6 @@ from inorder.stores.remote.frames import HEADER, FrameKind
 from inorder.stores.remote.store import RemoteStore
 from inorder.testing.remote import the_server
 
-# --- limits
-
 
 @pytest.fixture
 def store() -> Iterator[MemoryStore]:
@@ -95,9 +93,6 @@ def test_what_arrives_at_once_is_limited(store: MemoryStore) -> None:
         for number in (1, 2):
             raw.binary(HEADER.pack(FrameKind.CALL, 1, 0, number) + bytes(2**20))
         assert raw.ends() == ["StoreError"]
-
-
-# --- of a real server
 
 
 def connected(running: Running, token: str, **more: Any) -> RemoteStore:

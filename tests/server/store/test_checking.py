@@ -73,9 +73,6 @@ def test_whose_units_and_leases_are_found(
     assert may == set(allowed.split())
 
 
-# --- handles
-
-
 WITH_HANDLE = sorted(verb for verb, row in VERBS.items() if row.of.endswith("handle"))
 
 
@@ -169,9 +166,6 @@ def test_a_model_makes_only_queues_whose_name_is_free_to_the_user(
     checker.check("close", {"handle": answer.handle, "delete": True}, identity)
 
 
-# --- what the server says in place of the client
-
-
 def test_the_server_says_who_acts(world: World) -> None:
     checker, shop = world.me.checker(), identity_of("put")
     operator = identity_of("operator")
@@ -240,9 +234,6 @@ def test_a_definition_that_would_damage_the_store_is_refused(
         world.me.checker().check(verb, arguments, identity_of("admin"))
 
 
-# --- answers
-
-
 def test_lists_show_what_the_user_may_see(world: World) -> None:
     me = world.me
 
@@ -277,9 +268,6 @@ def test_only_display_shows_who_holds_another_s_message(world: World) -> None:
 
     assert holders("browse") == {"me"}
     assert holders("reader") >= {"me", "other"}
-
-
-# --- the log of acts
 
 
 def test_acts_are_logged_and_what_is_one_s_own_is_not(world: World) -> None:

@@ -83,9 +83,6 @@ def place(caplog: pytest.LogCaptureFixture) -> Iterator[Place]:
     assert not [one for one in caplog.records if one.levelno >= logging.ERROR or one.exc_info]
 
 
-# --- before the hello
-
-
 def test_a_connection_that_does_not_begin_with_a_hello_is_closed(place: Place) -> None:
     acts: list[Callable[[Raw], None]] = [
         lambda raw: raw.call("queues"),
@@ -123,9 +120,6 @@ def test_odd_hellos_are_taken(place: Place) -> None:
             assert raw.answer()[0] == FrameKind.ANSWER
 
 
-# --- frames
-
-
 HELLO = HEADER.pack(FrameKind.HELLO, 0, 0, 0)
 FULL = bytes(PIECE_MAX)
 
@@ -159,9 +153,6 @@ def test_what_no_client_sends_ends_the_connection(place: Place, what: str) -> No
         except ConnectionError:  # it has ended before all was sent
             return
         assert set(raw.ends()) <= {"WireError"}
-
-
-# --- calls
 
 
 def refused(raw: Raw, kind: int, payload: bytes) -> str:
@@ -258,9 +249,6 @@ def test_a_made_up_secret_ends_no_connection(place: Place, monkeypatch: pytest.M
         assert three.begin(resume=made_up).manager == "QM1"
 
 
-# --- floods
-
-
 def test_a_client_that_reads_no_answers_holds_up_nobody_and_is_closed(place: Place) -> None:
     for number in range(100):
         place.store.create_queue(define_queue(f"MANY{number}", description="x" * 60))
@@ -306,9 +294,6 @@ def test_memory_is_bounded_by_what_clients_send(place: Place) -> None:
                 refused(raw, FrameKind.CALL, payload)
             raw.frame(FrameKind.CALL, FULL, 7, Flag.MORE)  # and goes, without the rest
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 < 200 * 2**20
-
-
-# --- chance
 
 
 def _any(draw: random.Random) -> Any:

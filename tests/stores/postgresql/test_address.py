@@ -98,9 +98,6 @@ def test_an_unknown_parameter_is_named_where_nothing_is_secret() -> None:
         parse("postgresql://host/db?sslmod=require")
 
 
-# --- with a server
-
-
 @pytest.fixture
 def secret_url(postgresql: str) -> str:
     """A store's URL with a password that nobody asks for."""

@@ -270,9 +270,6 @@ def test_numbers_are_reserved_for_many_puts_and_no_put_is_sent_in_vain(
     assert log.count("queue state locked") <= 200 * 100 / 1000
 
 
-# --- what is taken for granted is not so
-
-
 @pytest.mark.parametrize("queue", ["Q", "U"])
 def test_what_others_have_changed_is_seen(qm: QueueManager, connect: Connect, queue: str) -> None:
     other = connect("other")

@@ -37,8 +37,6 @@ def test_reports_on_a_put_go_to_the_queue_that_it_is_on(qm: QueueManager) -> Non
     assert list(qm.admin.check()) == []
 
 
-# ---- what the server cannot keep
-
 CALLS: dict[str, Callable[[QueueManager], object]] = {
     "prepare": lambda qm: qm.prepare("a\0b"),
     "settle": lambda qm: qm.settle("a\0b", "commit"),
@@ -59,9 +57,6 @@ def test_a_text_that_the_server_cannot_keep_is_the_callers_mistake(qm: QueueMana
                 call(qm)
     assert [one.body for one in qm.browse("Q")] == [b"1"] * len(CALLS)
     assert qm.admin.check() == []
-
-
-# ---- properties
 
 
 def test_a_statement_finds_them(url: str, qm: QueueManager) -> None:

@@ -52,9 +52,6 @@ def in_database(url: str, name: str) -> str:
     return re.sub(r"/\w+\?", f"/{name}?", url)
 
 
-# --- what cannot be reached
-
-
 def test_what_is_not_there_is_said_in_libpqs_words(url: str) -> None:
     refused(in_database(url, "nowhere"), inorder.StoreError, 'cannot be reached.*database "nowhere" does not exist')
     refused(as_user(url, "nobody_here"), inorder.StoreError, 'cannot be reached.*role "nobody_here" does not exist')
@@ -77,9 +74,6 @@ def test_a_wrong_password_and_a_server_that_is_down(own_server: Server) -> None:
     refused(own_server.url(user="ann"), inorder.StoreError, "cannot be reached.*no password supplied")
     own_server.stop()
     refused(own_server.url(), inorder.StoreError, "cannot be reached.*refused")
-
-
-# --- servers that cannot hold a store
 
 
 def test_fsync_off_is_refused_and_a_wrong_encoding(own_server: Server) -> None:
@@ -115,9 +109,6 @@ def test_a_pooler_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_old_server_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("inorder.stores.postgresql.opening.OLDEST_SERVER", 990000)
     refused(url, inorder.StoreError, "needs 99 or later")
-
-
-# --- schemas that are not ours
 
 
 FOREIGN = ["TABLE t (n int)", "TABLE store (made_by text)", "VIEW store AS SELECT 'inorder' AS made_by, 1 AS version",
@@ -160,8 +151,6 @@ def test_an_empty_schema_that_was_made_for_us_is_taken(url: str, role: str, admi
     assert is_there(parse(url), "test")
 
 
-# --- settings of others change nothing
-
 SETTINGS = {
     "statement_timeout": "10min", "lock_timeout": "10min", "idle_in_transaction_session_timeout": "10min",
     "idle_session_timeout": "10min", "default_transaction_isolation": "serializable",
@@ -192,9 +181,6 @@ def test_what_a_role_has_set_changes_nothing(
         assert link.flush_level == "on"
         for name in [name for name in SETTINGS if name.endswith("_timeout")]:
             assert link.execute(f"SHOW {name}").fetchall() == [("0",)]
-
-
-# --- several stores, several who begin
 
 
 def test_two_stores_of_one_database_never_meet(url: str, postgresql: str) -> None:
@@ -236,9 +222,6 @@ def test_processes_that_make_the_store_at_one_instant_all_have_it(url: str) -> N
     assert [told.get(timeout=240) for _ in processes] == ["made"] * 4
     for process in processes:
         process.join()
-
-
-# --- the end of one
 
 
 LOCKS = """
@@ -297,9 +280,6 @@ def test_nothing_that_misses_a_store_shows_the_password(url: str) -> None:
         with pytest.raises(inorder.StoreError) as missed:
             call()
         assert "secret" not in f"{missed.value} {missed.value.data}"
-
-
-# ---- it is renamed while nobody is connected
 
 
 def test_it_is_renamed_while_nobody_is_connected_and_ids_stay(url: str) -> None:

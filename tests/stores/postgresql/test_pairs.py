@@ -42,9 +42,6 @@ def answer(_: Side, said: Any) -> object:
     return said
 
 
-# ---- what comes before
-
-
 def nothing(_: Side) -> None:
     pass
 
@@ -114,9 +111,6 @@ def staged_for_both(side: Side) -> None:
     if not [unit for unit in side.qm.inspect.units() if unit.kind == "staging" and unit.name == f"both {side.queue}"]:
         staging(side, "both").stage(2, {"body": [b"b1", b"b2"]})
     side.opened  # noqa: B018 - the call itself opens nothing
-
-
-# ---- the calls
 
 
 def settles_own(side: Side) -> object:
@@ -222,8 +216,6 @@ def test_a_call_that_comes_into_another_is_before_or_after_it(world: Server, one
         found += (f"{one}, and {another}: {line}" for line in wrong(world, (VERBS[one], VERBS[another]), places))
     assert not found, "\n".join(found[:SHOWN])
 
-
-# ---- each lock is missed
 
 MISSED = [
     ("queue state locked", "put that opens", "put that opens"),

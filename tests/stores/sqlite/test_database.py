@@ -20,17 +20,12 @@ from inorder.stores.sqlite import faults
 from inorder.stores.sqlite import log as log_module
 from inorder.stores.sqlite.database import Database
 
-# ---- transactions
-
 
 def test_a_wrong_statement_is_our_own_fault_and_told_as_it_is(database: Database) -> None:
     with pytest.raises(apsw.SQLError), database.writing():
         database.connection.execute("SELECT nonsense FROM nowhere")
     with pytest.raises(apsw.SQLError), database.reading():
         database.connection.execute("SELECT nonsense FROM nowhere")
-
-
-# ---- busy
 
 
 @gate
@@ -80,9 +75,6 @@ def met_busy(database: Database, monkeypatch: pytest.MonkeyPatch) -> threading.E
     database.connection.set_busy_timeout(1)
     monkeypatch.setattr(database_module, "patiently", patiently)
     return met
-
-
-# ---- faults
 
 
 def test_a_full_disk_is_told_undoes_the_whole_block_and_the_database_goes_on(database: Database) -> None:
@@ -163,9 +155,6 @@ def test_a_closed_database_says_so(database: Database) -> None:
             call(database)
 
 
-# ---- durability
-
-
 def test_a_commit_does_not_sync_and_a_sync_syncs_the_log_once(database: Database, path: Path, syncs: list[int]) -> None:
     ticket = write(database)
     assert not syncs
@@ -200,9 +189,6 @@ def test_a_log_that_was_removed_is_an_error_not_a_promise(
     ticket = write(database)
     with pytest.raises(StoreError, match=r"orders.db-wal could not be synced"):
         database.sync(ticket)
-
-
-# ---- the log's length
 
 
 def tidy_at(database: Database, pages: int, monkeypatch: pytest.MonkeyPatch) -> None:

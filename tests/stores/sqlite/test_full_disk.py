@@ -210,9 +210,6 @@ def test_a_connection_that_cannot_be_ended_on_a_full_disk_is_ended_later(
     assert sorted(one.name for one in disk.folder.iterdir()) == ["orders.db", "orders.db-lock"]
 
 
-# ---- several processes
-
-
 PUTS = """
 answer = 0
 while answer < 100:

@@ -116,9 +116,6 @@ def complaints(name: str, steps: list[str]) -> list[str]:
     return [step for step in scans if step.split()[-1] not in INDEXES.get(name, ())] + sorts
 
 
-# --- statements by name
-
-
 @pytest.mark.parametrize("name", sorted(STATEMENTS))
 def test_a_statement_goes_by_index(name: str, connection: apsw.Connection) -> None:
     text = selection.filled(STATEMENTS[name], selection.EVERYTHING).replace("{head}", "2")
@@ -178,8 +175,6 @@ def test_every_selection_of_rows_has_a_statement() -> None:
     assert {f"rows by {one}" for one in row_selections()} <= STATEMENTS.keys()
 
 
-# --- the search
-
 CHOICES = {
     "anything": selection.EVERYTHING,
     "a format": selection.Selection(selection.CONTENT_JOIN, f" AND {column('format')} IS :format", {}),
@@ -234,9 +229,6 @@ def test_a_match_on_a_unique_id_is_a_step_whoever_holds_the_message(such: str, c
     assert complaints("", steps) == []
     searches = [step for step in steps if step.startswith("SEARCH")]
     assert ["PRIMARY KEY" in searches[0], "message_uid" in searches[1], len(searches)] == [True, True, 2]
-
-
-# --- small records
 
 
 class Asked(NamedTuple):

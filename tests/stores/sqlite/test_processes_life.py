@@ -19,9 +19,6 @@ from inorder.errors import QueueManagerStopping
 pytestmark = gate
 
 
-# ---- stop
-
-
 def test_stop_ends_waits_and_later_calls_of_all_processes(path: Path, qm: QueueManager) -> None:
     with programs(path, 2) as [one, other]:
         one.run("wait = Waiting(qm, lambda: qm.get('Q', wait=60))")
@@ -39,9 +36,6 @@ def test_stop_ends_waits_and_later_calls_of_all_processes(path: Path, qm: QueueM
         with inorder.connect(path) as again:
             again.put("Q", b"after")
             assert one.ask("inorder.connect(path).get('Q').body") == b"after"
-
-
-# ---- fork
 
 
 def test_a_forked_child_that_ends_as_interpreters_do_leaves_the_parents_unit_alone(
@@ -75,9 +69,6 @@ def test_a_fork_while_a_call_waits_lets_both_go_on(child: Program, qm: QueueMana
     assert child.ask("forked(lambda: inorder.connect(path).depth('Q'))") == 0
     qm.put("Q", b"1")
     assert child.ask("wait.end()") == b"1"
-
-
-# ---- the end of the interpreter
 
 
 ENDS = {

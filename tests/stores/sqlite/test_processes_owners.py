@@ -26,9 +26,6 @@ from inorder.stores.sqlite import watch
 pytestmark = gate
 
 
-# ---- who notices
-
-
 def test_the_last_process_died_and_the_next_one_finds_its_unit_backed_out(path: Path) -> None:
     with programs(path, 1) as [first]:
         first.run("qm.create_queue('Q'); qm.put('Q', b'there'); qm.get('Q', syncpoint=True)")
@@ -155,9 +152,6 @@ def test_two_processes_that_notice_one_death_at_once_agree(path: Path) -> None:
         assert sorted([one.answer(), other.answer()], key=str) == ["NoMessageAvailable", b"1"]
 
 
-# ---- what goes and what stays
-
-
 def test_confirm_ids_lock_ids_and_prepared_units_stay(qm: QueueManager, child: Program) -> None:
     child.run("qm.put('Q', b'locked'); lock = qm.browse_and_lock('Q').lock_id")
     lock_id = child.ask("lock")
@@ -170,9 +164,6 @@ def test_confirm_ids_lock_ids_and_prepared_units_stay(qm: QueueManager, child: P
     qm.settle("P", "commit")
     assert (qm.admin.release_lock("Q", lock_id), qm.undo("Q", 7), qm.undo("Q", 8)) == (1, 1, 1)
     assert sorted(bodies(qm)) == [b"got", b"locked", b"prepared"]
-
-
-# ---- dynamic queues
 
 
 def test_a_temporary_queue_goes_with_its_dead_creator(qm: QueueManager, child: Program) -> None:

@@ -19,9 +19,6 @@ from inorder.testing import ManualClock
 pytestmark = gate
 
 
-# ---- other programs in the file
-
-
 def test_an_outside_checkpoint_loses_nothing(path: Path, qm: QueueManager, child: Program) -> None:
     outside = sqlite3.connect(path)
     for number in range(3):
@@ -30,9 +27,6 @@ def test_an_outside_checkpoint_loses_nothing(path: Path, qm: QueueManager, child
         child.run(f"qm.put('Q', b'{number}')")
     outside.close()
     assert bodies(qm) == [b"0", b"0", b"1", b"1", b"2", b"2"]
-
-
-# ---- the file goes away
 
 
 def test_a_file_that_is_deleted_while_it_is_open(

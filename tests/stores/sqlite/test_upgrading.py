@@ -93,9 +93,6 @@ def nothing_at_points() -> Iterator[None]:
     points.reached = None
 
 
-# --- what it does
-
-
 def test_all_that_is_in_a_store_stays_and_the_tables_are_those_of_a_new_one(path: Path) -> None:
     before = rows(path)
     done = upgraded(path)
@@ -118,9 +115,6 @@ def test_a_store_of_this_release_is_left_alone(path: Path) -> None:
     assert list(path.parent.glob("*.schema-*")) == []
     upgraded(path)
     assert upgraded(path) == Upgraded(found=NEXT, version=NEXT)
-
-
-# --- what it refuses, and leaves as it was
 
 
 def refused(path: Path, error: type[Exception], words: str, call: Callable[[], object]) -> None:
@@ -219,9 +213,6 @@ def test_a_step_that_fails_or_leads_elsewhere_changes_nothing(path: Path, wrong:
             lambda: upgrade_file(path, ladder=ladder, schema=schema, backup=False))  # fmt: skip
 
 
-# --- kills
-
-
 def upgrade_and_die(path: Path, at: str | int) -> None:
     """Killed at a point, or before the nth time that the process writes, syncs, shortens or removes a file."""
     if isinstance(at, str):
@@ -315,9 +306,6 @@ def test_a_kill_at_any_write_leaves_the_store_as_it_was(tmp_path: Path) -> None:
         found.append(check_whole(folder / "orders.db", before))
     assert found == [VERSION] * len(found)
     assert 30 < len(found) < CALLS_MAX
-
-
-# --- a full disk
 
 
 ROOMS = range(0, 1_200_000, 16_384)
