@@ -179,9 +179,7 @@ FIRST_CALLS: Mapping[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize("call", FIRST_CALLS.values(), ids=FIRST_CALLS)
-def test_a_first_call_that_is_refused_does_not_leave_the_queue_open(
-    qm: QueueManager, call: Callable[[Any], object]
-) -> None:
+def test_a_first_call_that_is_refused_leaves_no_queue_open(qm: QueueManager, call: Callable[[Any], object]) -> None:
     qm.create_queue("NEW")
     with pytest.raises(ArgumentError):
         call(qm)

@@ -32,9 +32,7 @@ ORDERS: list[ReadOrder] = ["strict", "relaxed"]
 
 
 @pytest.mark.parametrize("read_order", ORDERS)
-def test_a_loop_that_ends_inside_a_group_names_the_member_that_it_awaits(
-    qm: QueueManager, read_order: ReadOrder
-) -> None:
+def test_a_loop_that_ends_inside_a_group_names_what_it_awaits(qm: QueueManager, read_order: ReadOrder) -> None:
     put(qm, "g1", "g2", "x")
     browsing = qm.browse("Q", logical=True, read_order=read_order)
     assert bodies(browsing) == ["g1", "g2"]

@@ -147,9 +147,7 @@ def test_a_stretch_shows_what_is_there_when_it_is_read(qm: QueueManager, clock: 
 
 
 @only_sqlite
-def test_of_a_group_that_goes_between_two_pages_no_other_is_cut(
-    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_a_group_that_goes_between_pages_no_other_is_cut(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
     groups = interleaved(qm, {b"x": 3, b"y": 3})
     monkeypatch.setattr("inorder.stores.sql.bulk.PAGE_ROWS", 2)
     app = Application(store_of(qm))
@@ -195,9 +193,7 @@ def test_a_group_that_only_looks_whole_is_in_no_page_however_pages_end(
 
 
 @only_sqlite
-def test_members_that_are_read_tell_that_their_group_is_whole(
-    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_members_that_are_read_show_a_whole_group(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
     groups = interleaved(qm, {b"x": 3, b"y": 40})
     asked = []
 

@@ -53,9 +53,7 @@ def test_a_key_of_a_put_under_a_clock_that_was_ahead_is_kept_for_its_time_from_t
 
 
 @pytest.mark.every_store
-def test_a_key_that_was_met_under_a_clock_that_was_behind_is_kept_for_its_time_from_the_put(
-    qm: QueueManager, clock: ManualClock
-) -> None:
+def test_a_key_met_under_a_clock_behind_is_kept_for_its_time_from_the_put(qm: QueueManager, clock: ManualClock) -> None:
     """A machine without a battery begins so, and repeats what it may have put before; then its clock is set."""
     begin = clock.now()
     qm.put("Q", b"1", deduplicate="a", deduplicate_for=600.0)
@@ -145,9 +143,7 @@ def test_a_put_that_a_killed_programs_unit_is_in_the_way_of_goes_on(tmp_path: Pa
 
 
 @pytest.mark.every_store
-def test_puts_and_housekeeping_forget_keys_in_bounded_steps(
-    qm: QueueManager, store: RestartableStore, clock: ManualClock
-) -> None:
+def test_keys_are_forgotten_in_bounded_steps(qm: QueueManager, store: RestartableStore, clock: ManualClock) -> None:
     for n in range(40):
         qm.put("Q", b"x", deduplicate=str(n), deduplicate_for=1.0 + n / 100)
     clock.advance(10.0)

@@ -92,9 +92,7 @@ def test_a_hook_is_told_of_every_put_committed_or_not(qm: QueueManager, heard: H
     assert heard.told("R") == [("R", b"2")], "and of none that is refused"
 
 
-def test_a_hook_is_told_of_what_expires_when_its_get_is_backed_out(
-    qm: QueueManager, heard: Heard, clock: ManualClock
-) -> None:
+def test_a_hook_is_told_of_what_expires_at_its_back_out(qm: QueueManager, heard: Heard, clock: ManualClock) -> None:
     qm.inspect.hook("expired", heard)
     qm.put("Q", b"old", expiry=10)
     qm.get("Q", syncpoint=True)
@@ -153,9 +151,7 @@ def test_a_listener_and_the_hooks_have_a_thread_each_that_is_not_the_callers(qm:
     assert len(listening | hooked | {threading.get_ident()}) == 3
 
 
-def test_an_error_is_logged_and_changes_nothing(
-    qm: QueueManager, heard: Heard, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_error_is_logged_and_harms_nobody(qm: QueueManager, heard: Heard, caplog: pytest.LogCaptureFixture) -> None:
     def fail(*event: object) -> None:
         raise ZeroDivisionError
 

@@ -124,9 +124,7 @@ def test_get_many_ends_before_an_error_and_the_next_call_raises_it(qm: QueueMana
 
 
 @pytest.mark.parametrize("how", ["get_many", "gets"])
-def test_get_many_ends_at_the_limit_of_the_unit_and_loses_nothing(
-    qm: QueueManager, how: Literal["get_many", "gets"]
-) -> None:
+def test_get_many_ends_at_the_units_limit_and_loses_nothing(qm: QueueManager, how: Literal["get_many", "gets"]) -> None:
     qm.put_many("Q", [b"1", b"2", b"3", b"4"])
     qm.admin.alter_manager(max_uncommitted=2)
     got: list[bytes] = []

@@ -102,9 +102,7 @@ def test_whoever_finds_a_lease_that_is_over_backs_it_out_first(
 
 
 @pytest.mark.every_store
-def test_what_a_lease_holds_keeps_others_out_until_it_is_over(
-    qm: QueueManager, other: QueueManager, clock: ManualClock
-) -> None:
+def test_what_a_lease_holds_is_kept_until_its_end(qm: QueueManager, other: QueueManager, clock: ManualClock) -> None:
     qm.create_queue("SMALL", max_depth=1)
     with qm.lease(seconds=30):
         qm.put("SMALL", b"1")
@@ -133,9 +131,7 @@ def test_a_strict_reader_waits_behind_a_lease_and_is_woken_by_its_end(
     assert call.result() == b"1"
 
 
-def test_housekeeping_ends_leases_that_nobody_meets_unless_they_were_extended(
-    qm: QueueManager, clock: ManualClock
-) -> None:
+def test_housekeeping_ends_leases_that_nobody_meets_or_extends(qm: QueueManager, clock: ManualClock) -> None:
     lease, extended = qm.lease(seconds=30), qm.lease(seconds=30)
     for one, body in ((lease, b"1"), (extended, b"2")):
         with one:
@@ -287,9 +283,7 @@ def test_all_acts_under_a_lease_count_for_its_limit(qm: QueueManager, other: Que
     assert bodies(qm) == [b"1", b"2", b"3"]
 
 
-def test_what_is_left_of_a_large_group_is_not_read_from_a_lease_that_is_over(
-    qm: QueueManager, clock: ManualClock
-) -> None:
+def test_the_rest_of_a_large_group_is_not_read_from_a_lease_that_is_over(qm: QueueManager, clock: ManualClock) -> None:
     with qm.group("Q") as group:
         for _ in range(600):
             group.put(b"1")

@@ -46,9 +46,7 @@ def test_r3_74_a_mark_of_a_handle_is_not_taken_off_with_the_sets(qm: QueueManage
     assert co_op(qm).browse_first(unmarked=True).body == b"1"
 
 
-def test_r3_74_cooperative_marks_without_an_interval_end_with_the_last_of_the_set(
-    qm: QueueManager, clock: ManualClock
-) -> None:
+def test_r3_74_cooperative_marks_without_interval_end_with_the_set(qm: QueueManager, clock: ManualClock) -> None:
     qm.admin.alter_manager(mark_interval=None)
     qm.put("Q", b"1")
     one, other = co_op(qm), co_op(qm)

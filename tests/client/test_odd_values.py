@@ -259,9 +259,7 @@ def connects(given: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("what", ["store", "program", "name"])
-def test_an_odd_value_to_connect_with_gets_an_error_of_ours(
-    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_odd_value_to_connect_gets_our_error(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for told, value in ODD.items():
         check(f"connect with {told} as {what}", partial(connects, {what: value}))

@@ -32,9 +32,7 @@ BAD: list[tuple[Call, Reason, str]] = [
 
 
 @pytest.mark.parametrize(("call", "reason", "says"), BAD)
-def test_a_wrong_call_says_what_is_wrong_and_changes_nothing(
-    qm: QueueManager, call: Call, reason: Reason, says: str
-) -> None:
+def test_a_wrong_call_says_why_and_changes_nothing(qm: QueueManager, call: Call, reason: Reason, says: str) -> None:
     qm.admin.create_process("THERE")
     with pytest.raises(InorderError, match=says) as caught:
         call(qm)

@@ -151,9 +151,7 @@ def test_the_life_of_a_request_is_the_wait_within_its_bounds(
     call.result()
 
 
-def test_replies_come_one_after_the_other_until_the_time_is_over(
-    qm: QueueManager, server: QueueManager, clock: ManualClock
-) -> None:
+def test_replies_come_singly_until_the_time_is_over(qm: QueueManager, server: QueueManager, clock: ManualClock) -> None:
     replies = qm.replies("Q", b"", timeout=10)
     request = server.get("Q")
     assert replies.message_id == request.message_id
@@ -240,9 +238,7 @@ def test_a_persistent_request_may_have_a_reply_that_is_not(qm: QueueManager, ser
     assert call.result().persistent is False
 
 
-def test_requests_are_served_until_there_are_no_more(
-    qm: QueueManager, server: QueueManager, clock: ManualClock
-) -> None:
+def test_requests_are_served_until_none_is_left(qm: QueueManager, server: QueueManager, clock: ManualClock) -> None:
     qm.create_queue("LOG")
 
     def answer(request: Message) -> bytes:

@@ -29,9 +29,7 @@ def fail(qm: QueueManager, *, delay: float = 10, error: str = "KeyError: 'price'
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-def test_a_strict_reader_waits_behind_it_and_it_keeps_its_place_and_its_error(
-    store: RestartableStore, restarts: bool
-) -> None:
+def test_a_strict_reader_waits_and_it_keeps_its_place_and_error(store: RestartableStore, restarts: bool) -> None:
     qm = connect(store)
     qm.create_queue("Q")
     qm.put("Q", b"1")

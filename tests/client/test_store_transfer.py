@@ -83,9 +83,7 @@ STRIDES = {("sqlite", "sqlite"): 1}  # on a server each death takes longer, and 
 @pytest.mark.parametrize("command", list(CARRY))
 @pytest.mark.parametrize("target", KINDS)
 @pytest.mark.parametrize("source", KINDS)
-def test_killed_at_each_point_it_goes_on_and_nothing_is_lost_or_doubled(
-    make: Make, source: str, target: str, command: str
-) -> None:
+def test_killed_at_each_point_it_loses_and_doubles_nothing(make: Make, source: str, target: str, command: str) -> None:
     point, deaths = 1, 0
     while True:
         one, other = make(source), make(target)
@@ -189,9 +187,7 @@ def test_works_of_other_names_and_other_sources_know_nothing_of_each_other(world
     assert world.b.depth("Q") == 3 + 3 + 3 + 2 + 2 + 1 + 1
 
 
-def test_of_two_moves_that_have_staged_the_same_batch_one_goes_on(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_two_moves_that_staged_one_batch_one_goes_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The one that began first puts it, and may not confirm it; the other finds it put, and does."""
     numbered(world.a, 4)
     settle, firsts = Bulk.settle_staging, list[Settled]()

@@ -274,9 +274,7 @@ def test_a_member_of_a_group_can_be_got_as_a_stream(qm: QueueManager) -> None:
 
 
 @pytest.mark.parametrize("error", [QueueDeleted, TooManyHandles])
-def test_a_stream_that_raises_what_a_call_by_name_is_made_again_for_is_not_put_in_part(
-    qm: QueueManager, error: type[InorderError]
-) -> None:
+def test_a_stream_that_raises_as_a_call_by_name_is_not_put_in_part(qm: QueueManager, error: type[InorderError]) -> None:
     qm.create_queue("OTHER")
     qm.put("OTHER", b"its handle could make room")
     with pytest.raises(error, match="of another connection"):

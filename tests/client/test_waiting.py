@@ -186,9 +186,7 @@ def test_by_the_machines_clock_a_wait_ends_too(stores: Stores) -> None:
 
 
 @pytest.mark.parametrize("act", [general, browser])
-def test_who_has_found_something_is_no_more_asleep(
-    act: Callable[[QueueManager], bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_has_found_one_is_not_asleep(act: Callable[[QueueManager], bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever watches the room would take a call that is about to end for one that waits."""
     with connect() as qm:
         qm.create_queue("Q")

@@ -130,9 +130,7 @@ TARGETS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("role", ROLES)
-async def test_a_body_lands_only_where_its_user_may_put(
-    client: httpx.AsyncClient, site: Served, role: str, way: str
-) -> None:
+async def test_a_body_lands_where_its_user_may(client: httpx.AsyncClient, site: Served, role: str, way: str) -> None:
     given, may_put, may_all = ROLES[role]
     add(site, "anna", **given)
     client.auth = httpx.BasicAuth("anna", PASSWORD)

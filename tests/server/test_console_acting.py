@@ -222,9 +222,7 @@ async def test_what_was_chosen_stays_chosen_when_an_act_is_refused(
 
 
 @serving(somebody("ann", "get", "browse"))
-async def test_what_was_chosen_stays_chosen_when_the_target_is_not_for_the_visitor(
-    client: httpx.AsyncClient, two: Served
-) -> None:
+async def test_what_was_chosen_outlives_a_target_that_the_visitor_lacks(client: httpx.AsyncClient, two: Served) -> None:
     uids = put(two, b"1", b"2")
     refused = await send(client, "queue/Q1/act", action="move", uid=uids, target="Q2")
     assert refused.status_code == 403
@@ -246,9 +244,7 @@ async def test_a_selector_stays_when_an_act_is_refused(
     assert f'<option value="{fields["action"]}" selected>' in refused.text
 
 
-async def test_a_message_that_is_moved_keeps_what_it_is(
-    client: httpx.AsyncClient, qm: QueueManager, two: Served
-) -> None:
+async def test_a_moved_message_keeps_what_it_is(client: httpx.AsyncClient, qm: QueueManager, two: Served) -> None:
     with qm.unit_of_work(), qm.group("Q1") as group:
         group.put(b"1", properties={"a": 1}, priority=7, correlation_id=b"c")
         group.put(b"2")

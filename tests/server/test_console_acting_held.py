@@ -402,9 +402,7 @@ async def test_a_grant_is_for_its_queue_and_verb(client: httpx.AsyncClient, qm: 
     assert bodies_at(served.store, "Q1") == [b"1"]
 
 
-async def test_a_command_is_answered_as_runmqsc_does_and_kept_on_the_page(
-    client: httpx.AsyncClient, qm: QueueManager
-) -> None:
+async def test_a_command_is_answered_as_by_runmqsc_and_kept(client: httpx.AsyncClient, qm: QueueManager) -> None:
     shown = await send(client, "mqsc", command="DISPLAY QLOCAL(Q1) MAXDEPTH")
     assert "AMQ8409I" in shown.text
     assert "QUEUE(Q1)" in shown.text

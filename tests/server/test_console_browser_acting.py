@@ -227,9 +227,7 @@ def reviewed(seen: Window, action: str) -> None:
 
 @nightly
 @pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
-def test_no_page_is_wider_than_a_phone_and_none_breaks_the_policy(
-    full: list[str], link: str, browser: Chrome, is_dark: bool
-) -> None:
+def test_pages_fit_a_phone_and_keep_the_policy(full: list[str], link: str, browser: Chrome, is_dark: bool) -> None:
     pages: list[Callable[[Window], object]] = [lambda seen, page=page: seen.go(page) for page in full]  # type: ignore[misc]
     pages += [lambda seen: reviewed(seen, "delete"), lambda seen: reviewed(seen, "discard")]
     with window(browser, link, PHONE, is_dark=is_dark) as seen:
@@ -243,9 +241,7 @@ def test_no_page_is_wider_than_a_phone_and_none_breaks_the_policy(
 
 @nightly
 @pytest.mark.parametrize("size", [WIDE, PHONE, PAPER], ids=["wide", "phone", "paper"])
-def test_a_link_of_the_page_about_http_opens_what_it_leads_to(
-    link: str, browser: Chrome, size: tuple[int, int]
-) -> None:
+def test_a_link_of_the_http_page_opens_what_it_leads_to(link: str, browser: Chrome, size: tuple[int, int]) -> None:
     is_shown = "return document.getElementById(arguments[0]).checkVisibility()"
     with window(browser, link, WIDE) as seen:
         seen.go("api")

@@ -58,9 +58,7 @@ async def test_a_queue_that_cannot_be_keeps_the_form_and_says_why(
     assert not {"A", "A B"} & {one.name for one in qm.queues()}
 
 
-async def test_what_another_has_altered_since_the_form_was_shown_stays(
-    client: httpx.AsyncClient, qm: QueueManager
-) -> None:
+async def test_what_another_altered_since_the_form_stays(client: httpx.AsyncClient, qm: QueueManager) -> None:
     page = (await client.get("/console/queue/Q1/alter")).text
     fields = dict(re.findall(r'<input (?:type="hidden" )?name="([^"]+)" value="([^"]*)"', page))
     qm.alter_queue("Q1", max_depth=7)

@@ -178,9 +178,7 @@ MQSC = "/ibmmq/rest/v2/admin/action/qmgr/QM1/mqsc"
     ],
     ids=["a message", "inside", "a long one", "in a list", "a command", "a queue", "a log-in"],
 )
-async def test_a_key_that_is_there_twice_is_refused(
-    client: httpx.AsyncClient, method: str, path: str, body: str, key: str
-) -> None:
+async def test_a_key_twice_is_refused(client: httpx.AsyncClient, method: str, path: str, body: str, key: str) -> None:
     answer = await client.request(method, path, content=body, headers=JSON)
     assert number_of(answer) == (400, "INWB0004E", 0)
     assert f'the key "{key}" appears more than once' in answer.json()["error"][0]["message"]

@@ -85,9 +85,7 @@ async def test_headers_say_what_the_message_has(
         assert {field: getattr(message, field) for field in fields} == fields
 
 
-async def test_what_strict_order_withholds_is_as_if_it_were_not_there(
-    served: Served, client: httpx.AsyncClient
-) -> None:
+async def test_what_strict_order_withholds_is_as_if_not_there(served: Served, client: httpx.AsyncClient) -> None:
     with inorder.connect(served.store) as qm, qm.connect() as other:
         qm.alter_queue("Q1", read_order="strict")
         qm.put("Q1", b"before", format="MQSTR")

@@ -310,9 +310,7 @@ def test_idle_connections_take_no_descriptors_that_the_store_needs(
     assert "Traceback" not in running.log.read_text()
 
 
-def test_a_signal_that_comes_just_before_the_server_runs_is_not_lost(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_signal_just_before_the_server_runs_is_not_lost(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """uvicorn does not handle signals yet, and the command has announced the address."""
     run = Server.run
 

@@ -50,9 +50,7 @@ async def name_of(client: httpx.AsyncClient) -> str | int:
     return str(answer.json()["user"][0]["name"]) if answer.status_code == 200 else answer.status_code
 
 
-async def test_a_user_comes_in_by_password_and_by_token(
-    client: httpx.AsyncClient, qm: QueueManager, served: Served
-) -> None:
+async def test_users_come_in_by_password_and_token(client: httpx.AsyncClient, qm: QueueManager, served: Served) -> None:
     add(served, "anna", roles=["operator"])
     token = qm.accounts.create_token("anna", "a program")
     for auth, headers, expected in (
@@ -425,9 +423,7 @@ async def test_what_changes_or_destroys_is_noted_with_the_user_s_name(
 
 
 @pytest.mark.parametrize("name", ["a\0b", "x" * 300, "\u00e9" * 300, "a%2Fb"])
-async def test_names_that_no_queue_can_have_are_noted_too(
-    client: httpx.AsyncClient, qm: QueueManager, name: str
-) -> None:
+async def test_names_no_queue_can_have_are_noted_too(client: httpx.AsyncClient, qm: QueueManager, name: str) -> None:
     answer = await client.post(f"{V1}/admin/qmgr/QM1/queue", json={"name": name})
     assert answer.status_code == (201 if name == "a%2Fb" else 400), answer.text
     assert len(list(qm.accounts.acts(user="launch-token"))) == 1

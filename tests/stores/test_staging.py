@@ -81,9 +81,7 @@ def test_a_message_draws_a_number_or_all_draw_one(
     [({}, "dcab"), ({"delivery": "fifo"}, "abcd"), ({"index_type": "group_id"}, "dcab")],
     ids=str,
 )
-def test_the_queue_decides_by_priority_when_they_are_put(
-    writer: Writer, attributes: dict[str, Any], expected: str
-) -> None:
+def test_the_queue_decides_by_priority_at_the_put(writer: Writer, attributes: dict[str, Any], expected: str) -> None:
     writer.stage("one", letters("abcd"), priority=[0, None, 9, 12])
     writer.qm.alter_queue("Q", **attributes)
     writer.settle("one")
@@ -217,9 +215,7 @@ def test_a_message_has_an_id_of_its_own_and_can_be_named_by_it(writer: Writer) -
 
 
 @pytest.mark.every_store
-def test_a_message_that_is_not_persistent_goes_at_a_restart_once_it_is_put(
-    writer: Writer, store: RestartableStore
-) -> None:
+def test_what_is_not_persistent_goes_at_a_restart_once_it_is_put(writer: Writer, store: RestartableStore) -> None:
     writer.stage("one", letters("ab"), persistent=[True, False])
     store.restart()
     qm = connect(store, program="again")

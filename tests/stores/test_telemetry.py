@@ -382,9 +382,7 @@ def test_an_observer_is_called_on_the_thread_of_the_call_when_it_is_over(qm: Que
     assert (threads, depths) == ([threading.current_thread()], [1])
 
 
-def test_what_an_observer_raises_is_logged_and_changes_nothing(
-    qm: QueueManager, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_an_observer_raises_is_logged_and_harmless(qm: QueueManager, caplog: pytest.LogCaptureFixture) -> None:
     def fail(event: StoreEvent) -> None:
         raise ZeroDivisionError
 

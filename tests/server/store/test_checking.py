@@ -227,9 +227,7 @@ def test_what_has_no_row_cannot_be_called(world: World, verb: str) -> None:
         ("create_queue", {"attributes": dataclasses.replace(define_queue("Q"), name="a b")}),
     ],
 )
-def test_a_definition_that_would_damage_the_store_is_refused(
-    world: World, verb: str, arguments: dict[str, Any]
-) -> None:
+def test_a_definition_that_would_do_damage_is_refused(world: World, verb: str, arguments: dict[str, Any]) -> None:
     with pytest.raises(ArgumentError, match="attributes must be those of"):
         world.me.checker().check(verb, arguments, identity_of("admin"))
 

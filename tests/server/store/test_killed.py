@@ -65,9 +65,7 @@ def client_of(running: Running, what: str) -> Iterator[subprocess.Popen[str]]:
 
 @gate
 @pytest.mark.parametrize("what", ["unit", "wait", "puts"])
-def test_a_client_that_is_killed_is_ended_and_one_that_is_stopped_lives(
-    start: Start, served: Served, what: str
-) -> None:
+def test_a_killed_client_is_ended_and_a_stopped_one_lives(start: Start, served: Served, what: str) -> None:
     running = start()
     with inorder.connect(served.store) as qm:
 

@@ -254,9 +254,7 @@ def test_a_wait_goes_on_after_a_loss_and_loses_nothing(wire: Wire) -> None:
     assert wire.bodies() == []
 
 
-def test_a_wait_that_is_repeated_waits_no_longer_than_it_was_asked_to(
-    wire: Wire, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_repeated_wait_waits_no_longer_than_it_was_asked_to(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[float] = []
     now = [100.0]
     monkeypatch.setattr(store, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=lambda _: None))

@@ -198,9 +198,7 @@ def test_what_begins_behind_fronts_is_as_few_statements(
     assert list(qm.admin.check()) == []
 
 
-def test_a_put_that_has_waited_for_the_queue_is_not_sent_again(
-    qm: QueueManager, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_put_that_waited_is_not_sent_again(qm: QueueManager, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the row of the queue has got another serial meanwhile, and so lies elsewhere."""
     for _ in range(2):
         put(qm, "Q")

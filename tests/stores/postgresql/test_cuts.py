@@ -112,9 +112,7 @@ def test_what_is_told_after_a_cut_is_true(url: str, qm: QueueManager, proxy: Pro
 
 @nightly
 @pytest.mark.parametrize("way", ["to server", "to client"])
-def test_a_put_that_is_repeated_with_its_unique_id_is_there_once(
-    url: str, qm: QueueManager, proxy: Proxy, way: Way
-) -> None:
+def test_a_put_repeated_with_its_unique_id_is_there_once(url: str, qm: QueueManager, proxy: Proxy, way: Way) -> None:
     exchange = EXCHANGES["put"]
     _, passed = exchange.run(url, proxy, None, 0)
     qm.get("Q")

@@ -161,7 +161,7 @@ SETTINGS = {
 }  # fmt: skip
 
 
-def test_what_a_role_has_set_changes_nothing(
+def test_settings_of_roles_change_nothing(
     url: str, role: str, admin: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in SETTINGS.items():
@@ -231,9 +231,7 @@ ORDER BY granted
 """
 
 
-def test_a_store_goes_though_somebody_locks_its_tables_in_another_order(
-    url: str, postgresql: str, admin: Connection
-) -> None:
+def test_a_store_goes_though_its_tables_are_locked_out_of_order(url: str, postgresql: str, admin: Connection) -> None:
     """They wait for each other, and the server ends the call of the one that has waited for a second: the first."""
     schema = schema_of(url)
 

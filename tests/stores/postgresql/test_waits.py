@@ -169,9 +169,7 @@ def test_a_row_of_a_listener_that_is_gone_comes_back(qm: QueueManager, database:
 
 
 @pytest.mark.usefixtures("often")
-def test_the_row_of_a_listener_that_is_dead_goes(
-    qm: QueueManager, child: Program, database: psycopg.Connection[Any]
-) -> None:
+def test_the_row_of_a_dead_listener_goes(qm: QueueManager, child: Program, database: psycopg.Connection[Any]) -> None:
     qm.create_queue("THEIRS")
     child.run("wait = Waiting(qm, lambda: qm.get('THEIRS', wait=60))")
     child.kill()

@@ -45,9 +45,7 @@ def test_the_url_names_a_store_elsewhere() -> None:
         locate(f"mysql://{SECRET}")
 
 
-def test_a_program_passes_its_credentials_or_has_them_in_the_environment(
-    tried: Tried, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_passes_credentials_or_the_environment_does(tried: Tried, monkeypatch: pytest.MonkeyPatch) -> None:
     given: Any = {"token": SECRET, "ca": "ca.pem", "certificate": "c.pem", "key": "k.pem"}
     wanted = URL, Credentials(SECRET, Path("c.pem"), Path("k.pem"), Path("ca.pem"))
     with pytest.raises(Reached):

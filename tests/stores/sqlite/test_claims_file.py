@@ -129,9 +129,7 @@ def many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.usefixtures("many")
 @pytest.mark.parametrize("shape", SHAPES)
-def test_what_is_known_of_groups_is_true_whenever_a_claim_takes_returns_or_confirms(
-    shape: str, store: SqliteStore
-) -> None:
+def test_what_is_known_of_groups_stays_true_when_claims_take_return_or_confirm(shape: str, store: SqliteStore) -> None:
     qm = inorder.connect(store, program="test")
     qm.create_queue("Q")
     for messages in itertools.zip_longest(*SHAPES[shape]):  # the groups lie among each other
@@ -183,9 +181,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @gate
-def test_a_strict_claim_backs_out_the_dead_that_are_in_its_way(
-    filled: QueueManager, store: SqliteStore, path: Path
-) -> None:
+def test_a_strict_claim_backs_out_the_dead_in_its_way(filled: QueueManager, store: SqliteStore, path: Path) -> None:
     app = Application(store, "strict")
     app.claim(0, most=2)
     app.settle(1)

@@ -180,9 +180,7 @@ def test_a_sync_that_failed_is_not_tried_again(database: Database, path: Path, m
     again.close()
 
 
-def test_a_log_that_was_removed_is_an_error_not_a_promise(
-    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_removed_log_is_an_error_no_promise(database: Database, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     database.sync(write(database))
     Path(f"{path}-wal").unlink()
     monkeypatch.setattr(database_module, "LOOK_SECONDS", 0.0)
@@ -197,9 +195,7 @@ def tidy_at(database: Database, pages: int, monkeypatch: pytest.MonkeyPatch) -> 
     database.log.note_length(database.connection, "main", 0)
 
 
-def test_the_log_is_started_anew_when_it_is_long(
-    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_log_starts_anew_when_it_is_long(database: Database, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tidy_at(database, 20, monkeypatch)
     for _ in range(200):
         write(database)

@@ -191,9 +191,7 @@ def test_a_call_for_which_no_room_can_be_made_can_be_made_again(disk: Disk, monk
         assert again.get("Q").body == b"2"
 
 
-def test_a_connection_that_cannot_be_ended_on_a_full_disk_is_ended_later(
-    disk: Disk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_connection_kept_by_a_full_disk_is_ended_later(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
     qm = inorder.connect(disk.store)
     qm.create_queue("Q")
     qm.put_many("Q", [b"1"])

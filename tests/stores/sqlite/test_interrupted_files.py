@@ -54,9 +54,7 @@ def test_a_time_out_during_a_sync_is_no_failure_of_the_disk(qm: QueueManager, pl
     assert bodies(qm) == [b"1", b"2"]
 
 
-def test_a_sync_that_failed_elsewhere_meanwhile_promises_nothing(
-    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sync_that_failed_elsewhere_promises_nothing(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
     store: Any = qm._store
     shared = store.database._coordination
     monkeypatch.setattr(log, "sync_data", lambda _: shared.words.__setitem__(coordination.SYNC_FAILED, 1))

@@ -88,9 +88,7 @@ def test_what_cannot_be_opened_is_an_error_of_ours_and_leaves_nothing(child: Pro
     qm.put("Q", b"2")
 
 
-def test_a_folder_that_cannot_be_read_is_refused_before_anything_is_written(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_cannot_be_read_is_refused_before_any_write(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = path.parent
     monkeypatch.setattr(os, "access", lambda asked, mode: asked != folder or not mode & os.R_OK)  # root reads all
     with pytest.raises(StoreError, match="cannot be read"):

@@ -236,9 +236,7 @@ NOWHERE = {
 
 
 @pytest.mark.parametrize("path", NOWHERE.values(), ids=NOWHERE)
-def test_a_path_that_leads_nowhere_is_refused_in_a_short_text(
-    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_path_to_nowhere_is_refused_in_short_text(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("loop").symlink_to("loop")
     Path("file").write_text("text")

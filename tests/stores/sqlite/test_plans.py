@@ -184,9 +184,7 @@ CHOICES = {
 
 @pytest.mark.parametrize("heads", [(0, 1, 2), (1, 2), (2,)], ids=str)
 @pytest.mark.parametrize("choice", sorted(CHOICES))
-def test_the_search_steps_through_the_index_and_merges(
-    choice: str, heads: tuple[int, ...], connection: apsw.Connection
-) -> None:
+def test_the_search_steps_by_index_and_merges(choice: str, heads: tuple[int, ...], connection: apsw.Connection) -> None:
     for of, index in {"available by place": "message_place", "messages of holder by place": "message_held"}.items():
         steps = plan(connection, selection.ordered(STATEMENTS[of], CHOICES[choice], heads))
         assert complaints("", steps) == []

@@ -38,9 +38,7 @@ def test_stop_ends_waits_and_later_calls_of_all_processes(path: Path, qm: QueueM
             assert one.ask("inorder.connect(path).get('Q').body") == b"after"
 
 
-def test_a_forked_child_that_ends_as_interpreters_do_leaves_the_parents_unit_alone(
-    child: Program, qm: QueueManager
-) -> None:
+def test_a_forked_child_that_ends_as_they_do_leaves_the_parents_unit_alone(child: Program, qm: QueueManager) -> None:
     child.run("qm.put('Q', b'1', syncpoint=True); import multiprocessing, atexit")
     child.run("def full_end(code): atexit._run_exitfuncs(); os._exit(code)")
     child.run("forked(lambda: None, full_end); forked(lambda: repr(inorder.connect(path).put('Q', b'2')), full_end)")

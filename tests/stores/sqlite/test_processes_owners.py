@@ -117,9 +117,7 @@ def test_before_a_repeat_is_refused_it_is_seen_whether_the_first_putter_lives(qm
     assert bodies(qm) == [b"1"]
 
 
-def test_before_a_message_is_said_to_be_held_it_is_seen_whether_the_holder_lives(
-    qm: QueueManager, child: Program
-) -> None:
+def test_before_a_message_is_said_to_be_held_its_holder_must_live(qm: QueueManager, child: Program) -> None:
     uid = qm.put("Q", b"1").uid
     child.run("qm.get('Q', syncpoint=True)")
     with pytest.raises(inorder.InorderError):

@@ -36,9 +36,7 @@ def test_what_a_dead_process_held_is_not_shown_as_held(qm: QueueManager, child: 
     assert (view.depth, view.arrived, view.puts, view.gets) == (1, 2, 0, 0)
 
 
-def test_who_is_connected_names_the_process_and_since_when_and_the_dead_are_not_shown(
-    qm: QueueManager, child: Program
-) -> None:
+def test_who_is_connected_names_the_process_and_since_when_but_no_dead(qm: QueueManager, child: Program) -> None:
     before = time.time()
     other = Program(child.ask("path"), "second")
     assert other.process.pid is not None

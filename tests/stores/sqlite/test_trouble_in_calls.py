@@ -124,9 +124,7 @@ def test_a_log_that_cannot_be_shortened_fails_no_call(
         assert len(caplog.records) == len(tries)
 
 
-def test_what_was_defined_in_a_transaction_that_failed_is_not_known(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_failed_transaction_has_defined_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor is it taken for what another process has defined since, under the same revision."""
 
     def fail(point: str) -> None:
@@ -143,9 +141,7 @@ def test_what_was_defined_in_a_transaction_that_failed_is_not_known(
         assert [attributes.name for attributes in qm.queues()] == ["R"]
 
 
-def test_a_step_before_a_call_that_is_refused_may_fail_by_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_before_a_refused_call_may_fail_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What has expired is discarded in a step that stays though the call is refused; then its own commit fails."""
 
     def fail(point: str) -> None:

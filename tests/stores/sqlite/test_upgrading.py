@@ -195,9 +195,7 @@ def test_who_opens_it_meanwhile_waits_and_finds_the_new_version(path: Path) -> N
 
 
 @pytest.mark.parametrize("what", ["orders.db", ""])
-def test_a_file_or_folder_that_may_not_be_written_is_refused(
-    path: Path, monkeypatch: pytest.MonkeyPatch, what: str
-) -> None:
+def test_a_file_or_folder_without_rights_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     closed = path.parent / what
     monkeypatch.setattr(os, "access", lambda asked, mode: asked != closed)  # root may write everywhere
     refused(path, StoreError, "cannot (read and write|be written)", lambda: upgraded(path))
