@@ -206,10 +206,7 @@ def test_the_end_of_the_last_connection_tells_what_has_happened_and_ends_the_thr
     before = set(threading.enumerate())
 
     def ours() -> set[str]:
-        return {one.name for one in threading.enumerate() if one not in before} & {
-            "inorder events",
-            "inorder listener Q",
-        }
+        return {it.name for it in threading.enumerate() if it not in before} & {"inorder events", "inorder listener Q"}
 
     with connect(store) as qm:
         qm.create_queue("Q")

@@ -135,9 +135,7 @@ def everything(world: SimpleNamespace) -> list[Any]:
     definitions = qm.queues()
     names = [one.name for one in definitions]
     messages = [
-        (one.position, one.state, one.holder, one.message.row, one.due_at)
-        for name in names
-        for one in qm.inspect.look(name)
+        (it.position, it.state, it.holder, it.message.row, it.due_at) for n in names for it in qm.inspect.look(n)
     ]
     views = [replace(one, open_input_count=0, open_output_count=0) for one in qm.inspect.overview()]
     orders = [qm.inspect.order_view(name) for name in names]

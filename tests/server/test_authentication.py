@@ -59,9 +59,7 @@ async def test_a_login_gives_a_cookie_and_a_logout_takes_it(client: httpx.AsyncC
     assert (done.status_code, done.content) == (204, b"")
     (cookie,) = done.headers.get_list("set-cookie")
     assert cookie.startswith(f"{COOKIE}=")
-    assert {"httponly", "samesite=strict", "path=/", "max-age=7200"} <= {
-        one.strip().lower() for one in cookie.split(";")
-    }
+    assert {"httponly", "samesite=strict", "path=/", "max-age=7200"} <= {it.strip().lower() for it in cookie.split(";")}
     assert "secure" not in cookie.lower()
     user = {"name": "launch-token", "role": ["MQWebAdmin", "MQWebUser"]}
     assert (await client.get(LOGIN)).json() == {"user": [user]}

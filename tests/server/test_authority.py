@@ -114,7 +114,7 @@ def landed(served: Served, *queues: str) -> list[str]:
     with inorder.connect(served.store) as qm:
         there = [(name, one) for name in queues for one in qm.browse(name)]
     return sorted(
-        {name for name, one in there if one.body == SECRET.encode() and getattr(one.transmission, "queue", "") != "Q9"}
+        {n for n, it in there if it.body == SECRET.encode() and getattr(it.transmission, "queue", "") != "Q9"}
     )
 
 

@@ -77,9 +77,7 @@ def test_a_queue_that_several_workers_have_used_can_be_cleared_and_deleted(start
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(put, range(40)))
         with inorder.connect(served.store) as qm:
-            users = {
-                one.process for one in qm.inspect.connections() if any(opened.queue == "Q1" for opened in one.opened)
-            }
+            users = {it.process for it in qm.inspect.connections() if any(opened.queue == "Q1" for opened in it.opened)}
         return len(users) == 2
 
     def run(command: str) -> Any:

@@ -263,10 +263,7 @@ class Client:
         self.stream, self.wait = Call(self._stream), Call(self._wait)
         assert self._listens.wait(60), "the stream has not begun"
         with inorder.connect(served.store) as qm:
-            until(
-                lambda: any(one.queue == queue for each in qm.inspect.connections() for one in each.opened),
-                "the get waits",
-            )
+            until(lambda: any(it.queue == queue for c in qm.inspect.connections() for it in c.opened), "the get waits")
 
     def _client(self) -> httpx.Client:
         return self._running.client(auth=None, verify=tls_of(self._signed))

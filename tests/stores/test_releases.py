@@ -65,9 +65,7 @@ def test_the_check_sees_what_is_missing(tmp_path: Path) -> None:
 
 def test_the_version_is_that_of_the_changelog_and_of_the_tutorial() -> None:
     newest = re.findall(r"^## (\d+\.\d+\.\d+) \(", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)[0]
-    archives = re.findall(
-        r"inorder-(\S+)\.tar\.gz", (ROOT / "docs/tutorial/ten-minutes.md").read_text(encoding="utf-8")
-    )
+    archives = re.findall(r"inorder-(\S+)\.tar\.gz", (ROOT / "docs/tutorial/ten-minutes.md").read_text("utf-8"))
     assert {newest, *archives} == {inorder.__version__}
 
 

@@ -91,9 +91,7 @@ def rows_of(heading: str) -> dict[str, list[set[str]]]:
     """A table of the page: the words in code quotes of each further cell, by that of the first."""
     section = PAGE.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| `")]
-    return {
-        re.findall(r"`([^`]+)`", row[0])[0]: [set(re.findall(r"`([^`]+)`", cell)) for cell in row[1:]] for row in rows
-    }
+    return {re.findall(r"`([^`]+)`", row[0])[0]: [set(re.findall(r"`([^`]+)`", c)) for c in row[1:]] for row in rows}
 
 
 @pytest.mark.parametrize(("heading", "events"), [("Calls", CALLS), ("Waits, and the store's own work", OTHERS)])

@@ -25,6 +25,4 @@ def test_a_call_that_was_killed_has_happened_or_not(url: str, act: str) -> None:
         between = range(1, count)
         return [*between] if IS_LONG else random.Random(act).sample(between, min(SOME, len(between)))
 
-    check_kills(
-        "postgresql", url, act, among, lambda program: until(lambda: not sessions(url, program), "it was noticed")
-    )
+    check_kills("postgresql", url, act, among, lambda name: until(lambda: not sessions(url, name), "it was noticed"))

@@ -139,9 +139,7 @@ def values(annotation: Any) -> st.SearchStrategy[Any]:  # noqa: PLR0911
     if annotation is StageRequest:
         return st.builds(StageRequest, WHOLE, TEXTS, st.just(2), st.just(STAGED), PERIODS)
     hints = typing.get_type_hints(annotation)
-    names = (
-        annotation._fields if issubclass(annotation, tuple) else [one.name for one in dataclasses.fields(annotation)]
-    )
+    names = annotation._fields if issubclass(annotation, tuple) else [f.name for f in dataclasses.fields(annotation)]
     return st.builds(annotation, **{name: OWN_RANGE.get(name, values(hints[name])) for name in names})
 
 

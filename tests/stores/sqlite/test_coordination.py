@@ -37,13 +37,7 @@ def test_an_owner_lives_until_it_is_released_or_closed_or_its_process_is_gone(da
     peer.run("other, third = opened(database.path), opened(database.path)")
     peer.run(f"database.hold_owner(7); database.hold_owner(8); other.hold_owner(9); third.hold_owner({large})")
     peer.run("database.release_owner(7); other.close()")
-    assert [database.shared.is_alive(owner) for owner in (7, 8, 9, large, large - 1)] == [
-        False,
-        True,
-        False,
-        True,
-        False,
-    ]
+    assert [database.shared.is_alive(n) for n in (7, 8, 9, large, large - 1)] == [False, True, False, True, False]
     assert database.shared.any_owner_alive()
     peer.kill()
     assert [database.shared.is_alive(owner) for owner in (8, large)] == [False, False]

@@ -188,6 +188,4 @@ def test_a_match_finds_what_has_the_value_and_nothing_else(store: SqliteStore) -
             assert found == [repr(fields).encode()]
             default = {name: Message.FIELDS[name].default for name in fields}
             others = [message.body for message in qm.browse("Q", match=Match(**default))]
-            assert others == [
-                repr(one).encode() for one in [{"format": "A"}, *wanted] if not fields.keys() & one.keys()
-            ]
+            assert others == [repr(it).encode() for it in [{"format": "A"}, *wanted] if not fields.keys() & it.keys()]

@@ -77,9 +77,7 @@ def test_the_oldest_message_may_have_the_higher_number(path: Path) -> None:
 def test_a_wait_names_its_process_and_what_it_waits_for(qm: QueueManager, child: Program) -> None:
     child.run("qm.put('Q', b'1', syncpoint=True)")
     call = waiting(qm, lambda: qm.get("Q", wait=FOREVER, read_order="strict"))
-    [wait] = child.ask(
-        "[(one.process, one.pending.kind.value, one.pending.by, one.withheld) for one in qm.inspect.waits()]"
-    )
+    [wait] = child.ask("[(it.process, it.pending.kind.value, it.pending.by, it.withheld) for it in qm.inspect.waits()]")
     assert wait == (os.getpid(), "in", "child 0", False)
     child.run("qm.commit()")
     assert call.result().body == b"1"
