@@ -110,14 +110,11 @@ def test_a_text_ends_with_the_remedy_and_the_reason(text: str) -> None:
         assert str(one) == str(error)
 
 
-def test_data_can_be_read_as_attributes() -> None:
+def test_data_can_be_read_as_attributes_and_what_was_not_given_is_missing() -> None:
     error = OrderPending("withheld", kind="PENDING_IN", age=1.5)
     assert (error.kind, error.age, error.data) == ("PENDING_IN", 1.5, {"kind": "PENDING_IN", "age": 1.5})
-
-
-def test_data_that_was_not_given_is_a_missing_attribute() -> None:
     with pytest.raises(AttributeError, match="'OrderPending' object has no attribute 'unit'"):
-        _ = OrderPending("withheld", kind="PENDING_IN").unit
+        _ = error.unit
 
 
 def test_an_error_survives_copying_and_pickling() -> None:

@@ -68,12 +68,9 @@ def test_r4_4_the_queue_says_how_input_is_opened(qm: QueueManager, attributes: d
     for how in ("as_queue", "exclusive", "shared"):
         with pytest.raises(ObjectInUse):
             qm.open("N", input=how)
-
-
-def test_r4_4_shared_may_be_asked_where_exclusive_is_only_the_default(qm: QueueManager) -> None:
-    qm.create_queue("N", default_input="exclusive")
-    qm.open("N", input="shared")
-    qm.open("N", input="shared")
+    qm.create_queue("S", default_input="exclusive")
+    qm.open("S", input="shared")
+    qm.open("S", input="shared")  # where exclusive is only the default
 
 
 def test_keywords_are_added_to_options_that_are_given(qm: QueueManager) -> None:
