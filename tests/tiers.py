@@ -38,7 +38,6 @@ HOOKS = "hooks are called in the server's process"
 NOT_REMOTE = {
     "tests/client/test_at_once.py": OF_SERVERS,
     "tests/client/test_authority.py": OF_SERVERS,
-    "tests/client/test_operator_log.py": OF_SERVERS,
     "tests/client/test_history.py": OF_SERVERS,
     "tests/client/test_users.py": OF_SERVERS,
     "tests/client/test_claims.py": OBJECT,
@@ -49,7 +48,7 @@ NOT_REMOTE = {
     "tests/client/test_failing_calls.py": INSIDE,
     "tests/client/test_leased_units.py::test_a_user_has_at_most_so_many_that_are_not_over": "the server has the limit",
     "tests/client/test_leased_units.py::test_the_bound_on_leases_holds_for_those_that_begin_at_once": "the same",
-    "tests/client/test_leases.py::test_who_waits_looks_again_when_the_next_lease_ends": INSIDE,
+    "tests/client/test_leased_units.py::test_who_waits_looks_again_when_the_next_lease_ends": INSIDE,
     "tests/client/test_looking.py::test_who_is_connected_is_listed_with_what_they_have_open": "the server is listed",
     "tests/client/test_strict.py::test_b28_a_strict_wait_looks_again_when_a_blocker_expires_or_is_due": INSIDE,
     "tests/stores/test_agreement.py::test_a_claim_that_is_over_is_held_until_more_is_taken_ahead": OBJECT,

@@ -1,7 +1,7 @@
 """Bad input: each public call gets its error, which names the argument or the value, and changes nothing.
 
 Here is what calls themselves refuse. Values and options are refused in the same way by every call that takes them:
-`client/test_bad_values.py`, `model/test_message.py`, `client/test_options.py`, `model/test_attributes.py`;
+`client/test_options.py`, `model/test_message.py`, `model/test_attributes.py`;
 `client/test_odd_values.py` gives each argument of each call what no table thinks of.
 """
 

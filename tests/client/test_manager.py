@@ -1,4 +1,4 @@
-"""QueueManager: connections, definitions, what can be inquired, and the handles behind calls by name."""
+"""QueueManager: connections, definitions (R4.9), system queues, and the handles behind calls by name."""
 
 from __future__ import annotations
 
@@ -6,15 +6,25 @@ import getpass
 import io
 import math
 from collections.abc import Callable, Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from tests.helpers.support import Stores, bodies, drained
 
 import inorder
-from inorder import Message, QueueManager, UnknownQueue, connect
-from inorder.errors import InorderError, ObjectExists, ObjectInUse, PutInhibited, QueueNotEmpty
+from inorder import Message, NoMessageAvailable, QueueManager, Reason, UnknownQueue, connect
+from inorder.errors import (
+    InorderError,
+    ObjectExists,
+    ObjectInUse,
+    PutInhibited,
+    QueueCondition,
+    QueueNotEmpty,
+    UnknownObject,
+)
+from inorder.model.attributes import SYSTEM_QUEUES
 from inorder.model.message import IN_GROUP
+from inorder.stores.engine.store import QueueStore
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 
@@ -292,3 +302,106 @@ def test_r1_5_a_restart_discards_what_its_queue_does_not_keep(
     store.restart()
     qm = connect(store)
     assert (bodies(qm), qm.depth("Q")) == (left, len(left))
+
+
+Call = Callable[[Any], Any]  # of a connection, wrongly used
+
+BAD: list[tuple[Call, Reason, str]] = [
+    (lambda qm: qm.admin.create_process("a b"), Reason.ARGUMENT_ERROR, "name must be 1 to 48 characters"),
+    (lambda qm: qm.admin.create_process("P", exist_ok=1), Reason.OPTIONS_ERROR, "exist_ok must be True or False"),
+    (lambda qm: qm.admin.create_process("P", colour="red"), Reason.SELECTOR_ERROR, "there is no attribute 'colour'"),
+    (lambda qm: qm.admin.create_process("P", application_type=-1), Reason.ARGUMENT_ERROR, "an integer from 0"),
+    (
+        lambda qm: qm.admin.create_process("P", application_id="x" * 257),
+        Reason.ARGUMENT_ERROR,
+        "at most 256 characters",
+    ),
+    (lambda qm: qm.admin.create_process("THERE"), Reason.OBJECT_ALREADY_EXISTS, "process 'THERE' already exists"),
+    (lambda qm: qm.admin.alter_process("P"), Reason.UNKNOWN_OBJECT_NAME, "there is no process 'P'"),
+    (lambda qm: qm.admin.alter_process("THERE", user_data=5), Reason.ARGUMENT_ERROR, "a text of at most 128"),
+    (lambda qm: qm.admin.delete_process("P"), Reason.UNKNOWN_OBJECT_NAME, "there is no process 'P'"),
+    (lambda qm: qm.admin.process("THEIR"), Reason.UNKNOWN_OBJECT_NAME, "did you mean THERE"),
+]
+
+
+@pytest.mark.parametrize(("call", "reason", "says"), BAD)
+def test_a_wrong_call_says_why_and_changes_nothing(qm: QueueManager, call: Call, reason: Reason, says: str) -> None:
+    qm.admin.create_process("THERE")
+    with pytest.raises(InorderError, match=says) as caught:
+        call(qm)
+    assert caught.value.reason is reason
+    assert [one.name for one in qm.admin.processes()] == ["THERE"]
+    assert qm.admin.process("THERE").user_data == ""
+
+
+def test_an_object_is_altered_by_what_was_there(store: QueueStore) -> None:
+    store.define_object("channel", "TO.B", "{}")
+    with pytest.raises(ObjectExists):
+        store.define_object("channel", "TO.B", '{"x": 1}')
+    with pytest.raises(QueueCondition) as changed:
+        store.alter_object("channel", "TO.B", '{"x": 1}', '{"x": 2}')
+    assert changed.value.reason is Reason.OBJECT_CHANGED
+    with pytest.raises(UnknownObject) as unknown:
+        store.alter_object("channel", "TO.C", "{}", "{}")
+    assert unknown.value.reason is Reason.UNKNOWN_OBJECT_NAME
+    with pytest.raises(UnknownObject):
+        store.delete_object("process", "TO.B")
+    assert [one.attributes for one in store.objects("channel")] == ["{}"]
+
+
+DEAD = "SYSTEM.DEAD.LETTER.QUEUE"
+MODEL = "SYSTEM.DEFAULT.MODEL.QUEUE"
+
+
+def kept(qm: QueueManager) -> list[str]:
+    return [one.name for one in qm.queues() if one.name.startswith("SYSTEM.")]
+
+
+def test_they_are_described_and_not_kept(qm: QueueManager) -> None:
+    for name, attributes in SYSTEM_QUEUES.items():
+        assert qm.attributes(name) == attributes
+    status = qm.inspect.status(DEAD)
+    assert (status.current_depth, status.open_output_count) == (0, 0)
+    assert kept(qm) == []
+
+
+def test_a_put_keeps_one(qm: QueueManager) -> None:
+    qm.put(DEAD, b"1")
+    assert (kept(qm), qm.depth(DEAD), qm.get(DEAD).body) == ([DEAD], 1, b"1")
+
+
+def test_a_get_finds_nothing_and_keeps_it(qm: QueueManager) -> None:
+    with pytest.raises(NoMessageAvailable):
+        qm.get(DEAD)
+    assert kept(qm) == [DEAD]
+
+
+def test_the_model_makes_queues_without_being_kept(qm: QueueManager) -> None:
+    with qm.open(MODEL, input="shared") as made:
+        assert qm.attributes(made.name).definition_type == "temporary_dynamic"
+    assert kept(qm) == []
+
+
+@pytest.mark.every_store
+def test_a_change_keeps_one_and_a_delete_undoes_it(qm: QueueManager) -> None:
+    qm.alter_queue(DEAD, max_depth=5)
+    other = qm.connect()
+    assert (kept(other), other.attributes(DEAD).max_depth) == ([DEAD], 5)
+    other.delete_queue(DEAD)
+    assert (kept(qm), qm.attributes(DEAD)) == ([], SYSTEM_QUEUES[DEAD])
+
+
+@pytest.mark.every_store
+def test_a_look_at_one_that_was_never_used_finds_nothing_and_keeps_nothing(qm: QueueManager) -> None:
+    qm.create_queue("A", type="alias", base_queue=DEAD)
+    qm.create_queue("EMPTY")
+    for name in (DEAD, "A"):
+        assert list(qm.inspect.look(name)) == []
+        assert list(qm.inspect.look(name, order="logical")) == []
+        assert qm.inspect.gaps(name, b"group") == qm.inspect.gaps("EMPTY", b"group")
+        assert qm.inspect.order_view(name) == qm.inspect.order_view("EMPTY")
+    assert kept(qm) == []
+    with pytest.raises(UnknownQueue):
+        qm.inspect.look("SYSTEM.NOT.THERE")
+    qm.put("A", b"1")
+    assert (kept(qm), qm.depth("A"), qm.depth(DEAD)) == ([DEAD], 1, 1)
