@@ -179,10 +179,6 @@ def _in_unit(world: SimpleNamespace) -> None:
     world.queue.get(logical=True, syncpoint=True)
 
 
-def _in_unit_of_another_queue(world: SimpleNamespace) -> None:
-    world.a.put("R", b"new", syncpoint=True)
-
-
 def _claimed(world: SimpleNamespace) -> None:
     world.reader = ClaimReader(world.queue, "app")
     world.reader.begin()
@@ -211,10 +207,6 @@ def _staged(world: SimpleNamespace) -> None:
     world.stager.stage(3, {"body": [b"s1", b"s2", b"s3"], "group_key": [1, None, 1]})
 
 
-def _settle_staging(world: SimpleNamespace) -> None:
-    world.b.bulk.settle_staging(BATCH, [Staged("staging", 3)])
-
-
 def _begun(world: SimpleNamespace) -> None:
     world.reader = ClaimReader(world.queue, "app")
     world.reader.begin()
@@ -232,7 +224,7 @@ CALLS: dict[str, tuple[Callable[[SimpleNamespace], object], Callable[[SimpleName
     "get": (lambda w: None, lambda w: w.a.get("Q")),
     "get many in a unit": (lambda w: None, lambda w: w.a.get_many("Q", 4, syncpoint=True)),
     "get logically": (lambda w: None, lambda w: w.queue.get(logical=True)),
-    "get a group": (_in_unit_of_another_queue, lambda w: list(w.a.get_group("Q"))),
+    "get a group": (lambda w: w.a.put("R", b"new", syncpoint=True), lambda w: list(w.a.get_group("Q"))),
     "get under a confirm id": (lambda w: None, lambda w: w.a.get("Q", confirm_id=9)),
     "browse and lock": (lambda w: None, lambda w: w.queue.browse_first(lock=True)),
     "browse on from a lock": (_locked, lambda w: w.queue.browse_next()),
@@ -252,7 +244,7 @@ CALLS: dict[str, tuple[Callable[[SimpleNamespace], object], Callable[[SimpleName
     "release a claim": (_claimed, lambda w: w.b.bulk.release_claims("Q", "app")),
     "finish claims": (_claimed, lambda w: w.b.bulk.finish_claims("Q", "app", 1)),
     "stage more": (_staged, lambda w: w.stager.stage(1, {"body": [b"s4"]})),
-    "settle what is staged": (_staged, _settle_staging),
+    "settle what is staged": (_staged, lambda w: w.b.bulk.settle_staging(BATCH, [Staged("staging", 3)])),
     "undo what is staged": (_staged, lambda w: w.b.bulk.undo_staging(["staging"])),
     "close a handle that locks": (_locked, lambda w: w.queue.close()),
     "clear a queue": (_closed, lambda w: w.b.admin.clear_queue("Q")),

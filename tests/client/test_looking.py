@@ -37,10 +37,6 @@ def names(sights: Iterator[MessageView]) -> list[str]:
     return [one.message.body.decode() for one in sights]
 
 
-def seen(qm: QueueManager, **keywords: Any) -> dict[str, MessageView]:
-    return {one.message.body.decode(): one for one in qm.inspect.look("Q", **keywords)}
-
-
 # --- the two orders
 
 
@@ -118,7 +114,7 @@ def test_every_state_and_holder_is_shown(qm: QueueManager, clock: ManualClock) -
         handle.browse_first(match=Match(correlation_id=b"browsed"), lock=True)
         reader = ClaimReader(claiming, "app")
         assert reader.claim(reader.begin().settled, most=2) is not None
-        found = seen(qm)
+        found = {one.message.body.decode(): one for one in qm.inspect.look("Q")}
         told = {
             name: (one.state, one.holder and (one.holder.kind, one.holder.name, one.holder.since - began))
             for name, one in found.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import gzip
 import json
 from typing import Any
@@ -29,7 +30,7 @@ class Seen:
     def __init__(self, served: Served, **changes: Any) -> None:
         self.scopes: list[Scope] = []
         self.answers: list[dict[str, Any]] = []
-        self._guard = Guard(self._app, served.settings.__class__(**{**fields_of(served), **changes}))
+        self._guard = Guard(self._app, dataclasses.replace(served.settings, **changes))
 
     async def _app(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.scopes.append(scope)
@@ -50,10 +51,6 @@ class Seen:
         ended(self._guard({**scope, "headers": list(headers)}, receive, send))
         body = sent[1]["body"]
         return sent[0]["status"], json.loads(body)["error"][0]["msgId"] if body else ""
-
-
-def fields_of(served: Served) -> dict[str, Any]:
-    return {name: getattr(served.settings, name) for name in served.settings.__dataclass_fields__}
 
 
 @pytest.mark.parametrize(

@@ -16,15 +16,9 @@ from inorder.stores.engine.catalog import Catalog
 ERROR = ObjectInUse("Q1 is open, by 1 handle(s)", remedy="close it with close_queue('Q1')", queue="Q1")
 
 
-def of_messaging(error: InorderError) -> Problem:
-    return of_error(error, "Q1", "QM1")
-
-
-def of_administration(error: InorderError) -> Problem:
-    return of_admin_error(error, "Q1")
-
-
-@pytest.mark.parametrize("made", [of_messaging, of_administration, of_our_error])
+@pytest.mark.parametrize(
+    "made", [lambda error: of_error(error, "Q1", "QM1"), lambda error: of_admin_error(error, "Q1"), of_our_error]
+)
 def test_what_a_program_in_python_can_do_is_left_out(made: Callable[[InorderError], Problem]) -> None:
     said = made(ERROR).record()["message"]
     assert said.endswith("Q1 is open, by 1 handle(s) [2042 OBJECT_IN_USE]")

@@ -30,10 +30,6 @@ Outcome = Literal["done", "broken", "unknown"]
 POSSIBLE: dict[Outcome, list[list[bytes]]] = {"done": [[b"put"]], "broken": [[]], "unknown": [[], [b"put"]]}
 
 
-def through(url: str, proxy: Proxy) -> QueueManager:
-    return inorder.connect(url.replace(f":{port_of(url)}/", f":{proxy.port}/"), program="cut")
-
-
 def outcome_of(call: Callable[[], object]) -> Outcome:
     try:
         call()
@@ -67,7 +63,7 @@ class Exchange:
         self.act, self.in_unit = act, in_unit
 
     def run(self, url: str, proxy: Proxy, way: Way | None, count: int) -> tuple[Outcome, dict[Way, int]]:
-        qm = through(url, proxy)
+        qm = inorder.connect(url.replace(f":{port_of(url)}/", f":{proxy.port}/"), program="cut")
         try:
             qm.put("Q", b"warm")  # the handle is open, the statements are prepared
             qm.get("Q")

@@ -48,12 +48,10 @@ def refused(url: str, kind: type[inorder.StoreError], text: str) -> None:
     assert told.value.path == str(parse(url))
 
 
-def in_database(url: str, name: str) -> str:
-    return re.sub(r"/\w+\?", f"/{name}?", url)
-
-
 def test_what_is_not_there_is_said_in_libpqs_words(url: str) -> None:
-    refused(in_database(url, "nowhere"), inorder.StoreError, 'cannot be reached.*database "nowhere" does not exist')
+    refused(
+        re.sub(r"/\w+\?", "/nowhere?", url), inorder.StoreError, 'cannot be reached.*database "nowhere" does not exist'
+    )
     refused(as_user(url, "nobody_here"), inorder.StoreError, 'cannot be reached.*role "nobody_here" does not exist')
     refused(re.sub(r":\d+/", ":1/", url), inorder.StoreError, "port 1 failed: Connection refused[.] Is the")
     refused(re.sub(r"@[^/]*/", "@host.invalid/", url), inorder.StoreError, "cannot be reached.*host.invalid")

@@ -247,10 +247,6 @@ def test_files_in_pem_must_be_usable(signer: Signer, tmp_path: Path) -> None:
 URL, SERVER = "https://orders.example:9443", "orders.example:9443"
 
 
-def tokens(tried: Tried) -> set[str | None]:
-    return {found.token for _, found in tried}
-
-
 def test_the_url_names_a_store_elsewhere() -> None:
     found = locate("HTTPS://Orders.Example:9443/", credentials={"token": SECRET})
     assert isinstance(found, OverNetwork)
@@ -285,7 +281,7 @@ def test_a_program_passes_credentials_or_the_environment_does(tried: Tried, monk
     for call in (inorder.connect, open_store, lambda url: load_folder(url, "Q", ".", "whole")):
         with pytest.raises(Reached):
             call(URL)
-    assert (tokens(tried), len(tried)) == ({SECRET}, 3)
+    assert ({found.token for _, found in tried}, len(tried)) == ({SECRET}, 3)
 
 
 def test_a_host_that_a_definition_names_gets_what_the_file_has_for_it(

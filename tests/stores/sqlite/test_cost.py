@@ -100,10 +100,6 @@ def get_by_unique_id(qm: QueueManager, **options: Any) -> Message:
     return qm.get("Q", match=Match(uid=wanted.uid), **options)
 
 
-def whole_group(qm: QueueManager) -> None:
-    put_group(qm, b"a", b"b")
-
-
 Prepare = Callable[[QueueManager, int], None]
 CASES: dict[str, tuple[Prepare, Callable[[QueueManager], object]]] = {
     "get, at a depth": (singles, lambda qm: qm.get("Q")),
@@ -194,7 +190,7 @@ def test_what_lies_in_front_costs_nothing(case: str, tmp_path: Path) -> None:
     def prepare(qm: QueueManager, number: int) -> tuple[()]:
         in_front(qm, number)
         qm.put("Q", b"wanted", correlation_id=b"c")
-        whole_group(qm)
+        put_group(qm, b"a", b"b")
         for _ in range(3):
             qm.put("Q", b"more")
         return ()
