@@ -55,7 +55,7 @@ PLUMBING = """
 # The unit tests that mirror a file: the tests of the first line with which its path begins.
 CLAIMS = "tests/client/test_claims.py tests/rules/test_claims.py"
 STAGING = "tests/stores/test_staging.py tests/stores/test_staging_outside.py"
-LOOKING = "tests/client/test_looking.py tests/client/test_clear.py"
+LOOKING = "tests/client/test_looking.py tests/client/test_manager.py"
 CONNECTIONS = "tests/client/test_connections.py tests/client/test_session.py"
 STORE = (
     "tests/stores/test_agreement.py tests/client/test_confirmed.py tests/client/test_units.py "
@@ -74,7 +74,7 @@ JUDGES = {
         "tests/client/test_failing_calls.py"
     ),
     "client/queue": ("tests/client/test_handle.py tests/client/test_streams.py tests/client/test_browsing.py"),
-    "client/groups": "tests/client/test_groups.py tests/client/test_stream_groups.py",
+    "client/groups": "tests/client/test_groups.py tests/client/test_streams.py",
     "client/unit_of_work": "tests/client/test_units.py tests/client/test_session.py",
     "client/bulk": f"tests/client/test_bulk.py {CLAIMS}",
     "client/browsing": "tests/client/test_browsing.py",
@@ -100,7 +100,7 @@ JUDGES = {
     "stores/engine/catalog": "tests/client/test_manager.py tests/client/test_dynamic_queues.py",
     "stores/seam/definitions": "tests/client/test_manager.py tests/client/test_dynamic_queues.py",
     "stores/engine/connections": (
-        f"{CONNECTIONS} tests/stores/sqlite/test_owners.py tests/stores/sqlite/test_processes_owners.py"
+        f"{CONNECTIONS} tests/stores/sqlite/test_opening.py tests/stores/sqlite/test_processes_owners.py"
     ),
     "stores/engine/confirming": (
         "tests/client/test_confirmed.py tests/client/test_leased_units.py tests/client/test_failing_calls.py"

@@ -26,8 +26,9 @@ from inorder import (
     UniqueId,
     aio,
 )
+from inorder.client import keywords
 from inorder.errors import InorderError, MatchError, OptionsError
-from inorder.model.options import BROWSES, BrowseKeywords, GetKeywords, PutKeywords
+from inorder.model.options import BROWSES, DEFAULT_GET, BrowseKeywords, GetKeywords, PutKeywords
 from inorder.testing import ManualClock
 
 get_options: Any = GetOptions
@@ -311,3 +312,32 @@ def test_a_file_that_holds_no_time_is_refused_and_left_alone(tmp_path: Path) -> 
     with pytest.raises(ArgumentError, match="clock"):
         ManualClock(path=path).now()
     assert path.read_text() == "noon"
+
+
+def test_the_same_keywords_give_the_same_options() -> None:
+    asked: dict[str, Any] = {"wait": 30, "match": Match(priority=3)}
+    assert keywords.get_options(asked, None, DEFAULT_GET) is keywords.get_options(dict(asked), None, DEFAULT_GET)
+    assert keywords.get_options(asked, None, DEFAULT_GET) == GetOptions(**asked)
+
+
+def test_keywords_change_the_options_that_were_given() -> None:
+    assert keywords.get_options({"wait": 30}, GetOptions(logical=True), DEFAULT_GET) == GetOptions(
+        wait=30, logical=True
+    )
+    assert keywords.get_options({"wait": 30}, None, keywords.BROWSE_NEXT) == GetOptions(wait=30, browse="next")
+    given = PutOptions(logical=True)
+    found = keywords.split_put({"priority": 3, "syncpoint": True}, given)
+    assert found == ({"priority": 3}, PutOptions(logical=True, syncpoint=True))
+    assert keywords.split_put({"priority": 3}, given) == ({"priority": 3}, given)
+
+
+@pytest.mark.parametrize(("good", "bad"), [(True, 1), (False, 0), (True, 1.0)])
+def test_a_value_is_refused_though_its_equal_was_taken(good: bool, bad: Any) -> None:
+    keywords.get_options({"logical": good}, None, DEFAULT_GET)
+    with pytest.raises(ArgumentError, match="logical"):
+        keywords.get_options({"logical": bad}, None, DEFAULT_GET)
+
+
+def test_a_value_that_has_no_hash_is_told_like_any_other() -> None:
+    with pytest.raises((ArgumentError, MatchError), match="match"):
+        keywords.get_options({"match": {"priority": 3}}, None, DEFAULT_GET)
