@@ -40,7 +40,7 @@ NOT_REMOTE = {
     "tests/client/test_authority.py": OF_SERVERS,
     "tests/client/test_history.py": OF_SERVERS,
     "tests/client/test_users.py": OF_SERVERS,
-    "tests/client/test_claims.py": OBJECT,
+    "tests/client/test_bulk.py": OBJECT,
     "tests/client/test_manager.py::test_an_interrupted_clear_leaves_the_rest": INSIDE,
     "tests/client/test_confirmed.py::test_ids_that_the_hook_for_duplicates_has_seen_are_not_given_again": HOOKS,
     "tests/client/test_dead_letters.py::test_letters_are_chosen_by_reason_queue_and_selector": INSIDE,

@@ -53,7 +53,7 @@ PLUMBING = """
 """.split()
 
 # The unit tests that mirror a file: the tests of the first line with which its path begins.
-CLAIMS = "tests/client/test_claims.py tests/rules/test_claims.py"
+CLAIMS = "tests/client/test_bulk.py tests/rules/test_claims.py"
 STAGING = "tests/stores/test_staging.py tests/stores/test_staging_outside.py"
 LOOKING = "tests/client/test_looking.py tests/client/test_manager.py"
 CONNECTIONS = "tests/client/test_connections.py tests/client/test_session.py"
@@ -76,7 +76,7 @@ JUDGES = {
     "client/queue": ("tests/client/test_handle.py tests/client/test_streams.py tests/client/test_browsing.py"),
     "client/groups": "tests/client/test_groups.py tests/client/test_streams.py",
     "client/unit_of_work": "tests/client/test_units.py tests/client/test_session.py",
-    "client/bulk": f"tests/client/test_bulk.py {CLAIMS}",
+    "client/bulk": CLAIMS,
     "client/browsing": "tests/client/test_browsing.py",
     "stores/engine/wait": f"{WAITING} tests/client/test_strict.py",
     "stores/seam/telemetry": "tests/stores/test_telemetry.py",
