@@ -78,19 +78,11 @@ def test_a_bad_call_gets_a_clear_error_and_changes_nothing(
 
 
 GIVEN: Mapping[str, Callable[[], Any]] = {  # arguments that are right, by their names
-    "body": bytes,
-    "messages": lambda: [b""],
-    "value": lambda: 1,
-    "count": lambda: 1,
-    "uid": lambda: UniqueId("ELSEWHERE", 1),
-    "stream": stream,
-    "confirm_id": lambda: 7,
-    "lock_id": lambda: 7,
-    "group_id": lambda: GROUP,
-    "listener": lambda: print,
-    "changed": lambda: print,
+    "body": bytes, "messages": lambda: [b""], "value": lambda: 1, "count": lambda: 1,
+    "uid": lambda: UniqueId("ELSEWHERE", 1), "stream": stream, "confirm_id": lambda: 7, "lock_id": lambda: 7,
+    "group_id": lambda: GROUP, "listener": lambda: print, "changed": lambda: print,
     "options": lambda: OpenOptions(output=True),
-}
+}  # fmt: skip
 BY_NAME = """
     admin.clear_queue admin.release_lock admin.retry_now alter_queue attributes browse browse_and_lock
     confirm_get confirm_put delete delete_queue depth get get_group get_many get_stream group inquire

@@ -142,16 +142,8 @@ def everything(world: SimpleNamespace) -> list[Any]:
     noted = [qm.bulk.in_ledger(one.name, BATCH) for one in definitions]
     staged = run(world.store, OperationKind(writes=False), lambda _, verb: verb.backend.select(StagingRow))
     return [
-        definitions,
-        messages,
-        qm.inspect.units(),
-        qm.bulk.claims(),
-        qm.inspect.locks(),
-        views,
-        orders,
-        noted,
-        staged,
-    ]
+        definitions, messages, qm.inspect.units(), qm.bulk.claims(), qm.inspect.locks(), views, orders, noted, staged,
+    ]  # fmt: skip
 
 
 @pytest.fixture

@@ -113,14 +113,9 @@ def test_the_queue_manager_gives_its_character_set_where_a_message_has_none(qm: 
 
 
 CONTEXT: dict[str, Any] = {
-    "user_identifier": "someone",
-    "accounting_token": b"t" * 32,
-    "application_identity_data": "identity",
-    "put_application_type": 28,
-    "put_application_name": "else",
-    "put_at": 86400.0,
-    "application_origin_data": "orig",
-}
+    "user_identifier": "someone", "accounting_token": b"t" * 32, "application_identity_data": "identity",
+    "put_application_type": 28, "put_application_name": "else", "put_at": 86400.0, "application_origin_data": "orig",
+}  # fmt: skip
 IDENTITY = ("user_identifier", "accounting_token", "application_identity_data")
 NOTHING = {**dict.fromkeys(CONTEXT, ""), "accounting_token": bytes(32), "put_application_type": 0}
 

@@ -97,26 +97,17 @@ ODD: dict[str, Any] = {
 }
 
 GIVEN: Mapping[str, Callable[[], Any]] = {  # what the other arguments are
-    "body": lambda: b"x",
-    "messages": lambda: [b"x"],
-    "count": lambda: 1,
-    "uid": lambda: UniqueId("X", 1),
-    "stream": io.BytesIO,
-    "options": GetOptions,
-    "listener": lambda: print,
-}
+    "body": lambda: b"x", "messages": lambda: [b"x"], "count": lambda: 1, "uid": lambda: UniqueId("X", 1),
+    "stream": io.BytesIO, "options": GetOptions, "listener": lambda: print,
+}  # fmt: skip
 KEYWORDS: Mapping[str, list[str]] = {  # what is given by keyword, and no annotation says so
     "put_stream": [*MESSAGE_FIELDS],
     "set": ["get_allowed", "put_allowed"],
 }
 NAMESPACES = {
-    Admin: "admin",
-    Accounts: "accounts",
-    Bulk: "bulk",
-    DeadLetters: "dead",
-    Inspect: "inspect",
+    Admin: "admin", Accounts: "accounts", Bulk: "bulk", DeadLetters: "dead", Inspect: "inspect",
     Internals: "internals",
-}
+}  # fmt: skip
 PASSED_OVER = {
     "Admin.stop": "ends the store for all",
     "Admin.check": "calls what it is given",

@@ -288,13 +288,8 @@ def test_a_closed_connection_makes_no_group_and_stops_nothing(qm: QueueManager) 
 def test_a_child_cannot_use_the_memory_of_its_parent(qm: QueueManager, store: RestartableStore) -> None:
     qm.put("Q", b"1")
     calls: list[Callable[[], object]] = [
-        lambda: connect(store),
-        qm.connect,
-        lambda: store.status("Q"),
-        store.manager,
-        store.stop,
-        store.restart,
-    ]
+        lambda: connect(store), qm.connect, lambda: store.status("Q"), store.manager, store.stop, store.restart,
+    ]  # fmt: skip
 
     def act() -> None:
         for call in calls:

@@ -71,24 +71,10 @@ def everything(qm: QueueManager, folder: Path, clock: ManualClock) -> None:
     qm.admin.clear_queue("GONE")
     qm.admin.retry_now("GONE")
     qm.delete_queue("GONE")
-    _ = (
-        qm.inspect.waits(),
-        qm.inspect.locks(),
-        qm.inspect.overview(),
-        qm.inspect.dropped(),
-        qm.admin.check(),
-        list(qm.inspect.look("Q")),
-        qm.inspect.gaps("Q", b"none"),
-    )
-    _ = (
-        qm.inspect.connections(),
-        qm.queues(),
-        qm.inspect.units(),
-        qm.depth("Q"),
-        qm.inspect.order_view("Q"),
-        qm.admin.manager_attributes(),
-    )
-    qm.admin.alter_manager(max_handles=100)
+    look = qm.inspect
+    _ = look.waits(), look.locks(), look.overview(), look.dropped(), [*look.look("Q")], look.gaps("Q", b"none")
+    _ = look.connections(), look.units(), look.order_view("Q"), qm.admin.check(), qm.queues(), qm.depth("Q")
+    _ = qm.admin.manager_attributes(), qm.admin.alter_manager(max_handles=100)
     with qm.unit_of_work(), qm.group("Q") as group:
         group.put(b"1")
         group.put(b"2")

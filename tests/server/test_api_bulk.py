@@ -134,14 +134,10 @@ async def test_rows_of_a_stream_have_the_name_of_the_user(
     first, second = ({name: getattr(one, name) for name in FORGED} for one in qm.browse("Q1"))
     assert second["put_at"] > 1_500_000_000
     usual = {
-        "user_identifier": "annabella-ma",
-        "accounting_token": bytes(32),
-        "application_identity_data": "",
-        "put_application_type": second["put_application_type"],
-        "put_application_name": "inorder serve",
-        "put_at": second["put_at"],
-        "application_origin_data": "",
-    }
+        "user_identifier": "annabella-ma", "accounting_token": bytes(32), "application_identity_data": "",
+        "put_application_type": second["put_application_type"], "put_application_name": "inorder serve",
+        "put_at": second["put_at"], "application_origin_data": "",
+    }  # fmt: skip
     assert second == usual
     said = {name: column[0].as_py() for name, column in FORGED.items()} | {"put_at": 0.0}
     assert first == (said if keeps and forged else usual)

@@ -81,13 +81,9 @@ async def test_what_was_got_can_be_put(qm: QueueManager, ours: Described) -> Non
 async def test_a_message_has_the_name_of_who_put_it(qm: QueueManager, ours: Described) -> None:
     """Whatever it says itself: of a user, a program, or a time."""
     forged = {
-        "user_identifier": "bob",
-        "put_application_name": "bob's",
-        "accounting_token": "07",
-        "application_identity_data": "bob",
-        "application_origin_data": "bob",
-        "put_at": "2001-01-01T00:00:00Z",
-    }
+        "user_identifier": "bob", "put_application_name": "bob's", "accounting_token": "07",
+        "application_identity_data": "bob", "application_origin_data": "bob", "put_at": "2001-01-01T00:00:00Z",
+    }  # fmt: skip
     await ours("put", {"body": "a", **forged})
     await ours("put_many", {"messages": [{"body": "b", **forged}]})
     for message in qm.browse("Q1"):

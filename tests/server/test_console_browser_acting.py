@@ -200,21 +200,9 @@ def _filled(shop: Served, worker: inorder.QueueManager) -> list[str]:
     acts = [f"queue/{LONG}/{one}" for one in ("put", "get", "import", "export", "act", "act?selector=TRUE", "alter")]
     held = ["held", f"held/unit/prepared:{'U' * 64}", f"held/lock/{LONG}/{lock_id}", f"held/claim/{LONG}/{'R' * 64}"]
     return [
-        "",
-        *queue,
-        *acts,
-        *held,
-        "define",
-        "tasks",
-        "dead",
-        "mqsc",
-        "channels",
-        "users",
-        f"user/{'N' * 64}",
-        "log",
-        "api",
-        "nowhere",
-    ]
+        "", *queue, *acts, *held, "define", "tasks", "dead", "mqsc", "channels", "users", f"user/{'N' * 64}", "log",
+        "api", "nowhere",
+    ]  # fmt: skip
 
 
 def reviewed(seen: Window, action: str) -> None:

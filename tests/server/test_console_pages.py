@@ -312,16 +312,10 @@ def test_columns_are_chosen(served: Served, groups: QueueManager) -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        "physical=nonsense",
-        "logical=W10",
-        "physical=%C3%A9",
-        "physical=" + "A" * 500,
-        "nowhere=1",
-        "order=both",
-        "show=a&" * 40,
-        "a=%ff",
+        "physical=nonsense", "logical=W10", "physical=%C3%A9", "physical=" + "A" * 500, "nowhere=1", "order=both",
+        "show=a&" * 40, "a=%ff",
     ],
-)
+)  # fmt: skip
 def test_a_bad_query_is_an_error_of_the_caller(served: Served, query: str) -> None:
     assert "INWB0003E" in one(served, f"queue/Q1?{query}", status=400)
 

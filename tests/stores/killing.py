@@ -162,15 +162,9 @@ def seen(qm: QueueManager, queue: str) -> tuple[object, ...]:
     backouts = [message.backout_count for message in qm.browse(queue)]
     noted = qm.bulk.in_ledger(queue, key_of(queue))
     there = (
-        bodies(qm, queue),
-        backouts,
-        status.current_depth,
-        status.uncommitted,
-        held,
-        claims,
-        noted and noted.messages,
+        bodies(qm, queue), backouts, status.current_depth, status.uncommitted, held, claims, noted and noted.messages,
         qm.depth(initiation(queue)),
-    )
+    )  # fmt: skip
     claimed = [Application(store_of(qm), queue=queue).bodies(one.open.number) for one in accounts if one.open]
     return *there, claimed, qm.admin.check()
 

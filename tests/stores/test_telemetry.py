@@ -131,15 +131,9 @@ def test_a_put_and_a_get_are_told_with_what_they_moved(qm: QueueManager, heard: 
     assert put.measurements.items() >= {"messages": 2, "bytes": 8}.items()
     assert put.measurements["seconds"] > 0
     assert put.metadata == {
-        "store": store.path,
-        "manager": "TEST",
-        "queue": "Q",
-        "unit": "",
-        "completion": "ok",
-        "reason": 0,
-        "reason_name": "NONE",
-        "error": "",
-    }
+        "store": store.path, "manager": "TEST", "queue": "Q", "unit": "", "completion": "ok", "reason": 0,
+        "reason_name": "NONE", "error": "",
+    }  # fmt: skip
     assert got.measurements.items() >= {"messages": 1, "bytes": 5}.items()
     assert got.metadata.items() >= {"queue": "Q", "unit": "", "browse": False, "withheld": False}.items()
 

@@ -43,19 +43,7 @@ from inorder.testing import ManualClock
 from inorder.testing.remote import the_server
 
 OF_ONE_CONNECTION = {Act, ConnectionRow, EnteredRow, MarkRow, ProcessRow, WaitRow}
-NUMBERS = {
-    "id",
-    "unit",
-    "connection",
-    "process",
-    "handle",
-    "carrier",
-    "epoch",
-    "revision",
-    "identifier",
-    "uid_number",
-    "message_id",
-}
+NUMBERS = {*"id unit connection process handle carrier epoch revision identifier uid_number message_id".split()}
 
 
 class Far(World):

@@ -311,24 +311,10 @@ def _any(draw: random.Random) -> Any:
         return {str(draw.randrange(9)): _any(draw)}
     return draw.choice(
         [
-            None,
-            True,
-            -1,
-            0,
-            1,
-            2**63,
-            -(2**63),
-            1.5,
-            float("nan"),
-            float("inf"),
-            "",
-            "Q",
-            "\0",
-            b"",
-            b"x" * 24,
+            None, True, -1, 0, 1, 2**63, -(2**63), 1.5, float("nan"), float("inf"), "", "Q", "\0", b"", b"x" * 24,
             "x" * 300,
         ]
-    )
+    )  # fmt: skip
 
 
 def _mutated(draw: random.Random, value: Any) -> Any:

@@ -110,18 +110,13 @@ COSTS: dict[str, tuple[Callable[[QueueManager, str], None], list[str]]] = {
     "put of many to U": (
         put_many,
         [
-            "enter unordered queue",
-            "queue state together to append",
-            "draw places",
-            ASKS,
-            *MANY,
-            "update queue counters together",
-            *END,
+            "enter unordered queue", "queue state together to append", "draw places", ASKS, *MANY,
+            "update queue counters together", *END,
         ],
     ),
     "get of many from Q": (get_many, ["queue state as known", "get and remove", ASKS, *END]),
     "get of many from U": (get_many, ["enter unordered queue", "get and remove together as known", ASKS, *END]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", COSTS)

@@ -56,29 +56,13 @@ def test_a_url_names_a_host_and_a_port(given: str, url: str, host: str, port: in
 @pytest.mark.parametrize(
     "given",
     [
-        f"https://me:{SECRET}@host",
-        f"https://{SECRET}@host:9443",
-        f"https://host:9443/?token={SECRET}",
-        f"https://host:9443/#{SECRET}",
-        f"https://host/{SECRET}",
-        f"https://host:{SECRET}",
-        f"https://{SECRET} /",
-        f"https:/{SECRET}",
-        "https://",
-        "https://host:",
-        "https://host:0",
-        "https://host:65536",
-        "https://host:9443//",
-        "https://host\n",
-        "https://-host",
-        "https://höst",
-        "https://host.",
-        "https://::1",
-        "https://[::1",
-        "https://[1.2.3.4]",
-        "https://[::1%eth0]",
+        f"https://me:{SECRET}@host", f"https://{SECRET}@host:9443", f"https://host:9443/?token={SECRET}",
+        f"https://host:9443/#{SECRET}", f"https://host/{SECRET}", f"https://host:{SECRET}", f"https://{SECRET} /",
+        f"https:/{SECRET}", "https://", "https://host:", "https://host:0", "https://host:65536", "https://host:9443//",
+        "https://host\n", "https://-host", "https://höst", "https://host.", "https://::1", "https://[::1",
+        "https://[1.2.3.4]", "https://[::1%eth0]",
     ],
-)
+)  # fmt: skip
 def test_another_url_is_refused_and_not_shown(given: str) -> None:
     with pytest.raises(ArgumentError, match="store must be a URL like https://host:9443, with") as refused:
         parse(given)

@@ -275,13 +275,10 @@ def test_options_of_a_call_are_checked(options: dict[str, Any], kind: type[Inord
 @pytest.mark.parametrize(
     "state",
     [
-        GroupState(sequence_number=10**9),
-        GroupState(group_id=bytes(25)),
-        GroupState(offset=-1),
-        GroupState(length=2**40),
-        GroupState(flags=64),
+        GroupState(sequence_number=10**9), GroupState(group_id=bytes(25)), GroupState(offset=-1),
+        GroupState(length=2**40), GroupState(flags=64),
     ],
-)
+)  # fmt: skip
 def test_a_state_that_no_handle_has_is_refused(state: GroupState) -> None:
     with pytest.raises(ArgumentError):
         decode_call(called("put", PUT._replace(state=state)))

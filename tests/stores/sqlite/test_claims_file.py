@@ -72,15 +72,10 @@ def test_every_act_is_on_disk_when_it_returns(filled: QueueManager, store: Sqlit
     owner = Application(store)
     syncs.clear()
     acts: list[Callable[[], object]] = [
-        lambda: owner.claim(0, most=2),
-        lambda: owner.plan(0, 1),
-        lambda: owner.claim(1, most=2),
-        lambda: owner.settle(2),
-        lambda: owner.claim(2, most=1),
-        lambda: store.release_claims("Q", "app"),
-        lambda: store.finish_claims("Q", "app", 3),
-        lambda: Application(store),
-    ]
+        lambda: owner.claim(0, most=2), lambda: owner.plan(0, 1), lambda: owner.claim(1, most=2),
+        lambda: owner.settle(2), lambda: owner.claim(2, most=1), lambda: store.release_claims("Q", "app"),
+        lambda: store.finish_claims("Q", "app", 3), lambda: Application(store),
+    ]  # fmt: skip
     for count, act in enumerate(acts, 1):
         act()
         assert len(syncs) == count
