@@ -24,9 +24,6 @@ def writer(store: RestartableStore, qm: QueueManager) -> Writer:
     return Writer(store, qm)
 
 
-# ---- outside the queue
-
-
 def test_a_unique_id_of_a_staged_row_is_nowhere(writer: Writer) -> None:
     writer.qm.put("Q", b"first")
     (first,) = writer.browsed()
@@ -74,9 +71,6 @@ def test_a_staging_outlives_its_connection_and_a_restart(writer: Writer, store: 
     assert [unit.puts for unit in again.qm.inspect.units()] == [2]
     assert again.settle("one").messages == 2
     assert shape(again) == [("a", 1, IN), ("b", 2, IN | LAST)]
-
-
-# ---- limits
 
 
 def refused(writer: Writer, error: type[Exception], *names: str) -> None:
@@ -127,9 +121,6 @@ def test_a_name_stages_for_one_queue_that_is_open_for_output(writer: Writer) -> 
     assert writer.settle("one").messages == 1
 
 
-# ---- what is not there
-
-
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_a_missing_staging_or_one_with_another_count_fails_the_settle(writer: Writer, count: int) -> None:
     writer.stage("one", letters("ab"))
@@ -172,9 +163,6 @@ def test_each_request_says_anew_how_long_a_staging_lasts_and_one_after_its_time_
     writer.counts["one"] = 1
     writer.settle("one")
     assert joined(writer) == "aab"
-
-
-# ---- the ledger
 
 
 @pytest.mark.every_store
@@ -270,8 +258,6 @@ def test_numbers_that_need_not_follow_each_other_stand_as_they_are(writer: Write
     with pytest.raises(InconsistentCall):
         writer.store.settle_staging(key(1), [Staged("both", 6)])
 
-
-# ---- what is not right is named: row, column, value, range
 
 SEGMENT = int(Flags.SEGMENT)
 G = b"G".ljust(24, b"\0")

@@ -26,8 +26,6 @@ from inorder.stores.postgresql import drop, parse
 from inorder.work import Tasks, Worker
 from inorder.work.processes import STORE_LOST, serve
 
-# --- a wait for a synchronous standby that was cancelled
-
 WAITS = "application_name LIKE 'inorder %: writer' AND wait_event = 'SyncRep'"
 
 
@@ -89,9 +87,6 @@ def test_numbers_whose_reservation_the_standby_has_not_do_not_return(own_server:
             assert later.place not in seen
 
 
-# --- what a put was, whose outcome is unknown
-
-
 def test_an_unknown_put_says_the_unique_ids_and_is_repeated_with_them(url: str, qm: QueueManager) -> None:
     lost = inorder.connect(url, program="lost")
     lost.put("Q", b"warm")
@@ -111,9 +106,6 @@ def test_an_unknown_put_says_the_unique_ids_and_is_repeated_with_them(url: str, 
     for uid, body in zip(told.value.uids, (b"one", b"two"), strict=True):
         qm.put("Q", body, uid=uid, resend=True)
     assert [message.body for message in qm.browse("Q")] == [b"one", b"two"]
-
-
-# --- the end of a connection that was lost
 
 
 def test_a_close_that_finds_the_unit_lost_says_so(url: str, qm: QueueManager) -> None:
@@ -141,9 +133,6 @@ def test_what_a_block_was_told_is_not_covered_by_its_end(url: str, qm: QueueMana
     with pytest.raises(ZeroDivisionError):
         fail()
     assert qm.depth("Q") == 0
-
-
-# --- how it is made
 
 
 def test_the_environment_and_services_say_more_than_we_do(
