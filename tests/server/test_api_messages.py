@@ -1,4 +1,4 @@
-"""Our interface: messages put, got and browsed, one, many, in groups, once under a key, with waits, cursors and locks."""
+"""Our interface: messages put, got and browsed, in groups, once under a key, with waits, cursors and locks."""
 
 from __future__ import annotations
 
