@@ -90,7 +90,7 @@ JUDGES = {
     ),
     "stores/engine/sending": "tests/mq/test_channels.py",
     "stores/engine/receiving": "tests/stores/test_receiving.py tests/mq/test_channels_resumed.py",
-    "stores/engine/dead_letters": "tests/client/test_dead_letters.py tests/client/test_moving_to_dead_letters.py",
+    "stores/engine/dead_letters": "tests/client/test_dead_letters.py tests/client/test_retries.py",
     "stores/engine/user_records": "tests/client/test_users.py",
     "stores/engine/incremental_search": "tests/model/test_selectors.py tests/client/test_selecting.py",
     "stores/engine/triggering": "tests/mq/test_triggers.py",

@@ -9,17 +9,21 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from benchmarks.servers import ServerError
+from tests.helpers import spanning
 from tests.helpers.proxy import Proxy
-from tests.helpers.support import LIMIT_SECONDS, Call, until
+from tests.helpers.support import LIMIT_SECONDS, Call, Make, until
 from tests.helpers.working import Heard
 from tests.stores.postgresql.conftest import Connect
 from tests.stores.postgresql.server import Server, administrating, end_session, port_of
+from tests.stores.postgresql.server import sessions as sessions_of
 
 import inorder
-from inorder import Message, OutcomeUnknown, QueueManager
+from inorder import InorderError, Message, OutcomeUnknown, QueueManager
+from inorder.client import two_phases
 from inorder.errors import ConnectionBroken, StoreError
 from inorder.stores.engine.process import NO_NUMBERS
 from inorder.stores.postgresql import drop, parse
@@ -279,3 +283,41 @@ def test_a_worker_ends_with_its_own_status(connect: Connect, restore: Restore) -
     soon.result()
     assert worker.stopped == {"work": str(worker.lost)}
     assert "trouble" not in heard.events
+
+
+POINTS = tuple(two_phases.POINTS)
+
+
+@pytest.fixture
+def places(postgresql: str, make: Make) -> list[str]:
+    """LONDON, and both owners."""
+    made = [make("postgresql") for _ in range(3)]
+    spanning.create(made)
+    return made
+
+
+@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("place", ["LONDON", "PARIS"])
+def test_a_session_that_the_server_ends_leaves_the_unit_whole_or_nowhere(
+    places: list[str], monkeypatch: pytest.MonkeyPatch, point: str, place: str
+) -> None:
+    program = inorder.connect(places[0], program="unit")
+    spanning.put(program, b"0")
+    owners: Any = program._session.owners.values()
+    sessions = {"LONDON": program._session, **{one.of.manager: one for one in owners}}
+    store: Any = sessions[place].store
+    pid = store.host._link.server_pid
+
+    def end() -> None:
+        assert sessions_of(places[0], "unit", "pg_terminate_backend(pid)", f"pid = {pid}") == 1
+        until(lambda: not sessions_of(places[0], "unit", where=f"pid = {pid}"), "the server has ended the session")
+
+    spanning.act_at(monkeypatch, point, end)
+    is_committed = False
+    with contextlib.suppress(InorderError):
+        spanning.put(program, b"1")
+        is_committed = True
+    program.internals.abandon()
+    here, *owners = spanning.settled(places[0])
+    assert owners == [here, here]
+    assert not is_committed or here == [b"0", b"1"]
