@@ -411,7 +411,7 @@ def test_what_is_not_a_user_is_refused(qm: QueueManager) -> None:
             raise AssertionError("the block has begun")
 
 
-def test_an_act_is_noted_with_who_when_where_what_and_how_many(qm: QueueManager, clock: ManualClock) -> None:
+def test_an_act_is_noted_before_it_is_done_with_who_when_where_and_what(qm: QueueManager, clock: ManualClock) -> None:
     qm.put_many("Q", [b"1", b"2"])
     clock.advance(5)
     with qm.accounts.acting("clear", "Q", user="alice", address="10.0.0.1") as act:
