@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
 RUNNER = ROOT / "inorder_scenarios"
 SCENARIO = ROOT / "tests/scenarios/put_groups.txt"
-IN_SDIST = ("Makefile", "README.md", "SECURITY.md", "docs/limits.md", "tests/client/test_puts.py", "tools/mutants.py")
+IN_SDIST = ("Makefile", "README.md", "SECURITY.md", "docs/limits.md", "tests/client/test_handle.py", "tools/mutants.py")
 
 PROGRAM = """
 from __future__ import annotations

@@ -53,15 +53,16 @@ PLUMBING = """
 """.split()
 
 # The unit tests that mirror a file: the tests of the first line with which its path begins.
-CLAIMS = "tests/client/test_claims.py tests/rules/test_claims.py"
+CLAIMS = "tests/client/test_bulk.py tests/rules/test_claims.py"
 STAGING = "tests/stores/test_staging.py tests/stores/test_staging_outside.py"
-LOOKING = "tests/client/test_looking.py tests/client/test_clear.py"
+LOOKING = "tests/client/test_looking.py tests/client/test_manager.py"
 CONNECTIONS = "tests/client/test_connections.py tests/client/test_session.py"
 STORE = (
-    "tests/stores/test_agreement.py tests/client/test_confirmed.py tests/client/test_units.py tests/client/test_gets.py"
+    "tests/stores/test_agreement.py tests/client/test_confirmed.py tests/client/test_units.py "
+    "tests/client/test_handle.py"
 )
 GROUPS = "tests/client/test_groups.py tests/client/test_streams.py"
-STRICT = "tests/client/test_strict.py tests/client/test_gets.py tests/client/test_marks.py"
+STRICT = "tests/client/test_strict.py tests/client/test_handle.py tests/client/test_browsing.py"
 RETURNING = "tests/mq/test_triggers.py tests/client/test_retries.py tests/client/test_failing_calls.py"
 WAITING = "tests/client/test_waiting.py tests/client/test_waiting_turns.py"
 SERVER = "tests/stores/postgresql"  # with these first, only tests on PostgreSQL judge, otherwise only others
@@ -72,28 +73,25 @@ JUDGES = {
         "tests/client/test_session.py tests/client/test_units.py tests/client/test_connections.py "
         "tests/client/test_failing_calls.py"
     ),
-    "client/queue": (
-        "tests/client/test_handle.py tests/client/test_puts.py tests/client/test_gets.py "
-        "tests/client/test_streams.py tests/client/test_browsing.py"
-    ),
-    "client/groups": "tests/client/test_groups.py tests/client/test_stream_groups.py",
+    "client/queue": ("tests/client/test_handle.py tests/client/test_streams.py tests/client/test_browsing.py"),
+    "client/groups": "tests/client/test_groups.py tests/client/test_streams.py",
     "client/unit_of_work": "tests/client/test_units.py tests/client/test_session.py",
-    "client/bulk": f"tests/client/test_bulk.py {CLAIMS}",
+    "client/bulk": CLAIMS,
     "client/browsing": "tests/client/test_browsing.py",
     "stores/engine/wait": f"{WAITING} tests/client/test_strict.py",
     "stores/seam/telemetry": "tests/stores/test_telemetry.py",
-    "stores/seam/changes": "tests/client/test_event_delivery.py tests/client/test_events.py",
+    "stores/seam/changes": "tests/client/test_events.py",
     "stores/engine/claiming": CLAIMS,
     "stores/seam/surveying": CLAIMS,
     "stores/engine/staging": STAGING,
     "stores/engine/bulk": f"{CLAIMS} {STAGING}",
     "stores/engine/putting": (
-        "tests/client/test_puts.py tests/client/test_failing_calls.py tests/stores/sqlite/test_cost.py"
+        "tests/client/test_handle.py tests/client/test_failing_calls.py tests/stores/sqlite/test_cost.py"
     ),
     "stores/engine/sending": "tests/mq/test_channels.py",
     "stores/engine/receiving": "tests/stores/test_receiving.py tests/mq/test_channels_resumed.py",
-    "stores/engine/dead_letters": "tests/client/test_dead_letters.py tests/client/test_moving_to_dead_letters.py",
-    "stores/engine/user_records": "tests/client/test_users.py tests/client/test_operator_log.py",
+    "stores/engine/dead_letters": "tests/client/test_dead_letters.py tests/client/test_retries.py",
+    "stores/engine/user_records": "tests/client/test_users.py",
     "stores/engine/incremental_search": "tests/model/test_selectors.py tests/client/test_selecting.py",
     "stores/engine/triggering": "tests/mq/test_triggers.py",
     "stores/engine/settling": f"{STORE} {RETURNING}",
@@ -102,23 +100,23 @@ JUDGES = {
     "stores/engine/catalog": "tests/client/test_manager.py tests/client/test_dynamic_queues.py",
     "stores/seam/definitions": "tests/client/test_manager.py tests/client/test_dynamic_queues.py",
     "stores/engine/connections": (
-        f"{CONNECTIONS} tests/stores/sqlite/test_owners.py tests/stores/sqlite/test_processes_owners.py"
+        f"{CONNECTIONS} tests/stores/sqlite/test_opening.py tests/stores/sqlite/test_processes_owners.py"
     ),
     "stores/engine/confirming": (
-        "tests/client/test_confirmed.py tests/client/test_leases.py tests/client/test_failing_calls.py"
+        "tests/client/test_confirmed.py tests/client/test_leased_units.py tests/client/test_failing_calls.py"
     ),
     "stores/engine/reading": f"{STRICT} {WAITING} tests/model/test_selectors.py",
     "stores/engine/group_readers": f"tests/client/test_strict.py {GROUPS}",
     "stores/engine/queue": f"{STRICT} {GROUPS}",
     "stores/engine/process": f"{CONNECTIONS} tests/client/test_at_once.py",
     "stores/engine/operation": "tests/stores/sqlite/test_trouble_in_calls.py tests/stores/sqlite/test_attention.py",
-    "stores/engine/getting": "tests/client/test_gets.py tests/server/store/test_attacks.py",
+    "stores/engine/getting": "tests/client/test_handle.py tests/server/store/test_attacks.py",
     "stores/engine/store": f"{STORE} {GROUPS} tests/client/test_failing_calls.py",
     "stores/memory/bulk": f"{CLAIMS} {STAGING} tests/stores/test_agreement.py",
     "stores/memory/checking": "tests/stores/test_checking_memory.py",
     "stores/sql/backend": f"{STORE} {RETURNING}",
     "stores/sql/bulk": f"{CLAIMS} tests/stores/sqlite/test_claims_file.py",
-    "stores/sql/staged": f"{STAGING} tests/stores/sqlite/test_staging_file.py",
+    "stores/sql/staged": f"{STAGING} tests/stores/sqlite/test_claims_file.py",
     "stores/sql/listing": (
         f"{LOOKING} tests/stores/sqlite/test_processes_views.py tests/stores/sqlite/test_processes_waits.py"
     ),
@@ -126,7 +124,7 @@ JUDGES = {
     "stores/sql/search": f"{STORE} {STRICT} {GROUPS}",
     "stores/sql/queries_claims": f"{CLAIMS} tests/stores/sqlite/test_claims_file.py",
     "stores/sql/fragments": f"{CLAIMS} tests/stores/sqlite/test_claims_file.py tests/stores/test_staging.py",
-    "stores/sql/queries_bulk": f"{STAGING} tests/stores/sqlite/test_staging_file.py",
+    "stores/sql/queries_bulk": f"{STAGING} tests/stores/sqlite/test_claims_file.py",
     "stores/sql/queries_views": LOOKING,
     "stores/sql/checks": "tests/stores/sqlite/test_checking.py",
     "stores/sql/queries.sql": f"{STORE} {GROUPS} {LOOKING}",

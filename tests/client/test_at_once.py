@@ -272,9 +272,7 @@ def test_who_observes_a_call_hears_that_it_could_not_be_kept(qm: QueueManager, m
     assert set(one.measurements) == {"seconds"}
 
 
-def test_what_an_observer_puts_is_on_disk_when_its_call_returns(
-    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_an_observer_puts_is_on_disk_after_its_call(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is no part of what is gathered."""
     syncs: list[int] = []
     store = qm._session.services.store

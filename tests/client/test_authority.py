@@ -50,8 +50,6 @@ def lying(qm: QueueManager, *queues: str) -> dict[str, list[bytes]]:
     return {queue: [one.body for one in qm.browse(queue)] for queue in queues if qm.depth(queue)}
 
 
-# --- when the message is put
-
 TARGETS: list[tuple[str, dict[str, str], bool]] = [
     ("a queue where they may put", {}, True),
     ("an alias of it, on which they may", {"reply_to_queue": "LIKE.REPORTS"}, True),
@@ -111,9 +109,6 @@ def test_each_message_of_a_call_is_asked_about_however_it_is_put(shop: QueueMana
             with pytest.raises(NotAuthorized):
                 call()
     assert (shop.depth("Q"), shop.depth("START")) == (0, 0)
-
-
-# --- when the report is made
 
 
 def _replaced(qm: QueueManager) -> None:
@@ -214,9 +209,6 @@ def test_who_reports_an_exception_for_a_message_needs_authority_too(shop: QueueM
     assert [one.body for one in shop.browse("START")] == [SECRET]
 
 
-# --- whose units they are
-
-
 @pytest.mark.every_store
 def test_units_have_the_whole_name_of_the_user_who_began_them(shop: QueueManager) -> None:
     user, store = "a user with a long name", shop._session.services.store
@@ -262,9 +254,6 @@ def test_rows_that_are_staged_are_the_users(shop: QueueManager, keys: dict[str, 
     shop.get_many("Q", 2)
     assert (shop.depth("REPORTS"), lying(shop, "DEAD")) == (2, {"DEAD": [b"", b""]})
     assert {why_dead(one).reason for one in shop.browse("DEAD")} == {Reason.NOT_AUTHORIZED}
-
-
-# --- what is put again
 
 
 def test_what_is_put_again_counts_as_whoever_puts_it_now(shop: QueueManager) -> None:

@@ -1,7 +1,7 @@
 """Bad input: each public call gets its error, which names the argument or the value, and changes nothing.
 
 Here is what calls themselves refuse. Values and options are refused in the same way by every call that takes them:
-`client/test_bad_values.py`, `model/test_message.py`, `client/test_options.py`, `model/test_attributes.py`;
+`client/test_options.py`, `model/test_message.py`, `model/test_attributes.py`;
 `client/test_odd_values.py` gives each argument of each call what no table thinks of.
 """
 
@@ -77,22 +77,12 @@ def test_a_bad_call_gets_a_clear_error_and_changes_nothing(
     check(Line(call, error, reason, word), world)
 
 
-# ---- what all calls on queues and handles refuse
-
 GIVEN: Mapping[str, Callable[[], Any]] = {  # arguments that are right, by their names
-    "body": bytes,
-    "messages": lambda: [b""],
-    "value": lambda: 1,
-    "count": lambda: 1,
-    "uid": lambda: UniqueId("ELSEWHERE", 1),
-    "stream": stream,
-    "confirm_id": lambda: 7,
-    "lock_id": lambda: 7,
-    "group_id": lambda: GROUP,
-    "listener": lambda: print,
-    "changed": lambda: print,
+    "body": bytes, "messages": lambda: [b""], "value": lambda: 1, "count": lambda: 1,
+    "uid": lambda: UniqueId("ELSEWHERE", 1), "stream": stream, "confirm_id": lambda: 7, "lock_id": lambda: 7,
+    "group_id": lambda: GROUP, "listener": lambda: print, "changed": lambda: print,
     "options": lambda: OpenOptions(output=True),
-}
+}  # fmt: skip
 BY_NAME = """
     admin.clear_queue admin.release_lock admin.retry_now alter_queue attributes browse browse_and_lock
     confirm_get confirm_put delete delete_queue depth get get_group get_many get_stream group inquire
@@ -181,9 +171,7 @@ FIRST_CALLS: Mapping[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize("call", FIRST_CALLS.values(), ids=FIRST_CALLS)
-def test_a_first_call_that_is_refused_does_not_leave_the_queue_open(
-    qm: QueueManager, call: Callable[[Any], object]
-) -> None:
+def test_a_first_call_that_is_refused_leaves_no_queue_open(qm: QueueManager, call: Callable[[Any], object]) -> None:
     qm.create_queue("NEW")
     with pytest.raises(ArgumentError):
         call(qm)

@@ -57,9 +57,6 @@ def seen(qm: QueueManager) -> list[tuple[bytes, int]]:
 BACKED_OUT = [(b"1", 1), (b"2", 0)]
 
 
-# ---- the end
-
-
 def leave(other: QueueManager) -> None:
     with pytest.raises(ZeroDivisionError), other:
         raise ZeroDivisionError
@@ -132,8 +129,6 @@ def test_a_closed_connection_inside_a_unit_has_committed_it(qm: QueueManager) ->
         other.close()
     assert (unit.status, bodies(qm)) == ("committed", [b"1", b"2", b"3"])
 
-
-# ---- after the end
 
 CALLS: dict[str, Callable[[QueueManager], object]] = {
     "create_queue": lambda qm: qm.create_queue("N"),
@@ -229,9 +224,6 @@ def test_after_a_restart_a_connection_is_broken(store: RestartableStore) -> None
     qm.internals.abandon()
 
 
-# ---- one call at a time
-
-
 def test_a_second_thread_that_calls_during_a_wait_is_2219_and_changes_nothing(qm: QueueManager) -> None:
     other = qm.connect()
     other.put("Q", other.get("Q"))
@@ -285,9 +277,6 @@ def test_a_default_handle_whose_close_was_refused_can_be_closed_later(qm: QueueM
     assert wait.result() == b"r"
     other.close_queue("Q")
     assert qm.inspect.status("Q").open_output_count == 1  # that of qm
-
-
-# ---- fork
 
 
 def in_child(act: Callable[[], None]) -> int:

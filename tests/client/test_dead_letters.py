@@ -202,9 +202,6 @@ def test_a_bad_feedback_is_refused(qm: QueueManager, feedback: Any) -> None:
     assert qm.depth("REPORTS") == 0
 
 
-# ---- reports of programs
-
-
 @pytest.mark.parametrize(
     ("asked", "feedback", "is_put"), [(1, 275, True), (1, 276, False), (2, 276, True), (2, 65536, True)]
 )

@@ -29,9 +29,6 @@ def keys(store: Any) -> int:
         store.backend.commit((), (), reserves=False, durable=False)
 
 
-# ---- outside of units of work
-
-
 def test_what_is_put_once_more_under_a_key_is_not_put_and_says_so(qm: QueueManager) -> None:
     first = qm.put("Q", b"one", deduplicate="order-17", message_id=b"mine")
     assert (first.duplicate_of, first.warning) == (None, None)
@@ -56,9 +53,7 @@ def test_a_key_of_a_put_under_a_clock_that_was_ahead_is_kept_for_its_time_from_t
 
 
 @pytest.mark.every_store
-def test_a_key_that_was_met_under_a_clock_that_was_behind_is_kept_for_its_time_from_the_put(
-    qm: QueueManager, clock: ManualClock
-) -> None:
+def test_a_key_met_under_a_clock_behind_is_kept_for_its_time_from_the_put(qm: QueueManager, clock: ManualClock) -> None:
     """A machine without a battery begins so, and repeats what it may have put before; then its clock is set."""
     begin = clock.now()
     qm.put("Q", b"1", deduplicate="a", deduplicate_for=600.0)
@@ -101,9 +96,6 @@ def test_bad_keys(qm: QueueManager, wrong: dict[str, object], error: type[Except
     with pytest.raises(OptionsError, match="do not go together"):
         qm.put("Q", b"x", deduplicate="k", uid=uid, resend=True)
     assert bodies(qm) == [b"x"]
-
-
-# ---- in units of work
 
 
 @pytest.mark.every_store
@@ -150,13 +142,8 @@ def test_a_put_that_a_killed_programs_unit_is_in_the_way_of_goes_on(tmp_path: Pa
         assert bodies(qm) == [b"ours"]
 
 
-# ---- keys do not pile up
-
-
 @pytest.mark.every_store
-def test_puts_and_housekeeping_forget_keys_in_bounded_steps(
-    qm: QueueManager, store: RestartableStore, clock: ManualClock
-) -> None:
+def test_keys_are_forgotten_in_bounded_steps(qm: QueueManager, store: RestartableStore, clock: ManualClock) -> None:
     for n in range(40):
         qm.put("Q", b"x", deduplicate=str(n), deduplicate_for=1.0 + n / 100)
     clock.advance(10.0)

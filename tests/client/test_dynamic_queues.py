@@ -28,9 +28,6 @@ def names(qm: QueueManager) -> list[str]:
     return [queue.name for queue in qm.queues() if queue.type == "local"]
 
 
-# ---- models
-
-
 def test_opening_a_model_makes_a_queue_with_its_attributes(qm: QueueManager) -> None:
     qm.alter_queue("PERMANENT", max_depth=5, delivery="fifo", description="replies")
     handle = qm.open("PERMANENT")
@@ -48,9 +45,6 @@ def test_a_model_can_be_deleted_and_what_it_made_stays(qm: QueueManager) -> None
     assert bodies(qm, handle.name) == [b"1"]
     with pytest.raises(UnknownQueue):
         qm.open("PERMANENT")
-
-
-# ---- names (R4.2)
 
 
 def test_r4_2_a_name_with_a_star_is_completed(qm: QueueManager) -> None:
@@ -72,9 +66,6 @@ def end(how: str, manager: QueueManager, handle: Queue) -> None:
         manager.close()
     else:
         manager.internals.abandon()
-
-
-# ---- temporary (R4.3)
 
 
 @pytest.mark.every_store
@@ -162,9 +153,6 @@ def test_r1_5_an_alias_of_a_temporary_queue_makes_it_no_more_durable(qm: QueueMa
     assert bodies(qm, "REPLY") == [b"2"]
 
 
-# ---- permanent (R4.3)
-
-
 def test_r4_3_a_queue_with_messages_is_2055_unless_purged(qm: QueueManager) -> None:
     handle = qm.open("PERMANENT", dynamic_name="KEEP")
     handle.put(b"1")
@@ -207,9 +195,6 @@ def test_r4_3_a_queue_that_is_open_elsewhere_is_2042(qm: QueueManager, option: s
     other.close()
     handle.close(**keywords)
     assert names(qm) == []
-
-
-# ---- opening
 
 
 def test_a_handle_too_many_makes_no_queue(qm: QueueManager) -> None:

@@ -35,9 +35,6 @@ def tree_of(root: type[InorderError]) -> Iterator[type[InorderError]]:
 CLASSES = list(tree_of(InorderError))
 
 
-# ---- reasons
-
-
 def test_every_reason_has_one_sentence_of_its_own() -> None:
     assert list(REASON_TEXT) == list(Reason)
     assert len(set(REASON_TEXT.values())) == len(Reason)
@@ -71,9 +68,6 @@ def test_our_own_reasons_keep_their_numbers() -> None:
     assert {each.value: each.name for each in Reason if each >= 9000} == kept
 
 
-# ---- the tree
-
-
 def test_every_class_says_what_it_is_and_why() -> None:
     for kind in CLASSES:
         assert isinstance(vars(kind)["reason"], Reason), kind
@@ -101,9 +95,6 @@ def test_a_wrong_argument_is_a_value_error_too() -> None:
         raise bad_argument("priority", "x", "an integer from 0 to 9")
 
 
-# ---- one error
-
-
 def test_a_reason_given_wins_over_the_reason_of_the_class() -> None:
     error = errors.NotOpenFor("no", reason=Reason.NOT_OPEN_FOR_BROWSE)
     assert (error.reason, error.reason_name) == (2036, "NOT_OPEN_FOR_BROWSE")
@@ -119,14 +110,11 @@ def test_a_text_ends_with_the_remedy_and_the_reason(text: str) -> None:
         assert str(one) == str(error)
 
 
-def test_data_can_be_read_as_attributes() -> None:
+def test_data_can_be_read_as_attributes_and_what_was_not_given_is_missing() -> None:
     error = OrderPending("withheld", kind="PENDING_IN", age=1.5)
     assert (error.kind, error.age, error.data) == ("PENDING_IN", 1.5, {"kind": "PENDING_IN", "age": 1.5})
-
-
-def test_data_that_was_not_given_is_a_missing_attribute() -> None:
     with pytest.raises(AttributeError, match="'OrderPending' object has no attribute 'unit'"):
-        _ = OrderPending("withheld", kind="PENDING_IN").unit
+        _ = error.unit
 
 
 def test_an_error_survives_copying_and_pickling() -> None:
@@ -138,9 +126,6 @@ def test_an_error_survives_copying_and_pickling() -> None:
             assert (str(again), again.reason, again.data) == (str(error), error.reason, error.data)
             assert again.queue == "Q"
         assert deep.nearest is not error.nearest
-
-
-# ---- helpers
 
 
 def test_a_wrong_argument_names_itself_the_value_and_the_range() -> None:

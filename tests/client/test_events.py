@@ -1,16 +1,22 @@
-"""Listeners and hooks: what they are told, when, in which order, on which thread (lifecycle A-36, A-37)."""
+"""Changes, listeners and hooks: what they are told, when, in which order, on which thread (lifecycle A-36, A-37)."""
 
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.helpers.support import LIMIT_SECONDS, bodies, told
+from tests.helpers.support import LIMIT_SECONDS, Call, bodies, told
 
+import inorder.client.listening
 from inorder import Arrival, Message, QueueFull, QueueManager, connect
+from inorder.model.message import IN_GROUP, LAST_IN_GROUP
+from inorder.stores.seam.changes import Change, Happened
 from inorder.stores.sqlite import SqliteStore
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
@@ -50,9 +56,6 @@ def tokens(qm: QueueManager) -> list[bytes]:
     return [message.token for message in qm.browse("Q")]
 
 
-# ---- listeners
-
-
 def test_a_listener_is_told_what_identifies_the_message(qm: QueueManager, heard: Heard) -> None:
     there = qm.put("Q", b"before it listens", priority=4)
     qm.listen("Q", heard)
@@ -82,9 +85,6 @@ def test_a_listener_is_not_told_again_of_what_returns(qm: QueueManager, heard: H
     assert (len(heard.all), bodies(qm)) == (1, [b"1"])
 
 
-# ---- hooks
-
-
 def test_a_hook_is_told_of_every_put_committed_or_not(qm: QueueManager, heard: Heard) -> None:
     qm.create_queue("R")
     qm.inspect.hook("put", heard)
@@ -98,9 +98,7 @@ def test_a_hook_is_told_of_every_put_committed_or_not(qm: QueueManager, heard: H
     assert heard.told("R") == [("R", b"2")], "and of none that is refused"
 
 
-def test_a_hook_is_told_of_what_expires_when_its_get_is_backed_out(
-    qm: QueueManager, heard: Heard, clock: ManualClock
-) -> None:
+def test_a_hook_is_told_of_what_expires_at_its_back_out(qm: QueueManager, heard: Heard, clock: ManualClock) -> None:
     qm.inspect.hook("expired", heard)
     qm.put("Q", b"old", expiry=10)
     qm.get("Q", syncpoint=True)
@@ -135,9 +133,6 @@ def test_a_hook_is_told_once_of_what_expires_whoever_finds_it(
     assert heard.told() == [("Q", b"old")]
 
 
-# ---- order, threads, errors, ends
-
-
 def test_events_are_told_in_the_order_in_which_they_happened(qm: QueueManager, heard: Heard) -> None:
     qm.create_queue("R")
     qm.inspect.hook("put", heard)
@@ -162,9 +157,7 @@ def test_a_listener_and_the_hooks_have_a_thread_each_that_is_not_the_callers(qm:
     assert len(listening | hooked | {threading.get_ident()}) == 3
 
 
-def test_an_error_is_logged_and_changes_nothing(
-    qm: QueueManager, heard: Heard, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_error_is_logged_and_harms_nobody(qm: QueueManager, heard: Heard, caplog: pytest.LogCaptureFixture) -> None:
     def fail(*event: object) -> None:
         raise ZeroDivisionError
 
@@ -219,10 +212,7 @@ def test_the_end_of_the_last_connection_tells_what_has_happened_and_ends_the_thr
     before = set(threading.enumerate())
 
     def ours() -> set[str]:
-        return {one.name for one in threading.enumerate() if one not in before} & {
-            "inorder events",
-            "inorder listener Q",
-        }
+        return {it.name for it in threading.enumerate() if it not in before} & {"inorder events", "inorder listener Q"}
 
     with connect(store) as qm:
         qm.create_queue("Q")
@@ -242,3 +232,197 @@ def test_a_connection_that_ends_after_its_store_was_closed_ends_quietly(tmp_path
     store.close_store()
     own.internals.abandon()
     qm.internals.abandon()
+
+
+def subscribe(store: RestartableStore, listener: Callable[[Change], object], *, wants: bool = True) -> None:
+    """Has a listener told of changes of the store.
+
+    Args:
+        wants: it looks at their messages.
+    """
+
+    def of_changes(happened: Happened) -> None:
+        if isinstance(happened, Change):
+            listener(happened)
+
+    store.changes.subscribe(of_changes).turn(heeds=True, wants=wants)
+
+
+# ---- listeners to the changes of a store
+
+
+def test_what_a_listener_raises_reaches_nobody(
+    store: RestartableStore, qm: QueueManager, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(change: Change) -> None:
+        raise ZeroDivisionError
+
+    seen: list[Change] = []
+    subscribe(store, fail)
+    subscribe(store, seen.append)
+    with caplog.at_level(logging.ERROR, "inorder.stores"):
+        assert qm.put("Q", b"1").warning is None
+    assert [message.body for change in seen for message in change.visible] == [b"1"]
+    assert "a listener failed" in caplog.text
+
+
+def test_listeners_are_told_in_the_order_of_the_verbs(store: RestartableStore, qm: QueueManager) -> None:
+    seen: list[bytes] = []
+    held, gate = threading.Event(), threading.Event()
+
+    def note(change: Change) -> None:
+        for message in change.visible:
+            if message.body == b"1":
+                held.set()
+                gate.wait(LIMIT_SECONDS)
+            seen.append(message.body)
+
+    subscribe(store, note)
+    other = qm.connect()
+    first = Call(lambda: other.put("Q", b"1"))
+    assert held.wait(LIMIT_SECONDS)
+    Call(lambda: qm.put("Q", b"2")).result()  # is not held up: the first caller tells it too
+    Call(lambda: qm.put("Q", b"3")).result()
+    assert seen == []
+    gate.set()
+    first.result()
+    assert seen == [b"1", b"2", b"3"] == bodies(qm)
+
+
+def test_a_listener_that_calls_the_store_is_told_of_that_afterwards(store: RestartableStore, qm: QueueManager) -> None:
+    qm.create_queue("R")
+    other = qm.connect()
+    seen: list[str] = []
+
+    def pass_on(change: Change) -> None:
+        if change.queue == "Q" and change.visible:
+            other.put("R", b"x")
+        seen.extend(change.queue for _ in change.visible)
+
+    subscribe(store, pass_on)
+    qm.put("Q", b"1")
+    assert seen == ["Q", "R"]
+
+
+def test_many_threads_lose_no_change_and_all_are_told_in_order(store: RestartableStore, qm: QueueManager) -> None:
+    seen: list[bytes] = []
+    subscribe(store, lambda change: seen.extend(message.body for message in change.visible))
+
+    def put(number: int) -> None:
+        with qm.connect() as own:
+            for n in range(50):
+                own.put("Q", b"%d %d" % (number, n))
+
+    for call in [Call(partial(put, number)) for number in range(4)]:
+        call.result()
+    qm.inspect.status("Q")
+    assert seen == bodies(qm)
+
+
+# ---- the thread of the listeners
+
+
+def test_a_listener_that_asks_to_exit_silences_nobody(qm: QueueManager, caplog: pytest.LogCaptureFixture) -> None:
+    seen: list[Arrival] = []
+
+    def leave(arrival: Arrival) -> None:
+        raise SystemExit
+
+    qm.listen("Q", leave)
+    qm.listen("Q", seen.append)
+    with caplog.at_level(logging.ERROR, "inorder.listening"):
+        qm.put_many("Q", [b"1", b"2"])
+        told(qm)
+    assert len(seen) == 2
+    assert "SystemExit" in caplog.text
+
+
+def test_a_listener_that_never_returns_does_not_hold_up_the_last_close(
+    store: RestartableStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(inorder.client.listening, "JOIN_SECONDS", 0.05)
+    inside, gate = threading.Event(), threading.Event()
+
+    def hang(arrival: Arrival) -> None:
+        inside.set()
+        gate.wait(LIMIT_SECONDS)
+
+    qm = connect(store)
+    qm.create_queue("Q")
+    qm.listen("Q", hang)
+    qm.put("Q", b"1")
+    assert inside.wait(LIMIT_SECONDS)
+    with caplog.at_level(logging.WARNING, "inorder.listening"):
+        Call(qm.close).result()
+    assert "did not return" in caplog.text
+    with connect(store) as again:  # a thread of its own, beside the one that hangs
+        seen: list[Arrival] = []
+        again.listen("Q", seen.append)
+        again.put("Q", b"2")
+        told(again)
+        assert len(seen) == 2
+    gate.set()
+
+
+def test_a_listener_may_close_the_last_connection(store: RestartableStore) -> None:
+    qm = connect(store)
+    qm.create_queue("Q")
+    closed = threading.Event()
+
+    def close(arrival: Arrival) -> None:
+        qm.internals.abandon()
+        closed.set()
+
+    qm.listen("Q", close)
+    Call(lambda: qm.put("Q", b"1")).result()
+    assert closed.wait(LIMIT_SECONDS)
+
+
+HANGING_LISTENER = """
+import threading
+from inorder import connect
+qm = connect()
+qm.create_queue("Q")
+inside = threading.Event()
+def hang(arrival):
+    inside.set()
+    threading.Event().wait()
+qm.listen("Q", hang)
+qm.put("Q", b"1")
+inside.wait()
+print("the end")
+"""
+
+
+def test_the_end_of_the_interpreter_waits_for_no_listener() -> None:
+    done = subprocess.run([sys.executable, "-c", HANGING_LISTENER], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["the", "end"]
+
+
+def test_r6_3_what_expired_before_its_commit_was_never_visible(
+    store: RestartableStore, qm: QueueManager, clock: ManualClock
+) -> None:
+    changes: list[Change] = []
+    qm.put("Q", b"old", priority=1, expiry=10, syncpoint=True)
+    qm.put("Q", b"1", priority=2, syncpoint=True)
+    clock.advance(10)
+    subscribe(store, changes.append)
+    qm.commit()
+    assert [message.priority for change in changes for message in change.visible] == [2]
+    assert [message.priority for change in changes for message in change.expired] == [1]
+
+
+@pytest.mark.parametrize("size", [1, 2, 300])
+def test_a_listener_is_told_of_gets(store: RestartableStore, qm: QueueManager, size: int) -> None:
+    """Of one message, of a group, of one so large that the SQLite store brings it in pages."""
+    changes: list[Change] = []
+    flags = [IN_GROUP] * (size - 1) + [LAST_IN_GROUP]
+    with qm.unit_of_work(), qm.open("Q", output=True) as handle:
+        handle.put_many([Message(b"x", flags=flag if size > 1 else 0) for flag in flags], logical=True)
+    subscribe(store, changes.append, wants=False)
+    if size == 1:
+        qm.get("Q")
+    else:
+        members = qm.get_group("Q")
+        next(members)
+    assert [change.queue for change in changes] == ["Q"]

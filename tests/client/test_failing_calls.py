@@ -135,25 +135,15 @@ def everything(world: SimpleNamespace) -> list[Any]:
     definitions = qm.queues()
     names = [one.name for one in definitions]
     messages = [
-        (one.position, one.state, one.holder, one.message.row, one.due_at)
-        for name in names
-        for one in qm.inspect.look(name)
+        (it.position, it.state, it.holder, it.message.row, it.due_at) for n in names for it in qm.inspect.look(n)
     ]
     views = [replace(one, open_input_count=0, open_output_count=0) for one in qm.inspect.overview()]
     orders = [qm.inspect.order_view(name) for name in names]
     noted = [qm.bulk.in_ledger(one.name, BATCH) for one in definitions]
     staged = run(world.store, OperationKind(writes=False), lambda _, verb: verb.backend.select(StagingRow))
     return [
-        definitions,
-        messages,
-        qm.inspect.units(),
-        qm.bulk.claims(),
-        qm.inspect.locks(),
-        views,
-        orders,
-        noted,
-        staged,
-    ]
+        definitions, messages, qm.inspect.units(), qm.bulk.claims(), qm.inspect.locks(), views, orders, noted, staged,
+    ]  # fmt: skip
 
 
 @pytest.fixture
@@ -179,10 +169,6 @@ def _in_unit(world: SimpleNamespace) -> None:
     world.a.put_many("R", [b"n1", b"n2"], syncpoint=True)
     world.a.get("R", syncpoint=True)
     world.queue.get(logical=True, syncpoint=True)
-
-
-def _in_unit_of_another_queue(world: SimpleNamespace) -> None:
-    world.a.put("R", b"new", syncpoint=True)
 
 
 def _claimed(world: SimpleNamespace) -> None:
@@ -213,10 +199,6 @@ def _staged(world: SimpleNamespace) -> None:
     world.stager.stage(3, {"body": [b"s1", b"s2", b"s3"], "group_key": [1, None, 1]})
 
 
-def _settle_staging(world: SimpleNamespace) -> None:
-    world.b.bulk.settle_staging(BATCH, [Staged("staging", 3)])
-
-
 def _begun(world: SimpleNamespace) -> None:
     world.reader = ClaimReader(world.queue, "app")
     world.reader.begin()
@@ -234,7 +216,7 @@ CALLS: dict[str, tuple[Callable[[SimpleNamespace], object], Callable[[SimpleName
     "get": (lambda w: None, lambda w: w.a.get("Q")),
     "get many in a unit": (lambda w: None, lambda w: w.a.get_many("Q", 4, syncpoint=True)),
     "get logically": (lambda w: None, lambda w: w.queue.get(logical=True)),
-    "get a group": (_in_unit_of_another_queue, lambda w: list(w.a.get_group("Q"))),
+    "get a group": (lambda w: w.a.put("R", b"new", syncpoint=True), lambda w: list(w.a.get_group("Q"))),
     "get under a confirm id": (lambda w: None, lambda w: w.a.get("Q", confirm_id=9)),
     "browse and lock": (lambda w: None, lambda w: w.queue.browse_first(lock=True)),
     "browse on from a lock": (_locked, lambda w: w.queue.browse_next()),
@@ -254,7 +236,7 @@ CALLS: dict[str, tuple[Callable[[SimpleNamespace], object], Callable[[SimpleName
     "release a claim": (_claimed, lambda w: w.b.bulk.release_claims("Q", "app")),
     "finish claims": (_claimed, lambda w: w.b.bulk.finish_claims("Q", "app", 1)),
     "stage more": (_staged, lambda w: w.stager.stage(1, {"body": [b"s4"]})),
-    "settle what is staged": (_staged, _settle_staging),
+    "settle what is staged": (_staged, lambda w: w.b.bulk.settle_staging(BATCH, [Staged("staging", 3)])),
     "undo what is staged": (_staged, lambda w: w.b.bulk.undo_staging(["staging"])),
     "close a handle that locks": (_locked, lambda w: w.queue.close()),
     "clear a queue": (_closed, lambda w: w.b.admin.clear_queue("Q")),
@@ -303,9 +285,6 @@ def test_a_call_that_finds_the_disk_full_once_does_its_work_once(name: str, worl
         call(world)
     assert changes.made[len(made) :][: len(verb)] == verb
     assert everything(world) != before
-
-
-# --- calls that failed and had changed something
 
 
 def test_a_claim_that_is_refused_does_not_confirm_the_one_before(world: SimpleNamespace) -> None:

@@ -109,9 +109,7 @@ def test_a_clock_that_was_ahead_does_not_stop_the_history(qm: QueueManager, cloc
     assert depths(qm) == [0]
 
 
-def test_a_queue_that_is_created_again_does_not_have_the_history_of_the_former_one(
-    qm: QueueManager, clock: ManualClock
-) -> None:
+def test_a_queue_created_again_has_no_history_of_the_former_one(qm: QueueManager, clock: ManualClock) -> None:
     qm.create_queue("AGAIN")
     qm.internals.sample()
     qm.delete_queue("AGAIN")

@@ -1,4 +1,4 @@
-"""QueueManager: connections, definitions, what can be inquired, and the handles behind calls by name."""
+"""QueueManager: connections, definitions (R4.9), system queues, and the handles behind calls by name."""
 
 from __future__ import annotations
 
@@ -6,15 +6,29 @@ import getpass
 import io
 import math
 from collections.abc import Callable, Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from tests.helpers.support import Stores, bodies, drained
 
 import inorder
-from inorder import Message, QueueManager, UnknownQueue, connect
-from inorder.errors import InorderError, ObjectExists, ObjectInUse, PutInhibited, QueueNotEmpty
+from inorder import Flags, Match, Message, NoMessageAvailable, QueueManager, Reason, UnknownQueue, connect
+from inorder.errors import (
+    InorderError,
+    ObjectExists,
+    ObjectInUse,
+    PutInhibited,
+    QueueCondition,
+    QueueNotEmpty,
+    UnknownObject,
+)
+from inorder.model.attributes import SYSTEM_QUEUES
 from inorder.model.message import IN_GROUP
+from inorder.stores.engine import clearing
+from inorder.stores.engine.clearing import ClearingVerbs
+from inorder.stores.engine.operation import Operation
+from inorder.stores.engine.queue import LocalQueue
+from inorder.stores.engine.store import QueueStore
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 
@@ -292,3 +306,237 @@ def test_r1_5_a_restart_discards_what_its_queue_does_not_keep(
     store.restart()
     qm = connect(store)
     assert (bodies(qm), qm.depth("Q")) == (left, len(left))
+
+
+Call = Callable[[Any], Any]  # of a connection, wrongly used
+
+BAD: list[tuple[Call, Reason, str]] = [
+    (lambda qm: qm.admin.create_process("a b"), Reason.ARGUMENT_ERROR, "name must be 1 to 48 characters"),
+    (lambda qm: qm.admin.create_process("P", exist_ok=1), Reason.OPTIONS_ERROR, "exist_ok must be True or False"),
+    (lambda qm: qm.admin.create_process("P", colour="red"), Reason.SELECTOR_ERROR, "there is no attribute 'colour'"),
+    (lambda qm: qm.admin.create_process("P", application_type=-1), Reason.ARGUMENT_ERROR, "an integer from 0"),
+    (
+        lambda qm: qm.admin.create_process("P", application_id="x" * 257),
+        Reason.ARGUMENT_ERROR,
+        "at most 256 characters",
+    ),
+    (lambda qm: qm.admin.create_process("THERE"), Reason.OBJECT_ALREADY_EXISTS, "process 'THERE' already exists"),
+    (lambda qm: qm.admin.alter_process("P"), Reason.UNKNOWN_OBJECT_NAME, "there is no process 'P'"),
+    (lambda qm: qm.admin.alter_process("THERE", user_data=5), Reason.ARGUMENT_ERROR, "a text of at most 128"),
+    (lambda qm: qm.admin.delete_process("P"), Reason.UNKNOWN_OBJECT_NAME, "there is no process 'P'"),
+    (lambda qm: qm.admin.process("THEIR"), Reason.UNKNOWN_OBJECT_NAME, "did you mean THERE"),
+]
+
+
+@pytest.mark.parametrize(("call", "reason", "says"), BAD)
+def test_a_wrong_call_says_why_and_changes_nothing(qm: QueueManager, call: Call, reason: Reason, says: str) -> None:
+    qm.admin.create_process("THERE")
+    with pytest.raises(InorderError, match=says) as caught:
+        call(qm)
+    assert caught.value.reason is reason
+    assert [one.name for one in qm.admin.processes()] == ["THERE"]
+    assert qm.admin.process("THERE").user_data == ""
+
+
+def test_an_object_is_altered_by_what_was_there(store: QueueStore) -> None:
+    store.define_object("channel", "TO.B", "{}")
+    with pytest.raises(ObjectExists):
+        store.define_object("channel", "TO.B", '{"x": 1}')
+    with pytest.raises(QueueCondition) as changed:
+        store.alter_object("channel", "TO.B", '{"x": 1}', '{"x": 2}')
+    assert changed.value.reason is Reason.OBJECT_CHANGED
+    with pytest.raises(UnknownObject) as unknown:
+        store.alter_object("channel", "TO.C", "{}", "{}")
+    assert unknown.value.reason is Reason.UNKNOWN_OBJECT_NAME
+    with pytest.raises(UnknownObject):
+        store.delete_object("process", "TO.B")
+    assert [one.attributes for one in store.objects("channel")] == ["{}"]
+
+
+DEAD = "SYSTEM.DEAD.LETTER.QUEUE"
+MODEL = "SYSTEM.DEFAULT.MODEL.QUEUE"
+
+
+def kept(qm: QueueManager) -> list[str]:
+    return [one.name for one in qm.queues() if one.name.startswith("SYSTEM.")]
+
+
+def test_they_are_described_and_not_kept(qm: QueueManager) -> None:
+    for name, attributes in SYSTEM_QUEUES.items():
+        assert qm.attributes(name) == attributes
+    status = qm.inspect.status(DEAD)
+    assert (status.current_depth, status.open_output_count) == (0, 0)
+    assert kept(qm) == []
+
+
+def test_a_put_keeps_one(qm: QueueManager) -> None:
+    qm.put(DEAD, b"1")
+    assert (kept(qm), qm.depth(DEAD), qm.get(DEAD).body) == ([DEAD], 1, b"1")
+
+
+def test_a_get_finds_nothing_and_keeps_it(qm: QueueManager) -> None:
+    with pytest.raises(NoMessageAvailable):
+        qm.get(DEAD)
+    assert kept(qm) == [DEAD]
+
+
+def test_the_model_makes_queues_without_being_kept(qm: QueueManager) -> None:
+    with qm.open(MODEL, input="shared") as made:
+        assert qm.attributes(made.name).definition_type == "temporary_dynamic"
+    assert kept(qm) == []
+
+
+@pytest.mark.every_store
+def test_a_change_keeps_one_and_a_delete_undoes_it(qm: QueueManager) -> None:
+    qm.alter_queue(DEAD, max_depth=5)
+    other = qm.connect()
+    assert (kept(other), other.attributes(DEAD).max_depth) == ([DEAD], 5)
+    other.delete_queue(DEAD)
+    assert (kept(qm), qm.attributes(DEAD)) == ([], SYSTEM_QUEUES[DEAD])
+
+
+@pytest.mark.every_store
+def test_a_look_at_one_that_was_never_used_finds_nothing_and_keeps_nothing(qm: QueueManager) -> None:
+    qm.create_queue("A", type="alias", base_queue=DEAD)
+    qm.create_queue("EMPTY")
+    for name in (DEAD, "A"):
+        assert list(qm.inspect.look(name)) == []
+        assert list(qm.inspect.look(name, order="logical")) == []
+        assert qm.inspect.gaps(name, b"group") == qm.inspect.gaps("EMPTY", b"group")
+        assert qm.inspect.order_view(name) == qm.inspect.order_view("EMPTY")
+    assert kept(qm) == []
+    with pytest.raises(UnknownQueue):
+        qm.inspect.look("SYSTEM.NOT.THERE")
+    qm.put("A", b"1")
+    assert (kept(qm), qm.depth("A"), qm.depth(DEAD)) == ([DEAD], 1, 1)
+
+
+@pytest.mark.every_store
+def test_all_messages_go_and_the_queue_works_as_before(qm: QueueManager) -> None:
+    qm.put_many("Q", [b"1", b"2", b"3"])
+    qm.put("Q", b"later", delay=1000)
+    qm.put("Q", b"large" * 100_000, priority=7)
+    qm.close_queue("Q")
+    assert (qm.admin.clear_queue("Q"), qm.depth("Q")) == (5, 0)
+    assert qm.admin.clear_queue("Q") == 0
+    qm.put("Q", b"again")
+    message = qm.get("Q")
+    assert (message.body, message.place and message.place.number) == (b"again", 6), "numbers do not return (B-2)"
+
+
+@pytest.mark.parametrize("act", ["clear", "delete"])
+def test_what_the_connection_opened_for_calls_by_name_is_in_nobodys_way(qm: QueueManager, act: str) -> None:
+    qm.create_queue("A", type="alias", base_queue="Q")
+    qm.put("Q", b"1")
+    qm.put("A", b"2")
+    if act == "delete":
+        qm.delete_queue("Q", purge=True)
+        assert [queue.name for queue in qm.queues()] == ["A"]
+        return
+    assert qm.admin.clear_queue("Q") == 2
+    qm.put("A", b"3")
+    assert qm.get("Q").body == b"3"
+
+
+def test_a_handle_by_name_that_is_inside_a_group_is_not_closed(qm: QueueManager) -> None:
+    qm.put("Q", b"1", logical=True, flags=Flags.IN_GROUP)
+    with pytest.raises(ObjectInUse, match="close_queue"):
+        qm.admin.clear_queue("Q")
+    qm.put("Q", b"2", logical=True, flags=Flags.LAST_IN_GROUP)
+    assert qm.admin.clear_queue("Q") == 2
+
+
+@pytest.mark.every_store
+def test_what_a_unit_of_work_holds_keeps_all_the_rest_too(qm: QueueManager) -> None:
+    qm.put("Q", b"plain")
+    qm.put("Q", b"uncommitted", confirm_id=7)
+    qm.close_queue("Q")
+    with pytest.raises(QueueNotEmpty):
+        qm.admin.clear_queue("Q")
+    assert qm.depth("Q") == 2
+
+
+@pytest.fixture
+def between(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Callable[[], object]]]:
+    """A clear takes two messages at a time; what is in this list is called before its second step."""
+    calls: list[Callable[[], object]] = []
+    more = ClearingVerbs._clear_more
+
+    def clear_more(self: ClearingVerbs, number: int, upto: int) -> int:
+        while calls:
+            calls.pop()()
+        return more(self, number, upto)
+
+    monkeypatch.setattr(clearing, "STEP", 2)
+    monkeypatch.setattr(ClearingVerbs, "_clear_more", clear_more)
+    yield calls
+    assert not calls
+
+
+@pytest.mark.every_store
+def test_others_come_between_the_steps_of_a_clear(qm: QueueManager, between: list[Callable[[], object]]) -> None:
+    qm.put_many("Q", [b"1", b"2", b"3", b"4", b"5"])
+    qm.close_queue("Q")
+    other = qm.connect()
+
+    def work() -> None:
+        assert other.depth("Q") == 3
+        assert other.get("Q", syncpoint=True).body == b"3"
+        other.put("Q", b"new", priority=9)
+
+    between.append(work)
+    assert qm.admin.clear_queue("Q") == 4, "what another one holds stays, and what has come"
+    other.back_out()
+    assert [one.body for one in qm.browse("Q")] == [b"new", b"3"]
+    assert qm.admin.check() == []
+
+
+@pytest.mark.every_store
+def test_an_interrupted_clear_leaves_the_rest(qm: QueueManager, between: list[Callable[[], object]]) -> None:
+    qm.put_many("Q", [b"1", b"2", b"3", b"4"])
+    qm.close_queue("Q")
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    between.append(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        qm.admin.clear_queue("Q")
+    assert (qm.depth("Q"), qm.admin.check()) == (2, [])
+    qm.close_queue("Q")
+    assert qm.admin.clear_queue("Q") == 2
+
+
+@pytest.mark.every_store
+def test_locks_that_are_cleared_in_steps_end_with_their_last_message(
+    qm: QueueManager, between: list[Callable[[], object]]
+) -> None:
+    qm.put_many("Q", [b"1", b"2", b"3", b"4"])
+    qm.browse_and_lock("Q", Match())
+    qm.close_queue("Q")
+    between.append(lambda: None)
+    assert qm.admin.clear_queue("Q") == 4
+    assert (qm.inspect.units(), qm.admin.check()) == ([], [])
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_queue_is_purged_in_steps(qm: QueueManager, monkeypatch: pytest.MonkeyPatch, dynamic: bool) -> None:
+    depths: list[int] = []
+    clear = clearing._clear
+
+    def step(verb: Operation, queue: LocalQueue, upto: int) -> int:
+        depths.append(queue.depth)
+        return clear(verb, queue, upto)
+
+    monkeypatch.setattr(clearing, "STEP", 2)
+    monkeypatch.setattr(clearing, "_clear", step)
+    qm.create_queue("M", type="model", definition_type="permanent_dynamic")
+    with qm.open("M", output=True, dynamic_name="D") as handle:
+        handle.put_many([b"x"] * 7)
+        if dynamic:
+            handle.close(purge=True)
+    if not dynamic:
+        qm.delete_queue("D", purge=True)
+    assert depths == [7, 5, 3]
+    assert [one.name for one in qm.queues()] == ["M", "Q"]
+    assert qm.admin.check() == []

@@ -97,26 +97,17 @@ ODD: dict[str, Any] = {
 }
 
 GIVEN: Mapping[str, Callable[[], Any]] = {  # what the other arguments are
-    "body": lambda: b"x",
-    "messages": lambda: [b"x"],
-    "count": lambda: 1,
-    "uid": lambda: UniqueId("X", 1),
-    "stream": io.BytesIO,
-    "options": GetOptions,
-    "listener": lambda: print,
-}
+    "body": lambda: b"x", "messages": lambda: [b"x"], "count": lambda: 1, "uid": lambda: UniqueId("X", 1),
+    "stream": io.BytesIO, "options": GetOptions, "listener": lambda: print,
+}  # fmt: skip
 KEYWORDS: Mapping[str, list[str]] = {  # what is given by keyword, and no annotation says so
     "put_stream": [*MESSAGE_FIELDS],
     "set": ["get_allowed", "put_allowed"],
 }
 NAMESPACES = {
-    Admin: "admin",
-    Accounts: "accounts",
-    Bulk: "bulk",
-    DeadLetters: "dead",
-    Inspect: "inspect",
+    Admin: "admin", Accounts: "accounts", Bulk: "bulk", DeadLetters: "dead", Inspect: "inspect",
     Internals: "internals",
-}
+}  # fmt: skip
 PASSED_OVER = {
     "Admin.stop": "ends the store for all",
     "Admin.check": "calls what it is given",
@@ -259,9 +250,7 @@ def connects(given: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("what", ["store", "program", "name"])
-def test_an_odd_value_to_connect_with_gets_an_error_of_ours(
-    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_odd_value_to_connect_gets_our_error(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for told, value in ODD.items():
         check(f"connect with {told} as {what}", partial(connects, {what: value}))

@@ -1,11 +1,13 @@
-"""Options: which go together (mq-semantics 3.1), what each may be, and that they never change."""
+"""Options: which go together (mq-semantics 3.1), what each may be, that they never change; bad values of callers."""
 
 from __future__ import annotations
 
 import asyncio
 import io
+import math
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
@@ -24,14 +26,14 @@ from inorder import (
     UniqueId,
     aio,
 )
-from inorder.errors import MatchError, OptionsError
-from inorder.model.options import BROWSES, BrowseKeywords, GetKeywords, PutKeywords
+from inorder.client import keywords
+from inorder.errors import InorderError, MatchError, OptionsError
+from inorder.model.options import BROWSES, DEFAULT_GET, BrowseKeywords, GetKeywords, PutKeywords
+from inorder.testing import ManualClock
 
 get_options: Any = GetOptions
 MARKS = ("mark_handle", "mark_co_op", "unmarked", "unmark_handle", "unmark_co_op")
 TOKEN = bytes(range(16))
-
-# ---- what excludes what
 
 
 def excluded() -> list[Any]:
@@ -147,9 +149,6 @@ def test_r3_11_cooperating_needs_browse() -> None:
     assert OpenOptions(browse=True, co_op=True).co_op
 
 
-# ---- the words of the calls
-
-
 def test_the_keywords_of_puts_gets_and_browses_are_the_fields_of_their_options() -> None:
     assert get_type_hints(PutKeywords) == get_type_hints(PutOptions)
     hints = {**get_type_hints(GetOptions), "selector": str | None}  # which becomes a part of the match
@@ -157,9 +156,6 @@ def test_the_keywords_of_puts_gets_and_browses_are_the_fields_of_their_options()
     remove_only = {"syncpoint", "syncpoint_if_persistent", "under_cursor", "confirm_id", "lock_id"}
     assert get_type_hints(GetKeywords) == {n: h for n, h in hints.items() if n not in browse_only | {"browse"}}
     assert get_type_hints(BrowseKeywords) == {n: h for n, h in hints.items() if n not in remove_only | {"browse"}}
-
-
-# ---- they never change
 
 
 def test_a_match_never_changes() -> None:
@@ -171,9 +167,6 @@ def test_a_match_never_changes() -> None:
     with pytest.raises(TypeError):
         match.fields["priority"] = 4
     assert match == Match(priority=3)
-
-
-# ---- matches
 
 
 def test_r3_18_an_id_that_is_all_zero_matches_anything() -> None:
@@ -206,10 +199,145 @@ def test_equal_matches_have_one_hash_whatever_the_order_of_their_fields() -> Non
     assert one != "Match"
 
 
-# ---- what a queue is opened for
-
-
 def test_joining_keeps_how_input_was_opened() -> None:
     exclusive = OpenOptions(input="exclusive")
     assert exclusive.joined(OpenOptions(input="as_queue", browse=True)) == OpenOptions(input="exclusive", browse=True)
     assert OpenOptions(browse=True, co_op=True).joined(exclusive).co_op
+
+
+Bad = tuple[Callable[[], object], type[InorderError], Reason, str]
+
+# `Any`, for these calls are wrong on purpose.
+message: Any = Message
+match: Any = Match
+put_options: Any = PutOptions
+open_options: Any = OpenOptions
+clock: Any = ManualClock
+
+MESSAGE: list[Bad] = [
+    (lambda: message("text"), ArgumentError, Reason.ARGUMENT_ERROR, "encode"),
+    (lambda: message([1, 2]), ArgumentError, Reason.ARGUMENT_ERROR, "[1, 2]"),
+    (lambda: message(b"", colour="red"), ArgumentError, Reason.ARGUMENT_ERROR, "colour"),
+    (lambda: message(b"", length=3), ArgumentError, Reason.ARGUMENT_ERROR, "length"),
+    (lambda: message(b"", token=bytes(16)), ArgumentError, Reason.ARGUMENT_ERROR, "token"),
+    (lambda: message(b"", place=(0, 1, 0)), ArgumentError, Reason.ARGUMENT_ERROR, "place"),
+    (lambda: message(b"", warning=2079), ArgumentError, Reason.ARGUMENT_ERROR, "warning"),
+    (lambda: message(b"").replace(colour="red"), ArgumentError, Reason.ARGUMENT_ERROR, "colour"),
+    (lambda: message(b"").replace(body="text"), ArgumentError, Reason.ARGUMENT_ERROR, "body"),
+]
+MATCH: list[Bad] = [
+    (lambda: match(colour="red"), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "colour"),
+    (lambda: match(body=b"x"), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "body"),
+    (lambda: match(message_id="of a text more than 24 by"), ArgumentError, Reason.MD_ERROR, "message_id"),
+    (lambda: match(properties={"colour": "red"}), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "properties"),
+    (lambda: match(priority=-1), ArgumentError, Reason.PRIORITY_ERROR, "priority"),
+    (lambda: match(token="text"), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "token"),
+    (lambda: match(uid=("Q", 1)), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "uid"),
+    (lambda: match(uid=None), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "uid"),
+]
+PUT_OPTIONS: list[Bad] = [
+    (lambda: put_options(syncpoint=1), ArgumentError, Reason.OPTIONS_ERROR, "syncpoint"),
+    (lambda: put_options(logical=None), ArgumentError, Reason.OPTIONS_ERROR, "logical"),
+    (lambda: put_options(new_message_id=1), ArgumentError, Reason.OPTIONS_ERROR, "new_message_id"),
+    (lambda: put_options(new_correlation_id="x"), ArgumentError, Reason.OPTIONS_ERROR, "new_correlation_id"),
+    (lambda: put_options(context="pass_all"), ArgumentError, Reason.OPTIONS_ERROR, "context"),
+    (lambda: put_options(confirm_id=-1), ArgumentError, Reason.OPTIONS_ERROR, "confirm_id"),
+    (lambda: put_options(confirm_id=7, syncpoint=True), OptionsError, Reason.OPTIONS_ERROR, "confirm_id"),
+    (lambda: put_options(uid="TEST"), ArgumentError, Reason.OPTIONS_ERROR, "uid"),
+]
+FLAGS = """syncpoint_if_persistent logical complete all_segments all_messages under_cursor lock mark_handle mark_co_op
+    unmarked unmark_handle unmark_co_op accept_truncated""".split()
+GET_OPTIONS: list[Bad] = [
+    (lambda: get_options(browse="last"), ArgumentError, Reason.OPTIONS_ERROR, "browse"),
+    (lambda: get_options(syncpoint=0), ArgumentError, Reason.OPTIONS_ERROR, "syncpoint"),
+    (lambda: get_options(wait=-0.001), ArgumentError, Reason.WAIT_INTERVAL_ERROR, "-0.001"),
+    (lambda: get_options(buffer=-1), ArgumentError, Reason.BUFFER_LENGTH_ERROR, "buffer"),
+    (lambda: get_options(match={"priority": 1}), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "match"),
+    (lambda: get_options(confirm_id="7"), ArgumentError, Reason.OPTIONS_ERROR, "confirm_id"),
+    (lambda: get_options(lock_id=True), ArgumentError, Reason.OPTIONS_ERROR, "lock_id"),
+    (lambda: get_options(confirm_id=7, syncpoint=True), OptionsError, Reason.OPTIONS_ERROR, "confirm_id"),
+    (lambda: get_options(read_order="often"), ArgumentError, Reason.OPTIONS_ERROR, "read_order"),
+]
+OPEN_OPTIONS: list[Bad] = [
+    (open_options, OptionsError, Reason.OPTIONS_ERROR, "input, output or browse"),
+    (lambda: open_options(input="often"), ArgumentError, Reason.OPTIONS_ERROR, "'often'"),
+    (lambda: open_options(output="yes"), ArgumentError, Reason.OPTIONS_ERROR, "output"),
+    (lambda: open_options(output=True, browse=None), ArgumentError, Reason.OPTIONS_ERROR, "browse"),
+    (lambda: open_options(browse=True, co_op=1), ArgumentError, Reason.OPTIONS_ERROR, "co_op"),
+]
+CLOCK: list[Bad] = [
+    (lambda: clock("noon"), ArgumentError, Reason.ARGUMENT_ERROR, "start"),
+    (lambda: clock(math.nan), ArgumentError, Reason.ARGUMENT_ERROR, "start"),
+    (lambda: clock(path=5), ArgumentError, Reason.ARGUMENT_ERROR, "path"),
+]
+SECONDS = [-1, -0.5, math.nan, math.inf, True, "5", None]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "reason", "word"), [*MESSAGE, *MATCH, *PUT_OPTIONS, *GET_OPTIONS, *OPEN_OPTIONS, *CLOCK]
+)
+def test_a_bad_value_is_refused_with_its_reason(
+    call: Callable[[], object], error: type[InorderError], reason: Reason, word: str
+) -> None:
+    with pytest.raises(InorderError) as raised:
+        call()
+    assert isinstance(raised.value, error)
+    assert raised.value.reason == reason
+    assert word in str(raised.value)
+    if isinstance(raised.value, ArgumentError):
+        assert {"argument", "value", "allowed"} <= raised.value.data.keys()
+
+
+@pytest.mark.parametrize("flag", FLAGS)
+def test_a_flag_of_a_get_is_true_or_false_and_nothing_else(flag: str) -> None:
+    for value in (1, None, "yes"):
+        with pytest.raises(ArgumentError, match=flag) as raised:
+            get_options(browse="first", **{flag: value})
+        assert raised.value.reason == Reason.OPTIONS_ERROR
+
+
+@pytest.mark.parametrize("seconds", SECONDS)
+def test_a_clock_advances_by_a_finite_number_from_0_and_otherwise_stands_still(seconds: object) -> None:
+    manual = clock()
+    before = manual.now()
+    with pytest.raises(ArgumentError, match="seconds") as raised:
+        manual.advance(seconds)
+    assert raised.value.argument == "seconds"
+    assert manual.now() == before
+
+
+def test_a_file_that_holds_no_time_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "clock"
+    path.write_text("noon")
+    with pytest.raises(ArgumentError, match="clock"):
+        ManualClock(path=path).now()
+    assert path.read_text() == "noon"
+
+
+def test_the_same_keywords_give_the_same_options() -> None:
+    asked: dict[str, Any] = {"wait": 30, "match": Match(priority=3)}
+    assert keywords.get_options(asked, None, DEFAULT_GET) is keywords.get_options(dict(asked), None, DEFAULT_GET)
+    assert keywords.get_options(asked, None, DEFAULT_GET) == GetOptions(**asked)
+
+
+def test_keywords_change_the_options_that_were_given() -> None:
+    assert keywords.get_options({"wait": 30}, GetOptions(logical=True), DEFAULT_GET) == GetOptions(
+        wait=30, logical=True
+    )
+    assert keywords.get_options({"wait": 30}, None, keywords.BROWSE_NEXT) == GetOptions(wait=30, browse="next")
+    given = PutOptions(logical=True)
+    found = keywords.split_put({"priority": 3, "syncpoint": True}, given)
+    assert found == ({"priority": 3}, PutOptions(logical=True, syncpoint=True))
+    assert keywords.split_put({"priority": 3}, given) == ({"priority": 3}, given)
+
+
+@pytest.mark.parametrize(("good", "bad"), [(True, 1), (False, 0), (True, 1.0)])
+def test_a_value_is_refused_though_its_equal_was_taken(good: bool, bad: Any) -> None:
+    keywords.get_options({"logical": good}, None, DEFAULT_GET)
+    with pytest.raises(ArgumentError, match="logical"):
+        keywords.get_options({"logical": bad}, None, DEFAULT_GET)
+
+
+def test_a_value_that_has_no_hash_is_told_like_any_other() -> None:
+    with pytest.raises((ArgumentError, MatchError), match="match"):
+        keywords.get_options({"match": {"priority": 3}}, None, DEFAULT_GET)

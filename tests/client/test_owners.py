@@ -72,9 +72,7 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
 # --- what is asked of the owner, and what of the definition
 
 
-def test_depth_and_status_are_the_owners_and_attributes_are_those_of_the_definition(
-    sites: tuple[QueueManager, QueueManager],
-) -> None:
+def test_depth_and_status_are_the_owners_attributes_the_definitions(sites: tuple[QueueManager, QueueManager]) -> None:
     here, there = sites
     there.put_many("Q", [b"1", b"2"])
     assert here.depth(FAR) == 2
@@ -228,9 +226,7 @@ def test_a_transfer_is_made_at_the_owner(sites: tuple[QueueManager, QueueManager
     assert list(store_transfer.copy(here, "A", there, "T")) == [1]
 
 
-def test_a_call_by_name_follows_a_definition_that_leads_elsewhere_now(
-    sites: tuple[QueueManager, QueueManager],
-) -> None:
+def test_a_call_by_name_follows_a_definition_that_leads_elsewhere_now(sites: tuple[QueueManager, QueueManager]) -> None:
     here, there = sites
     there.create_queue("R")
     here.put(FAR, b"1")

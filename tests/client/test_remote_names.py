@@ -37,9 +37,6 @@ def targets(qm: QueueManager, queue: str = "XMIT") -> list[Transmission | None]:
     return [message.transmission for message in qm.browse(queue)]
 
 
-# --- what a message on a transmission queue has
-
-
 def filled(qm: QueueManager) -> list[Transmission]:
     """Messages on their way to two queue managers, with properties and without."""
     qm.put("R", b"1")
@@ -111,9 +108,6 @@ def test_a_message_for_a_transmission_queue_says_where_to(sites: QueueManager) -
     assert targets(sites) == [OTHER, TARGET]
 
 
-# --- calls
-
-
 def test_every_way_to_put_takes_a_queue_manager(sites: QueueManager) -> None:
     sites.put("A", b"1", manager="XMIT")
     sites.put_many("B", [b"2", b"3"], manager="XMIT")
@@ -157,9 +151,6 @@ def test_the_usage_changes_while_nothing_is_there(sites: QueueManager) -> None:
     sites.close_queue("Q")
     sites.alter_queue("Q", usage="transmission")
     assert reason_of(sites.put, "Q", b"x") == 2260
-
-
-# --- what is deleted in the middle of a way
 
 
 @pytest.fixture

@@ -48,9 +48,6 @@ def names(qm: QueueManager) -> list[str]:
     return [queue.name for queue in qm.queues() if queue.type == "local"]
 
 
-# ---- one request, one reply
-
-
 def test_the_temporary_queue_serves_all_requests_and_goes_with_the_connection(
     qm: QueueManager, server: QueueManager
 ) -> None:
@@ -107,9 +104,6 @@ def test_a_message_that_was_got_is_asked_under_an_id_of_its_own(qm: QueueManager
     assert call.result().body == b"from the last"
 
 
-# ---- how long
-
-
 def test_nobody_works_for_a_requester_who_has_gone(qm: QueueManager, clock: ManualClock) -> None:
     call = waiting(qm, lambda: qm.request("Q", b"question", timeout=10))
     [request] = qm.connect().browse("Q")
@@ -157,12 +151,7 @@ def test_the_life_of_a_request_is_the_wait_within_its_bounds(
     call.result()
 
 
-# ---- several replies
-
-
-def test_replies_come_one_after_the_other_until_the_time_is_over(
-    qm: QueueManager, server: QueueManager, clock: ManualClock
-) -> None:
+def test_replies_come_singly_until_the_time_is_over(qm: QueueManager, server: QueueManager, clock: ManualClock) -> None:
     replies = qm.replies("Q", b"", timeout=10)
     request = server.get("Q")
     assert replies.message_id == request.message_id
@@ -192,9 +181,6 @@ def test_so_many_replies_as_are_wanted(qm: QueueManager, server: QueueManager, c
     error = call.error()
     assert isinstance(error, NoMessageAvailable)
     assert "1 of 2 replies within 10 s" in str(error)
-
-
-# ---- what is refused, with nothing put
 
 
 REFUSED: dict[str, tuple[Callable[[QueueManager], object], type[Exception], Reason]] = {
@@ -242,9 +228,6 @@ def test_a_queue_that_has_the_name_of_the_model_is_in_the_way(qm: QueueManager) 
         qm.request("Q", b"", timeout=1)
 
 
-# ---- persistence
-
-
 def test_a_persistent_request_may_have_a_reply_that_is_not(qm: QueueManager, server: QueueManager) -> None:
     call, request = asked(qm, server, persistent=True)
     assert request.persistent
@@ -255,12 +238,7 @@ def test_a_persistent_request_may_have_a_reply_that_is_not(qm: QueueManager, ser
     assert call.result().persistent is False
 
 
-# ---- serving
-
-
-def test_requests_are_served_until_there_are_no_more(
-    qm: QueueManager, server: QueueManager, clock: ManualClock
-) -> None:
+def test_requests_are_served_until_none_is_left(qm: QueueManager, server: QueueManager, clock: ManualClock) -> None:
     qm.create_queue("LOG")
 
     def answer(request: Message) -> bytes:
@@ -334,8 +312,6 @@ def test_serving_needs_a_connection_without_a_unit_of_work(qm: QueueManager) -> 
         qm.serve("Q", lambda request: None, wait=0)
     assert raised.value.reason == Reason.UOW_IN_PROGRESS
 
-
-# ---- two processes
 
 SERVER = """
 import sys, inorder

@@ -1,4 +1,4 @@
-"""A back out that says when the message may be read again, and why its work failed: on every store."""
+"""Work that failed waits, keeps its error, and is tried again by hand; or its message becomes a dead letter."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 from tests.helpers.support import put_group
 
-from inorder import Got, Match, NoMessageAvailable, OrderPending, QueueManager, connect
-from inorder.errors import ArgumentError, ConnectionClosed, WrongQueueType
+from inorder import Got, Match, NoMessageAvailable, OrderPending, QueueManager, Reason, Report, connect
+from inorder.errors import ArgumentError, ConnectionClosed, Undeliverable, UnknownQueue, WrongQueueType
 from inorder.rules.retries import Failure, Later, failure_of
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
+
+from ..helpers.working import dead_letter_queue
 
 
 def clock_of(qm: QueueManager) -> ManualClock:
@@ -29,9 +31,7 @@ def fail(qm: QueueManager, *, delay: float = 10, error: str = "KeyError: 'price'
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-def test_a_strict_reader_waits_behind_it_and_it_keeps_its_place_and_its_error(
-    store: RestartableStore, restarts: bool
-) -> None:
+def test_a_strict_reader_waits_and_it_keeps_its_place_and_error(store: RestartableStore, restarts: bool) -> None:
     qm = connect(store)
     qm.create_queue("Q")
     qm.put("Q", b"1")
@@ -114,9 +114,6 @@ def test_a_connection_that_is_given_up_does_nothing_any_more(qm: QueueManager) -
     (sight,) = qm.inspect.look("Q")
     assert sight.due_at == clock_of(qm).now() + 5
     assert failure_of(sight.message) == Failure("too long", clock_of(qm).now(), 1)
-
-
-# --- by hand
 
 
 @pytest.mark.every_store
@@ -238,3 +235,81 @@ def test_retry_now_knows_queues_without_messages(qm: QueueManager) -> None:
     qm.create_queue("M", type="model")
     with pytest.raises(WrongQueueType):
         qm.admin.retry_now("M")
+
+
+def got(qm: QueueManager, queue: str = "Q", **fields: Any) -> Got:
+    """A message of a queue, in the unit of work that is open."""
+    qm.put(queue, b"1", syncpoint=False, **fields)
+    return qm.get(queue)
+
+
+@pytest.mark.every_store
+def test_it_leaves_its_queue_with_the_reason_or_stays(qm: QueueManager) -> None:
+    dead_letter_queue(qm)
+    for commits in (False, True):
+        with qm.unit_of_work() as unit:
+            message = qm.get("Q") if commits else got(qm, message_id=b"m", priority=3)
+            assert qm.dead.add(message, queue="Q", reason=70_000, error="torn", attempts=2) == "buried"
+            if not commits:
+                unit.back_out()
+        assert (qm.depth("Q"), qm.depth("DEAD")) == ((0, 1) if commits else (1, 0))
+    (letter,) = qm.dead.letters()
+    assert letter.why == (70_000, "Q", "", qm.internals.clock.now(), "test", 2, "torn")
+    assert (letter.message.message_id[:1], letter.message.priority) == (b"m", 3)
+
+
+def test_its_queue_may_say_where_it_goes(qm: QueueManager) -> None:
+    qm.create_queue("ASIDE")
+    qm.create_queue("W", backout_requeue_queue="ASIDE")
+    qm.create_queue("ALIAS", type="alias", base_queue="W")
+    with qm.unit_of_work():
+        qm.dead.add(got(qm, "ALIAS"), queue="ALIAS")
+    (letter,) = qm.dead.letters(dead_letter_queue="ASIDE")
+    assert (letter.why.reason, letter.why.queue) == (Reason.BACKOUT_THRESHOLD_REACHED, "ALIAS")
+
+
+def test_the_report_has_the_data_that_is_asked_for_and_goes_with_the_unit(qm: QueueManager) -> None:
+    """Where it cannot be put it is a dead letter itself, and the message becomes one all the same."""
+    dead_letter_queue(qm)
+    qm.create_queue("REPORTS")
+    asks: Any = {"report": Report.EXCEPTION_WITH_FULL_DATA, "reply_to_queue": "REPORTS"}
+    for commits in (False, True):
+        with qm.unit_of_work() as unit:
+            qm.dead.add(qm.get("Q") if commits else got(qm, **asks), queue="Q")
+            assert not list(qm.browse("REPORTS"))
+            if not commits:
+                unit.back_out()
+    (report,) = qm.browse("REPORTS")
+    assert (report.body, report.put_application_type) == (b"1", 7)
+    with qm.unit_of_work():
+        qm.dead.add(got(qm, **asks | {"reply_to_queue": "NONE"}), queue="Q")
+    assert [one.why.queue for one in qm.dead.letters()] == ["Q", "NONE", "Q"]
+
+
+def test_where_the_order_is_required_nothing_is_diverted(qm: QueueManager) -> None:
+    dead_letter_queue(qm)
+    qm.create_queue("S", read_order="required")
+    with pytest.raises(Undeliverable, match="requires strict order"), qm.unit_of_work():
+        qm.dead.add(got(qm, "S"), queue="S")
+    assert (qm.depth("S"), qm.depth("DEAD")) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("given", "argument"),
+    [
+        ({"message": b"1"}, "message"),
+        ({"reason": "2033"}, "reason"),
+        ({"error": 3}, "error"),
+        ({"error": "\ud800"}, "error"),
+        ({"attempts": -1}, "attempts"),
+    ],
+)
+def test_what_it_cannot_be_is_refused(qm: QueueManager, given: dict[str, Any], argument: str) -> None:
+    dead_letter_queue(qm)
+    with qm.unit_of_work():
+        message = got(qm)
+        with pytest.raises(ArgumentError, match=argument):
+            qm.dead.add(**{"message": message, "queue": "Q", **given})
+        with pytest.raises(UnknownQueue):
+            qm.dead.add(message, queue="NOWHERE")
+    assert qm.depth("DEAD") == 0

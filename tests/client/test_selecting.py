@@ -28,17 +28,9 @@ def test_mqs_words_bring_mqs_values(qm: QueueManager) -> None:
     qm.alter_queue("Q", get_allowed=False, delivery="fifo", index_type="group_id", description="orders")
     qm.put("Q", b"1")
     assert qm.inquire("Q", "InhibitGet", 10, "QType", 16, 57, "DefPersistence", 2016, "QDesc", 3, 18) == {
-        "InhibitGet": 1,
-        10: 0,
-        "QType": 1,
-        16: 1,
-        57: 5,
-        "DefPersistence": 1,
-        2016: "Q",
-        "QDesc": "orders",
-        3: 1,
+        "InhibitGet": 1, 10: 0, "QType": 1, 16: 1, 57: 5, "DefPersistence": 1, 2016: "Q", "QDesc": "orders", 3: 1,
         18: 1,
-    }
+    }  # fmt: skip
     assert qm.inquire("Q", "get_allowed", "type") == {"get_allowed": False, "type": "local"}
 
 
@@ -70,9 +62,6 @@ def test_what_is_no_selector_is_2067(qm: QueueManager, selector: Any) -> None:
         qm.inquire("Q", "max_depth", selector)
     assert (raised.value.reason, raised.value.argument) == (Reason.SELECTOR_ERROR, "selector")
     assert "3, 4, 5" in str(raised.value.allowed)
-
-
-# ---- set
 
 
 @pytest.mark.parametrize("changes", [{9: 1}, {"InhibitGet": 1}, {"get_allowed": False}])
@@ -116,16 +105,10 @@ def test_a_value_that_is_not_mqs_is_2020(qm: QueueManager, selector: Any, value:
 @pytest.mark.parametrize(
     "changes",
     [
-        {15: 5},
-        {"MsgDeliverySequence": 7},
-        {"CurrentQDepth": 0},
-        {99: 1},
-        {True: 1},
-        {"Colour": 1},
-        {"get_allowed": True, 9: 1},
-        {"InhibitGet": 1, 9: 1},
+        {15: 5}, {"MsgDeliverySequence": 7}, {"CurrentQDepth": 0}, {99: 1}, {True: 1}, {"Colour": 1},
+        {"get_allowed": True, 9: 1}, {"InhibitGet": 1, 9: 1},
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_set_is_2067(qm: QueueManager, changes: dict[Any, Any]) -> None:
     before = qm.attributes("Q")
     with pytest.raises(ArgumentError, match="2067"):

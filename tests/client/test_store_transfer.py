@@ -1,4 +1,4 @@
-"""Messages go to another store exactly once: between all kinds of stores, killed at each point, two runs at once."""
+"""Messages go to another store, or queue, exactly once: all kinds of stores, killed at each point, two runs at once."""
 
 from __future__ import annotations
 
@@ -83,9 +83,7 @@ STRIDES = {("sqlite", "sqlite"): 1}  # on a server each death takes longer, and 
 @pytest.mark.parametrize("command", list(CARRY))
 @pytest.mark.parametrize("target", KINDS)
 @pytest.mark.parametrize("source", KINDS)
-def test_killed_at_each_point_it_goes_on_and_nothing_is_lost_or_doubled(
-    make: Make, source: str, target: str, command: str
-) -> None:
+def test_killed_at_each_point_it_loses_and_doubles_nothing(make: Make, source: str, target: str, command: str) -> None:
     point, deaths = 1, 0
     while True:
         one, other = make(source), make(target)
@@ -189,9 +187,7 @@ def test_works_of_other_names_and_other_sources_know_nothing_of_each_other(world
     assert world.b.depth("Q") == 3 + 3 + 3 + 2 + 2 + 1 + 1
 
 
-def test_of_two_moves_that_have_staged_the_same_batch_one_goes_on(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_two_moves_that_staged_one_batch_one_goes_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The one that began first puts it, and may not confirm it; the other finds it put, and does."""
     numbered(world.a, 4)
     settle, firsts = Bulk.settle_staging, list[Settled]()
@@ -438,3 +434,49 @@ def test_what_an_operator_carries_does_not_arrive_once_more(world: World, comman
     assert (world.b.depth("REPORTS"), world.b.inspect.dropped()) == (0, [])
     world.b.get("Q")
     assert world.b.get("REPORTS").feedback == Feedback.COD
+
+
+BOTH = Report.COA | Report.COD
+
+
+def feedbacks(qm: QueueManager) -> list[int]:
+    """What has been reported; it is taken away."""
+    return [one.feedback for one in qm.get_many("R", qm.depth("R"))] if qm.depth("R") else []
+
+
+def prepare(qm: QueueManager) -> None:
+    for name in ("R", "TO"):
+        qm.create_queue(name)
+    qm.put("Q", b"1", report=BOTH, reply_to_queue="R")
+    assert feedbacks(qm) == [Feedback.COA]
+
+
+@pytest.mark.every_store
+def test_what_is_moved_is_delivered_where_it_is_got(qm: QueueManager) -> None:
+    prepare(qm)
+    with store_transfer.moving(qm):
+        qm.put("TO", qm.get("Q"), context="set_all")
+    assert (qm.depth("Q"), qm.depth("TO"), feedbacks(qm)) == (0, 1, [])
+    got = qm.get("TO")
+    assert (got.body, got.report, feedbacks(qm)) == (b"1", BOTH, [Feedback.COD])
+
+
+def test_a_unit_of_work_behind_a_move_reports_as_ever(qm: QueueManager) -> None:
+    prepare(qm)
+    with store_transfer.moving(qm):
+        qm.put("TO", qm.get("Q"), context="set_all")
+    with qm.unit_of_work():
+        qm.put("Q", b"2", report=BOTH, reply_to_queue="R")
+        qm.get("TO")
+    assert sorted(feedbacks(qm)) == [Feedback.COA, Feedback.COD]
+
+
+def test_what_is_moved_triggers_where_it_comes(qm: QueueManager) -> None:
+    prepare(qm)
+    qm.create_queue("INIT")
+    qm.admin.create_process("SERVE")
+    qm.alter_queue("TO", trigger_control=True, trigger_type="first", initiation_queue="INIT", process="SERVE")
+    with store_transfer.moving(qm):
+        qm.put("TO", qm.get("Q"), context="set_all")
+    qm.close_queue("TO")
+    assert qm.depth("INIT") == 1

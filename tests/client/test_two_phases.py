@@ -330,9 +330,7 @@ def test_a_coordinator_that_was_restored_knows_nothing_of_later_units(sites: Sit
     assert sites.in_doubt() == [("global", "commit")]
 
 
-def test_a_part_of_another_user_at_the_owner_is_left_to_him(
-    sites: Sites, at: At, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_users_part_at_the_owner_is_left_to_him(sites: Sites, at: At, monkeypatch: pytest.MonkeyPatch) -> None:
     london = sites.london
     monkeypatch.setattr(OwnerSession, "branch", property(lambda one: Branch(one.of.connection, one.of.manager, "ann")))
     at("unit-decided", lambda: unreachable(london, "PARIS"))

@@ -10,10 +10,17 @@ from functools import partial
 from typing import Any
 
 import pytest
-from tests.helpers.support import Call, Stores, room_of, waiting
+from tests.helpers.support import Call, Stores, bodies, room_of, waiting
 
-from inorder import FOREVER, NoMessageAvailable, QueueManager, connect
-from inorder.errors import ConnectionBroken, GetInhibited, QueueDeleted, QueueManagerStopping
+from inorder import FOREVER, NoMessageAvailable, QueueManager, Reason, connect
+from inorder.errors import (
+    ConnectionBroken,
+    ConnectionClosed,
+    GetInhibited,
+    QueueDeleted,
+    QueueManagerStopping,
+    WaitEnded,
+)
 from inorder.support.clock import SLEEP_SECONDS_MAX, SystemClock
 
 THREADS = 4
@@ -48,9 +55,6 @@ def locker(qm: QueueManager) -> bytes:
     body = handle.browse_first(wait=FOREVER, lock=True).body
     assert not handle.closed
     return body
-
-
-# ---- who is served (R3.27)
 
 
 def one_done(qm: QueueManager, waiters: list[Waiter]) -> Waiter:
@@ -90,9 +94,6 @@ def test_a_browse_with_lock_counts_as_a_remover(qm: QueueManager) -> None:
     looking.sleeps()
     locking.qm.close()
     assert looking.result() == b"1"
-
-
-# ---- what ends a wait
 
 
 def test_inhibiting_gets_through_an_alias_ends_its_waits_only(qm: QueueManager) -> None:
@@ -151,9 +152,6 @@ def test_a_change_of_its_alias_ends_a_wait(qm: QueueManager) -> None:
     assert getattr(error, "reason", None) == 2041
 
 
-# ---- no wake-up is missed
-
-
 @pytest.mark.every_store
 def test_many_threads_get_every_message_once(qm: QueueManager) -> None:
     start = threading.Barrier(2 * THREADS)
@@ -179,9 +177,6 @@ def test_many_threads_get_every_message_once(qm: QueueManager) -> None:
     assert qm.depth("Q") == 0
 
 
-# ---- the machine's clock
-
-
 def test_the_machines_clock_sleeps_until_the_time_and_looks_at_itself_now_and_then() -> None:
     clock = SystemClock()
     assert clock.nap(math.inf) is None
@@ -198,9 +193,7 @@ def test_by_the_machines_clock_a_wait_ends_too(stores: Stores) -> None:
 
 
 @pytest.mark.parametrize("act", [general, browser])
-def test_who_has_found_something_is_no_more_asleep(
-    act: Callable[[QueueManager], bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_has_found_one_is_not_asleep(act: Callable[[QueueManager], bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever watches the room would take a call that is about to end for one that waits."""
     with connect() as qm:
         qm.create_queue("Q")
@@ -215,3 +208,77 @@ def test_who_has_found_something_is_no_more_asleep(
         qm.put("Q", b"x")
         assert waiter.result() == b"x"
         assert asleep[0] is False
+
+
+def test_a_get_that_waits_is_ended_and_the_connection_goes_on(qm: QueueManager) -> None:
+    waits = qm.connect()
+    call = waiting(waits, lambda: waits.get("Q", wait=FOREVER))
+    assert waits.end_waits()
+    error = call.error()
+    assert isinstance(error, WaitEnded)
+    assert error.reason is Reason.WAIT_ENDED
+    assert not qm.inspect.waits()
+    qm.put("Q", b"1")
+    assert waits.get("Q", wait=FOREVER).body == b"1"
+
+
+def test_its_unit_of_work_goes_on(qm: QueueManager) -> None:
+    waits = qm.connect()
+
+    def work() -> None:
+        with waits.unit_of_work():
+            waits.put("Q", b"1")
+            with pytest.raises(WaitEnded):
+                waits.get("Q", wait=FOREVER, read_order="relaxed")
+
+    call = Call(work)
+    call.settles(waits)
+    waits.end_waits()
+    call.result()
+    assert bodies(qm) == [b"1"]
+
+
+def test_a_browse_that_waits_is_ended_with_its_cursor_where_it_was(qm: QueueManager) -> None:
+    qm.put_many("Q", [b"1", b"2"])
+    other = qm.connect()
+    queue = other.open("Q", browse=True)
+    assert queue.browse_first().body == b"1"
+    assert queue.browse_next().body == b"2"
+    call = waiting(other, lambda: queue.browse_next(wait=FOREVER))
+    assert other.end_waits()
+    assert isinstance(call.error(), WaitEnded)
+    qm.put("Q", b"3")
+    assert queue.browse_next().body == b"3"
+
+
+def test_it_ends_the_waits_of_its_own_connection_alone(qm: QueueManager) -> None:
+    one, other = qm.connect(), qm.connect()
+    first = waiting(one, lambda: one.get("Q", wait=FOREVER))
+    second = waiting(other, lambda: other.get("Q", wait=FOREVER))
+    assert one.end_waits()
+    assert isinstance(first.error(), WaitEnded)
+    second.sleeps(other)
+    qm.put("Q", b"1")
+    assert second.result().body == b"1"
+
+
+def test_who_does_not_wait_is_not_ended_and_who_is_closed_is_told(qm: QueueManager) -> None:
+    other = qm.connect()
+    assert not other.end_waits()
+    with pytest.raises(NoMessageAvailable):
+        other.get("Q", wait=0)
+    other.close()
+    with pytest.raises(ConnectionClosed):
+        other.end_waits()
+
+
+def test_a_watch_is_told_of_each_change_until_its_end(qm: QueueManager) -> None:
+    watcher, told = qm.connect(), []
+    call = Call(lambda: watcher.internals.watch("Q", lambda: told.append(len(bodies(qm.connect())))))
+    call.sleeps(watcher)
+    assert set(told) == {0}
+    qm.put("Q", b"1")
+    call.sleeps(watcher)
+    assert told[-1] == 1
+    assert watcher.end_waits()
+    assert isinstance(call.error(), WaitEnded)

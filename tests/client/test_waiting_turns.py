@@ -95,9 +95,7 @@ def change_at_each_look(qm: QueueManager, looks: list[str], name: str) -> Look:
     return look
 
 
-def test_a_waiter_in_front_that_always_has_a_reason_lets_those_behind_look(
-    store: RestartableStore, qm: QueueManager
-) -> None:
+def test_a_waiter_in_front_with_a_reason_lets_those_behind_look(store: RestartableStore, qm: QueueManager) -> None:
     room, looks, gate = store.waiting, list[str](), threading.Event()
     first = GetOptions(wait=FOREVER, match=Match(message_id=b"never"))
     in_front, behind = connect(store), connect(store)

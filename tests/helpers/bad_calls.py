@@ -199,12 +199,7 @@ MANAGER_CALLS: dict[str, list[Bad]] = {
         argument(lambda w: w.qm.put_stream("Q", stream(), body=b""), "body"),
         argument(lambda w: w.qm.put_stream("Q", stream(), logical=False), "logical"),
         argument(lambda w: w.qm.put_stream("Q", stream(), flags="x"), "flags", Reason.MSG_FLAGS_ERROR),
-        (
-            lambda w: w.qm.put_stream("SMALL", stream(), chunk=4),
-            MessageTooBig,
-            Reason.MSG_TOO_BIG_FOR_Q,
-            "SMALL",
-        ),
+        (lambda w: w.qm.put_stream("SMALL", stream(), chunk=4), MessageTooBig, Reason.MSG_TOO_BIG_FOR_Q, "SMALL"),
         argument(lambda w: w.qm.get_stream("Q", 5), "stream"),
         option(lambda w: w.qm.get_stream("Q", stream(), as_group=1), "as_group"),
         argument(lambda w: w.qm.get_stream("Q", stream(), wait=-1), "wait", WAIT),

@@ -71,23 +71,10 @@ def everything(qm: QueueManager, folder: Path, clock: ManualClock) -> None:
     qm.admin.clear_queue("GONE")
     qm.admin.retry_now("GONE")
     qm.delete_queue("GONE")
-    _ = (
-        qm.inspect.waits(),
-        qm.inspect.locks(),
-        qm.inspect.overview(),
-        qm.inspect.dropped(),
-        qm.admin.check(),
-        list(qm.inspect.look("Q")),
-        qm.inspect.gaps("Q", b"none"),
-    )
-    _ = (
-        qm.inspect.connections(),
-        qm.queues(),
-        qm.inspect.units(),
-        qm.depth("Q"),
-        qm.inspect.order_view("Q"),
-        qm.admin.manager_attributes(),
-    )
+    look = qm.inspect
+    _ = look.waits(), look.locks(), look.overview(), look.dropped(), [*look.look("Q")], look.gaps("Q", b"none")
+    _ = (look.connections(), look.units(), look.order_view("Q"), qm.admin.check(), qm.queues(), qm.depth("Q"),
+         qm.admin.manager_attributes())  # fmt: skip
     qm.admin.alter_manager(max_handles=100)
     with qm.unit_of_work(), qm.group("Q") as group:
         group.put(b"1")
@@ -173,9 +160,8 @@ def in_bulk(qm: QueueManager) -> None:
         stager = Stager(handle, "staged", lasts=60)
         stager.stage(2, {"body": [b"6", b"7"]})
         qm.bulk.settle_staging(key, [stager.staged])
-        qm.bulk.in_ledger("Q", key)
-        qm.bulk.last_settled("Q", "loader", "")
-        qm.bulk.undo_staging(["nothing"])
+        assert qm.bulk.in_ledger("Q", key) is not None
+        assert (qm.bulk.last_settled("Q", "loader", ""), qm.bulk.undo_staging(["nothing"])) == ("1", 0)
         browser = BulkBrowser(handle)
         found = browser.survey()
         for stretch in found.stretches:
@@ -184,8 +170,7 @@ def in_bulk(qm: QueueManager) -> None:
         reader.begin()
         claim = reader.claim(0, most=1)
         assert claim is not None
-        for part in reader.plan(0, claim.number):
-            list(reader.read(part))
+        assert [page.messages for part in reader.plan(0, claim.number) for page in reader.read(part)] == [1]
         reader.claim(claim.number, most=1, ahead=True)
         reader.return_ahead()
         reader.settle(claim.number)
@@ -194,7 +179,7 @@ def in_bulk(qm: QueueManager) -> None:
         qm.bulk.finish_claims("Q", "app", claim.number)
         qm.bulk.leave_claimed_group("Q", "app")
         handle.leave_group()
-        qm.bulk.claims()
+        assert [one.application for one in qm.bulk.claims()] == ["app"]
 
 
 def channelled(qm: QueueManager) -> None:

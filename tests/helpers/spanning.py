@@ -54,12 +54,7 @@ def create(stores: Sequence[str], locations: Sequence[str] = ()) -> None:
         for name, location in zip(OWNERS, locations or owners, strict=True):
             channels.define_connection(london, name, location)
             london.create_queue(
-                f"Q.{name}",
-                type="remote",
-                mode="synchronous",
-                remote_queue="Q",
-                remote_manager=name,
-                connection=name,
+                f"Q.{name}", type="remote", mode="synchronous", remote_queue="Q", remote_manager=name, connection=name
             )
 
 

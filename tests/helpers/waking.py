@@ -31,16 +31,8 @@ WAKING: Final[dict[str, tuple[str, dict[str, Any], str]]] = {
         STRICT,
         "qm.settle('P', 'back_out')",
     ),
-    "commit of a get": (
-        "qm.put('Q', b'1'); qm.get('Q', syncpoint=True); qm.put('Q', b'2')",
-        STRICT,
-        "qm.commit()",
-    ),
-    "back out of a get": (
-        "qm.put('Q', b'2'); qm.get('Q', syncpoint=True); qm.put('Q', b'3')",
-        STRICT,
-        "qm.back_out()",
-    ),
+    "commit of a get": ("qm.put('Q', b'1'); qm.get('Q', syncpoint=True); qm.put('Q', b'2')", STRICT, "qm.commit()"),
+    "back out of a get": ("qm.put('Q', b'2'); qm.get('Q', syncpoint=True); qm.put('Q', b'3')", STRICT, "qm.back_out()"),
     "back out of a get, relaxed": ("qm.put('Q', b'2'); qm.get('Q', syncpoint=True)", {}, "qm.back_out()"),
     "retry now": (
         "qm.put('Q', b'2')\nwith qm.unit_of_work() as unit: qm.get('Q'); unit.back_out(delay=600)",

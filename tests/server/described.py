@@ -28,13 +28,7 @@ class Described:
         }
 
     async def __call__(
-        self,
-        name: str,
-        given: Any = None,
-        *,
-        queue: str = "Q1",
-        headers: dict[str, str] | None = None,
-        **query: Any,
+        self, name: str, given: Any = None, *, queue: str = "Q1", headers: dict[str, str] | None = None, **query: Any
     ) -> httpx.Response:
         """Makes a request, and checks that the description says so of it and of its answer."""
         path, method, operation = self.operations[name]

@@ -44,19 +44,11 @@ class Listener:
         credentials = base64.b64encode(f"me:{TOKEN}".encode()).decode()
         given = {"host": f"localhost:{PORT}", "authorization": f"Basic {credentials}"} | dict(headers)
         scope = {
-            "type": "http",
-            "asgi": {"version": "3.0", "spec_version": "2.3"},
-            "http_version": "1.1",
-            "method": "GET",
-            "scheme": "http",
-            "path": path,
-            "raw_path": path.encode(),
-            "root_path": "",
-            "query_string": query.encode(),
+            "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1", "method": "GET",
+            "scheme": "http", "path": path, "raw_path": path.encode(), "root_path": "", "query_string": query.encode(),
             "headers": [(name.lower().encode(), value.encode()) for name, value in given.items() if value is not None],
-            "client": ("127.0.0.1", 1),
-            "server": ("localhost", PORT),
-        }
+            "client": ("127.0.0.1", 1), "server": ("localhost", PORT),
+        }  # fmt: skip
         self.task = asyncio.ensure_future(app(scope, self._receive, self._send))
 
     async def _receive(self) -> dict[str, Any]:

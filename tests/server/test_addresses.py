@@ -295,10 +295,5 @@ def forms_of(secret: str) -> set[str]:
     data = secret.encode()
     encoded = {base64.b64encode(data).decode().rstrip("="), base64.urlsafe_b64encode(data).decode().rstrip("=")}
     return {
-        secret,
-        quote(secret),
-        quote(secret, safe=""),
-        json.dumps(secret)[1:-1],
-        data.hex(),
-        repr(data)[2:-1],
-    } | encoded
+        secret, quote(secret), quote(secret, safe=""), json.dumps(secret)[1:-1], data.hex(), repr(data)[2:-1],
+    } | encoded  # fmt: skip

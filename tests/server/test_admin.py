@@ -142,9 +142,7 @@ WRONG_MEMBERS = [
 
 
 @pytest.mark.parametrize(("command", "said"), WRONG_MEMBERS, ids=lambda one: str(one)[:60])
-async def test_an_error_in_an_object_names_the_member(
-    client: httpx.AsyncClient, command: dict[str, Any], said: str
-) -> None:
+async def test_an_objects_error_names_the_member(client: httpx.AsyncClient, command: dict[str, Any], said: str) -> None:
     """Its sender wrote no line of MQSC."""
     body = json.dumps(command).replace("Infinity", "1e999")
     headers = {"Content-Type": "application/json"}
@@ -210,9 +208,6 @@ async def test_the_queue_manager_and_the_installation(client: httpx.AsyncClient)
     assert number_of(await client.get(f"{V1}/admin/installation/other")) == (404, "INWB0001E", 0)
     level = (await client.get(f"{V3}/admin/installation/inorder?attributes=extended.level")).json()
     assert level["installation"][0]["extended"] == {"level": __version__}
-
-
-# --- queues as resources
 
 
 async def test_queues_are_listed_with_what_is_asked_for(client: httpx.AsyncClient, qm: QueueManager) -> None:
@@ -316,9 +311,7 @@ async def test_a_queue_is_made_like_another_one(client: httpx.AsyncClient, qm: Q
     assert "OTHER" not in [one.name for one in qm.queues()]
 
 
-async def test_a_queue_that_is_there_is_replaced_and_its_messages_stay(
-    client: httpx.AsyncClient, qm: QueueManager
-) -> None:
+async def test_a_queue_is_replaced_and_its_messages_stay(client: httpx.AsyncClient, qm: QueueManager) -> None:
     qm.alter_queue("Q1", max_depth=7, description="before")
     qm.put("Q1", b"x")
     qm.close_queue("Q1")
@@ -373,9 +366,7 @@ async def test_a_queue_is_made_altered_and_deleted(client: httpx.AsyncClient, qm
 
 
 @pytest.mark.parametrize("by", ["address", "command"])
-async def test_a_queue_that_other_requests_have_used_is_deleted(
-    client: httpx.AsyncClient, qm: QueueManager, by: str
-) -> None:
+async def test_a_queue_that_requests_have_used_is_deleted(client: httpx.AsyncClient, qm: QueueManager, by: str) -> None:
     """Connections of the server keep a queue open by its name; that is nobody's use of it."""
     messages = f"{V1}/messaging/qmgr/QM1/queue/Q1/message"
     puts = (client.post(messages, content="1", headers={"Content-Type": "text/plain"}) for _ in range(8))

@@ -54,9 +54,7 @@ async def claimed(client: httpx.AsyncClient, epoch: int, after: int, **more: Any
 # --- in
 
 
-async def test_a_stream_is_put_and_the_same_key_again_puts_nothing_and_answers_the_same(
-    client: httpx.AsyncClient, served: Served
-) -> None:
+async def test_a_stream_is_put_and_its_key_again_answers_the_same(client: httpx.AsyncClient, served: Served) -> None:
     first = await client.post(f"{Q}/arrow", content=stream_of(SMALL, SMALL), headers=keyed("monday"))
     again = await client.post(f"{Q}/arrow", content=stream_of(SMALL), headers=keyed("monday"))
     cut_off = await client.post(f"{Q}/arrow", content=b"nothing", headers=keyed("monday"))
@@ -136,14 +134,10 @@ async def test_rows_of_a_stream_have_the_name_of_the_user(
     first, second = ({name: getattr(one, name) for name in FORGED} for one in qm.browse("Q1"))
     assert second["put_at"] > 1_500_000_000
     usual = {
-        "user_identifier": "annabella-ma",
-        "accounting_token": bytes(32),
-        "application_identity_data": "",
-        "put_application_type": second["put_application_type"],
-        "put_application_name": "inorder serve",
-        "put_at": second["put_at"],
-        "application_origin_data": "",
-    }
+        "user_identifier": "annabella-ma", "accounting_token": bytes(32), "application_identity_data": "",
+        "put_application_type": second["put_application_type"], "put_application_name": "inorder serve",
+        "put_at": second["put_at"], "application_origin_data": "",
+    }  # fmt: skip
     assert second == usual
     said = {name: column[0].as_py() for name, column in FORGED.items()} | {"put_at": 0.0}
     assert first == (said if keeps and forged else usual)
@@ -200,9 +194,7 @@ BROKEN = (
 
 
 @pytest.mark.parametrize("content", [one[1] for one in BROKEN], ids=[one[0] for one in BROKEN])
-async def test_a_stream_that_is_broken_leaves_nothing(
-    content: bytes, qm: QueueManager, client: httpx.AsyncClient
-) -> None:
+async def test_a_broken_stream_leaves_nothing(content: bytes, qm: QueueManager, client: httpx.AsyncClient) -> None:
     answer = await client.post(f"{Q}/arrow", content=content, headers=keyed("k"))
     assert number_of(answer) == (400, "INWB0004E"), answer.text
     assert (qm.depth("Q1"), qm.inspect.units()) == (0, []), "what was staged is there still"

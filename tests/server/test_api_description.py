@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
-from tests.server.conftest import Served, serving, somebody
+from tests.server.conftest import Served, on_both, serving, somebody
 from tests.server.described import BASE, Described, refusal
 
 from inorder import Message, QueueManager
+from inorder.errors import InorderError, ObjectInUse, Reason, UnknownQueue
 from inorder.formats.json_lines import id_of
 from inorder.model.options import MATCHABLE
 from inorder.server import Authority
@@ -21,6 +22,8 @@ from inorder.server.api import interface
 from inorder.server.api.describing import JSON, ApiOperation
 from inorder.server.api.interface import OPERATIONS
 from inorder.server.api.parameters import MATCHING
+from inorder.server.problems import Problem, of_admin_error, of_error, of_our_error
+from inorder.stores.engine.catalog import Catalog
 
 OPEN = {"openapi", "queues", "begin_lease", "lease", "extend_lease", "commit_lease", "back_out_lease", "queue_events"}
 
@@ -227,9 +230,6 @@ async def test_nobody_is_answered_without_credentials(client: httpx.AsyncClient)
         assert refusal(answer)[:2] == (401, "MQWB0104E"), one.name
 
 
-# --- the kinds of parameters
-
-
 @pytest.mark.parametrize("name", ["message_id", "correlation_id", "group_id"])
 async def test_an_id_is_asked_for_as_it_is_put(qm: QueueManager, ours: Described, name: str) -> None:
     shown = b"MINE".hex()
@@ -273,3 +273,54 @@ async def test_a_get_by_priority(qm: QueueManager, ours: Described) -> None:
     answer = await ours("get", priority=-1)
     assert refusal(answer) == (400, "INWB0003E", 0)
     assert "The query parameter 'priority' must be an integer from 0 to 999,999,999, not '-1'" in answer.text
+
+
+ERROR = ObjectInUse("Q1 is open, by 1 handle(s)", remedy="close it with close_queue('Q1')", queue="Q1")
+
+
+@pytest.mark.parametrize(
+    "made", [lambda error: of_error(error, "Q1", "QM1"), lambda error: of_admin_error(error, "Q1"), of_our_error]
+)
+def test_what_a_program_in_python_can_do_is_left_out(made: Callable[[InorderError], Problem]) -> None:
+    said = made(ERROR).record()["message"]
+    assert said.endswith("Q1 is open, by 1 handle(s) [2042 OBJECT_IN_USE]")
+    assert "close_queue('Q1')" in str(ERROR), "it is for the programs that can"
+
+
+@pytest.mark.parametrize("kind", ["address", "text", "object"])
+async def test_it_is_left_out_of_what_a_command_is_answered(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise ERROR
+
+    monkeypatch.setattr(Catalog, "check_delete", refuse)
+    commands: dict[str, dict[str, Any]] = {
+        "text": {"type": "runCommand", "parameters": {"command": "DELETE QLOCAL(Q1)"}},
+        "object": {"type": "runCommandJSON", "command": "delete", "qualifier": "qlocal", "name": "Q1"},
+    }
+    if kind == "address":
+        answer = await client.delete("/ibmmq/rest/v1/admin/qmgr/QM1/queue/Q1")
+    else:
+        answer = await client.post("/ibmmq/rest/v1/admin/action/qmgr/QM1/mqsc", json=commands[kind])
+    assert "Q1 is open, by 1 handle(s) [2042 OBJECT_IN_USE]" in answer.text
+
+
+def test_a_picture_below_an_error_is_left_out() -> None:
+    pictured = InorderError("at character 3: found ')'\na = )\n    ^", reason=Reason.SELECTOR_SYNTAX_ERROR)
+    lines = InorderError("one\ntwo", reason=Reason.SELECTOR_SYNTAX_ERROR)
+    for error, shown in ((pictured, "at character 3: found ')'"), (lines, "one two")):
+        assert of_our_error(error).record()["message"] == f"INWB0014E: {shown} [2459 SELECTOR_SYNTAX_ERROR]"
+
+
+@pytest.mark.parametrize("error", [ERROR, InorderError("x"), UnknownQueue("x", queue="Q1")], ids=type)
+def test_administration_says_nothing_of_a_body_that_may_not_be_there(error: InorderError) -> None:
+    record = of_admin_error(error, "Q1").record()
+    assert "body" not in f"{record['message']} {record['explanation']} {record['action']}".lower()
+
+
+@on_both
+async def test_a_name_that_no_store_can_have_is_no_matter_of_a_body(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/ibmmq/rest/v1/login", auth=httpx.BasicAuth("sh\0op", "x"))
+    assert answer.status_code in (400, 401)
+    assert "body" not in answer.text.lower()

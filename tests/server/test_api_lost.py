@@ -46,9 +46,7 @@ class Asked:
 
 @gate
 @pytest.mark.parametrize("wait", [0, 60])
-def test_a_get_under_a_confirm_id_whose_answer_is_lost_is_undone_by_the_id(
-    start: Start, served: Served, wait: int
-) -> None:
+def test_a_get_under_a_confirm_id_with_a_lost_answer_is_undone(start: Start, served: Served, wait: int) -> None:
     running = start()
     with inorder.connect(served.store) as qm, running.client() as client:
         qm.put_many("Q1", [b"first", b"second"])

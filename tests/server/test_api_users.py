@@ -357,10 +357,6 @@ async def _settled() -> None:
         await turns(0)
 
 
-def is_reader(identity: Identity) -> bool:
-    return "reader" in identity.roles
-
-
 async def test_streams_of_one_are_looked_up_once_and_all_end(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = Looks(monkeypatch)
     watching = ConnectedClients(looks.again)
@@ -388,7 +384,7 @@ async def test_who_came_in_by_something_else_is_looked_up_apart(monkeypatch: pyt
 async def test_a_lost_authority_ends_the_streams_that_need_it(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = Looks(monkeypatch)
     watching = ConnectedClients(looks.again)
-    with watching.watched(ANNA, is_reader) as one, watching.watched(ANNA) as two:
+    with watching.watched(ANNA, lambda identity: "reader" in identity.roles) as one, watching.watched(ANNA) as two:
         looks.answers["t1"] = Identity(name="anna", roles=frozenset({"operator"}), session="1", token="t1")
         await looks.look()
         assert (one.is_set(), two.is_set()) == (True, False)

@@ -159,9 +159,6 @@ def test_whatever_arrives_is_put_as_a_whole_or_refused_as_a_whole(served: Served
     assert statuses[400] > statuses[200], "few of these are as they should be"
 
 
-# --- a few bytes that would be many
-
-
 def declaring(length: int) -> bytes:
     """A stream whose first record batch says that its body has so many bytes; they do not come."""
     schema, batch = messages_of(stream_of(batch_of([bytes(64)])))

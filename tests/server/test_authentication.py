@@ -52,21 +52,14 @@ async def test_a_login_gives_a_cookie_and_a_logout_takes_it(client: httpx.AsyncC
     client.auth = AS_NOBODY
     refused = await client.post(LOGIN, json={"username": "me", "password": "wrong"})
     assert number_of(refused) == (401, "MQWB0104E", 0)
-    for wrong in (
-        {},
-        {"username": "me"},
-        {"username": 1, "password": ""},
-        {"username": "", "password": "", "x": 1},
-    ):
+    for wrong in ({}, {"username": "me"}, {"username": 1, "password": ""}, {"username": "", "password": "", "x": 1}):
         assert number_of(await client.post(LOGIN, json=wrong)) == (400, "INWB0004E", 0)
     del client.headers["ibm-mq-rest-csrf-token"]  # which a login does not need
     done = await client.post(LOGIN, json={"username": "me", "password": TOKEN})
     assert (done.status_code, done.content) == (204, b"")
     (cookie,) = done.headers.get_list("set-cookie")
     assert cookie.startswith(f"{COOKIE}=")
-    assert {"httponly", "samesite=strict", "path=/", "max-age=7200"} <= {
-        one.strip().lower() for one in cookie.split(";")
-    }
+    assert {"httponly", "samesite=strict", "path=/", "max-age=7200"} <= {it.strip().lower() for it in cookie.split(";")}
     assert "secure" not in cookie.lower()
     user = {"name": "launch-token", "role": ["MQWebAdmin", "MQWebUser"]}
     assert (await client.get(LOGIN)).json() == {"user": [user]}
@@ -186,9 +179,6 @@ async def test_what_is_not_there_is_said_in_the_one_form(
     assert number_of(answer) == expected
     assert ("allow" in answer.headers) == (expected[0] == 405)
     assert answer.headers["x-content-type-options"] == "nosniff"
-
-
-# --- health, metrics, the log
 
 
 async def test_health_and_readiness_need_no_token(client: httpx.AsyncClient) -> None:

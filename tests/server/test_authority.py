@@ -114,7 +114,7 @@ def landed(served: Served, *queues: str) -> list[str]:
     with inorder.connect(served.store) as qm:
         there = [(name, one) for name in queues for one in qm.browse(name)]
     return sorted(
-        {name for name, one in there if one.body == SECRET.encode() and getattr(one.transmission, "queue", "") != "Q9"}
+        {n for n, it in there if it.body == SECRET.encode() and getattr(it.transmission, "queue", "") != "Q9"}
     )
 
 
@@ -130,9 +130,7 @@ TARGETS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("role", ROLES)
-async def test_a_body_lands_only_where_its_user_may_put(
-    client: httpx.AsyncClient, site: Served, role: str, way: str
-) -> None:
+async def test_a_body_lands_where_its_user_may(client: httpx.AsyncClient, site: Served, role: str, way: str) -> None:
     given, may_put, may_all = ROLES[role]
     add(site, "anna", **given)
     client.auth = httpx.BasicAuth("anna", PASSWORD)
@@ -242,8 +240,7 @@ async def test_a_user_s_reports_end_with_the_user_and_the_answer_says_why_they_a
     assert (error["msgId"], error["reasonCode"]) == ("MQWB0103E", 2035)
     assert "'START'" in error["message"]
     await client.post(
-        f"{OURS}/Q1/put",
-        json={"body": SECRET, "report": int(Report.COD_WITH_FULL_DATA), "reply_to_queue": "REPLIES"},
+        f"{OURS}/Q1/put", json={"body": SECRET, "report": int(Report.COD_WITH_FULL_DATA), "reply_to_queue": "REPLIES"}
     )
     with inorder.connect(site.store) as qm:
         qm.accounts.alter_user("anna", queues={"Q1": ["put"]})

@@ -26,9 +26,6 @@ def csrf_in(text: str) -> str:
     return found[1]
 
 
-# --- what goes wrong
-
-
 async def test_an_unexpected_error_is_a_page_and_is_in_the_log(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -46,9 +43,6 @@ async def test_an_unexpected_error_is_a_page_and_is_in_the_log(
     assert (noted.name, noted.levelname, noted.getMessage()) == (LOGGER, "ERROR", "an unexpected error")
     assert "a secret of the program" in str(noted.exc_info)
     assert (await client.get("/console/")).status_code == 200
-
-
-# --- getting in
 
 
 async def test_who_is_not_known_is_asked_to_log_in_and_comes_back(client: httpx.AsyncClient) -> None:
@@ -108,9 +102,6 @@ async def test_a_form_without_its_token_does_nothing(
     assert acted == [page.path for page in forms]
 
 
-# --- what a browser may do with a page
-
-
 @pytest.mark.parametrize("path", ["", "api"])
 async def test_pages_allow_no_script_and_no_style_but_the_servers_files(client: httpx.AsyncClient, path: str) -> None:
     page = await client.get(f"/console/{path}")
@@ -125,9 +116,6 @@ async def test_pages_allow_no_script_and_no_style_but_the_servers_files(client: 
         assert "immutable" in file.headers["cache-control"]
         other = re.sub("static/.{16}", "static/0000000000000000", place)
         assert (await client.get(other)).status_code == 404
-
-
-# --- what is shown
 
 
 async def test_names_are_text(client: httpx.AsyncClient, served: Served) -> None:

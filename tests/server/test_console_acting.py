@@ -56,9 +56,6 @@ def two(served: Served) -> Served:
     return served
 
 
-# --- move, copy, delete
-
-
 @pytest.mark.parametrize(
     ("action", "left", "there"),
     [
@@ -225,9 +222,7 @@ async def test_what_was_chosen_stays_chosen_when_an_act_is_refused(
 
 
 @serving(somebody("ann", "get", "browse"))
-async def test_what_was_chosen_stays_chosen_when_the_target_is_not_for_the_visitor(
-    client: httpx.AsyncClient, two: Served
-) -> None:
+async def test_what_was_chosen_outlives_a_target_that_the_visitor_lacks(client: httpx.AsyncClient, two: Served) -> None:
     uids = put(two, b"1", b"2")
     refused = await send(client, "queue/Q1/act", action="move", uid=uids, target="Q2")
     assert refused.status_code == 403
@@ -249,9 +244,7 @@ async def test_a_selector_stays_when_an_act_is_refused(
     assert f'<option value="{fields["action"]}" selected>' in refused.text
 
 
-async def test_a_message_that_is_moved_keeps_what_it_is(
-    client: httpx.AsyncClient, qm: QueueManager, two: Served
-) -> None:
+async def test_a_moved_message_keeps_what_it_is(client: httpx.AsyncClient, qm: QueueManager, two: Served) -> None:
     with qm.unit_of_work(), qm.group("Q1") as group:
         group.put(b"1", properties={"a": 1}, priority=7, correlation_id=b"c")
         group.put(b"2")
@@ -271,9 +264,6 @@ async def test_on_a_queue_that_requires_its_order_its_own_rule_decides(
     done = await send(client, "queue/STRICT/act", action="delete", uid=uid, step="do", typed="STRICT")
     assert done.status_code == 303  # a relaxed get would have been refused
     assert bodies_at(two.store, "STRICT") == [b"1"]
-
-
-# --- put
 
 
 async def test_a_message_is_put_as_the_form_says(client: httpx.AsyncClient, qm: QueueManager) -> None:
@@ -374,9 +364,6 @@ async def test_a_form_in_utf_8_is_taken_as_it_was_sent(client: httpx.AsyncClient
     assert bodies_at(served.store, "Q1") == [text.encode()] * 3
 
 
-# --- a get
-
-
 async def test_a_get_removes_one_message_and_shows_it_once(client: httpx.AsyncClient, two: Served) -> None:
     put(two, b'{"a": 1}', HOSTILE.encode(), properties={"colour": "red"})
     page = (await client.get("/console/queue/Q1/get")).text
@@ -392,9 +379,6 @@ async def test_a_get_removes_one_message_and_shows_it_once(client: httpx.AsyncCl
     assert HOSTILE not in (await send(client, "queue/Q1/get", selector="colour = 'red'")).text
     assert bodies_at(two.store, "Q1") == []
     assert [one for one in acts(two) if one[3] == "done"] == [("launch-token", "get", "Q1", "done", 1)] * 2
-
-
-# --- who may
 
 
 @serving(with_role("reader"))
@@ -421,9 +405,6 @@ async def test_who_may_only_look_gets_no_controls_and_no_act(client: httpx.Async
     assert (await client.get("/console/queue/Q1/export?form=jsonl")).status_code == 200
     assert bodies_at(two.store, "Q1") == [b"1"]
     assert acts(two) == []
-
-
-# --- names and bodies are only text
 
 
 async def test_hostile_bodies_and_names_are_text(client: httpx.AsyncClient, two: Served) -> None:

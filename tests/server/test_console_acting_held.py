@@ -83,9 +83,6 @@ def letters(served: Served) -> list[str]:
         return [uid_text(one.message.uid) for one in qm.dead.letters() if one.message.uid]
 
 
-# --- dead letters
-
-
 async def test_dead_letters_are_listed_with_reason_and_target(client: httpx.AsyncClient, dead: Served) -> None:
     page = (await client.get("/console/dead")).text
     assert page.count("Q_FULL") == 2
@@ -202,9 +199,6 @@ async def test_where_no_dead_letter_queue_is_named_the_page_shows_the_systems(
     assert "SYSTEM.DEAD.LETTER.QUEUE" in page
     assert "torn" in page
     assert "1 message could not be delivered" in (await client.get("/console/")).text
-
-
-# --- what is held
 
 
 @on_both
@@ -408,12 +402,7 @@ async def test_a_grant_is_for_its_queue_and_verb(client: httpx.AsyncClient, qm: 
     assert bodies_at(served.store, "Q1") == [b"1"]
 
 
-# --- MQSC
-
-
-async def test_a_command_is_answered_as_runmqsc_does_and_kept_on_the_page(
-    client: httpx.AsyncClient, qm: QueueManager
-) -> None:
+async def test_a_command_is_answered_as_by_runmqsc_and_kept(client: httpx.AsyncClient, qm: QueueManager) -> None:
     shown = await send(client, "mqsc", command="DISPLAY QLOCAL(Q1) MAXDEPTH")
     assert "AMQ8409I" in shown.text
     assert "QUEUE(Q1)" in shown.text
@@ -432,12 +421,7 @@ async def test_a_command_is_answered_as_runmqsc_does_and_kept_on_the_page(
 
 
 @pytest.mark.parametrize(
-    "command",
-    [
-        "CLEAR QLOCAL(Q1)",
-        "DELETE QLOCAL(Q1) PURGE",
-        "DEFINE QLOCAL(Q1) REPLACE MAXDEPTH(1)",
-    ],
+    "command", ["CLEAR QLOCAL(Q1)", "DELETE QLOCAL(Q1) PURGE", "DEFINE QLOCAL(Q1) REPLACE MAXDEPTH(1)"]
 )
 async def test_what_destroys_asks_for_the_name(
     client: httpx.AsyncClient, qm: QueueManager, served: Served, command: str
@@ -471,9 +455,6 @@ async def test_one_command_at_a_time(client: httpx.AsyncClient, command: str, sa
     assert said in refused.text
 
 
-# --- lists
-
-
 async def test_channels_users_and_acts_are_listed_without_secrets(client: httpx.AsyncClient, qm: QueueManager) -> None:
     qm.create_queue("X", usage="transmission")
     channels.define_channel(qm, "TO.B", transmission_queue="X", connection="postgresql://u:secret@h/db")
@@ -493,9 +474,6 @@ async def test_channels_users_and_acts_are_listed_without_secrets(client: httpx.
     assert "<script>alert" not in users
     assert "12,345" in (await client.get("/console/log")).text
     assert "12,345" not in (await client.get("/console/log?user=bob")).text
-
-
-# --- looking changes nothing
 
 
 def full(store: Path | str) -> inorder.QueueManager:

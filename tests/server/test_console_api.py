@@ -111,9 +111,6 @@ def request_in(line: str) -> Request:
     return Request(method or ("GET" if body is None else "POST"), url, headers, body)
 
 
-# --- what is on it
-
-
 async def test_every_operation_and_every_parameter_of_the_description_is_there(client: httpx.AsyncClient) -> None:
     page = await page_of(client)
     parts = sections(page)
@@ -180,9 +177,6 @@ async def test_the_page_is_well_formed_and_every_link_in_it_leads_somewhere(clie
     assert wanted <= set(tags.ids)
     assert BY_NAME.keys() <= wanted, "the table of contents has all operations"
     assert "/inorder/v1/openapi.json" in tags.links
-
-
-# --- its lines
 
 
 async def test_the_address_is_the_one_that_the_browser_used(client: httpx.AsyncClient) -> None:

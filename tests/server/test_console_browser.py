@@ -92,9 +92,7 @@ def test_a_session_that_is_over_leads_to_the_log_in(served: Served, link: str, b
 
 
 @nightly
-def test_a_server_that_is_gone_is_said_and_one_that_is_back_followed(
-    served: Served, start: Start, browser: Chrome
-) -> None:
+def test_a_server_that_is_gone_is_said_and_its_return_followed(served: Served, start: Start, browser: Chrome) -> None:
     first = start()
     port = first.record["url"].rstrip("/").rpartition(":")[2]
     with window(browser, f"{first.record['url']}?token={first.token}") as seen:

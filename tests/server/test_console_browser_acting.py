@@ -200,21 +200,9 @@ def _filled(shop: Served, worker: inorder.QueueManager) -> list[str]:
     acts = [f"queue/{LONG}/{one}" for one in ("put", "get", "import", "export", "act", "act?selector=TRUE", "alter")]
     held = ["held", f"held/unit/prepared:{'U' * 64}", f"held/lock/{LONG}/{lock_id}", f"held/claim/{LONG}/{'R' * 64}"]
     return [
-        "",
-        *queue,
-        *acts,
-        *held,
-        "define",
-        "tasks",
-        "dead",
-        "mqsc",
-        "channels",
-        "users",
-        f"user/{'N' * 64}",
-        "log",
-        "api",
-        "nowhere",
-    ]
+        "", *queue, *acts, *held, "define", "tasks", "dead", "mqsc", "channels", "users", f"user/{'N' * 64}", "log",
+        "api", "nowhere",
+    ]  # fmt: skip
 
 
 def reviewed(seen: Window, action: str) -> None:
@@ -227,9 +215,7 @@ def reviewed(seen: Window, action: str) -> None:
 
 @nightly
 @pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
-def test_no_page_is_wider_than_a_phone_and_none_breaks_the_policy(
-    full: list[str], link: str, browser: Chrome, is_dark: bool
-) -> None:
+def test_pages_fit_a_phone_and_keep_the_policy(full: list[str], link: str, browser: Chrome, is_dark: bool) -> None:
     pages: list[Callable[[Window], object]] = [lambda seen, page=page: seen.go(page) for page in full]  # type: ignore[misc]
     pages += [lambda seen: reviewed(seen, "delete"), lambda seen: reviewed(seen, "discard")]
     with window(browser, link, PHONE, is_dark=is_dark) as seen:
@@ -243,9 +229,7 @@ def test_no_page_is_wider_than_a_phone_and_none_breaks_the_policy(
 
 @nightly
 @pytest.mark.parametrize("size", [WIDE, PHONE, PAPER], ids=["wide", "phone", "paper"])
-def test_a_link_of_the_page_about_http_opens_what_it_leads_to(
-    link: str, browser: Chrome, size: tuple[int, int]
-) -> None:
+def test_a_link_of_the_http_page_opens_what_it_leads_to(link: str, browser: Chrome, size: tuple[int, int]) -> None:
     is_shown = "return document.getElementById(arguments[0]).checkVisibility()"
     with window(browser, link, WIDE) as seen:
         seen.go("api")

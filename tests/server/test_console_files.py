@@ -124,9 +124,7 @@ async def test_an_export_that_cannot_be_is_a_page(client: httpx.AsyncClient, pla
 
 
 @pytest.mark.parametrize("keep", ["", "yes"])
-async def test_an_export_is_imported_all_of_it(
-    client: httpx.AsyncClient, qm: QueueManager, two: Served, keep: str
-) -> None:
+async def test_exports_are_imported_whole(client: httpx.AsyncClient, qm: QueueManager, two: Served, keep: str) -> None:
     put(two, b"1", b"\xff", properties={"a": 1}, correlation_id=b"c", context="set_all", put_at=1e9)
     file = await client.get("/console/queue/Q1/export?form=jsonl")
     done = await upload(client, file.content.replace(b"\n", b"\r\n"), keep=keep)

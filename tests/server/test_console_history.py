@@ -90,15 +90,11 @@ def test_times_fit_the_period(over: str, times: list[str]) -> None:
     assert texts(pictures("Q1", over, [[Activity(NOON - 1, 1), Activity(NOON, 1)]], NOON).depth)[3:] == times
 
 
-def test_a_queue_without_a_history_has_no_picture() -> None:
-    found = pictures("Q1", "day", [], NOON)
-    assert (found.depth, found.rates, found.ages, found.table) == ("", "", "", [])
-
-
-def test_one_value_has_no_picture() -> None:
-    found = pictures("Q1", "hour", [[Activity(NOON, 7, age=60)]], NOON)
-    assert (found.depth, found.rates, found.ages) == ("", "", "")
-    assert found.table == [(NOON, "12:00", "7", "-", "-", "1 min")]
+def test_no_value_and_one_value_have_no_picture() -> None:
+    none, one = pictures("Q1", "day", [], NOON), pictures("Q1", "hour", [[Activity(NOON, 7, age=60)]], NOON)
+    assert (none.depth, none.rates, none.ages, none.table) == ("", "", "", [])
+    assert (one.depth, one.rates, one.ages) == ("", "", "")
+    assert one.table == [(NOON, "12:00", "7", "-", "-", "1 min")]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from html import unescape
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -19,10 +20,13 @@ import inorder
 from inorder import Flags, QueueManager, Report
 from inorder.client.inspection import MessageView
 from inorder.client.unit_names import key_of
+from inorder.errors import StoreError
 from inorder.model.attributes import QUEUE_ATTRIBUTES
+from inorder.mq import channels
 from inorder.server.api.streaming import Streamed
 from inorder.server.console.labels import field_name
 from inorder.server.console.queue import LOOKED_MAX
+from inorder.server.console.sites import Way, Ways, ways
 
 IN, LAST, SEGMENT, END = Flags.IN_GROUP, Flags.LAST_IN_GROUP, Flags.SEGMENT, Flags.LAST_SEGMENT
 
@@ -132,12 +136,7 @@ def test_a_strict_reader_that_waits_is_named_with_whom_it_waits_for(served: Serv
 @pytest.fixture
 def groups(qm: QueueManager) -> QueueManager:
     """Two groups and a message, mixed: 'whole' is whole, 'torn' lacks its second message."""
-    for name, number, flags in (
-        (b"whole", 1, IN),
-        (b"torn", 1, IN),
-        (b"whole", 2, LAST),
-        (b"torn", 3, LAST),
-    ):
+    for name, number, flags in ((b"whole", 1, IN), (b"torn", 1, IN), (b"whole", 2, LAST), (b"torn", 3, LAST)):
         qm.put("Q1", name + b"-%d" % number, group_id=name, sequence_number=number, flags=flags)
     qm.put("Q1", b"alone", properties={"colour": "red"})
     return qm
@@ -313,16 +312,10 @@ def test_columns_are_chosen(served: Served, groups: QueueManager) -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        "physical=nonsense",
-        "logical=W10",
-        "physical=%C3%A9",
-        "physical=" + "A" * 500,
-        "nowhere=1",
-        "order=both",
-        "show=a&" * 40,
-        "a=%ff",
+        "physical=nonsense", "logical=W10", "physical=%C3%A9", "physical=" + "A" * 500, "nowhere=1", "order=both",
+        "show=a&" * 40, "a=%ff",
     ],
-)
+)  # fmt: skip
 def test_a_bad_query_is_an_error_of_the_caller(served: Served, query: str) -> None:
     assert "INWB0003E" in one(served, f"queue/Q1?{query}", status=400)
 
@@ -508,3 +501,51 @@ async def test_events_for_nobody_are_refused_without_a_page(client: httpx.AsyncC
     answer = await client.get("/console/queue/Q1", headers={"HX-Request": "true"})
     found = (answer.status_code, answer.headers["hx-redirect"])
     assert found == (401, "/console/log-in?to=%2Fconsole%2Fqueue%2FQ1")
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> QueueManager:
+    return inorder.connect(tmp_path / "hub.db", name="HUB")
+
+
+def test_a_queue_manager_alone_has_no_ways(hub: QueueManager) -> None:
+    assert ways(hub) == Ways([], [])
+
+
+def test_channels_are_ways_with_their_lag_and_trouble(hub: QueueManager, tmp_path: Path) -> None:
+    oslo = inorder.connect(tmp_path / "oslo.db", name="OSLO")
+    oslo.create_queue("Q")
+    channels.define_connection(hub, "OSLO", str(tmp_path / "oslo.db"))
+    hub.create_queue("TO.OSLO.XMITQ", usage="transmission")
+    hub.create_queue("FAR", type="remote", remote_queue="Q", remote_manager="OSLO", transmission_queue="TO.OSLO.XMITQ")
+    channels.define_channel(hub, "TO.OSLO", transmission_queue="TO.OSLO.XMITQ", connection="OSLO")
+    hub.put("FAR", b"1")
+    [view] = hub.inspect.overview("TO.OSLO.XMITQ")
+    assert ways(hub).go == [Way("OSLO", "TO.OSLO", "channel", "idle", "inactive", 1, view.oldest_put_at)]
+    channels.run_channel(hub, "TO.OSLO", until_empty=True)
+    assert ways(hub).go == [Way("OSLO", "TO.OSLO", "channel", "idle", "inactive")]
+    assert ways(oslo).come == [Way("HUB", "TO.OSLO", "channel", "idle", "batch 1 has arrived")]
+    channels.stop_channel(hub, "TO.OSLO")
+    assert [(one.state, one.text) for one in ways(hub).go] == [("bad", "stopped")]
+
+
+def test_collections_are_ways_at_both_sides(hub: QueueManager, tmp_path: Path) -> None:
+    shop = inorder.connect(tmp_path / "shop.db", name="SHOP.1")
+    hub.create_queue("SHOPS", type="store_and_forward", targets="SHOP.1")
+    hub.put("PRICES", b"1", manager="SHOP.1")
+    [waits] = ways(hub).go
+    assert (waits.manager, waits.name, waits.kind, waits.waiting) == ("SHOP.1", "SHOPS", "collection", 1)
+    channels.define_connection(shop, "HUB", str(tmp_path / "none.db"))
+    shop.create_queue("SHOPS", type="home_server", remote_manager="HUB")
+    assert ways(shop).come == [Way("HUB", "SHOPS", "collection", "idle", "inactive")]
+    with pytest.raises(StoreError):
+        channels.pull(shop, "SHOPS", until_empty=True)
+    assert [(one.state, one.text) for one in ways(shop).come] == [("bad", "stopped")]
+
+
+def test_synchronous_queues_are_one_way_for_each_connection(hub: QueueManager, tmp_path: Path) -> None:
+    for queue in ("A", "B"):
+        hub.create_queue(queue, type="remote", remote_queue="Q", mode="synchronous", connection="OSLO")
+    assert ways(hub).go == [Way("OSLO", "OSLO", "synchronous", "bad", "not defined")]
+    channels.define_connection(hub, "OSLO", str(tmp_path / "oslo.db"))
+    assert ways(hub).go == [Way("OSLO", "OSLO", "synchronous", "idle", "2 queues")]

@@ -47,9 +47,6 @@ def view_of_a_queue() -> QueueView:
         return qm.inspect.overview()[0]
 
 
-# --- rates
-
-
 async def test_rates_are_taken_over_the_last_seconds() -> None:
     clock, one = Clock(), view_of_a_queue()
     watching = Watching(nothing, clock)
@@ -123,9 +120,6 @@ async def test_looking_goes_on_while_somebody_watches_and_no_longer() -> None:
     assert looks == 2  # at 0 and at 45 seconds; at 90 nobody has asked for a minute
 
 
-# --- pictures
-
-
 def test_a_picture_has_few_points_and_keeps_the_peak() -> None:
     picture = str(sparkline("<depth>", [0.0] * 500 + [9.0] + [0.0] * 500))
     assert 'aria-label="&lt;depth&gt;"' in picture
@@ -151,9 +145,6 @@ def test_a_picture_of_nothing_is_empty() -> None:
     assert "poly" not in sparkline("nothing", [], [1.0])
 
 
-# --- cursors
-
-
 NUMBERS = st.integers(0, 2**63 - 1)
 PLACES = st.builds(Place, st.integers(-(2**31), 0), NUMBERS, NUMBERS)
 IDS = st.binary(min_size=len(NO_ID), max_size=len(NO_ID))
@@ -169,9 +160,6 @@ def test_what_is_not_a_cursor_is_refused(text: str) -> None:
     with contextlib.suppress(Problem):
         found = position_in("physical", text)
         assert found is None or position_in("physical", cursor_of(found)) == found
-
-
-# --- words and bodies
 
 
 SPANS = {None: "", -3: "now", 0.9: "now", 1: "1 s", 61: "1 min 1 s", 3600: "1 h", 90_061: "1 d 1 h"}
@@ -222,12 +210,6 @@ def test_every_body_has_a_view(data: bytes, more: int) -> None:
     assert (found.cut > 0) == (more > 0 and len(data) > 0)
 
 
-# --- groups
-
-
-# --- programs
-
-
 def test_connections_of_a_process_stand_together() -> None:
     """Of a store on a server each has the time at which it opened the store."""
     program = Program(name="shop", user="anna")
@@ -259,9 +241,6 @@ def test_connections_of_a_process_stand_together() -> None:
     )
 
 
-# --- rows
-
-
 @pytest.mark.parametrize(
     ("body", "text"),
     [
@@ -279,8 +258,7 @@ def test_a_row_says_that_a_body_goes_on_only_where_it_does(body: bytes, text: st
         assert listing.row(sight).body == text
 
 
-# --- times: each names its zone; test_console_acting_held.py looks at all pages
-
+# Each time names its zone; test_console_acting_held.py looks at all pages.
 TEMPLATES = Path(labels.__file__).parent / "templates"
 
 

@@ -62,9 +62,6 @@ async def test_the_page_needs_the_authority_display(client: httpx.AsyncClient) -
     assert (await client.get("/console/tasks")).status_code == 403
 
 
-# --- retry now
-
-
 def fail(qm: inorder.QueueManager) -> None:
     """Leaves a message that waits ten minutes for its next attempt."""
     qm.put("Q1", b"1")

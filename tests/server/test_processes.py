@@ -77,9 +77,7 @@ def test_a_queue_that_several_workers_have_used_can_be_cleared_and_deleted(start
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(put, range(40)))
         with inorder.connect(served.store) as qm:
-            users = {
-                one.process for one in qm.inspect.connections() if any(opened.queue == "Q1" for opened in one.opened)
-            }
+            users = {it.process for it in qm.inspect.connections() if any(opened.queue == "Q1" for opened in it.opened)}
         return len(users) == 2
 
     def run(command: str) -> Any:
@@ -310,9 +308,7 @@ def test_idle_connections_take_no_descriptors_that_the_store_needs(
     assert "Traceback" not in running.log.read_text()
 
 
-def test_a_signal_that_comes_just_before_the_server_runs_is_not_lost(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_signal_just_before_the_server_runs_is_not_lost(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """uvicorn does not handle signals yet, and the command has announced the address."""
     run = Server.run
 

@@ -106,9 +106,7 @@ NO_REQUESTS: list[tuple[bytes, str]] = [
 
 
 @pytest.mark.parametrize(("sent", "word"), NO_REQUESTS, ids=[one[1] for one in NO_REQUESTS])
-async def test_what_is_no_request_is_answered_so_once_and_ends_the_connection(
-    served: Served, sent: bytes, word: str
-) -> None:
+async def test_what_is_no_request_is_told_once_and_ends_the_connection(served: Served, sent: bytes, word: str) -> None:
     async with listening(served, Limits()) as (address, _):
         reader, writer = await asyncio.open_connection(*address)
         writer.write(sent)

@@ -76,9 +76,7 @@ def nginx(at: Places, answer: str, limit: bool) -> str:
             "    location": f"    location = /answer {{ return 200 {answer}; }}\n    location",
         },
     )
-    bare = re.sub(r"^ *proxy_(read|send)_timeout .*\n", "", page, flags=re.MULTILINE).replace(
-        str(at.port), str(at.bare)
-    )
+    bare = re.sub(r"^ *proxy_(read|send)_timeout .*\n", "", page, flags=re.M).replace(str(at.port), str(at.bare))
     return f"""
         daemon off;
         pid {at.folder}/pid;

@@ -191,9 +191,6 @@ async def test_a_connection_whose_certificate_expires_is_cut_off(
     long.close()
 
 
-# --- a server
-
-
 @pytest.fixture
 def signer(tmp_path: Path) -> Signer:
     return Signer(tmp_path, "the authority")
@@ -266,10 +263,7 @@ class Client:
         self.stream, self.wait = Call(self._stream), Call(self._wait)
         assert self._listens.wait(60), "the stream has not begun"
         with inorder.connect(served.store) as qm:
-            until(
-                lambda: any(one.queue == queue for each in qm.inspect.connections() for one in each.opened),
-                "the get waits",
-            )
+            until(lambda: any(it.queue == queue for c in qm.inspect.connections() for it in c.opened), "the get waits")
 
     def _client(self) -> httpx.Client:
         return self._running.client(auth=None, verify=tls_of(self._signed))

@@ -8,17 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.server.conftest import (
-    AS_NOBODY,
-    PASSWORD,
-    TEXT,
-    TOKEN,
-    Served,
-    add,
-    alive,
-    client_of,
-    hash_of,
-)
+from tests.server.conftest import AS_NOBODY, PASSWORD, TEXT, TOKEN, Served, add, alive, client_of, hash_of
 from tests.server.test_messaging import number_of
 
 import inorder
@@ -60,12 +50,7 @@ async def name_of(client: httpx.AsyncClient) -> str | int:
     return str(answer.json()["user"][0]["name"]) if answer.status_code == 200 else answer.status_code
 
 
-# --- who comes in
-
-
-async def test_a_user_comes_in_by_password_and_by_token(
-    client: httpx.AsyncClient, qm: QueueManager, served: Served
-) -> None:
+async def test_users_come_in_by_password_and_token(client: httpx.AsyncClient, qm: QueueManager, served: Served) -> None:
     add(served, "anna", roles=["operator"])
     token = qm.accounts.create_token("anna", "a program")
     for auth, headers, expected in (
@@ -130,9 +115,6 @@ def _json(text: str) -> bytes:
     return ('"' + "".join(f"\\u{ord(one):04x}" for one in text) + '"').encode()
 
 
-# --- sessions, against the user as they are now
-
-
 def replaced(qm: inorder.QueueManager) -> None:
     qm.accounts.delete_user("anna")
     qm.accounts.create_user("anna", roles=["admin"], password_hash=hash_of(PASSWORD))
@@ -175,9 +157,6 @@ async def test_a_changed_user_is_out_at_once(
     assert await name_of(client) == expected
     again = await client.post(MQSC, json=command("DEFINE QLOCAL(B)"))
     assert again.status_code == (401 if expected == 401 else 200 if how in (replaced, disabled_and_enabled) else 403)
-
-
-# --- log-ins that fail, and what a password costs
 
 
 async def test_failed_log_ins_are_bounded_and_say_for_how_long(client: httpx.AsyncClient, served: Served) -> None:
@@ -264,9 +243,6 @@ async def test_the_loop_answers_others_while_a_password_is_compared(
         assert (await client.get("/ready")).status_code == 200
         others.set()
         assert [one.status_code for one in await asyncio.gather(*waiting)] == [200, 200]
-
-
-# --- what they may do
 
 
 ROLES_OF_IBM = {
@@ -402,9 +378,6 @@ async def test_a_message_has_the_name_of_the_user_who_put_it(client: httpx.Async
     assert there == [(name, "inorder serve") for name in expected]
 
 
-# --- acts
-
-
 async def test_what_changes_or_destroys_is_noted_with_the_user_s_name(
     client: httpx.AsyncClient, qm: QueueManager, served: Served
 ) -> None:
@@ -450,9 +423,7 @@ async def test_what_changes_or_destroys_is_noted_with_the_user_s_name(
 
 
 @pytest.mark.parametrize("name", ["a\0b", "x" * 300, "\u00e9" * 300, "a%2Fb"])
-async def test_names_that_no_queue_can_have_are_noted_too(
-    client: httpx.AsyncClient, qm: QueueManager, name: str
-) -> None:
+async def test_names_no_queue_can_have_are_noted_too(client: httpx.AsyncClient, qm: QueueManager, name: str) -> None:
     answer = await client.post(f"{V1}/admin/qmgr/QM1/queue", json={"name": name})
     assert answer.status_code == (201 if name == "a%2Fb" else 400), answer.text
     assert len(list(qm.accounts.acts(user="launch-token"))) == 1

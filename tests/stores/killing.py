@@ -157,23 +157,14 @@ def seen(qm: QueueManager, queue: str) -> tuple[object, ...]:
     ]  # buries the dead
     held = sorted((unit.kind, unit.puts, unit.gets) for unit in units)
     accounts = [one for one in qm.bulk.claims() if one.queue == queue]
-    claims = [
-        (one.settled, one.delivered, one.open and (one.open.number, one.open.messages, one.open.planned))
-        for one in accounts
-    ]
+    claims = [(c.settled, c.delivered, c.open and (c.open.number, c.open.messages, c.open.planned)) for c in accounts]
     status = qm.inspect.status(queue)
     backouts = [message.backout_count for message in qm.browse(queue)]
     noted = qm.bulk.in_ledger(queue, key_of(queue))
     there = (
-        bodies(qm, queue),
-        backouts,
-        status.current_depth,
-        status.uncommitted,
-        held,
-        claims,
-        noted and noted.messages,
+        bodies(qm, queue), backouts, status.current_depth, status.uncommitted, held, claims, noted and noted.messages,
         qm.depth(initiation(queue)),
-    )
+    )  # fmt: skip
     claimed = [Application(store_of(qm), queue=queue).bodies(one.open.number) for one in accounts if one.open]
     return *there, claimed, qm.admin.check()
 

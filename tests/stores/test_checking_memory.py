@@ -40,15 +40,14 @@ class Two:
         self.backend._messages[row.number] = row._replace(**values)
 
 
-def take_twice(two: Two) -> None:
-    two.change(place=two.rows()[1].place)
-
-
 FAULTS: dict[str, tuple[Callable[[Two], object], str]] = {
     "depth": (lambda two: two.count(depth=1), "its depth is 1, but it has 2 messages"),
     "got": (lambda two: two.change(away=True), "its depth is 2, but it has 1 messages"),
     "arrived": (lambda two: two.count(arrived=1), "it has 2 messages, but only 1 have arrived"),
-    "places": (take_twice, "the places are not in order, or two messages have the same place"),
+    "places": (
+        lambda two: two.change(place=two.rows()[1].place),
+        "the places are not in order, or two messages have the same place",
+    ),
     "number": (lambda two: two.count(counter=1), "number 2 has been drawn, but the counter is 1"),
     "gone": (lambda two: two.change(state=State.ABSENT), "it is in the state of a removed message"),
     "unplaced": (lambda two: two.change(place=NO_PLACE), "it is in state 2 and has no place"),

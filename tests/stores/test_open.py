@@ -26,13 +26,10 @@ NAMES: list[tuple[Any, type[Location], str, str, str]] = [
     ("a/b://c.db", InFile, "a/b:/c.db", f"{HERE}/a/b:/c.db", "c"),
     (SERVER, OnServer, SHOWN, SERVER, "a"),
     (
-        "postgres://host/orders",
-        OnServer,
-        "postgresql://host/orders?schema=inorder",
-        "postgres://host/orders",
+        "postgres://host/orders", OnServer, "postgresql://host/orders?schema=inorder", "postgres://host/orders",
         "inorder",
     ),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("given", "kind", "shown", "absolute", "name"), NAMES)

@@ -157,8 +157,6 @@ def test_what_comes_outside_the_batches_leaves_no_record(store: RestartableStore
     assert [(one.messages, one.reason) for one in qm.inspect.dropped()] == [(1, Reason.Q_FULL)]
 
 
-# --- bodies that come piece by piece
-
 WHOLE = b"0123456789"
 
 
@@ -198,9 +196,7 @@ def test_a_body_that_does_not_fit_its_digest_is_dropped(store: RestartableStore,
     [{"batch": b"another"}, {"digest": b"\0" * 32}, {"size": 11}],
     ids=["of another batch", "another body", "another length"],
 )
-def test_what_does_not_belong_to_the_batch_is_dropped(
-    store: RestartableStore, qm: QueueManager, other: dict[str, Any]
-) -> None:
+def test_what_belongs_to_no_batch_is_dropped(store: RestartableStore, qm: QueueManager, other: dict[str, Any]) -> None:
     assert store.receive_piece(SENDER, 1, piece(0, b"0123")) == 4
     assert store.receive_piece(SENDER, 1, piece(0, b"", **other)) == 0
     assert store.receive_piece(SENDER, 1, piece(0, b"")) == 0
@@ -209,9 +205,7 @@ def test_what_does_not_belong_to_the_batch_is_dropped(
     assert store.receive_piece(SENDER._replace(channel="TO.C"), 1, piece(0, b"")) == 0
 
 
-def test_a_store_has_pieces_of_one_batch_whatever_transmission_queue_it_names(
-    store: RestartableStore, qm: QueueManager
-) -> None:
+def test_a_store_has_pieces_of_one_batch_for_all_transmission_queues(store: RestartableStore, qm: QueueManager) -> None:
     other = SENDER._replace(identifier="e" * 32)
     assert store.receive_piece(other, 1, piece(0, b"01")) == 2
     for incarnation in (7, 8, 7):

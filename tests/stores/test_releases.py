@@ -65,13 +65,8 @@ def test_the_check_sees_what_is_missing(tmp_path: Path) -> None:
 
 def test_the_version_is_that_of_the_changelog_and_of_the_tutorial() -> None:
     newest = re.findall(r"^## (\d+\.\d+\.\d+) \(", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)[0]
-    archives = re.findall(
-        r"inorder-(\S+)\.tar\.gz", (ROOT / "docs/tutorial/ten-minutes.md").read_text(encoding="utf-8")
-    )
+    archives = re.findall(r"inorder-(\S+)\.tar\.gz", (ROOT / "docs/tutorial/ten-minutes.md").read_text("utf-8"))
     assert {newest, *archives} == {inorder.__version__}
-
-
-# --- the ladder
 
 
 def step(version: int) -> MigrationStep:
@@ -88,9 +83,6 @@ def test_steps_lead_one_by_one_to_the_version_of_the_release() -> None:
     for wrong in ([step(5)], [step(7), step(6)], [step(6), step(6), step(7)]):
         with pytest.raises(AssertionError):
             Ladder(7, wrong)
-
-
-# --- what the call is given
 
 
 def test_a_wrong_store_or_backup_is_refused(tmp_path: Path) -> None:

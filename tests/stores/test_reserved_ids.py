@@ -16,6 +16,8 @@ from inorder.stores.seam.protocol import Store
 from inorder.stores.seam.records import PutRequest
 from inorder.testing.stores import RestartableStore
 
+pytestmark = pytest.mark.every_store
+
 
 class Putter:
     """A connection that puts on a queue under ids that it reserves."""
@@ -41,7 +43,6 @@ def block(first: UniqueId, count: int, start: int = 0) -> list[UniqueId | None]:
     return [UniqueId(first.origin, first.number + n) for n in range(start, start + count)]
 
 
-@pytest.mark.every_store
 def test_messages_have_the_reserved_ids_in_order(qm: QueueManager, store: RestartableStore) -> None:
     putter = Putter(store)
     first = store.reserve_numbers(putter.owner, 5)
@@ -57,7 +58,6 @@ def test_messages_have_the_reserved_ids_in_order(qm: QueueManager, store: Restar
     assert list(qm.admin.check()) == []
 
 
-@pytest.mark.every_store
 def test_only_unused_ids_of_the_own_block_are_accepted(qm: QueueManager, store: RestartableStore) -> None:
     one, two = Putter(store), Putter(store)
     mine, others = store.reserve_numbers(one.owner, 4).number, store.reserve_numbers(two.owner, 4).number
@@ -88,7 +88,6 @@ def test_a_block_has_1_to_10000_ids(store: RestartableStore, qm: QueueManager, c
         store.reserve_numbers(Putter(store).owner, count)
 
 
-@pytest.mark.every_store
 def test_blocks_are_apart_from_each_other_and_from_all_drawn_numbers(qm: QueueManager, store: RestartableStore) -> None:
     one, two = Putter(store), Putter(store)
     taken: list[int] = []
@@ -100,7 +99,6 @@ def test_blocks_are_apart_from_each_other_and_from_all_drawn_numbers(qm: QueueMa
     assert len(set(taken)) == len(taken)
 
 
-@pytest.mark.every_store
 def test_another_block_replaces_the_first(store: RestartableStore, qm: QueueManager) -> None:
     putter = Putter(store)
     first = store.reserve_numbers(putter.owner, 10).number
@@ -111,7 +109,6 @@ def test_another_block_replaces_the_first(store: RestartableStore, qm: QueueMana
     assert putter.put(again, b"y")[0].uid.number == again
 
 
-@pytest.mark.every_store
 def test_a_put_that_fails_uses_up_nothing(qm: QueueManager, store: RestartableStore) -> None:
     qm.create_queue("SMALL", max_depth=1)
     putter = Putter(store, "SMALL")
@@ -121,7 +118,6 @@ def test_a_put_that_fails_uses_up_nothing(qm: QueueManager, store: RestartableSt
     assert putter.put(first, b"a")[0].uid.number == first
 
 
-@pytest.mark.every_store
 def test_ids_of_a_unit_that_is_backed_out_stay_used(qm: QueueManager, store: RestartableStore) -> None:
     putter = Putter(store)
     first = store.reserve_numbers(putter.owner, 3)
@@ -134,7 +130,6 @@ def test_ids_of_a_unit_that_is_backed_out_stay_used(qm: QueueManager, store: Res
     assert uids(qm) == block(first, 1, 2)
 
 
-@pytest.mark.every_store
 @pytest.mark.parametrize("order", ["commit", "put"])
 def test_a_unit_keeps_the_order_of_its_puts(qm: QueueManager, store: RestartableStore, order: Any) -> None:
     qm.create_queue("OTHER", order=order, max_length=16)
@@ -154,7 +149,6 @@ def test_a_unit_keeps_the_order_of_its_puts(qm: QueueManager, store: Restartable
     assert not pieces & set(range(first, first + 9)), "further segments have other ids"
 
 
-@pytest.mark.every_store
 def test_a_queue_that_keeps_no_order(qm: QueueManager, store: RestartableStore) -> None:
     qm.create_queue("OTHER", read_order="unordered")
     putter = Putter(store, "OTHER")
@@ -164,7 +158,6 @@ def test_a_queue_that_keeps_no_order(qm: QueueManager, store: RestartableStore) 
     assert sorted(uids(qm, "OTHER"), key=str) == block(first, 3)
 
 
-@pytest.mark.every_store
 def test_a_group_whose_id_is_generated(qm: QueueManager, store: RestartableStore) -> None:
     putter = Putter(store)
     first = store.reserve_numbers(putter.owner, 2)
@@ -174,7 +167,6 @@ def test_a_group_whose_id_is_generated(qm: QueueManager, store: RestartableStore
     assert [message.body for message in qm.get_group("Q")] == [b"a", b"b"]
 
 
-@pytest.mark.every_store
 def test_a_repeat_under_a_key_names_the_id_of_the_first_put(store: RestartableStore, qm: QueueManager) -> None:
     one, two = Putter(store), Putter(store)
     first, other = store.reserve_numbers(one.owner, 1), store.reserve_numbers(two.owner, 1)
@@ -184,7 +176,6 @@ def test_a_repeat_under_a_key_names_the_id_of_the_first_put(store: RestartableSt
     assert uids(qm) == [first]
 
 
-@pytest.mark.every_store
 def test_a_put_that_was_taken_for_lost_and_comes_late_puts_nothing(qm: QueueManager, store: RestartableStore) -> None:
     putter = Putter(store)
     first = store.reserve_numbers(putter.owner, 3)
@@ -197,7 +188,6 @@ def test_a_put_that_was_taken_for_lost_and_comes_late_puts_nothing(qm: QueueMana
     assert uids(qm) == [*block(first, 1, 1), first], "and the other way round"
 
 
-@pytest.mark.every_store
 def test_a_confirm_id(qm: QueueManager, store: RestartableStore) -> None:
     putter = Putter(store)
     first = store.reserve_numbers(putter.owner, 1)
@@ -207,7 +197,6 @@ def test_a_confirm_id(qm: QueueManager, store: RestartableStore) -> None:
     assert uids(qm) == [first]
 
 
-@pytest.mark.every_store
 def test_reserved_ids_do_not_return_after_a_restart(store: RestartableStore, qm: QueueManager) -> None:
     putter = Putter(store)
     first = store.reserve_numbers(putter.owner, 500)

@@ -81,9 +81,7 @@ def test_a_message_draws_a_number_or_all_draw_one(
     [({}, "dcab"), ({"delivery": "fifo"}, "abcd"), ({"index_type": "group_id"}, "dcab")],
     ids=str,
 )
-def test_the_queue_decides_by_priority_when_they_are_put(
-    writer: Writer, attributes: dict[str, Any], expected: str
-) -> None:
+def test_the_queue_decides_by_priority_at_the_put(writer: Writer, attributes: dict[str, Any], expected: str) -> None:
     writer.stage("one", letters("abcd"), priority=[0, None, 9, 12])
     writer.qm.alter_queue("Q", **attributes)
     writer.settle("one")
@@ -138,33 +136,14 @@ def test_the_default_expiry_may_not_end_before_the_delay(writer: Writer) -> None
 
 
 EVERYTHING: dict[str, Any] = {
-    "report": 64,
-    "message_type": 2,
-    "expiry": 30.0,
-    "feedback": 7,
-    "encoding": 273,
-    "coded_character_set_id": 819,
-    "format": "MQSTR",
-    "priority": 8,
-    "persistent": False,
-    "message_id": b"M" * 24,
-    "correlation_id": b"C" * 24,
-    "reply_to_queue": "R",
-    "reply_to_queue_manager": "QM",
-    "user_identifier": "user",
-    "accounting_token": b"A" * 32,
-    "application_identity_data": "identity",
-    "put_application_type": 28,
-    "put_application_name": "name",
-    "put_at": 12345.5,
-    "application_origin_data": "orig",
-    "group_id": G,
-    "sequence_number": 5,
-    "flags": IN,
+    "report": 64, "message_type": 2, "expiry": 30.0, "feedback": 7, "encoding": 273, "coded_character_set_id": 819,
+    "format": "MQSTR", "priority": 8, "persistent": False, "message_id": b"M" * 24, "correlation_id": b"C" * 24,
+    "reply_to_queue": "R", "reply_to_queue_manager": "QM", "user_identifier": "user", "accounting_token": b"A" * 32,
+    "application_identity_data": "identity", "put_application_type": 28, "put_application_name": "name",
+    "put_at": 12345.5, "application_origin_data": "orig", "group_id": G, "sequence_number": 5, "flags": IN,
     "properties": {"colour": "red", "count": 2**60, "key": b"\0\xff", "none": None, "one": 1.0, "yes": True},
-    "transmission": Transmission("Q2", "QM2"),
-    "body": b"body",
-}
+    "transmission": Transmission("Q2", "QM2"), "body": b"body",
+}  # fmt: skip
 
 
 @pytest.mark.every_store
@@ -217,9 +196,7 @@ def test_a_message_has_an_id_of_its_own_and_can_be_named_by_it(writer: Writer) -
 
 
 @pytest.mark.every_store
-def test_a_message_that_is_not_persistent_goes_at_a_restart_once_it_is_put(
-    writer: Writer, store: RestartableStore
-) -> None:
+def test_what_is_not_persistent_goes_at_a_restart_once_it_is_put(writer: Writer, store: RestartableStore) -> None:
     writer.stage("one", letters("ab"), persistent=[True, False])
     store.restart()
     qm = connect(store, program="again")
@@ -317,13 +294,9 @@ def test_pieces_share_the_number_in_a_group(writer: Writer) -> None:
     assert writer.settle("1", "2").messages == 6
     found = sorted(writer.browsed(), key=lambda one: (one.sequence_number, one.offset))
     assert [(one.body[:1], one.sequence_number, one.offset, bool(one.flags & LAST)) for one in found] == [
-        (b"y", 1, 0, False),
-        (b"x", 2, 0, False),
-        (b"x", 2, 16, False),
-        (b"z", 3, 0, True),
-        (b"z", 3, 16, True),
+        (b"y", 1, 0, False), (b"x", 2, 0, False), (b"x", 2, 16, False), (b"z", 3, 0, True), (b"z", 3, 16, True),
         (b"z", 3, 32, True),
-    ]
+    ]  # fmt: skip
     with writer.qm.unit_of_work():
         assert [one.body for one in writer.qm.get_group("Q")] == [b"y", b"x" * 20, b"z" * 40]
 

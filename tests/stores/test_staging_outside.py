@@ -10,24 +10,8 @@ import pytest
 from tests.helpers.staged import IN, KEY, LAST, LASTS, Writer, joined, key, letters, shape
 from tests.helpers.support import drained, snapshot, told, waiting
 
-from inorder import (
-    ArgumentError,
-    CallerError,
-    Flags,
-    QueueManager,
-    Reason,
-    UnknownQueue,
-    connect,
-)
-from inorder.errors import (
-    Fenced,
-    InconsistentCall,
-    NotFound,
-    NotOpenFor,
-    QueueDeleted,
-    StagingGone,
-    UnitExists,
-)
+from inorder import ArgumentError, CallerError, Flags, QueueManager, Reason, UnknownQueue, connect
+from inorder.errors import Fenced, InconsistentCall, NotFound, NotOpenFor, QueueDeleted, StagingGone, UnitExists
 from inorder.model.options import OpenOptions
 from inorder.stores.seam.records import LedgerKey, Noted, Settled, Staged, StageRequest
 from inorder.testing import ManualClock
@@ -37,9 +21,6 @@ from inorder.testing.stores import RestartableStore
 @pytest.fixture
 def writer(store: RestartableStore, qm: QueueManager) -> Writer:
     return Writer(store, qm)
-
-
-# ---- outside the queue
 
 
 def test_a_unique_id_of_a_staged_row_is_nowhere(writer: Writer) -> None:
@@ -91,9 +72,6 @@ def test_a_staging_outlives_its_connection_and_a_restart(writer: Writer, store: 
     assert shape(again) == [("a", 1, IN), ("b", 2, IN | LAST)]
 
 
-# ---- limits
-
-
 def refused(writer: Writer, error: type[Exception], *names: str) -> None:
     """The settle fails and has changed nothing: what is staged is there."""
     before = snapshot(writer.qm)
@@ -142,9 +120,6 @@ def test_a_name_stages_for_one_queue_that_is_open_for_output(writer: Writer) -> 
     assert writer.settle("one").messages == 1
 
 
-# ---- what is not there
-
-
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_a_missing_staging_or_one_with_another_count_fails_the_settle(writer: Writer, count: int) -> None:
     writer.stage("one", letters("ab"))
@@ -187,9 +162,6 @@ def test_each_request_says_anew_how_long_a_staging_lasts_and_one_after_its_time_
     writer.counts["one"] = 1
     writer.settle("one")
     assert joined(writer) == "aab"
-
-
-# ---- the ledger
 
 
 @pytest.mark.every_store
@@ -285,8 +257,6 @@ def test_numbers_that_need_not_follow_each_other_stand_as_they_are(writer: Write
     with pytest.raises(InconsistentCall):
         writer.store.settle_staging(key(1), [Staged("both", 6)])
 
-
-# ---- what is not right is named: row, column, value, range
 
 SEGMENT = int(Flags.SEGMENT)
 G = b"G".ljust(24, b"\0")

@@ -91,9 +91,7 @@ def rows_of(heading: str) -> dict[str, list[set[str]]]:
     """A table of the page: the words in code quotes of each further cell, by that of the first."""
     section = PAGE.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| `")]
-    return {
-        re.findall(r"`([^`]+)`", row[0])[0]: [set(re.findall(r"`([^`]+)`", cell)) for cell in row[1:]] for row in rows
-    }
+    return {re.findall(r"`([^`]+)`", row[0])[0]: [set(re.findall(r"`([^`]+)`", c)) for c in row[1:]] for row in rows}
 
 
 @pytest.mark.parametrize(("heading", "events"), [("Calls", CALLS), ("Waits, and the store's own work", OTHERS)])
@@ -133,15 +131,9 @@ def test_a_put_and_a_get_are_told_with_what_they_moved(qm: QueueManager, heard: 
     assert put.measurements.items() >= {"messages": 2, "bytes": 8}.items()
     assert put.measurements["seconds"] > 0
     assert put.metadata == {
-        "store": store.path,
-        "manager": "TEST",
-        "queue": "Q",
-        "unit": "",
-        "completion": "ok",
-        "reason": 0,
-        "reason_name": "NONE",
-        "error": "",
-    }
+        "store": store.path, "manager": "TEST", "queue": "Q", "unit": "", "completion": "ok", "reason": 0,
+        "reason_name": "NONE", "error": "",
+    }  # fmt: skip
     assert got.measurements.items() >= {"messages": 1, "bytes": 5}.items()
     assert got.metadata.items() >= {"queue": "Q", "unit": "", "browse": False, "withheld": False}.items()
 
@@ -382,9 +374,7 @@ def test_an_observer_is_called_on_the_thread_of_the_call_when_it_is_over(qm: Que
     assert (threads, depths) == ([threading.current_thread()], [1])
 
 
-def test_what_an_observer_raises_is_logged_and_changes_nothing(
-    qm: QueueManager, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_an_observer_raises_is_logged_and_harmless(qm: QueueManager, caplog: pytest.LogCaptureFixture) -> None:
     def fail(event: StoreEvent) -> None:
         raise ZeroDivisionError
 

@@ -15,7 +15,7 @@ from tests.server.store.matrix import MADE, MATRIX, Side, World
 from inorder.errors import InorderError
 from inorder.model.attributes import define_queue
 from inorder.model.message import Message
-from inorder.model.options import GetOptions, OpenOptions, PutOptions
+from inorder.model.options import GetOptions, OpenOptions
 from inorder.rules.channels import CHANNEL
 from inorder.rules.grouping import NOTHING_OPEN
 from inorder.rules.lifecycle import Event
@@ -26,7 +26,7 @@ from inorder.stores.memory import MemoryStore
 from inorder.stores.remote.address import parse
 from inorder.stores.remote.store import RemoteStore
 from inorder.stores.seam.channel_records import ChannelBatch
-from inorder.stores.seam.records import Act, Claimer, ClaimRequest, GetRequest, PutRequest
+from inorder.stores.seam.records import Act, Claimer, ClaimRequest, GetRequest
 from inorder.stores.seam.tables import (
     ConnectionRow,
     EnteredRow,
@@ -43,19 +43,7 @@ from inorder.testing import ManualClock
 from inorder.testing.remote import the_server
 
 OF_ONE_CONNECTION = {Act, ConnectionRow, EnteredRow, MarkRow, ProcessRow, WaitRow}
-NUMBERS = {
-    "id",
-    "unit",
-    "connection",
-    "process",
-    "handle",
-    "carrier",
-    "epoch",
-    "revision",
-    "identifier",
-    "uid_number",
-    "message_id",
-}
+NUMBERS = {*"id unit connection process handle carrier epoch revision identifier uid_number message_id".split()}
 
 
 class Far(World):
@@ -154,10 +142,6 @@ def _made_from_model(at: Far) -> None:
     at.me.handle = at.far.open(0, "KEPT", OpenOptions(input="shared")).handle
 
 
-def _many(at: Far) -> dict[str, Any]:
-    return {"request": PutRequest(at.me.handle, [b"1", b"2"], PutOptions(), NOTHING_OPEN, False)}
-
-
 def _plan(at: Far) -> dict[str, Any]:
     return {"claimer": matrix.claimer(at, at.me), "after": 0, "upto": 1, "slices": 1}
 
@@ -185,7 +169,7 @@ P = {"kind": "process", "name": "P"}
 ALTERED = {"name": "GONE", "by": "alter", "changes": {"description": "d"}}
 MORE = [
     Call("put: under a key", "put", lambda at: matrix.put(at, deduplicate="key")),
-    Call("put: many", "put", _many),
+    Call("put: many", "put", lambda at: {"request": matrix.put(at)["request"]._replace(messages=[b"1", b"2"])}),
     Call("delete_queue: unused", "delete_queue", lambda _: {"name": "GONE", "purge": False}, _defined),
     Call("clear_queue: unused", "clear_queue", lambda _: {"name": "GONE"}, _defined),
     Call("alter_queue: changed", "alter_queue", lambda _: ALTERED, _defined),

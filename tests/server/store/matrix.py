@@ -70,14 +70,14 @@ class Side:
         self.application, self.staging, self.prepared, self.lease = (
             f"{user} {kind}" for kind in ("application", "staging", "prepared", "lease")
         )
-        self._put(confirm_id=self.confirm_id)
+        self.put(confirm_id=self.confirm_id)
         self.held = self.put(confirm_id=self.confirm_id)
         self.put()
         request = LockRequest(handle=self.handle, match=EVERYTHING, confirm_id=self.locking_id, most=1)
         self.lock_id = store.browse_and_lock(request).lock_id
         self.epoch = store.begin_claims(self.handle, self.application).epoch
         self.stage(self.staging)
-        self._put(in_unit=True)
+        self.put(in_unit=True)
         store.prepare(self.owner, self.prepared)
         store.begin_lease(self.owner, self.lease, user, 60.0, None)
 
@@ -86,13 +86,10 @@ class Side:
         self.store.set_user(owner, self.user)
         return owner
 
-    def _put(self, *, in_unit: bool = False, **options: Any) -> UniqueId:
+    def put(self, *, in_unit: bool = False, **options: Any) -> UniqueId:
+        """Puts a message on Q."""
         request = PutRequest(self.handle, [b"x"], PutOptions(**options), NOTHING_OPEN, in_unit)
         return self.store.put(request).results[0].uid
-
-    def put(self, **options: Any) -> UniqueId:
-        """Puts a message on Q."""
-        return self._put(**options)
 
     def stage(self, name: str) -> None:
         """Stages a row for Q."""

@@ -6,6 +6,7 @@ import base64
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,13 +19,12 @@ import inorder
 from inorder.errors import ConnectionBroken, LogInRefused, StoreError, TooManyHandles, TooManyLogIns
 from inorder.model.attributes import define_queue
 from inorder.rules.puts import Program
+from inorder.server.store.places import Places
 from inorder.stores.memory import MemoryStore
 from inorder.stores.remote.address import parse
 from inorder.stores.remote.frames import HEADER, FrameKind
 from inorder.stores.remote.store import RemoteStore
 from inorder.testing.remote import the_server
-
-# --- limits
 
 
 @pytest.fixture
@@ -97,9 +97,6 @@ def test_what_arrives_at_once_is_limited(store: MemoryStore) -> None:
         assert raw.ends() == ["StoreError"]
 
 
-# --- of a real server
-
-
 def connected(running: Running, token: str, **more: Any) -> RemoteStore:
     return RemoteStore(parse(running.record["url"].rstrip("/"), {"token": token}), "test", **more)
 
@@ -164,3 +161,10 @@ def test_who_has_no_token_is_refused_and_after_many_tries_for_a_while(start: Sta
     said = running.log.read_text()
     assert token not in said
     assert "Traceback" not in said
+
+
+async def test_they_may_be_closed_twice(tmp_path: Path) -> None:
+    places = Places(str(tmp_path / "store.db"))
+    places.take().begin()
+    await places.close()
+    await places.close()

@@ -96,9 +96,7 @@ def test_a_long_message_is_got_in_a_thread_of_the_pool(qm: QueueManager, threads
         qm.get("Q")
 
 
-def test_messages_that_are_long_together_are_got_in_a_thread_of_the_pool(
-    qm: QueueManager, threads: list[tuple[str, str]]
-) -> None:
+def test_messages_long_together_are_got_in_a_pool_thread(qm: QueueManager, threads: list[tuple[str, str]]) -> None:
     bodies = [bytes(BYTES_MAX // 2) + end for end in (b"1", b"2", b"3")]
     for body in bodies:
         qm.put("Q", body)

@@ -18,12 +18,7 @@ from inorder.rules.store_verbs import ACTS, STAYS, VERBS
 from inorder.server.identity import Identity
 from inorder.server.store.checking import ActToLog, Checker, OpenedFor
 from inorder.stores.memory import MemoryStore
-from inorder.stores.seam.records import (
-    GetRequest,
-    LedgerKey,
-    PutRequest,
-    StageRequest,
-)
+from inorder.stores.seam.records import GetRequest, LedgerKey, PutRequest, StageRequest
 from inorder.stores.seam.views import LookRequest
 
 from .matrix import CHANNEL, MADE, MATRIX, SENDER, SUBJECTS, TITLES, World, identity_of, new_world, put
@@ -76,9 +71,6 @@ def test_whose_units_and_leases_are_found(
             may.add(subject)
         at.store.close_store()
     assert may == set(allowed.split())
-
-
-# --- handles
 
 
 WITH_HANDLE = sorted(verb for verb, row in VERBS.items() if row.of.endswith("handle"))
@@ -174,9 +166,6 @@ def test_a_model_makes_only_queues_whose_name_is_free_to_the_user(
     checker.check("close", {"handle": answer.handle, "delete": True}, identity)
 
 
-# --- what the server says in place of the client
-
-
 def test_the_server_says_who_acts(world: World) -> None:
     checker, shop = world.me.checker(), identity_of("put")
     operator = identity_of("operator")
@@ -238,14 +227,9 @@ def test_what_has_no_row_cannot_be_called(world: World, verb: str) -> None:
         ("create_queue", {"attributes": dataclasses.replace(define_queue("Q"), name="a b")}),
     ],
 )
-def test_a_definition_that_would_damage_the_store_is_refused(
-    world: World, verb: str, arguments: dict[str, Any]
-) -> None:
+def test_a_definition_that_would_do_damage_is_refused(world: World, verb: str, arguments: dict[str, Any]) -> None:
     with pytest.raises(ArgumentError, match="attributes must be those of"):
         world.me.checker().check(verb, arguments, identity_of("admin"))
-
-
-# --- answers
 
 
 def test_lists_show_what_the_user_may_see(world: World) -> None:
@@ -282,9 +266,6 @@ def test_only_display_shows_who_holds_another_s_message(world: World) -> None:
 
     assert holders("browse") == {"me"}
     assert holders("reader") >= {"me", "other"}
-
-
-# --- the log of acts
 
 
 def test_acts_are_logged_and_what_is_one_s_own_is_not(world: World) -> None:

@@ -6,18 +6,24 @@ kind.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
 import os
 import random
 import resource
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
 from tests.helpers.support import until
+from tests.server.conftest import Running, Served, Start
 from tests.server.store.broken import calls, elsewhere
 from tests.server.store.raw import Raw
 from tests.tiers import gate, nightly
@@ -83,9 +89,6 @@ def place(caplog: pytest.LogCaptureFixture) -> Iterator[Place]:
     assert not [one for one in caplog.records if one.levelno >= logging.ERROR or one.exc_info]
 
 
-# --- before the hello
-
-
 def test_a_connection_that_does_not_begin_with_a_hello_is_closed(place: Place) -> None:
     acts: list[Callable[[Raw], None]] = [
         lambda raw: raw.call("queues"),
@@ -123,9 +126,6 @@ def test_odd_hellos_are_taken(place: Place) -> None:
             assert raw.answer()[0] == FrameKind.ANSWER
 
 
-# --- frames
-
-
 HELLO = HEADER.pack(FrameKind.HELLO, 0, 0, 0)
 FULL = bytes(PIECE_MAX)
 
@@ -159,9 +159,6 @@ def test_what_no_client_sends_ends_the_connection(place: Place, what: str) -> No
         except ConnectionError:  # it has ended before all was sent
             return
         assert set(raw.ends()) <= {"WireError"}
-
-
-# --- calls
 
 
 def refused(raw: Raw, kind: int, payload: bytes) -> str:
@@ -258,9 +255,6 @@ def test_a_made_up_secret_ends_no_connection(place: Place, monkeypatch: pytest.M
         assert three.begin(resume=made_up).manager == "QM1"
 
 
-# --- floods
-
-
 def test_a_client_that_reads_no_answers_holds_up_nobody_and_is_closed(place: Place) -> None:
     for number in range(100):
         place.store.create_queue(define_queue(f"MANY{number}", description="x" * 60))
@@ -308,9 +302,6 @@ def test_memory_is_bounded_by_what_clients_send(place: Place) -> None:
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 < 200 * 2**20
 
 
-# --- chance
-
-
 def _any(draw: random.Random) -> Any:
     """A value of msgpack."""
     kind = draw.randrange(9)
@@ -320,24 +311,10 @@ def _any(draw: random.Random) -> Any:
         return {str(draw.randrange(9)): _any(draw)}
     return draw.choice(
         [
-            None,
-            True,
-            -1,
-            0,
-            1,
-            2**63,
-            -(2**63),
-            1.5,
-            float("nan"),
-            float("inf"),
-            "",
-            "Q",
-            "\0",
-            b"",
-            b"x" * 24,
+            None, True, -1, 0, 1, 2**63, -(2**63), 1.5, float("nan"), float("inf"), "", "Q", "\0", b"", b"x" * 24,
             "x" * 300,
         ]
-    )
+    )  # fmt: skip
 
 
 def _mutated(draw: random.Random, value: Any) -> Any:
@@ -396,3 +373,77 @@ def test_no_finalizer_runs_at_the_end_of_the_stack(name: str) -> None:
         gc.set_threshold(*thresholds)
         gc.callbacks.remove(note)
     assert min(depths) == 500
+
+
+CLIENT = """
+import sys, inorder
+url, what = sys.argv[1:]
+qm = inorder.connect(url, program="a client")
+if what == "unit":
+    qm.put("Q1", b"of the unit", syncpoint=True)
+    qm.get("Q1", syncpoint=True)
+    print("ready", flush=True)
+    sys.stdin.read()
+elif what == "wait":
+    print("ready", flush=True)
+    qm.get("Q1", wait=600)
+else:
+    print("ready", flush=True)
+    for nth in range(10**9):
+        qm.put("Q1", b"%d" % nth)
+        print(nth, flush=True)
+"""
+
+
+def url_of(running: Running) -> str:
+    return str(running.record["url"]).rstrip("/")
+
+
+@contextlib.contextmanager
+def client_of(running: Running, what: str) -> Iterator[subprocess.Popen[str]]:
+    """A program elsewhere in a process of its own, which says when it is ready."""
+    one = subprocess.Popen(
+        [sys.executable, "-c", CLIENT, url_of(running), what],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"INORDER_TOKEN": running.token},
+    )
+    try:
+        assert one.stdout is not None
+        assert one.stdout.readline() == "ready\n"
+        yield one
+    finally:
+        one.kill()
+        one.communicate()
+
+
+@gate
+@pytest.mark.parametrize("what", ["unit", "wait", "puts"])
+def test_a_killed_client_is_ended_and_a_stopped_one_lives(start: Start, served: Served, what: str) -> None:
+    running = start()
+    with inorder.connect(served.store) as qm:
+
+        def is_connected() -> bool:
+            return any(one.program.name == "a client" for one in qm.inspect.connections())
+
+        if what == "unit":
+            qm.put("Q1", b"first")
+        with client_of(running, what) as client:
+            until(is_connected, "it is connected")
+            client.send_signal(signal.SIGSTOP)
+            said = Path(f"/proc/{client.pid}/stat")
+            until(lambda: said.read_text().split()[2] == "T", "it is stopped")
+            assert is_connected()
+            client.send_signal(signal.SIGCONT)
+            client.kill()
+            acknowledged = client.communicate()[0].split()
+        until(lambda: not is_connected(), "its connection has ended")
+        until(lambda: not qm.inspect.units() and not qm.inspect.waits(), "its unit and its wait have ended")
+        bodies = [one.body.decode() for one in qm.browse("Q1")]
+        if what == "unit":
+            assert bodies == ["first"]
+        elif what == "puts":
+            assert bodies[: len(acknowledged)] == acknowledged
+            assert len(bodies) <= len(acknowledged) + 1
+            assert len(set(bodies)) == len(bodies)

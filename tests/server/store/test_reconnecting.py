@@ -67,12 +67,7 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Iterator[Wire]:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     "act",
-    [
-        lambda qm: qm.put("A", b"2"),
-        lambda qm: qm.get("A"),
-        lambda qm: qm.depth("A"),
-        lambda qm: list(qm.browse("A")),
-    ],
+    [lambda qm: qm.put("A", b"2"), lambda qm: qm.get("A"), lambda qm: qm.depth("A"), lambda qm: list(qm.browse("A"))],
 )
 def test_a_unit_of_work_is_lost_with_its_connection_until_it_is_backed_out(
     wire: Wire, way: Way, act: Callable[[QueueManager], object]
@@ -259,9 +254,7 @@ def test_a_wait_goes_on_after_a_loss_and_loses_nothing(wire: Wire) -> None:
     assert wire.bodies() == []
 
 
-def test_a_wait_that_is_repeated_waits_no_longer_than_it_was_asked_to(
-    wire: Wire, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_repeated_wait_waits_no_longer_than_it_was_asked_to(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[float] = []
     now = [100.0]
     monkeypatch.setattr(store, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=lambda _: None))

@@ -37,14 +37,9 @@ PORTS = range(20_000, 32_000)  # beneath those that the kernel gives to connecti
 LOG_LINES = 30
 
 SETTINGS: Final[dict[str, object]] = {
-    "listen_addresses": LOOPBACK,
-    "fsync": "on",
-    "max_connections": 200,
-    "shared_buffers": "32MB",
-    "min_wal_size": "32MB",
-    "max_wal_size": "256MB",
-    "log_min_messages": "warning",
-}
+    "listen_addresses": LOOPBACK, "fsync": "on", "max_connections": 200, "shared_buffers": "32MB",
+    "min_wal_size": "32MB", "max_wal_size": "256MB", "log_min_messages": "warning",
+}  # fmt: skip
 # Texts sort as in a dictionary, unlike Python's: who needs another order has to say so.
 INITDB = (
     *("--username", "postgres", "--auth", "trust", "--encoding", "UTF8", "--locale", "C.UTF-8"),

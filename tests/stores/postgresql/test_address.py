@@ -98,9 +98,6 @@ def test_an_unknown_parameter_is_named_where_nothing_is_secret() -> None:
         parse("postgresql://host/db?sslmod=require")
 
 
-# --- with a server
-
-
 @pytest.fixture
 def secret_url(postgresql: str) -> str:
     """A store's URL with a password that nobody asks for."""
@@ -109,18 +106,10 @@ def secret_url(postgresql: str) -> str:
 
 
 TRIED = [
-    ["queue", "list"],
-    ["queue", "create", "A"],
-    ["queue", "list", "--json"],
-    ["queue", "create", "A"],
-    ["put", "A", "text"],
-    ["check", "--json"],
-    ["backup", "copy.db"],
-    ["browse", "A"],
-    ["claim", "list"],
-    ["mqsc", "--export"],
-    ["get", "NONE"],
-]
+    ["queue", "list"], ["queue", "create", "A"], ["queue", "list", "--json"], ["queue", "create", "A"],
+    ["put", "A", "text"], ["check", "--json"], ["backup", "copy.db"], ["browse", "A"], ["claim", "list"],
+    ["mqsc", "--export"], ["get", "NONE"],
+]  # fmt: skip
 
 
 def test_no_command_shows_the_password(
@@ -151,13 +140,9 @@ def test_no_error_log_or_event_shows_the_password(secret_url: str, caplog: pytes
                 qm.put("B", b"x")
                 store: Any = qm._store
                 told += [
-                    repr(qm),
-                    repr(vars(store)),
-                    store.path,
-                    qm.inspect.overview(),
-                    qm.inspect.units(),
+                    repr(qm), repr(vars(store)), store.path, qm.inspect.overview(), qm.inspect.units(),
                     qm.inspect.locks(),
-                ]
+                ]  # fmt: skip
                 qm.get("B", wait=0.01)
                 qm.admin.backup("x.db")
         except inorder.InorderError as error:

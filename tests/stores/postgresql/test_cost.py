@@ -110,18 +110,13 @@ COSTS: dict[str, tuple[Callable[[QueueManager, str], None], list[str]]] = {
     "put of many to U": (
         put_many,
         [
-            "enter unordered queue",
-            "queue state together to append",
-            "draw places",
-            ASKS,
-            *MANY,
-            "update queue counters together",
-            *END,
+            "enter unordered queue", "queue state together to append", "draw places", ASKS, *MANY,
+            "update queue counters together", *END,
         ],
     ),
     "get of many from Q": (get_many, ["queue state as known", "get and remove", ASKS, *END]),
     "get of many from U": (get_many, ["enter unordered queue", "get and remove together as known", ASKS, *END]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", COSTS)
@@ -198,9 +193,7 @@ def test_what_begins_behind_fronts_is_as_few_statements(
     assert list(qm.admin.check()) == []
 
 
-def test_a_put_that_has_waited_for_the_queue_is_not_sent_again(
-    qm: QueueManager, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_put_that_waited_is_not_sent_again(qm: QueueManager, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the row of the queue has got another serial meanwhile, and so lies elsewhere."""
     for _ in range(2):
         put(qm, "Q")
@@ -268,9 +261,6 @@ def test_numbers_are_reserved_for_many_puts_and_no_put_is_sent_in_vain(
     assert log.count("insert plain message of many") == 200
     assert log.count("draw numbers") <= 200 * 100 / 1000
     assert log.count("queue state locked") <= 200 * 100 / 1000
-
-
-# --- what is taken for granted is not so
 
 
 @pytest.mark.parametrize("queue", ["Q", "U"])

@@ -1,10 +1,12 @@
 """A server that stops at once, or whose standby takes over: what it had acknowledged is there.
 
 The server of these tests brings nothing to disk of its own accord for ten seconds: what nobody asked for is lost.
+INORDER_LONG=1 kills programs at every statement, otherwise at some of them.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
@@ -16,7 +18,8 @@ from pathlib import Path
 
 import pytest
 from tests.helpers.support import bodies, until
-from tests.stores.postgresql.server import ROOT, Server
+from tests.stores.killing import ACTS, check_kills
+from tests.stores.postgresql.server import ROOT, Server, sessions
 from tests.tiers import nightly
 from tools.proof import crash
 from tools.proof.checker import OBSERVER, ROUNDS, URL, check_folder, run_observer
@@ -154,3 +157,17 @@ def state_of(pid: int) -> str:
     with suppress(FileNotFoundError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     return ""
+
+
+IS_LONG = bool(os.environ.get("INORDER_LONG"))
+SOME = 4  # statements, beside the first and the last
+IN_GATE = "commit"
+
+
+@pytest.mark.parametrize("act", [IN_GATE, *(pytest.param(one, marks=nightly) for one in ACTS if one != IN_GATE)])
+def test_a_call_that_was_killed_has_happened_or_not(url: str, act: str) -> None:
+    def among(count: int) -> list[int]:
+        between = range(1, count)
+        return [*between] if IS_LONG else random.Random(act).sample(between, min(SOME, len(between)))
+
+    check_kills("postgresql", url, act, among, lambda name: until(lambda: not sessions(url, name), "it was noticed"))

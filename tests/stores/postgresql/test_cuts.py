@@ -30,10 +30,6 @@ Outcome = Literal["done", "broken", "unknown"]
 POSSIBLE: dict[Outcome, list[list[bytes]]] = {"done": [[b"put"]], "broken": [[]], "unknown": [[], [b"put"]]}
 
 
-def through(url: str, proxy: Proxy) -> QueueManager:
-    return inorder.connect(url.replace(f":{port_of(url)}/", f":{proxy.port}/"), program="cut")
-
-
 def outcome_of(call: Callable[[], object]) -> Outcome:
     try:
         call()
@@ -67,7 +63,7 @@ class Exchange:
         self.act, self.in_unit = act, in_unit
 
     def run(self, url: str, proxy: Proxy, way: Way | None, count: int) -> tuple[Outcome, dict[Way, int]]:
-        qm = through(url, proxy)
+        qm = inorder.connect(url.replace(f":{port_of(url)}/", f":{proxy.port}/"), program="cut")
         try:
             qm.put("Q", b"warm")  # the handle is open, the statements are prepared
             qm.get("Q")
@@ -112,9 +108,7 @@ def test_what_is_told_after_a_cut_is_true(url: str, qm: QueueManager, proxy: Pro
 
 @nightly
 @pytest.mark.parametrize("way", ["to server", "to client"])
-def test_a_put_that_is_repeated_with_its_unique_id_is_there_once(
-    url: str, qm: QueueManager, proxy: Proxy, way: Way
-) -> None:
+def test_a_put_repeated_with_its_unique_id_is_there_once(url: str, qm: QueueManager, proxy: Proxy, way: Way) -> None:
     exchange = EXCHANGES["put"]
     _, passed = exchange.run(url, proxy, None, 0)
     qm.get("Q")

@@ -5,20 +5,30 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from benchmarks.servers import ServerError
+from tests.helpers import spanning
 from tests.helpers.proxy import Proxy
-from tests.helpers.support import Call, until
-from tests.stores.postgresql.server import Server, end_session, port_of
+from tests.helpers.support import LIMIT_SECONDS, Call, Make, until
+from tests.helpers.working import Heard
+from tests.stores.postgresql.conftest import Connect
+from tests.stores.postgresql.server import Server, administrating, end_session, port_of
+from tests.stores.postgresql.server import sessions as sessions_of
 
 import inorder
-from inorder import Message, OutcomeUnknown, QueueManager
+from inorder import InorderError, Message, OutcomeUnknown, QueueManager
+from inorder.client import two_phases
 from inorder.errors import ConnectionBroken, StoreError
 from inorder.stores.engine.process import NO_NUMBERS
-
-# --- a wait for a synchronous standby that was cancelled
+from inorder.stores.postgresql import drop, parse
+from inorder.work import Tasks, Worker
+from inorder.work.processes import STORE_LOST, serve
 
 WAITS = "application_name LIKE 'inorder %: writer' AND wait_event = 'SyncRep'"
 
@@ -81,9 +91,6 @@ def test_numbers_whose_reservation_the_standby_has_not_do_not_return(own_server:
             assert later.place not in seen
 
 
-# --- what a put was, whose outcome is unknown
-
-
 def test_an_unknown_put_says_the_unique_ids_and_is_repeated_with_them(url: str, qm: QueueManager) -> None:
     lost = inorder.connect(url, program="lost")
     lost.put("Q", b"warm")
@@ -103,9 +110,6 @@ def test_an_unknown_put_says_the_unique_ids_and_is_repeated_with_them(url: str, 
     for uid, body in zip(told.value.uids, (b"one", b"two"), strict=True):
         qm.put("Q", body, uid=uid, resend=True)
     assert [message.body for message in qm.browse("Q")] == [b"one", b"two"]
-
-
-# --- the end of a connection that was lost
 
 
 def test_a_close_that_finds_the_unit_lost_says_so(url: str, qm: QueueManager) -> None:
@@ -133,9 +137,6 @@ def test_what_a_block_was_told_is_not_covered_by_its_end(url: str, qm: QueueMana
     with pytest.raises(ZeroDivisionError):
         fail()
     assert qm.depth("Q") == 0
-
-
-# --- how it is made
 
 
 def test_the_environment_and_services_say_more_than_we_do(
@@ -207,3 +208,116 @@ def test_a_server_that_does_not_answer_holds_up_no_other_connection(url: str, qm
     assert not silent.done
     proxy.thaw()
     silent.result().close()
+
+
+Restore = Callable[[], None]
+
+
+@pytest.fixture
+def restore(url: str, postgresql: str) -> Restore:
+    """Puts a store with the same queue in the place of the one at the address, as a restored one is, in one moment."""
+    name = parse(url).schema
+    with inorder.connect(f"{postgresql}?schema={name}_new") as qm:
+        qm.create_queue("Q")
+
+    def act() -> None:
+        gone = f"gone_{uuid.uuid4().hex}"
+        with administrating(postgresql, autocommit=False) as admin:
+            admin.execute(f"ALTER SCHEMA {name} RENAME TO {gone}".encode())
+            admin.execute(f"ALTER SCHEMA {name}_new RENAME TO {name}".encode())
+            admin.commit()
+        with administrating(postgresql) as admin:
+            admin.execute(f"DROP SCHEMA {gone} CASCADE".encode())
+
+    return act
+
+
+def test_a_program_that_looks_is_told(connect: Connect, restore: Restore) -> None:
+    qm = connect("test")
+    qm.create_queue("Q")
+    qm.admin.check_store()
+    restore()
+    with pytest.raises(StoreError, match="restored") as raised:
+        qm.admin.check_store()
+    assert raised.value.must_reopen
+
+
+def test_a_program_that_looks_is_told_that_nothing_is_there(url: str) -> None:
+    qm = inorder.connect(url)
+    drop(parse(url))
+    with pytest.raises(StoreError, match="dropped") as raised:
+        qm.admin.check_store()
+    assert raised.value.must_reopen
+    with suppress(StoreError):
+        qm.close()
+
+
+def test_a_connection_that_is_lost_is_no_such_store(connect: Connect, url: str) -> None:
+    qm = connect("test")
+    with administrating(url) as admin:
+        admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE '%test'")
+    qm.admin.check_store()
+
+
+def test_a_call_that_waits_ends(connect: Connect, url: str, restore: Restore) -> None:
+    qm = connect("test")
+    qm.create_queue("Q")
+    call = Call(lambda: qm.get("Q", wait=2 * LIMIT_SECONDS))
+    with administrating(url) as looking:
+        until(lambda: looking.execute("SELECT 1 FROM listener").fetchone() == (1,), "it waits")
+    restore()
+    with pytest.raises(StoreError, match="restored") as raised:
+        call.result()
+    assert raised.value.must_reopen
+
+
+def test_a_worker_ends_with_its_own_status(connect: Connect, restore: Restore) -> None:
+    qm = connect("test")
+    qm.create_queue("Q")
+    tasks = Tasks()
+    tasks.task("Q", name="work")(lambda message: None)
+    heard = Heard()
+    worker = Worker(qm, tasks, log=heard)
+    soon = Call(restore)
+    assert serve(worker, LIMIT_SECONDS) == STORE_LOST
+    soon.result()
+    assert worker.stopped == {"work": str(worker.lost)}
+    assert "trouble" not in heard.events
+
+
+POINTS = tuple(two_phases.POINTS)
+
+
+@pytest.fixture
+def places(postgresql: str, make: Make) -> list[str]:
+    """LONDON, and both owners."""
+    made = [make("postgresql") for _ in range(3)]
+    spanning.create(made)
+    return made
+
+
+@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("place", ["LONDON", "PARIS"])
+def test_a_session_that_the_server_ends_leaves_the_unit_whole_or_nowhere(
+    places: list[str], monkeypatch: pytest.MonkeyPatch, point: str, place: str
+) -> None:
+    program = inorder.connect(places[0], program="unit")
+    spanning.put(program, b"0")
+    owners: Any = program._session.owners.values()
+    sessions = {"LONDON": program._session, **{one.of.manager: one for one in owners}}
+    store: Any = sessions[place].store
+    pid = store.host._link.server_pid
+
+    def end() -> None:
+        assert sessions_of(places[0], "unit", "pg_terminate_backend(pid)", f"pid = {pid}") == 1
+        until(lambda: not sessions_of(places[0], "unit", where=f"pid = {pid}"), "the server has ended the session")
+
+    spanning.act_at(monkeypatch, point, end)
+    is_committed = False
+    with contextlib.suppress(InorderError):
+        spanning.put(program, b"1")
+        is_committed = True
+    program.internals.abandon()
+    here, *owners = spanning.settled(places[0])
+    assert owners == [here, here]
+    assert not is_committed or here == [b"0", b"1"]

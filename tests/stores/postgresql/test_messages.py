@@ -1,16 +1,23 @@
-"""Messages on a server: those that a put makes beside its own, texts that it cannot keep, and properties."""
+"""Messages on a server: those that a put makes beside its own, texts that it cannot keep, properties, keys of rows."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from itertools import pairwise
 
+import apsw
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.stores.postgresql.server import administrating
 
 from inorder import Match, Message, QueueManager
 from inorder.errors import ArgumentError
 from inorder.model.kinds import Report
 from inorder.model.properties import Properties, PropertyValue
+from inorder.rules.staging import Key, sort_key
+from inorder.stores.postgresql.keys import encoded
 from inorder.stores.sql.descriptors import PROPERTIES
 
 
@@ -37,8 +44,6 @@ def test_reports_on_a_put_go_to_the_queue_that_it_is_on(qm: QueueManager) -> Non
     assert list(qm.admin.check()) == []
 
 
-# ---- what the server cannot keep
-
 CALLS: dict[str, Callable[[QueueManager], object]] = {
     "prepare": lambda qm: qm.prepare("a\0b"),
     "settle": lambda qm: qm.settle("a\0b", "commit"),
@@ -61,9 +66,6 @@ def test_a_text_that_the_server_cannot_keep_is_the_callers_mistake(qm: QueueMana
     assert qm.admin.check() == []
 
 
-# ---- properties
-
-
 def test_a_statement_finds_them(url: str, qm: QueueManager) -> None:
     given: dict[str, PropertyValue] = {"a": "\n\0,]", "b": 2**60, "c": "\U0001f600"}
     qm.put("Q", b"x", format="MQSTR")
@@ -72,3 +74,43 @@ def test_a_statement_finds_them(url: str, qm: QueueManager) -> None:
         found = connection.execute(f"SELECT {PROPERTIES} FROM content c ORDER BY id").fetchall()
     assert found == [(None,), (Properties(given).text,)]
     assert len(list(qm.browse("Q", match=Match(format="MQSTR")))) == 2
+
+
+ASCENDING: list[list[Key]] = [  # each list is one key, in all its spellings
+    [-math.inf], [-1e308], [-(2**63), -(2.0**63)], [-(2**63) + 1], [-(2**53) - 1], [-(2**53), -(2.0**53)], [-1.5],
+    [-1, -1.0], [-5e-324], [0, 0.0, -0.0, False], [5e-324], [1, 1.0, True], [1.5], [2**53, 2.0**53], [2**53 + 1],
+    [2**53 + 2, 2.0**53 + 2], [2**63 - 1025], [2**63 - 1024, 2.0**63 - 1024], [2**63 - 1023], [2**63 - 513],
+    [2**63 - 512], [2**63 - 1], [2.0**63], [math.inf], [""], ["\0"], ["a"], ["a\0"], ["aa"], ["b"], ["é"], ["\uffff"],
+    ["\U00010000"], [b""], [b"\0"], [b"a"], [b"\xff"],
+]  # fmt: skip
+
+
+def test_equal_keys_have_the_same_bytes_and_greater_ones_greater_bytes() -> None:
+    found = [set(encoded(same)) for same in ASCENDING]
+    assert [same for same, keys in zip(ASCENDING, found, strict=True) if len(keys) != 1] == []
+    in_order = [key for (key,) in found]
+    assert [(less, more) for less, more in pairwise(in_order) if not less < more] == []  # type: ignore[operator]
+    assert encoded([None]) == [None]
+
+
+KEYS = (
+    st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(exclude_categories=["Cs"]), max_size=3)
+    | st.binary(max_size=3)
+)
+# A number and its neighbours: integers and floats meet where floats have gaps.
+CLOSE = st.builds(
+    lambda bits, more: max(-(2**63), min(2**63 - 1, (1 << bits) + more)), st.integers(50, 62), st.integers(-2050, 2050)
+).flatmap(lambda number: st.sampled_from([number, -number, float(number), -float(number)]))
+
+
+@given(KEYS | CLOSE, KEYS | CLOSE)
+def test_any_two_keys_sort_as_in_sqlite_and_in_the_rules(one: Key, another: Key) -> None:
+    with apsw.Connection(":memory:") as connection:
+        ((less, same),) = connection.execute("SELECT ?1 < ?2, ?1 = ?2", (one, another))
+    ours, others = encoded([one, another])
+    assert ours is not None
+    assert others is not None
+    assert (ours < others, ours == others) == (bool(less), bool(same))
+    assert (ours < others) == (sort_key(one) < sort_key(another))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 import re
 import uuid
 from collections.abc import Callable, Iterator
@@ -11,14 +12,18 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.helpers.support import Call, until
+from psycopg import sql
+from tests.helpers.support import Call, put_group, until
 from tests.stores.postgresql.server import Server
 
 import inorder
 from inorder.mq.channels.sides import open_receiver
+from inorder.stores.engine.store import new_manager
 from inorder.stores.open import InMemory, locate
 from inorder.stores.postgresql import PostgresStore, are_one, drop, is_there, parse
 from inorder.stores.postgresql.link import Link
+from inorder.stores.postgresql.opening import open_link
+from inorder.testing.schemas import STORES_MAX, Schemas
 
 Connection = psycopg.Connection[Any]
 
@@ -48,15 +53,10 @@ def refused(url: str, kind: type[inorder.StoreError], text: str) -> None:
     assert told.value.path == str(parse(url))
 
 
-def in_database(url: str, name: str) -> str:
-    return re.sub(r"/\w+\?", f"/{name}?", url)
-
-
-# --- what cannot be reached
-
-
 def test_what_is_not_there_is_said_in_libpqs_words(url: str) -> None:
-    refused(in_database(url, "nowhere"), inorder.StoreError, 'cannot be reached.*database "nowhere" does not exist')
+    refused(
+        re.sub(r"/\w+\?", "/nowhere?", url), inorder.StoreError, 'cannot be reached.*database "nowhere" does not exist'
+    )
     refused(as_user(url, "nobody_here"), inorder.StoreError, 'cannot be reached.*role "nobody_here" does not exist')
     refused(re.sub(r":\d+/", ":1/", url), inorder.StoreError, "port 1 failed: Connection refused[.] Is the")
     refused(re.sub(r"@[^/]*/", "@host.invalid/", url), inorder.StoreError, "cannot be reached.*host.invalid")
@@ -77,9 +77,6 @@ def test_a_wrong_password_and_a_server_that_is_down(own_server: Server) -> None:
     refused(own_server.url(user="ann"), inorder.StoreError, "cannot be reached.*no password supplied")
     own_server.stop()
     refused(own_server.url(), inorder.StoreError, "cannot be reached.*refused")
-
-
-# --- servers that cannot hold a store
 
 
 def test_fsync_off_is_refused_and_a_wrong_encoding(own_server: Server) -> None:
@@ -115,9 +112,6 @@ def test_a_pooler_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_old_server_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("inorder.stores.postgresql.opening.OLDEST_SERVER", 990000)
     refused(url, inorder.StoreError, "needs 99 or later")
-
-
-# --- schemas that are not ours
 
 
 FOREIGN = ["TABLE t (n int)", "TABLE store (made_by text)", "VIEW store AS SELECT 'inorder' AS made_by, 1 AS version",
@@ -160,8 +154,6 @@ def test_an_empty_schema_that_was_made_for_us_is_taken(url: str, role: str, admi
     assert is_there(parse(url), "test")
 
 
-# --- settings of others change nothing
-
 SETTINGS = {
     "statement_timeout": "10min", "lock_timeout": "10min", "idle_in_transaction_session_timeout": "10min",
     "idle_session_timeout": "10min", "default_transaction_isolation": "serializable",
@@ -172,7 +164,7 @@ SETTINGS = {
 }  # fmt: skip
 
 
-def test_what_a_role_has_set_changes_nothing(
+def test_settings_of_roles_change_nothing(
     url: str, role: str, admin: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in SETTINGS.items():
@@ -192,9 +184,6 @@ def test_what_a_role_has_set_changes_nothing(
         assert link.flush_level == "on"
         for name in [name for name in SETTINGS if name.endswith("_timeout")]:
             assert link.execute(f"SHOW {name}").fetchall() == [("0",)]
-
-
-# --- several stores, several who begin
 
 
 def test_two_stores_of_one_database_never_meet(url: str, postgresql: str) -> None:
@@ -238,9 +227,6 @@ def test_processes_that_make_the_store_at_one_instant_all_have_it(url: str) -> N
         process.join()
 
 
-# --- the end of one
-
-
 LOCKS = """
 SELECT DISTINCT granted FROM pg_locks
 WHERE mode = 'AccessExclusiveLock' AND relation IN (SELECT oid FROM pg_class WHERE relnamespace = %s::regnamespace)
@@ -248,9 +234,7 @@ ORDER BY granted
 """
 
 
-def test_a_store_goes_though_somebody_locks_its_tables_in_another_order(
-    url: str, postgresql: str, admin: Connection
-) -> None:
+def test_a_store_goes_though_its_tables_are_locked_out_of_order(url: str, postgresql: str, admin: Connection) -> None:
     """They wait for each other, and the server ends the call of the one that has waited for a second: the first."""
     schema = schema_of(url)
 
@@ -299,9 +283,6 @@ def test_nothing_that_misses_a_store_shows_the_password(url: str) -> None:
         assert "secret" not in f"{missed.value} {missed.value.data}"
 
 
-# ---- it is renamed while nobody is connected
-
-
 def test_it_is_renamed_while_nobody_is_connected_and_ids_stay(url: str) -> None:
     with pytest.raises(inorder.StoreError, match="there is no store at"):
         inorder.rename(url, "LYON")
@@ -317,3 +298,90 @@ def test_it_is_renamed_while_nobody_is_connected_and_ids_stay(url: str) -> None:
         found = list(qm.browse("Q"))
         assert [(one.message_id, one.uid) for one in found] == [(one.message_id, one.uid) for one in (before, after)]
         assert {one.uid and one.uid.origin for one in found} == {"PARIS"}
+
+
+@pytest.fixture
+def schemas(postgresql: str) -> Schemas:
+    return Schemas(postgresql, os.getpid())
+
+
+def use(url: str, schema: str, messages: int = 3) -> None:
+    """By a queue manager with a bit of everything."""
+    store = PostgresStore(f"{url}?schema={schema}", name="ONE")
+    with inorder.connect(store) as qm:
+        qm.create_queue("Q")
+        qm.put_many("Q", [b"x"] * messages)
+        put_group(qm, b"1", b"2")
+        qm.get("Q", syncpoint=True)
+    store.stop()
+    store.close_store()
+
+
+def content(url: str, schema: str) -> dict[str, list[Any]]:
+    """All rows of all tables, and where the sequences stand."""
+    with psycopg.connect(url) as connection:
+        found = connection.execute(
+            "SELECT relname FROM pg_class WHERE relnamespace = %s::regnamespace AND relkind IN ('r', 'S')", (schema,)
+        )
+        names = sorted(name for (name,) in found)
+        rows = {
+            name: connection.execute(sql.SQL("SELECT * FROM {}").format(sql.Identifier(schema, name))).fetchall()
+            for name in names
+        }
+    ((*manager, identifier, created_at),) = rows["manager"]
+    assert len(identifier) == 32
+    return rows | {"manager": [*manager, created_at]}
+
+
+def schema_exists(url: str, schema: str) -> bool:
+    with psycopg.connect(url) as connection:
+        return connection.execute("SELECT to_regnamespace(%s)", (schema,)).fetchone() != (None,)
+
+
+def test_an_emptied_schema_is_as_if_it_had_just_been_made(postgresql: str, schemas: Schemas) -> None:
+    new, used = f"{postgresql}?schema=inorder_new", schemas.take("ONE")
+    open_link(parse(new), new_manager("ONE"), "test").close()
+    use(postgresql, used)
+    assert content(postgresql, used) != content(postgresql, "inorder_new")
+    schemas.give_back(used, "ONE")
+    assert content(postgresql, used) == content(postgresql, "inorder_new")
+    drop(parse(new))
+    assert schemas.take("TWO") != used, "it has a queue manager already"
+    assert schemas.take("ONE") == used
+    use(postgresql, used)
+    schemas.give_back(used, "ONE")
+    schemas.drop_all()
+    assert not schema_exists(postgresql, used)
+
+
+def test_a_schema_that_somebody_uses_still_is_dropped(postgresql: str, schemas: Schemas) -> None:
+    schema = schemas.take("ONE")
+    store = PostgresStore(f"{postgresql}?schema={schema}", name="ONE")
+    schemas.give_back(schema, "ONE")
+    assert not schema_exists(postgresql, schema)
+    assert schemas.take("ONE") != schema
+    store.close_store()
+
+
+def test_a_schema_is_dropped_after_many_messages_and_after_many_stores(postgresql: str, schemas: Schemas) -> None:
+    large = schemas.take("ONE")
+    use(postgresql, large, 10_000)
+    schemas.give_back(large, "ONE")
+    assert not schema_exists(postgresql, large)
+    taken = []
+    for _ in range(STORES_MAX + 1):
+        taken.append(schemas.take("ONE"))
+        open_link(parse(f"{postgresql}?schema={taken[-1]}"), new_manager("ONE"), "test").close()
+        schemas.give_back(taken[-1], "ONE")
+    assert taken == [taken[0]] * STORES_MAX + [taken[-1]]
+    assert not schema_exists(postgresql, taken[0])
+    schemas.drop_all()
+
+
+def test_a_child_made_by_fork_leaves_the_schemas_to_its_parent(postgresql: str) -> None:
+    theirs = Schemas(postgresql, os.getpid() + 1)
+    schema = theirs.take("ONE")
+    open_link(parse(f"{postgresql}?schema={schema}"), new_manager("ONE"), "test").close()
+    theirs.give_back(schema, "ONE")
+    assert schema_exists(postgresql, schema)
+    drop(parse(f"{postgresql}?schema={schema}"))

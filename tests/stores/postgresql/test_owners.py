@@ -36,10 +36,6 @@ def holder(child: Program) -> Program:
     return child
 
 
-def by_getting(qm: QueueManager, _: str) -> bytes:
-    return qm.get("B").body
-
-
 def by_opening(_: QueueManager, url: str) -> bytes:
     with inorder.connect(url) as another:
         return another.get("B").body
@@ -51,7 +47,7 @@ def by_looking(qm: QueueManager, _: str) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "notices", [by_getting, *(pytest.param(one, marks=nightly) for one in (by_opening, by_looking))]
+    "notices", [lambda qm, _: qm.get("B").body, *(pytest.param(one, marks=nightly) for one in (by_opening, by_looking))]
 )
 def test_what_a_killed_process_held_is_free(
     qm: QueueManager, url: str, holder: Program, notices: Callable[[QueueManager, str], bytes]

@@ -1,7 +1,7 @@
 """Each call held before each of its statements while another program makes each call: as one after the other.
 
-INORDER_LONG=1 holds at every statement; otherwise at some of them. The tests at the end take a lock away, and see that
-it is missed.
+INORDER_LONG=1 holds at every statement; otherwise at some of them. Then a lock is taken away, and must be missed.
+Strict readers of two programs that come to wait for each other at any two moments: one is refused at once.
 """
 
 from __future__ import annotations
@@ -9,15 +9,19 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable, Iterator
+from concurrent.futures import wait
 from typing import Any
 
 import pytest
+from tests.helpers.support import LIMIT_SECONDS
 from tests.stores.postgresql.pairs import EXPIRES_SECONDS, GROUP, Server, Side, Verb, on_server, without_lock, wrong
 from tests.tiers import nightly
 
 from inorder import Flags, Match, UniqueId
 from inorder.client.bulk import ClaimReader, LedgerKey, Staged, Stager
+from inorder.errors import OrderDeadlock
 from inorder.model.options import GetOptions
+from inorder.stores.postgresql import watch
 from inorder.stores.postgresql.statements import STATEMENTS
 
 IS_LONG = bool(os.environ.get("INORDER_LONG"))
@@ -40,9 +44,6 @@ def bodies(_: Side, messages: Any) -> object:
 
 def answer(_: Side, said: Any) -> object:
     return said
-
-
-# ---- what comes before
 
 
 def nothing(_: Side) -> None:
@@ -114,9 +115,6 @@ def staged_for_both(side: Side) -> None:
     if not [unit for unit in side.qm.inspect.units() if unit.kind == "staging" and unit.name == f"both {side.queue}"]:
         staging(side, "both").stage(2, {"body": [b"b1", b"b2"]})
     side.opened  # noqa: B018 - the call itself opens nothing
-
-
-# ---- the calls
 
 
 def settles_own(side: Side) -> object:
@@ -223,8 +221,6 @@ def test_a_call_that_comes_into_another_is_before_or_after_it(world: Server, one
     assert not found, "\n".join(found[:SHOWN])
 
 
-# ---- each lock is missed
-
 MISSED = [
     ("queue state locked", "put that opens", "put that opens"),
     ("queue state locked", "get that opens", "get that opens"),
@@ -245,3 +241,69 @@ def test_it_is_seen_if_a_lock_is_not_taken(
     monkeypatch.setitem(STATEMENTS, lock, without_lock(STATEMENTS[lock]))
     count = world.statements(VERBS[one])
     assert any(wrong(world, (VERBS[one], VERBS[another]), range(count)))
+
+
+TRIES = 5
+
+
+@pytest.fixture
+def two(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """Two programs, of which none looks again by itself."""
+    monkeypatch.setattr(watch, "LOOK_SECONDS", 1e6)
+    monkeypatch.setattr(watch, "KEPT_SECONDS", 1e6)
+    with on_server(url) as one:
+        yield one
+
+
+def waits_for(queue: str) -> Callable[[Side], object]:
+    return lambda side: side.qm.get(queue, syncpoint=True, read_order="strict", wait=60).body
+
+
+def refused(two: Server, at: int, seconds: float) -> tuple[bool, int]:
+    """Whether the first of them came to that statement, and how many were refused in time; the other has its message.
+
+    Args:
+        seconds: so long is waited for a refusal.
+    """
+    queues = [f"{side.name}{at}" for side in two.sides]
+    for side, queue in zip(two.sides, queues, strict=True):
+        side.qm.create_queue(queue)
+        side.qm.put_many(queue, [b"1", b"2"])
+        side.do(lambda side, queue=queue: side.qm.get(queue, syncpoint=True))  # type: ignore[misc]
+    calls = two.meet((waits_for(queues[1]), waits_for(queues[0])), at)
+    is_late = not wait(calls, seconds, "FIRST_COMPLETED").done
+    if is_late:  # both waits end; one may be refused then by its last look
+        two.clock.advance(60)
+        wait(calls, LIMIT_SECONDS)
+    errors = [call.done() and isinstance(call.exception(), OrderDeadlock) for call in calls]
+    for side, is_refused in zip(two.sides, errors, strict=True):
+        if is_refused:
+            side.do(lambda side: side.qm.back_out())
+    if sum(errors) == 1 and not is_late:
+        assert calls[errors.index(False)].result(LIMIT_SECONDS) == b"1"
+    wait(calls, LIMIT_SECONDS)
+    for side in two.sides:
+        side.do(lambda side: side.qm.back_out())
+    return two.was_held, 0 if is_late else sum(errors)
+
+
+def refusals(two: Server, seconds: float = LIMIT_SECONDS) -> Iterator[int]:
+    """How many were refused, for each statement at which the first is held."""
+    was_held, at = True, 0
+    while was_held:
+        was_held, found = refused(two, at, seconds)
+        at += 1
+        yield found
+
+
+def test_one_of_two_is_refused_wherever_the_other_is(two: Server) -> None:
+    found = list(refusals(two))
+    assert len(found) > 10
+    assert set(found) == {1}
+
+
+@pytest.mark.nightly
+def test_it_is_seen_if_they_do_not_look_one_after_the_other(two: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(STATEMENTS, "lock waits", "SELECT 1")
+    tries = (found for _ in range(TRIES) for found in refusals(two, seconds=2))  # a busy machine may miss it
+    assert any(found != 1 for found in tries)

@@ -112,9 +112,7 @@ def test_a_block_into_which_an_exception_comes_commits_nothing(link: Link, monke
     assert kept(link) == []
 
 
-def test_a_word_to_those_who_wait_that_fails_is_logged_and_harmless(
-    link: Link, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_word_to_waiters_that_fails_is_logged_and_harmless(link: Link, caplog: pytest.LogCaptureFixture) -> None:
     """At its commit, or at once: a channel has a name."""
     link.execute("CREATE TABLE listener AS SELECT bigint '1' AS queue, 'c' AS channel, timestamptz 'infinity' AS until")
     link.execute("CREATE TABLE full_queue (n bigint PRIMARY KEY DEFERRABLE INITIALLY DEFERRED)")

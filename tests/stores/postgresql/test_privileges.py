@@ -100,8 +100,6 @@ def test_a_dump_of_a_store_in_use_brings_it_back(server: Server) -> None:
         assert qm.admin.check() == []
 
 
-# ---- every line of the page runs
-
 PAGE = ROOT / "docs/how-to/postgresql.md"
 ON_THE_PAGE = "postgresql://ann@db.example.com/shop?schema=orders"
 

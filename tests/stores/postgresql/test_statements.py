@@ -46,9 +46,6 @@ def connection(postgresql: str) -> Iterator[Connection]:
         yield connection
 
 
-# --- statements, prepared
-
-
 def numbered(text: str) -> tuple[str, list[str]]:
     """A text with $1, $2 ... in place of its parameters, and their names; a question mark alone has none."""
     names: list[str] = []
@@ -143,9 +140,6 @@ def test_nothing_is_made_outside_of_the_schema(connection: Connection, postgresq
     assert "public" not in SCHEMA
 
 
-# --- numbers
-
-
 def draw(connection: Connection, count: int) -> int:
     ((first,),) = connection.execute("SELECT draw(%s)", (count,)).fetchall()
     return int(first)
@@ -172,9 +166,6 @@ def test_who_draws_waits_for_no_transaction(undrawn: Connection, postgresql: str
         other.execute(f"SET search_path TO {undrawn.execute('SELECT current_schema()').fetchall()[0][0]}".encode())
         other.execute("SET lock_timeout = '60s'")
         assert [draw(undrawn, 1), draw(other, 1), draw(undrawn, 1)] == [1, 2, 3]
-
-
-# --- plans
 
 
 @pytest.fixture(scope="module")

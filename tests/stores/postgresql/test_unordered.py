@@ -231,9 +231,7 @@ def test_more_messages_than_are_reserved_numbers_go_in_one_put(qm: QueueManager,
 
 
 @pytest.mark.parametrize("to", ["strict", "unordered"])
-def test_the_read_order_of_a_queue_with_messages_can_change(
-    qm: QueueManager, connect: Connect, url: str, to: Any
-) -> None:
+def test_the_read_order_of_a_filled_queue_can_change(qm: QueueManager, connect: Connect, url: str, to: Any) -> None:
     queue = "Q" if to == "unordered" else "U"
     one = connect("one")
     one.put(queue, b"fourth")

@@ -62,9 +62,6 @@ def end_listener(database: psycopg.Connection[Any]) -> int:
     return len(database.execute(asked, (f"inorder {os.getpid()}: listener",)).fetchall())
 
 
-# ---- what wakes
-
-
 @pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize("what", WAKING)
 def test_a_waiting_get_is_woken_by(qm: QueueManager, child: Program, what: str) -> None:
@@ -123,9 +120,6 @@ def test_a_waiter_hears_of_its_queue_in_its_store_alone(qm: QueueManager, postgr
         drop(parse(other_url))
 
 
-# ---- nothing is lost
-
-
 @pytest.mark.usefixtures("alone")
 def test_what_comes_while_nobody_listens_is_found_once_somebody_does(
     qm: QueueManager, child: Program, database: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
@@ -163,9 +157,6 @@ def test_a_put_whose_word_was_lost_is_found_by_the_next_look(qm: QueueManager, c
         assert call.result().body == b"%d" % number
 
 
-# ---- who listens
-
-
 @pytest.mark.usefixtures("often")
 def test_a_row_of_a_listener_that_is_gone_comes_back(qm: QueueManager, database: psycopg.Connection[Any]) -> None:
     call = waiting(qm, lambda: qm.get("Q", wait=FOREVER))
@@ -178,9 +169,7 @@ def test_a_row_of_a_listener_that_is_gone_comes_back(qm: QueueManager, database:
 
 
 @pytest.mark.usefixtures("often")
-def test_the_row_of_a_listener_that_is_dead_goes(
-    qm: QueueManager, child: Program, database: psycopg.Connection[Any]
-) -> None:
+def test_the_row_of_a_dead_listener_goes(qm: QueueManager, child: Program, database: psycopg.Connection[Any]) -> None:
     qm.create_queue("THEIRS")
     child.run("wait = Waiting(qm, lambda: qm.get('THEIRS', wait=60))")
     child.kill()
@@ -202,8 +191,6 @@ def test_nothing_is_kept_of_waits_that_are_over(qm: QueueManager) -> None:
         qm.delete_queue(name)
     assert watch_of(qm)._waiting() == []
 
-
-# ---- what it costs
 
 PROCESSES = 10
 IDLE = """

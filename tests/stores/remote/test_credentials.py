@@ -33,9 +33,7 @@ def file(home: Path) -> Path:
     return written(home / ".config/inorder/credentials", f"# ours\n[{SERVER}]\ntoken = {IN_FILE}\n")
 
 
-def test_the_argument_comes_before_the_environment_and_that_before_the_file(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_argument_precedes_the_environment_and_that_the_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert parse(URL).credentials().token == IN_FILE
     monkeypatch.setenv("INORDER_TOKEN", "of-environment")
     assert parse(URL).credentials().token == "of-environment"

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from tests.helpers.heard import Heard, check
+from tests.helpers.heard import Heard, check, in_bulk
 from tests.helpers.support import LIMIT_SECONDS, Call, Stores, put_group, until
 
 import inorder
 from inorder import Feedback, Flags, Match, Message, Queue, QueueManager, Reason, Report
 from inorder.client.admin import Admin
-from inorder.client.bulk import Bulk, ClaimReader, Stager
+from inorder.client.bulk import Bulk
 from inorder.client.dead_letters import DeadLetters
 from inorder.client.inspection import Inspect
 from inorder.client.leases import Lease
@@ -29,7 +29,6 @@ from inorder.errors import CallerError, WaitEnded
 from inorder.model.message import UniqueId
 from inorder.stores.remote.store import INSTEAD, USERS, RemoteStore
 from inorder.stores.seam.protocol import LocalStore
-from inorder.stores.seam.records import LedgerKey
 from inorder.stores.seam.tables import Branch
 from inorder.testing import ManualClock
 from inorder.work import Tasks
@@ -204,25 +203,6 @@ def administered(qm: QueueManager) -> None:
     assert (admin.retry_now("Q"), admin.retry_now("Q", UniqueId("Q", 7)), admin.clear_queue("Q")) == (0, 0, 1)
     assert (admin.discard_expired(), admin.check()) == (0, [])
     admin.check_store()
-
-
-def in_bulk(qm: QueueManager) -> None:
-    key = LedgerKey("loader", "", "1")
-    with qm.open("Q", input="shared", output=True) as handle:
-        stager = Stager(handle, "staged", lasts=60)
-        stager.stage(1, {"body": [b"staged"]})
-        qm.bulk.settle_staging(key, [stager.staged])
-        assert qm.bulk.in_ledger("Q", key) is not None
-        assert (qm.bulk.last_settled("Q", "loader", ""), qm.bulk.undo_staging(["none"])) == ("1", 0)
-        reader = ClaimReader(handle, "app")
-        claim = reader.claim(reader.begin().settled, most=1)
-        assert claim is not None
-        assert [page.messages for part in reader.plan(0, claim.number) for page in reader.read(part)] == [1]
-        reader.settle(claim.number)
-        assert [one.application for one in qm.bulk.claims()] == ["app"]
-        qm.bulk.leave_claimed_group("Q", "app")
-        qm.bulk.release_claims("Q", "app")
-        qm.bulk.finish_claims("Q", "app", claim.number)
 
 
 def buried(qm: QueueManager) -> None:

@@ -139,9 +139,7 @@ def values(annotation: Any) -> st.SearchStrategy[Any]:  # noqa: PLR0911
     if annotation is StageRequest:
         return st.builds(StageRequest, WHOLE, TEXTS, st.just(2), st.just(STAGED), PERIODS)
     hints = typing.get_type_hints(annotation)
-    names = (
-        annotation._fields if issubclass(annotation, tuple) else [one.name for one in dataclasses.fields(annotation)]
-    )
+    names = annotation._fields if issubclass(annotation, tuple) else [f.name for f in dataclasses.fields(annotation)]
     return st.builds(annotation, **{name: OWN_RANGE.get(name, values(hints[name])) for name in names})
 
 
@@ -277,13 +275,10 @@ def test_options_of_a_call_are_checked(options: dict[str, Any], kind: type[Inord
 @pytest.mark.parametrize(
     "state",
     [
-        GroupState(sequence_number=10**9),
-        GroupState(group_id=bytes(25)),
-        GroupState(offset=-1),
-        GroupState(length=2**40),
-        GroupState(flags=64),
+        GroupState(sequence_number=10**9), GroupState(group_id=bytes(25)), GroupState(offset=-1),
+        GroupState(length=2**40), GroupState(flags=64),
     ],
-)
+)  # fmt: skip
 def test_a_state_that_no_handle_has_is_refused(state: GroupState) -> None:
     with pytest.raises(ArgumentError):
         decode_call(called("put", PUT._replace(state=state)))

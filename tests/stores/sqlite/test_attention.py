@@ -193,9 +193,7 @@ def test_groups_of_another_process_are_followed(store: SqliteStore, qm: QueueMan
     another.close_store()
 
 
-def test_each_local_queue_is_counted_and_nothing_else_and_knows_what_matters_to_it(
-    store: SqliteStore, qm: QueueManager
-) -> None:
+def test_each_local_queue_is_counted_alone_and_knows_what_matters_to_it(store: SqliteStore, qm: QueueManager) -> None:
     def revised() -> list[str]:
         """The queues that have the newest revision."""
         newest = "SELECT name FROM tally JOIN definition ON id = queue WHERE revision = (SELECT revision FROM manager)"

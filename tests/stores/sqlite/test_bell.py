@@ -333,9 +333,7 @@ def test_a_stopped_waiter_holds_up_nobody_and_goes_on(path: Path, qm: QueueManag
         assert stopped.ask("wait.end()") == b"2"
 
 
-def test_who_is_killed_between_its_commit_and_its_ring_is_spoken_for(
-    path: Path, qm: QueueManager, child: Program
-) -> None:
+def test_who_is_killed_between_commit_and_ring_is_spoken_for(path: Path, qm: QueueManager, child: Program) -> None:
     """By those who look for the dead: once a second, and here oftener."""
     child.run("import signal; bell.wake = lambda *_: os.kill(os.getpid(), signal.SIGKILL)")
     with programs(path, 1) as [waits]:

@@ -125,10 +125,7 @@ FAULTS = {
     ),
     "stagings, unit": ("DELETE FROM staging", "stages nothing"),
     "stagings, rows": ("UPDATE staged SET unit = 1", "its staging is missing"),
-    "stagings, contents": (
-        "DELETE FROM content WHERE id IN (SELECT id FROM staged)",
-        "staged message 25: its content",
-    ),
+    "stagings, contents": ("DELETE FROM content WHERE id IN (SELECT id FROM staged)", "staged message 25: its content"),
     "stagings, length": ("UPDATE content SET body = x'00' WHERE length(body) = 3", "1 bytes, but 3 are recorded"),
     "stagings, message": (f"UPDATE staged SET id = {A_MESSAGE} WHERE row = 0", "it is also on a queue"),
     "leases": ("DELETE FROM lease", "it has no deadline"),

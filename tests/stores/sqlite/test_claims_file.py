@@ -1,4 +1,4 @@
-"""Claims in a file: on disk when a call returns, kept by restarts and backups, there wholly or not at all."""
+"""Claims and stagings in a file: on disk when a call returns, kept by restarts and backups, there wholly or not."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from pathlib import Path
 import pytest
 from tests.helpers import forked
 from tests.helpers.claiming import GROUPS, PHYSICAL, STRICT, Application
+from tests.helpers.staged import KEY, Writer, key, letters
+from tests.helpers.support import bodies
 from tests.tiers import gate
 
 import inorder
 from inorder import Flags, Message, QueueManager
 from inorder.errors import CheckpointLost
-from inorder.stores.sql import backend, engine, shortcuts
+from inorder.stores.sql import backend, engine, leftovers, shortcuts
 from inorder.stores.sqlite import SqliteStore
 from inorder.stores.sqlite.checking import problems
+from inorder.testing import ManualClock
 
 MESSAGES = [b"m%d" % n for n in range(6)]
 
@@ -68,15 +71,10 @@ def test_every_act_is_on_disk_when_it_returns(filled: QueueManager, store: Sqlit
     owner = Application(store)
     syncs.clear()
     acts: list[Callable[[], object]] = [
-        lambda: owner.claim(0, most=2),
-        lambda: owner.plan(0, 1),
-        lambda: owner.claim(1, most=2),
-        lambda: owner.settle(2),
-        lambda: owner.claim(2, most=1),
-        lambda: store.release_claims("Q", "app"),
-        lambda: store.finish_claims("Q", "app", 3),
-        lambda: Application(store),
-    ]
+        lambda: owner.claim(0, most=2), lambda: owner.plan(0, 1), lambda: owner.claim(1, most=2),
+        lambda: owner.settle(2), lambda: owner.claim(2, most=1), lambda: store.release_claims("Q", "app"),
+        lambda: store.finish_claims("Q", "app", 3), lambda: Application(store),
+    ]  # fmt: skip
     for count, act in enumerate(acts, 1):
         act()
         assert len(syncs) == count
@@ -129,9 +127,7 @@ def many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.usefixtures("many")
 @pytest.mark.parametrize("shape", SHAPES)
-def test_what_is_known_of_groups_is_true_whenever_a_claim_takes_returns_or_confirms(
-    shape: str, store: SqliteStore
-) -> None:
+def test_what_is_known_of_groups_stays_true_when_claims_take_return_or_confirm(shape: str, store: SqliteStore) -> None:
     qm = inorder.connect(store, program="test")
     qm.create_queue("Q")
     for messages in itertools.zip_longest(*SHAPES[shape]):  # the groups lie among each other
@@ -183,9 +179,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @gate
-def test_a_strict_claim_backs_out_the_dead_that_are_in_its_way(
-    filled: QueueManager, store: SqliteStore, path: Path
-) -> None:
+def test_a_strict_claim_backs_out_the_dead_in_its_way(filled: QueueManager, store: SqliteStore, path: Path) -> None:
     app = Application(store, "strict")
     app.claim(0, most=2)
     app.settle(1)
@@ -195,3 +189,97 @@ def test_a_strict_claim_backs_out_the_dead_that_are_in_its_way(
         app.claim(number, STRICT, most=1)
         assert app.bodies(number + 1) == [MESSAGES[2 + number]]
     assert problems(store.database) == []
+
+
+@pytest.fixture
+def writer(store: SqliteStore) -> Writer:
+    qm = inorder.connect(store, program="test")
+    qm.create_queue("Q")
+    return Writer(store, qm)
+
+
+def rows_in(writer: Writer, table: str) -> int:
+    assert isinstance(writer.store, SqliteStore)
+    database = writer.store.database
+    with database.reading():
+        count = database.connection.execute(f"SELECT count(*) FROM {table}").get
+    assert isinstance(count, int)
+    return count
+
+
+def is_sound(writer: Writer) -> bool:
+    assert isinstance(writer.store, SqliteStore)
+    assert problems(writer.store.database) == []
+    return True
+
+
+def test_contents_are_written_at_the_stage_and_stay_at_the_settle(writer: Writer) -> None:
+    writer.stage("one", letters("abc"), group_key=[1, 1, None])
+    assert [rows_in(writer, table) for table in ("content", "staged", "message")] == [3, 3, 0]
+    assert is_sound(writer)
+    writer.settle("one")
+    assert [rows_in(writer, table) for table in ("content", "staged", "message", "staging", "unit")] == [3, 0, 3, 0, 0]
+    assert is_sound(writer)
+
+
+def test_every_act_of_a_staging_is_on_disk_when_it_returns(writer: Writer, syncs: list[int]) -> None:
+    writer.handle()
+    writer.qm.put_many("Q", [b""] * 3)
+    syncs.clear()
+    writer.stage("one", letters("ab"), persistent=[False, False])
+    assert len(syncs) == 1
+    writer.settle("one")
+    assert len(syncs) == 2
+    writer.stage("two", letters("ab"))
+    writer.store.undo_staging(["two"])
+    assert len(syncs) == 4
+    writer.store.undo_staging(["two"])
+    assert writer.store.in_ledger("Q", KEY) is not None
+    assert len(syncs) == 4
+
+
+def test_a_large_staging_goes_in_steps(writer: Writer, monkeypatch: pytest.MonkeyPatch, clock: ManualClock) -> None:
+    monkeypatch.setattr(leftovers, "STEP_CONTENTS", 10)
+    for name in ("undone", "over"):
+        writer.stage(name, [b"x"] * 35, lasts=10.0)
+    commits = rows_in(writer, "content")
+    assert commits == 70
+    writer.store.undo_staging(["undone"])
+    assert (rows_in(writer, "content"), rows_in(writer, "leftover")) == (35, 0)
+    clock.advance(10.0)
+    writer.store.discard_expired(1000)
+    assert [rows_in(writer, table) for table in ("content", "leftover", "staged", "unit")] == [0, 0, 0, 0]
+    assert is_sound(writer)
+
+
+def test_stagings_and_the_ledger_are_in_a_backup_and_there_when_the_store_is_opened_again(
+    writer: Writer, store: SqliteStore, path: Path, clock: ManualClock
+) -> None:
+    copy = path.with_name("copy.db")
+    writer.put(letters("a"))
+    writer.stage("one", letters("bcd"), group_key=[1, 1, 2], order_key=[3, 2, 1])
+    writer.qm.admin.backup(copy)
+    store.close_store()
+    for one in (path, copy):
+        reopened = SqliteStore(one, clock=clock)
+        again = Writer(reopened, inorder.connect(reopened, program="next"))
+        again.counts = dict(writer.counts)
+        assert is_sound(again)
+        assert reopened.in_ledger("Q", KEY) is not None
+        assert again.settle("one", key=KEY._replace(batch="1")).messages == 3
+        assert bodies(again.qm) == letters("adcb")
+        assert is_sound(again)
+        reopened.close_store()
+
+
+def test_the_newest_batches_are_kept_though_clocks_are_set_back_and_processes_take_turns(
+    writer: Writer, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inorder.stores.engine.staging.LEDGER_BATCHES_MAX", 3)
+    another = SqliteStore(path, clock=ManualClock(1.0))  # years before the other one's
+    theirs = Writer(another, inorder.connect(another, program="test"))
+    for batch in range(8):
+        (writer if batch % 3 else theirs).put([], key=key(batch))
+        noted = [one for one in range(8) if writer.store.in_ledger("Q", key(one)) is not None]
+        assert noted == list(range(max(0, batch - 2), batch + 1))
+    another.close_store()

@@ -37,13 +37,7 @@ def test_an_owner_lives_until_it_is_released_or_closed_or_its_process_is_gone(da
     peer.run("other, third = opened(database.path), opened(database.path)")
     peer.run(f"database.hold_owner(7); database.hold_owner(8); other.hold_owner(9); third.hold_owner({large})")
     peer.run("database.release_owner(7); other.close()")
-    assert [database.shared.is_alive(owner) for owner in (7, 8, 9, large, large - 1)] == [
-        False,
-        True,
-        False,
-        True,
-        False,
-    ]
+    assert [database.shared.is_alive(n) for n in (7, 8, 9, large, large - 1)] == [False, True, False, True, False]
     assert database.shared.any_owner_alive()
     peer.kill()
     assert [database.shared.is_alive(owner) for owner in (8, large)] == [False, False]
@@ -123,9 +117,7 @@ def test_a_leader_that_is_killed_has_covered_nobody(database: Database, peer: Ch
     assert done == ["here"]
 
 
-def test_a_leader_that_is_stopped_is_passed_over_once(
-    database: Database, monkeypatch: pytest.MonkeyPatch, peer: Child
-) -> None:
+def test_a_stopped_leader_is_passed_over_once(database: Database, monkeypatch: pytest.MonkeyPatch, peer: Child) -> None:
     shared = database._coordination
     monkeypatch.setattr(coordination, "LEADER_SECONDS", 0.05)
     ticket = write(database)
@@ -193,9 +185,7 @@ def test_two_processes_never_have_one_seat(database: Database, path: Path) -> No
         assert child.ask("database._coordination._seat") == database._coordination._seat + 1
 
 
-def test_who_is_covered_goes_when_the_round_ends_though_the_next_one_has_begun(
-    database: Database, path: Path, peer: Child
-) -> None:
+def test_who_is_covered_goes_though_the_next_round_has_begun(database: Database, path: Path, peer: Child) -> None:
     shared, go_on = database._coordination, threading.Event()
     with Child(path) as covered:
         covered.run("coordination.LEADER_SECONDS = 3600.0; write(database)")
@@ -347,9 +337,7 @@ def test_a_change_that_was_rolled_back_is_not_told(database: Database, monkeypat
     assert database.shared.seen(3) == before
 
 
-def test_what_a_process_killed_at_its_commit_could_not_tell_is_told_by_the_next(
-    database: Database, peer: Child
-) -> None:
+def test_what_a_process_killed_at_its_commit_did_not_tell_the_next_tells(database: Database, peer: Child) -> None:
     database.sync(write(database))
     before, commits = database.shared.seen(3), database.shared.commits
     peer.run("shared = database._coordination; shared.take(coordination.TURN)")

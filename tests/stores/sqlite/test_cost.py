@@ -100,10 +100,6 @@ def get_by_unique_id(qm: QueueManager, **options: Any) -> Message:
     return qm.get("Q", match=Match(uid=wanted.uid), **options)
 
 
-def whole_group(qm: QueueManager) -> None:
-    put_group(qm, b"a", b"b")
-
-
 Prepare = Callable[[QueueManager, int], None]
 CASES: dict[str, tuple[Prepare, Callable[[QueueManager], object]]] = {
     "get, at a depth": (singles, lambda qm: qm.get("Q")),
@@ -194,7 +190,7 @@ def test_what_lies_in_front_costs_nothing(case: str, tmp_path: Path) -> None:
     def prepare(qm: QueueManager, number: int) -> tuple[()]:
         in_front(qm, number)
         qm.put("Q", b"wanted", correlation_id=b"c")
-        whole_group(qm)
+        put_group(qm, b"a", b"b")
         for _ in range(3):
             qm.put("Q", b"more")
         return ()
@@ -383,18 +379,10 @@ COSTS: dict[str, tuple[Prepared, Callable[[QueueManager, Any], object], Cost]] =
     "put, not persistent": (nothing, lambda qm, _: qm.put("Q", b"x", persistent=False), Cost(6, 18, 5, 0)),
     "put of 100": (emptied, lambda qm, _: qm.put_many("Q", [b"x"] * 100), Cost(11, 27, 9, 1)),
     "get": (one_there, lambda qm, _: qm.get("Q"), Cost(7, 17, 4, 1)),
-    "get of 100": (
-        lambda qm: qm.put_many("Q", [b"x"] * 100),
-        lambda qm, _: qm.get_many("Q", 100),
-        Cost(7, 23, 7, 1),
-    ),
+    "get of 100": (lambda qm: qm.put_many("Q", [b"x"] * 100), lambda qm, _: qm.get_many("Q", 100), Cost(7, 23, 7, 1)),
     "get that finds nothing": (nothing, get_of_nothing, Cost(10, 8, 0, 0)),
     "put in a unit": (QueueManager.back_out, lambda qm, _: qm.put("Q", b"x", syncpoint=True), Cost(6, 18, 5, 0)),
-    "get in a unit": (
-        outside_a_unit,
-        lambda qm, _: qm.get("Q", syncpoint=True),
-        Cost(6, 18, 5, 0),
-    ),
+    "get in a unit": (outside_a_unit, lambda qm, _: qm.get("Q", syncpoint=True), Cost(6, 18, 5, 0)),
     "second put in a unit": (
         lambda qm: qm.put("Q", b"x", syncpoint=True),
         lambda qm, _: qm.put("Q", b"x", syncpoint=True),
@@ -405,11 +393,7 @@ COSTS: dict[str, tuple[Prepared, Callable[[QueueManager, Any], object], Cost]] =
     "back out of a get": (got_in_a_unit, lambda qm, _: qm.back_out(), Cost(6, 18, 5, 0)),
     "browse first": (browsing, lambda _, handle: handle.browse_first(), Cost(6, 4, 0, 0)),
     "browse next": (partial(browsing, has_begun=True), lambda _, handle: handle.browse_next(), Cost(6, 2, 0, 0)),
-    "put under a confirm id": (
-        nothing,
-        lambda qm, _: qm.put("Q", b"x", confirm_id=CONFIRM_ID),
-        Cost(8, 19, 5, 1),
-    ),
+    "put under a confirm id": (nothing, lambda qm, _: qm.put("Q", b"x", confirm_id=CONFIRM_ID), Cost(8, 19, 5, 1)),
     "confirm of a put": (
         lambda qm: qm.put("Q", b"x", confirm_id=CONFIRM_ID).uid,
         lambda qm, uid: qm.confirm_put("Q", uid),

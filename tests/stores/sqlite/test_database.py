@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -14,13 +15,12 @@ from tests.stores.sqlite.inside import count, opened, write
 from tests.stores.sqlite.programs import Child
 from tests.tiers import gate
 
+from inorder import Message, QueueManager
 from inorder.errors import ConnectionClosed, StoreDamaged, StoreError, StoreFull
 from inorder.stores.sqlite import database as database_module
 from inorder.stores.sqlite import faults
 from inorder.stores.sqlite import log as log_module
 from inorder.stores.sqlite.database import Database
-
-# ---- transactions
 
 
 def test_a_wrong_statement_is_our_own_fault_and_told_as_it_is(database: Database) -> None:
@@ -28,9 +28,6 @@ def test_a_wrong_statement_is_our_own_fault_and_told_as_it_is(database: Database
         database.connection.execute("SELECT nonsense FROM nowhere")
     with pytest.raises(apsw.SQLError), database.reading():
         database.connection.execute("SELECT nonsense FROM nowhere")
-
-
-# ---- busy
 
 
 @gate
@@ -80,9 +77,6 @@ def met_busy(database: Database, monkeypatch: pytest.MonkeyPatch) -> threading.E
     database.connection.set_busy_timeout(1)
     monkeypatch.setattr(database_module, "patiently", patiently)
     return met
-
-
-# ---- faults
 
 
 def test_a_full_disk_is_told_undoes_the_whole_block_and_the_database_goes_on(database: Database) -> None:
@@ -163,9 +157,6 @@ def test_a_closed_database_says_so(database: Database) -> None:
             call(database)
 
 
-# ---- durability
-
-
 def test_a_commit_does_not_sync_and_a_sync_syncs_the_log_once(database: Database, path: Path, syncs: list[int]) -> None:
     ticket = write(database)
     assert not syncs
@@ -191,9 +182,7 @@ def test_a_sync_that_failed_is_not_tried_again(database: Database, path: Path, m
     again.close()
 
 
-def test_a_log_that_was_removed_is_an_error_not_a_promise(
-    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_removed_log_is_an_error_no_promise(database: Database, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     database.sync(write(database))
     Path(f"{path}-wal").unlink()
     monkeypatch.setattr(database_module, "LOOK_SECONDS", 0.0)
@@ -202,18 +191,13 @@ def test_a_log_that_was_removed_is_an_error_not_a_promise(
         database.sync(ticket)
 
 
-# ---- the log's length
-
-
 def tidy_at(database: Database, pages: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """So many pages are long for a log."""
     monkeypatch.setattr(log_module, "LONG_PAGES", pages)
     database.log.note_length(database.connection, "main", 0)
 
 
-def test_the_log_is_started_anew_when_it_is_long(
-    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_log_starts_anew_when_it_is_long(database: Database, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tidy_at(database, 20, monkeypatch)
     for _ in range(200):
         write(database)
@@ -252,3 +236,83 @@ def test_a_sync_during_which_the_store_is_closed_raises_an_error_of_ours(
     monkeypatch.setattr(log_module, "sync_data", lambda _: database.close())
     with pytest.raises(ConnectionClosed):
         database.sync(write(database))
+
+
+Act = Callable[[QueueManager], object]
+LASTING, LIGHT = (Message(b"x", persistent=persistent) for persistent in (True, False))
+
+
+def in_turn(*acts: Act) -> Act:
+    def act(qm: QueueManager) -> None:
+        for one in acts:
+            one(qm)
+
+    return act
+
+
+def in_unit(*acts: Act) -> Act:
+    """The acts in a unit of work, which is committed."""
+
+    def act(qm: QueueManager) -> None:
+        with qm.unit_of_work() as block:
+            for one in acts:
+                one(qm)
+            block.commit()
+
+    return act
+
+
+def put(qm: QueueManager) -> object:
+    return qm.put("Q", LASTING)
+
+
+def get(qm: QueueManager) -> object:
+    return qm.get("Q")
+
+
+PREPARED: list[Act] = [lambda qm: qm.put("Q", LIGHT, syncpoint=True), lambda qm: qm.prepare("u")]
+# What is done; how often that must sync, and no more.
+PROMISES: dict[str, tuple[Act, int]] = {
+    "a put": (put, 1),
+    "a put of many": (lambda qm: qm.put_many("Q", [b"1", b"2", b"3"]), 1),
+    "a put that is not persistent": (lambda qm: qm.put("Q", LIGHT), 0),
+    "a get": (get, 1),
+    "a get of many": (lambda qm: qm.get_many("Q", 3), 1),
+    "a get of what is not persistent": (lambda qm: qm.get("LIGHT"), 0),
+    "a browse": (lambda qm: list(qm.browse("Q")), 0),
+    "a commit of a put": (in_unit(put), 1),
+    "a commit of many": (in_unit(put, get, put, get), 1),
+    "a commit of what is not persistent": (in_unit(lambda qm: qm.put("Q", LIGHT), lambda qm: qm.get("LIGHT")), 0),
+    "a commit of nothing": (in_unit(), 0),
+    "a put under a confirm id": (lambda qm: qm.put("Q", LIGHT, confirm_id=7), 1),
+    "a get under a confirm id": (lambda qm: qm.get("LIGHT", confirm_id=7), 1),
+    "an undo": (in_turn(lambda qm: qm.get("Q", confirm_id=7), lambda qm: qm.undo("Q", 7)), 2),
+    "a lock": (lambda qm: qm.browse_and_lock("LIGHT"), 1),
+    "a lock on nothing": (lambda qm: qm.browse_and_lock("EMPTY"), 0),
+    "a get with a lock id": (lambda qm: qm.get("LIGHT", lock_id=qm.browse_and_lock("LIGHT").lock_id), 2),
+    "a release": (lambda qm: qm.admin.release_lock("Q", qm.browse_and_lock("Q").lock_id), 2),
+    "a prepare": (in_turn(*PREPARED), 1),
+    "a settlement": (in_turn(*PREPARED, lambda qm: qm.settle("u", "commit")), 2),
+    "a change of a definition": (lambda qm: qm.alter_queue("Q", max_depth=100), 1),
+    "the end of a queue": (in_turn(lambda qm: qm.close_queue("EMPTY"), lambda qm: qm.delete_queue("EMPTY")), 1),
+    "a definition": (lambda qm: qm.create_queue("NEW"), 1),
+}
+
+
+@pytest.fixture
+def filled(qm: QueueManager) -> QueueManager:
+    """With messages on two queues; all numbers that the test needs are reserved."""
+    qm.create_queue("LIGHT")
+    qm.create_queue("EMPTY")
+    for queue, message in {"Q": LASTING, "LIGHT": LIGHT, "EMPTY": LASTING}.items():
+        qm.put_many(queue, [message] * 5)
+    qm.get_many("EMPTY", 5)
+    return qm
+
+
+@pytest.mark.parametrize("what", PROMISES)
+def test_what_is_synced(filled: QueueManager, syncs: list[int], what: str) -> None:
+    act, expected = PROMISES[what]
+    syncs.clear()
+    act(filled)
+    assert len(syncs) == expected

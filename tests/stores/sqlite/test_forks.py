@@ -13,30 +13,15 @@ from tests.tiers import gate, nightly
 pytestmark = gate
 
 ON_A_DATABASE = (
-    "write(database)",
-    "count(database)",
-    "database.sync(1)",
-    "database.tidy_log()",
-    "database.shared.seen(1)",
-    "database.shared.bell.expect(1)",
-    "database.shared.bell",
-    "database.shared.stopped",
-    "setattr(database.shared, 'stopped', True)",
-    "database.hold_owner(1)",
-    "database.shared.is_alive(1)",
+    "write(database)", "count(database)", "database.sync(1)", "database.tidy_log()", "database.shared.seen(1)",
+    "database.shared.bell.expect(1)", "database.shared.bell", "database.shared.stopped",
+    "setattr(database.shared, 'stopped', True)", "database.hold_owner(1)", "database.shared.is_alive(1)",
     "database.shared.any_owner_alive()",
-)
+)  # fmt: skip
 ON_A_QUEUE_MANAGER = (
-    "qm.put('Q', b'')",
-    "qm.commit()",
-    "qm.connect()",
-    "qm.open('Q')",
-    "queue.get()",
-    "queue.browse_first()",
-    "qm._store.status('Q')",
-    "qm._store.stop()",
-    "write(qm._store.database)",
-)
+    "qm.put('Q', b'')", "qm.commit()", "qm.connect()", "qm.open('Q')", "queue.get()", "queue.browse_first()",
+    "qm._store.status('Q')", "qm._store.stop()", "write(qm._store.database)",
+)  # fmt: skip
 REFUSAL = "def refusal(call):\n    try: call()\n    except ForkedConnection as error: return error.path, str(error)\n"
 
 

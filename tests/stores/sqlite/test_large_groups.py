@@ -26,10 +26,7 @@ SIZES = (PAGE_MESSAGES - 1, PAGE_MESSAGES, PAGE_MESSAGES + 1, 2 * PAGE_MESSAGES 
 
 def put_group(qm: QueueManager, size: int, length: int = 8) -> list[bytes]:
     bodies = [number.to_bytes(8, "big").ljust(length) for number in range(size)]
-    messages = [
-        inorder.Message(body, flags=LAST_IN_GROUP if number == size - 1 else IN_GROUP)
-        for number, body in enumerate(bodies)
-    ]
+    messages = [inorder.Message(b, flags=LAST_IN_GROUP if n == size - 1 else IN_GROUP) for n, b in enumerate(bodies)]
     with qm.unit_of_work(), qm.open("Q", output=True) as handle:
         handle.put_many(messages, logical=True)
     return bodies

@@ -29,18 +29,10 @@ def plain(number: int) -> Message:
 def with_more(number: int) -> Message:
     """Every third is in a group, or has an id, an expiry or a priority of its own."""
     kinds: tuple[dict[str, Any], ...] = (
-        {},
-        {},
-        {"correlation_id": b"c%d" % number},
-        {},
-        {},
-        {"expiry": 60.0, "format": f"F{number % 7}"},
-        {},
-        {},
+        {}, {}, {"correlation_id": b"c%d" % number}, {}, {}, {"expiry": 60.0, "format": f"F{number % 7}"}, {}, {},
         {"group_id": b"g%d" % number, "sequence_number": 1, "flags": Flags.LAST_IN_GROUP},
-        {"message_id": b"m%d" % number},
-        {"delay": 0.0, "report": 64},
-    )
+        {"message_id": b"m%d" % number}, {"delay": 0.0, "report": 64},
+    )  # fmt: skip
     return Message(b"%d" % number, **kinds[number % len(kinds)])
 
 

@@ -1,23 +1,29 @@
-"""What is opened as a store, and what is refused before anything is written."""
+"""What is opened as a store, what is refused before anything is written, and what is done for those who have gone."""
 
 from __future__ import annotations
 
 import errno
 import os
+import signal
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 from tests.stores.sqlite.inside import VERSION, opened
 from tests.stores.sqlite.programs import Child
 from tests.tiers import gate
+from tools.proof import crash_points
 
 import inorder
 from inorder.errors import ArgumentError, InorderError, StoreError, StoreForeign, StoreNewer
 from inorder.stores.seam.migrations import Ladder
-from inorder.stores.sqlite import opening
+from inorder.stores.sqlite import SqliteStore, opening
 from inorder.stores.sqlite.database import Database
 from inorder.stores.sqlite.opening import APPLICATION_ID, MAGIC, file_system
 
@@ -236,9 +242,7 @@ NOWHERE = {
 
 
 @pytest.mark.parametrize("path", NOWHERE.values(), ids=NOWHERE)
-def test_a_path_that_leads_nowhere_is_refused_in_a_short_text(
-    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_path_to_nowhere_is_refused_in_short_text(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("loop").symlink_to("loop")
     Path("file").write_text("text")
@@ -278,3 +282,64 @@ def test_a_name_beside_another_store_holds_neither_a_store_nor_a_backup(tmp_path
     assert not beside.exists()
     with inorder.connect(tmp_path / "orders.db") as qm:
         assert (qm.get("Q").body, qm.admin.check()) == (b"kept", [])
+
+
+def test_a_second_store_object_of_a_process_is_no_start(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with inorder.connect(SqliteStore(path)) as first:
+        first.create_queue("Q")
+        first.put("Q", b"in a unit", syncpoint=True)
+        first.put("Q", inorder.Message(b"light", persistent=False))
+        with inorder.connect(SqliteStore(path)) as second:
+            assert second.depth("Q") == 2
+            first.commit()
+            assert [message.body for message in second.browse("Q")] == [b"in a unit", b"light"]
+
+
+def put_number(path: Path) -> int:
+    """The number that a put is given after a start of the queue manager."""
+    with inorder.connect(path) as qm:
+        if not qm.queues():
+            qm.create_queue("Q")
+        qm.put("Q", b"x")
+        (message,) = qm.get_many("Q", 2)
+        assert message.place is not None
+        return message.place.number
+
+
+def test_a_start_passes_over_numbers_only_if_the_machine_has_not_run_on(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    assert [put_number(path), put_number(path)] == [1, 2]
+    with closing(apsw.Connection(str(path))) as database:
+        database.execute("UPDATE manager SET boot = 'another run'")
+    after = put_number(path)
+    assert after > 2 + 1
+    assert put_number(path) == after + 1
+
+
+LARGE_UNIT = """
+import sys
+import inorder
+from tools.proof.limits import make_small
+
+make_small()
+with inorder.connect(sys.argv[1]) as qm, qm.unit_of_work():
+    qm.get_many("Q", 10)
+"""
+
+
+def test_what_a_dead_process_left_to_be_removed_is_removed_by_whoever_finds_it_dead(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with inorder.connect(path) as qm, closing(apsw.Connection(str(path))) as database:
+        qm.create_queue("Q")
+        qm.put_many("Q", [b"x"] * 10)
+        killed = subprocess.run(
+            [sys.executable, "-c", LARGE_UNIT, path], env=crash_points.environment("settled:2"), check=False
+        )
+        assert killed.returncode == -signal.SIGKILL
+        assert database.execute("SELECT count(*) FROM leftover").get == 8
+        assert qm.inspect.units() == []  # who asks finds out who is dead
+        qm.put("Q", b"y", syncpoint=True)
+        qm.commit()
+        assert database.execute("SELECT count(*) FROM leftover").get == 0
+        assert database.execute("SELECT count(*) FROM content").get == 1

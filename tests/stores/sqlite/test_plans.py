@@ -47,17 +47,9 @@ WHOLE = {
     "tally": "one row for each queue, when a definition changes",
     "mark": "only whether there is any",
     "carray": "numbers that are given",
-    "m": "rows of the statement itself",
+    **dict.fromkeys("m place h c head level running member next".split(), "rows of the statement itself"),
     "CONSTANT": "no table at all",
     "chosen": "the stagings that one settle names, or rows of the statement itself",
-    "place": "rows of the statement itself",
-    "h": "rows of the statement itself",
-    "c": "rows of the statement itself",
-    "head": "rows of the statement itself",
-    "level": "rows of the statement itself",
-    "running": "rows of the statement itself",
-    "member": "rows of the statement itself",
-    "next": "rows of the statement itself",
     "wanted": "numbers or group ids that are given",
     "j": "numbers that are given",
     "json_each": "numbers that are given",
@@ -114,9 +106,6 @@ def complaints(name: str, steps: list[str]) -> list[str]:
     scans = [step for step in steps if (found := re.match(r"SCAN (\w+)", step)) and found[1] not in WHOLE]
     sorts = [step for step in steps if "TEMP B-TREE" in step and name not in SORTS]
     return [step for step in scans if step.split()[-1] not in INDEXES.get(name, ())] + sorts
-
-
-# --- statements by name
 
 
 @pytest.mark.parametrize("name", sorted(STATEMENTS))
@@ -178,8 +167,6 @@ def test_every_selection_of_rows_has_a_statement() -> None:
     assert {f"rows by {one}" for one in row_selections()} <= STATEMENTS.keys()
 
 
-# --- the search
-
 CHOICES = {
     "anything": selection.EVERYTHING,
     "a format": selection.Selection(selection.CONTENT_JOIN, f" AND {column('format')} IS :format", {}),
@@ -189,9 +176,7 @@ CHOICES = {
 
 @pytest.mark.parametrize("heads", [(0, 1, 2), (1, 2), (2,)], ids=str)
 @pytest.mark.parametrize("choice", sorted(CHOICES))
-def test_the_search_steps_through_the_index_and_merges(
-    choice: str, heads: tuple[int, ...], connection: apsw.Connection
-) -> None:
+def test_the_search_steps_by_index_and_merges(choice: str, heads: tuple[int, ...], connection: apsw.Connection) -> None:
     for of, index in {"available by place": "message_place", "messages of holder by place": "message_held"}.items():
         steps = plan(connection, selection.ordered(STATEMENTS[of], CHOICES[choice], heads))
         assert complaints("", steps) == []
@@ -234,9 +219,6 @@ def test_a_match_on_a_unique_id_is_a_step_whoever_holds_the_message(such: str, c
     assert complaints("", steps) == []
     searches = [step for step in steps if step.startswith("SEARCH")]
     assert ["PRIMARY KEY" in searches[0], "message_uid" in searches[1], len(searches)] == [True, True, 2]
-
-
-# --- small records
 
 
 class Asked(NamedTuple):

@@ -36,9 +36,7 @@ def test_what_a_dead_process_held_is_not_shown_as_held(qm: QueueManager, child: 
     assert (view.depth, view.arrived, view.puts, view.gets) == (1, 2, 0, 0)
 
 
-def test_who_is_connected_names_the_process_and_since_when_and_the_dead_are_not_shown(
-    qm: QueueManager, child: Program
-) -> None:
+def test_who_is_connected_names_the_process_and_since_when_but_no_dead(qm: QueueManager, child: Program) -> None:
     before = time.time()
     other = Program(child.ask("path"), "second")
     assert other.process.pid is not None
@@ -94,9 +92,7 @@ def test_processes_that_put_in_turns_soon_put_at_the_end_of_the_table(path: Path
 def test_a_wait_names_its_process_and_what_it_waits_for(qm: QueueManager, child: Program) -> None:
     child.run("qm.put('Q', b'1', syncpoint=True)")
     call = waiting(qm, lambda: qm.get("Q", wait=FOREVER, read_order="strict"))
-    [wait] = child.ask(
-        "[(one.process, one.pending.kind.value, one.pending.by, one.withheld) for one in qm.inspect.waits()]"
-    )
+    [wait] = child.ask("[(it.process, it.pending.kind.value, it.pending.by, it.withheld) for it in qm.inspect.waits()]")
     assert wait == (os.getpid(), "in", "child 0", False)
     child.run("qm.commit()")
     assert call.result().body == b"1"

@@ -93,9 +93,6 @@ def nothing_at_points() -> Iterator[None]:
     points.reached = None
 
 
-# --- what it does
-
-
 def test_all_that_is_in_a_store_stays_and_the_tables_are_those_of_a_new_one(path: Path) -> None:
     before = rows(path)
     done = upgraded(path)
@@ -118,9 +115,6 @@ def test_a_store_of_this_release_is_left_alone(path: Path) -> None:
     assert list(path.parent.glob("*.schema-*")) == []
     upgraded(path)
     assert upgraded(path) == Upgraded(found=NEXT, version=NEXT)
-
-
-# --- what it refuses, and leaves as it was
 
 
 def refused(path: Path, error: type[Exception], words: str, call: Callable[[], object]) -> None:
@@ -201,9 +195,7 @@ def test_who_opens_it_meanwhile_waits_and_finds_the_new_version(path: Path) -> N
 
 
 @pytest.mark.parametrize("what", ["orders.db", ""])
-def test_a_file_or_folder_that_may_not_be_written_is_refused(
-    path: Path, monkeypatch: pytest.MonkeyPatch, what: str
-) -> None:
+def test_a_file_or_folder_without_rights_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     closed = path.parent / what
     monkeypatch.setattr(os, "access", lambda asked, mode: asked != closed)  # root may write everywhere
     refused(path, StoreError, "cannot (read and write|be written)", lambda: upgraded(path))
@@ -217,9 +209,6 @@ def test_a_step_that_fails_or_leads_elsewhere_changes_nothing(path: Path, wrong:
     ladder, schema = Ladder(NEXT + 1, [*steps, last]), f"{invented.SCHEMA}; CREATE TABLE right (a);"
     refused(path, Exception, "NONSENSE|not a store as inorder creates it",
             lambda: upgrade_file(path, ladder=ladder, schema=schema, backup=False))  # fmt: skip
-
-
-# --- kills
 
 
 def upgrade_and_die(path: Path, at: str | int) -> None:
@@ -315,9 +304,6 @@ def test_a_kill_at_any_write_leaves_the_store_as_it_was(tmp_path: Path) -> None:
         found.append(check_whole(folder / "orders.db", before))
     assert found == [VERSION] * len(found)
     assert 30 < len(found) < CALLS_MAX
-
-
-# --- a full disk
 
 
 ROOMS = range(0, 1_200_000, 16_384)
