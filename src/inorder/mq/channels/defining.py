@@ -320,10 +320,8 @@ def _operating(
         try:
             yield sending, carrying, reach_receiver
         finally:
-            if before is None:
-                sending.note("inactive")
-            else:
-                sending.note("stopped" if before.stop else "inactive", reason=before.reason, error=before.error)
+            reason, error = (0, "") if before is None else (before.reason, before.error)
+            sending.note("inactive", reason=reason, error=error)
 
 
 @contextlib.contextmanager

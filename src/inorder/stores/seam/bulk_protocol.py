@@ -238,8 +238,8 @@ class BulkStore(Protocol):
         self, handle: int, channel: str, status: str, *, reason: int = 0, error: str = "", short_retries: int = 0,
         long_retries: int = 0,
     ) -> str:  # fmt: skip
-        """Records the channel's status; "inactive" and "stopped" end the run. Returns how an operator stopped it, or
-        "".
+        """Records the channel's status. "inactive" ends the run, and leaves the channel stopped if an operator has
+        stopped it; "stopped" means that an operator must act. Returns how an operator stopped it, or "".
 
         Raises: Fenced, if another connection runs it.
         """
