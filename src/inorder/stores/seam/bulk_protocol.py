@@ -164,7 +164,8 @@ class BulkStore(Protocol):
         """
 
     def read_claim(self, claimer: Claimer, part: Slice, first: int) -> BulkPage:
-        """Returns the rows of a slice from position `first` on, up to a page; nothing changes.
+        """Returns the rows of a slice from position `first` on, up to a page; nothing changes. Their expiry is what was
+        left when the claim was taken; for a channel, or a claimer that does not deliver, what is left now.
 
         Raises: Fenced; CheckpointTooOld, if the claim is settled.
         """
