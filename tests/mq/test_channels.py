@@ -265,6 +265,15 @@ def test_a_reset_is_taken_by_the_other_side_when_the_channel_runs(world: World) 
     assert bodies(world.b) == numbers(0, 12)
 
 
+@pytest.mark.parametrize("number", [0, 1_000_000_000, True, "1"])
+def test_a_reset_takes_the_numbers_of_mq(world: World, number: int) -> None:
+    with pytest.raises(ArgumentError, match="from 1 to 999,999,999"):
+        channels.reset_channel(world.a, "TO.B", number)
+    channels.reset_channel(world.a, "TO.B", 999_999_999)
+    world.put(0, 8)
+    assert world.run().number == 1_000_000_000
+
+
 def test_a_reset_of_the_receiver_is_only_its_own(world: World) -> None:
     world.put(0, 4)
     world.run()
