@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,7 @@ from inorder.client.bulk import Bulk, ClaimReader, Staged, Stager
 from inorder.errors import ArgumentError, Fenced, GetInhibited, MessageTooBig, ObjectInUse, PutInhibited
 from inorder.model.attributes import OrderRule
 from inorder.stores.seam.records import Settled
+from inorder.testing import ManualClock
 
 KINDS = ("sqlite", "postgresql")
 
@@ -381,17 +383,14 @@ def test_through_aliases_it_is_the_work_of_their_queues(world: World) -> None:
     assert sum(store_transfer.move(world.a, "A", world.b, "A")) == 3
 
 
-def test_the_life_of_a_message_goes_on_while_it_lies_in_a_claim(world: World) -> None:
+def test_the_life_of_a_message_goes_on_while_it_lies_in_a_claim(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.a.put("Q", b"1", expiry=900)
     with world.a.open("Q", input="as_queue") as queue:
         reader = ClaimReader(queue, store_transfer._claimer("move", world.b, "Q"))
         assert reader.claim(reader.begin().settled) is not None
-        now = queue.internals.session.services.now
-        queue.internals.session.services.now = lambda: now() + 600
-        try:
-            assert sum(store_transfer.move(world.a, "Q", world.b, "Q")) == 1
-        finally:
-            queue.internals.session.services.now = now
+        later = ManualClock(time.time() + 600)
+        monkeypatch.setattr(queue.internals.session.services.store, "clock", later)
+        assert sum(store_transfer.move(world.a, "Q", world.b, "Q")) == 1
     expiry = next(world.b.browse("Q")).expiry
     assert expiry is not None
     assert 100 < expiry < 301, "of 900 seconds 600 have passed, and what the test took"

@@ -16,6 +16,7 @@ from tests.helpers.support import Make
 from inorder import CallerError, connect
 from inorder.errors import ArgumentError, ChannelStopped, InorderError, ObjectInUse, Reason, SequenceError, StoreError
 from inorder.mq import channels
+from inorder.mq.channels.sides import Receiver, open_receiver
 
 KINDS = ("sqlite", "postgresql")
 
@@ -161,6 +162,52 @@ def test_a_run_that_is_stopped_ends_and_goes_on_after_a_start(
     assert bodies(world.b) == numbers(0, 8)
 
 
+def test_a_start_while_the_run_is_still_stopping_is_not_undone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """C-6: the run has read that it must stop, and an operator starts the channel before it has ended."""
+    world.put(0, 4)
+
+    def reached(point: str) -> None:
+        if point == "received":
+            channels.stop_channel(world.a, "TO.B")
+        elif point == "confirmed":
+            channels.start_channel(world.a, "TO.B")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(channels.points, "reached", reached)
+        now = channels.run_channel(world.a, "TO.B")
+    assert (now.status, now.stop) == ("inactive", "")
+    world.put(4, 8)
+    world.run()
+    assert bodies(world.b) == numbers(0, 8)
+
+
+def test_a_start_while_an_operator_resolves_is_not_undone(world: World) -> None:
+    world.put(0, 4)
+    world.dies("sending")
+    channels.stop_channel(world.a, "TO.B")
+
+    def starts(location: str) -> Receiver:
+        channels.start_channel(world.a, "TO.B")
+        return open_receiver(location)
+
+    assert channels.resolve_channel(world.a, "TO.B", connects=starts) == "back_out"
+    assert (world.now().status, world.now().stop) == ("inactive", "")
+
+
+def test_a_channel_that_is_defined_again_is_not_stopped(world: World) -> None:
+    """Its numbers go on, and a reset that the receiver has not taken is still to come."""
+    world.put(0, 4)
+    world.run()
+    channels.reset_channel(world.a, "TO.B", 8)
+    channels.stop_channel(world.a, "TO.B")
+    channels.delete_channel(world.a, "TO.B")
+    channels.define_channel(world.a, "TO.B", transmission_queue="B", connection=world.target)
+    assert (world.now().status, world.now().stop) == ("inactive", "")
+    world.put(4, 8)
+    assert world.run().number == 8
+    assert bodies(world.b) == numbers(0, 8)
+
+
 # --- sides that were put back, or made anew
 
 
@@ -216,6 +263,15 @@ def test_a_reset_is_taken_by_the_other_side_when_the_channel_runs(world: World) 
     world.put(8, 12)
     world.run()  # without a further reset
     assert bodies(world.b) == numbers(0, 12)
+
+
+@pytest.mark.parametrize("number", [0, 1_000_000_000, True, "1"])
+def test_a_reset_takes_the_numbers_of_mq(world: World, number: int) -> None:
+    with pytest.raises(ArgumentError, match="from 1 to 999,999,999"):
+        channels.reset_channel(world.a, "TO.B", number)
+    channels.reset_channel(world.a, "TO.B", 999_999_999)
+    world.put(0, 8)
+    assert world.run().number == 1_000_000_000
 
 
 def test_a_reset_of_the_receiver_is_only_its_own(world: World) -> None:

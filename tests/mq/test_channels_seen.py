@@ -11,7 +11,7 @@ import pytest
 from tests.helpers.channelled import World, link, manager, world_of
 
 from inorder import Message, Report, connect
-from inorder.errors import ChannelStopped, Reason, StoreDamaged, StoreError, StoreForeign, StoreNewer
+from inorder.errors import ChannelStopped, Reason, StoreDamaged, StoreError, StoreForeign, StoreNewer, Undeliverable
 from inorder.mq import channels
 
 
@@ -130,3 +130,21 @@ def test_a_report_that_can_be_put_nowhere_at_the_receiver_is_counted_of_no_queue
     channels.run_channel(world.a, "TO.B", until_empty=True)
     assert world.b.depth("DEAD") == 1  # the message has taken the last room
     assert [(one.queue, one.messages, one.reason) for one in world.b.inspect.dropped()] == [("", 1, Reason.Q_FULL)]
+
+
+def test_a_dead_letter_does_not_overfill_a_queue_that_its_own_batch_fills(world: World) -> None:
+    world.b.alter_queue("DEAD", max_depth=1)
+    world.a.put("DEAD", b"fills", manager="B")
+    world.a.put("NONE", b"dead", manager="B")
+    with pytest.raises(Undeliverable, match="2053"):
+        world.run()
+    assert world.b.depth("DEAD") == 0
+
+
+def test_a_report_does_not_overfill_a_queue_that_the_batch_of_its_message_fills(world: World) -> None:
+    world.b.alter_queue("Q", max_depth=1)
+    world.a.put("Q", b"fills", manager="B")
+    asks = int(Report.EXCEPTION)
+    world.a.put("NONE", b"dead", manager="B", report=asks, reply_to_queue="Q", reply_to_queue_manager="B")
+    world.run()
+    assert (world.b.depth("Q"), world.b.depth("DEAD")) == (1, 2)

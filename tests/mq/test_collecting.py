@@ -6,20 +6,23 @@ How messages travel is in `tests/scenarios/store_and_forward.txt`.
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from tests.helpers.channelled import bodies, manager
-from tests.helpers.elsewhere import log_in
+from tests.helpers.elsewhere import log_in, proxied
 from tests.server.conftest import Running
 
 import inorder
 from inorder import QueueManager, Reason, StoreError
+from inorder.client.store_transfer import move
 from inorder.errors import ChannelStopped, InorderError, NotAuthorized, ObjectInUse, UnknownQueue, WrongQueueType
 from inorder.mq import channels
 from inorder.mq.channels.sides import Receiver
 from inorder.mq.mqsc import export_queue, run_script
+from inorder.testing import ManualClock
 
 Step = Callable[[], object]
 
@@ -304,6 +307,30 @@ def test_the_words_of_mqsc_define_trigger_and_export(world: World) -> None:
             assert (answer.outcome, other.attributes(name)) == ("done", made[name])
     (refused,) = run_script(["TRIGGER QHOME(SPOKES)"], world.paris)
     assert isinstance(refused.error, WrongQueueType)
+
+
+@pytest.mark.parametrize("behind", [3600, -3600])
+def test_clocks_that_differ_do_not_change_how_long_a_message_lives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, behind: int
+) -> None:
+    """The claim dates from the home server's clock, and this machine's is an hour ahead of it or behind."""
+    home, paris = inorder.connect(name="TEST"), inorder.connect(name="PARIS")
+    home._session.services.store.clock = ManualClock(time.time() - behind)
+    home.create_queue("HUB", type="store_and_forward", targets="PARIS")
+    home.create_queue("KEPT")
+    paris.create_queue("Q")
+    home.put("Q", b"collected", manager="PARIS", expiry=1000)
+    home.put("KEPT", b"moved", expiry=1000)
+    with home, paris, proxied(monkeypatch, tmp_path / "credentials", home) as (proxy,):
+        location = f"http://127.0.0.1:{proxy.port}"
+        channels.define_connection(paris, "TEST", location)
+        paris.create_queue("HUB", type="home_server", remote_manager="TEST")
+        channels.pull(paris, "HUB", until_empty=True)
+        with inorder.connect(location) as there:
+            assert list(move(there, "KEPT", paris, "Q")) == [1]
+        left = {one.body: one.expiry for one in paris.browse("Q")}
+    assert left.keys() == {b"collected", b"moved"}
+    assert all(900 < seconds <= 1000 for seconds in left.values() if seconds is not None)
 
 
 # ---- who may collect

@@ -48,7 +48,6 @@ from .unit_of_work import UnitOfWork
 
 UNIT_MESSAGES, UNIT_BYTES = 1_000, 64 * 2**20
 STAGING_SECONDS = 3_600.0
-EXPIRY_SECONDS_MIN = 0.1
 CLAIMER_MAX, SIGN_LENGTH = 180, 12  # characters of a claim name before the target, and of a hash
 COLUMNS = tuple(name for name in STAGED_COLUMNS if name not in ("delay", "group_key", "order_key"))
 
@@ -106,9 +105,8 @@ def move(
                 return
             batch = f"{claim.number} {claim.started_at!r}"  # a restored store assigns the number again
             if batch != onto.last:
-                age = reading.internals.session.services.now() - claim.started_at
                 pages = reader.read(Slice(claim.number, 1, claim.messages, claim.delivered))
-                onto.put(batch, (_of_page(page, age) for page in pages), may_be_there=True)
+                onto.put(batch, map(_of_page, pages), may_be_there=True)
             reader.settle(claim.number)
             done, rest, is_left = claim.number, rest - claim.messages, False
             yield claim.messages
@@ -329,14 +327,12 @@ def _parts(browsing: Iterator[Message], most: int, unit: int, unit_bytes: int) -
         raise withheld
 
 
-def _of_page(page: BulkPage, age: float) -> Columns:
-    """Returns the columns to stage for a page that was claimed `age` seconds ago; its expiry dates from then."""
+def _of_page(page: BulkPage) -> Columns:
+    """Returns the columns to stage for a page of a claim."""
     columns = {name: page.column(name) for name in COLUMNS}
     columns["persistent"] = list(map(bool, columns["persistent"]))
     columns["properties"] = [None if text is None else Properties.from_text(text) for text in columns["properties"]]
-    columns["expiry"] = [
-        math.inf if left is None else max(EXPIRY_SECONDS_MIN, left - age) for left in columns["expiry"]
-    ]
+    columns["expiry"] = [math.inf if left is None else left for left in columns["expiry"]]
     return columns
 
 

@@ -66,11 +66,7 @@ Wait = Callable[[float], bool]
 
 
 class Stopping(Exception):
-    """The run is to end; `mode`: how an operator has stopped it, or "" if its program ends."""
-
-    def __init__(self, mode: str = "") -> None:
-        super().__init__(mode)
-        self.mode = mode
+    """The run is to end: an operator has stopped the channel, or the program of the run ends."""
 
 
 class Retries(NamedTuple):
@@ -171,12 +167,12 @@ class ChannelRun:
                     if isinstance(error, LASTING) or error.data.get("must_reopen"):
                         raise
                     self._retry(error)
-        except Stopping as stopping:
-            self._ends("stopped" if stopping.mode else "inactive")
+        except Stopping:
+            self._ends("inactive")
         except Fenced:
             if not self._stop():  # another program runs it
                 raise
-            self._ends("stopped")
+            self._ends("inactive")
         except (ChannelStopped, ObjectInUse):
             raise
         except InorderError as error:
@@ -278,7 +274,7 @@ class ChannelRun:
 
     def _heed(self, stop: str) -> None:
         if stop:
-            raise Stopping(stop)
+            raise Stopping
 
     def _batch(
         self, carrying: Carrying, claim: Claim, number: int, receiver: Receiver, there: ChannelAttributes

@@ -20,7 +20,7 @@ from ...errors import (
     UnknownQueue,
     bad_argument,
 )
-from ...model.attribute import names_in
+from ...model.attribute import COUNT_MAX, names_in
 from ...model.channel_attributes import SYSTEM_CHANNELS, ChannelAttributes, ChannelType, altered, define
 from ...model.options import check_whole
 from ...model.parameters import one_of
@@ -213,7 +213,7 @@ def reset_channel(qm: QueueManager, name: str, number: int = 1, connects: Connec
     Raises QueueCondition 9032 if a batch is in doubt: resolve it first; ObjectInUse 2042 if the channel runs;
     StoreError if a home server cannot be reached.
     """
-    check_whole("number", number, 1)
+    check_whole("number", number, 1, COUNT_MAX)
     if not _is_home(qm, name) and channel(qm, name).type == "receiver":
         for one in received(qm):
             if one.sender.channel == name:
@@ -320,10 +320,8 @@ def _operating(
         try:
             yield sending, carrying, reach_receiver
         finally:
-            if before is None:
-                sending.note("inactive")
-            else:
-                sending.note("stopped" if before.stop else "inactive", reason=before.reason, error=before.error)
+            reason, error = (0, "") if before is None else (before.reason, before.error)
+            sending.note("inactive", reason=reason, error=error)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from ...client.manager import QueueManager, connect_to
 from ...client.owners import check_user
-from ...client.store_transfer import EXPIRY_SECONDS_MIN
 from ...errors import Fenced, NotAuthorized, Reason, SequenceError, StoreError, UnknownObject, WrongQueueType
 from ...model.attribute import is_name
 from ...model.attributes import QueueAttributes
@@ -31,6 +30,7 @@ from .connecting import connection, connection_of
 
 T = TypeVar("T")
 KILOBYTE = 1000
+EXPIRY_SECONDS_MIN = 0.1
 
 
 def digest(messages: Iterable[Message]) -> bytes:
@@ -60,7 +60,7 @@ class Sending:
             return act(store, handle)
 
     def now(self) -> float:
-        """The time of this side's store, seconds since 1970."""
+        """This program's time, seconds since 1970: a store elsewhere may have another one."""
         return self.manager._session.services.now()
 
     def take(self, *, operates: bool = False) -> Carrying:
@@ -90,11 +90,10 @@ class Sending:
         )
 
     def read(self, carrying: Carrying, claim: Claim) -> list[Message]:
-        """The messages of a batch; their expiry is reduced by the time since the claim (C-4)."""
-        age = self.now() - claim.started_at
+        """The messages of a batch; the time since the claim has reduced their expiry (C-4)."""
         part, messages = Slice(claim.number, 1, claim.messages, claim.delivered), list[Message]()
         while len(messages) < claim.messages:
-            messages += messages_of(self._page(carrying, part, len(messages) + 1), age)
+            messages += messages_of(self._page(carrying, part, len(messages) + 1))
         return messages
 
     def _page(self, carrying: Carrying, part: Slice, first: int) -> BulkPage:
@@ -116,10 +115,10 @@ class Sending:
         return [] if claim is None else self.read(carrying, claim)
 
 
-def messages_of(page: BulkPage, age: float) -> list[Message]:
-    """The rows of a claim as messages, this many seconds after it was taken."""
+def messages_of(page: BulkPage) -> list[Message]:
+    """The rows of a claim as messages."""
     made: dict[str, Iterable[Any]] = {
-        "expiry": [math.inf if left is None else max(EXPIRY_SECONDS_MIN, left - age) for left in page.column("expiry")],
+        "expiry": [math.inf if left is None else left for left in page.column("expiry")],
         "persistent": map(bool, page.column("persistent")),
         "properties": map(Properties.from_text, page.column("properties")),
         "uid": map(UniqueId, page.column("uid_origin"), page.column("uid_number")),

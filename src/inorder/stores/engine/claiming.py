@@ -423,7 +423,10 @@ def read_page(operation: Operation, queue: LocalQueue, claimer: Claimer, part: S
     if not 1 <= part.first <= part.last <= account.open.messages:
         allowed = f"positions from 1 to {account.open.messages}"
         raise bad_argument("part", part, allowed)
-    page = operation.backend.claim_page(account.open.unit, first, part.last)
+    unit = account.open.unit
+    if claimer.application.startswith(CHANNEL) or not claimer.delivers:  # the time that they spend here counts
+        unit = unit._replace(started_at=operation.now)
+    page = operation.backend.claim_page(unit, first, part.last)
     positions = page.column("delivery")
     if not page or (positions[0], positions[-1]) != (first, first + len(page) - 1):
         where = f"claim {part.claim} of {account.application} on queue {queue.attributes.name}"

@@ -12,7 +12,7 @@ from ...errors import ObjectExists, ObjectInUse, QueueCondition, Reason, Unknown
 from ...model.parameters import is_storable
 from ...rules.naming import check_own_name
 from ..seam.definitions import CHANNEL, queue_of
-from ..seam.tables import ConnectionRow, ObjectRow, ProcessRow
+from ..seam.tables import ChannelRow, ConnectionRow, ObjectRow, ProcessRow
 from ..seam.telemetry import event
 from ..seam.views import WORKER, WorkerRecord, checked_text, record_of
 from . import arriving_bodies
@@ -84,6 +84,8 @@ class ObjectVerbs(OpenStore):
         operation.backend.remove_records(ObjectRow, type=kind, name=name)
         if kind == CHANNEL:
             arriving_bodies.forget_channel(operation, name)
+            for row in operation.backend.select(ChannelRow, name=name):  # a new definition's channel is not stopped
+                operation.backend.save(row._replace(status="inactive", stop="", reason=0, error=""))
         operation.durable = True
 
     @event("object", keys="kind object", about=lambda _, kind, name: [kind, name])

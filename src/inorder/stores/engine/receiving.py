@@ -139,6 +139,7 @@ class _Delivery:
     def run(self) -> Receipt:
         """Puts the batch. Raises: Undeliverable; nothing has happened then."""
         targets, arriving = self._targets()
+        refused = list[tuple[Message, Transmission, InorderError]]()
         for position, message in enumerate(self._batch.messages):
             going = message.transmission
             assert going is not None, "messages of a channel name their destination"
@@ -152,11 +153,14 @@ class _Delivery:
             except (StoreError, AssertionError):
                 raise
             except InorderError as error:
-                self._refuse(message, going, error)
+                self._check_may_refuse(going, error)
+                refused.append((message, going, error))
         for queue, rows in arriving:
             put_by = self._mark if self._mark and any(map(authority.asks_for_reports, rows)) else None
             if rows and self._operation.arrive(queue, rows, None, put_by):
                 report_arrivals(self._operation, queue, rows, put_by)
+        for message, going, why in refused:  # only now, as their dead letters and reports may go to the same queues
+            self._refuse(message, going, why)
         put = len(self._batch.messages) - self._buried - self._discarded
         return Receipt(False, put, self._buried, self._discarded)
 
@@ -205,10 +209,8 @@ class _Delivery:
             discard(self._operation, queue)
         return queue
 
-    def _refuse(self, message: Message, going: Transmission, error: InorderError) -> None:
-        """Handles a message that cannot be put: it becomes a dead letter, or the whole batch fails. Raises:
-        Undeliverable.
-        """
+    def _check_may_refuse(self, going: Transmission, error: InorderError) -> None:
+        """Raises: Undeliverable, the whole batch fails because of a message that cannot be put."""
         batch = self._batch
         if not batch.to_dead_letters or (batch.number and self._is_required(going)):
             raise Undeliverable(
@@ -217,6 +219,10 @@ class _Delivery:
                 reason=error.reason,
                 queue=going.queue,
             )
+
+    def _refuse(self, message: Message, going: Transmission, error: InorderError) -> None:
+        """Makes a message that cannot be put a dead letter, or discards it. Raises: Undeliverable."""
+        batch = self._batch
         dead = message.with_values(transmission=None)
         put_by = self._mark if authority.asks_for_reports(message.row) else None
         try:

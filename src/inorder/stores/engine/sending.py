@@ -116,9 +116,11 @@ class SendingVerbs(BulkVerbs):
     ) -> str:
         row = self._own_row(operation, self.handle(handle), channel)
         is_over = status not in RUNS
+        if row.stop:
+            status = "stopped" if is_over else "stopping"
         stop = row.stop or ("quiesce" if status == "stopped" else "")  # it stopped by itself, and an operator must act
         changed = row._replace(
-            status="stopping" if row.stop and not is_over else status,
+            status=status,
             carrier=None if is_over else row.carrier,
             stop=stop,
             reason=reason,

@@ -164,7 +164,8 @@ class BulkStore(Protocol):
         """
 
     def read_claim(self, claimer: Claimer, part: Slice, first: int) -> BulkPage:
-        """Returns the rows of a slice from position `first` on, up to a page; nothing changes.
+        """Returns the rows of a slice from position `first` on, up to a page; nothing changes. Their expiry is what was
+        left when the claim was taken; for a channel, or a claimer that does not deliver, what is left now.
 
         Raises: Fenced; CheckpointTooOld, if the claim is settled.
         """
@@ -236,8 +237,8 @@ class BulkStore(Protocol):
         self, handle: int, channel: str, status: str, *, reason: int = 0, error: str = "", short_retries: int = 0,
         long_retries: int = 0,
     ) -> str:  # fmt: skip
-        """Records the channel's status; "inactive" and "stopped" end the run. Returns how an operator stopped it, or
-        "".
+        """Records the channel's status. "inactive" ends the run, and leaves the channel stopped if an operator has
+        stopped it; "stopped" means that an operator must act. Returns how an operator stopped it, or "".
 
         Raises: Fenced, if another connection runs it.
         """
