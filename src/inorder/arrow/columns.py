@@ -234,8 +234,13 @@ def _cast(name: str, values: pa.Array) -> pa.Array:
     kind = COLUMNS[name].kind
     if pa.types.is_timestamp(values.type):
         micros = pc.cast(pc.cast(values, pa.timestamp("us", tz=values.type.tz)), pa.int64())
-        return pc.divide(pc.cast(micros, pa.float64()), 1e6)
-    return pc.cast(values, kind)
+        return pc.divide(_as_floats(micros), 1e6)
+    return _as_floats(values) if kind == pa.float64() else pc.cast(values, kind)
+
+
+def _as_floats(values: pa.Array) -> pa.Array:
+    """Numbers as floats; an integer beyond 2**53, such as the microseconds of the year 2256, becomes the nearest."""
+    return pc.cast(values, pa.float64(), safe=False)
 
 
 def _wrong(name: str, column: pa.Array, given: pa.Array) -> Iterator[tuple[int, str]]:

@@ -22,7 +22,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
 
 from ...errors import OptionsError, bad_argument
-from ...model.message import ANY_GROUP, ANY_SEGMENT, LAST_SEGMENT
+from ...model.message import ANY_GROUP, ANY_SEGMENT, LAST_SEGMENT, MessageType
 from ..schema import arrow_schema
 from . import groups, lanes
 from .archive import PLACE, Archive, check_replaceable, check_target, columns, is_member, read_archive
@@ -247,6 +247,10 @@ def _joined(rows: DataFrame) -> DataFrame:
     # A joined message is no longer a segment; outside a group it then has no group id either.
     made["flags"] = F.when(F.col("ended"), flags.bitwiseAND(~ANY_SEGMENT)).otherwise(flags)
     made["group_id"] = F.when(is_grouped | ~F.col("ended"), F.col("group_id"))
+    is_report = (F.col("first.message_type") == MessageType.REPORT) & (F.col("first.original_length") != -1)
+    made["original_length"] = (
+        F.when(is_report, F.col("first.original_length")).when(F.col("ended"), -1).otherwise(F.col("length"))
+    )
     joined = whole.select(*[made.get(name, F.col(name)).alias(name) for name in rows.columns])
     return plain.unionByName(joined).unionByName(rest)
 
