@@ -123,7 +123,7 @@ BEFORE_1970 = datetime.datetime(1969, 1, 1, tzinfo=datetime.timezone.utc)
             "expiry must be a number of seconds from 0.1 to 99,999,999.9, or infinity",
         ),
         ("expiry", [60], 2**53 + 1, "expiry must be a number of seconds from 0.1 to 99,999,999.9, or infinity"),
-        ("report", [0], 4, "report must be a sum of report options, without activity reports (4), COA, COD and expir"),
+        ("report", [0], 4, "report must be a sum of report options, without activity reports (4), not 4"),
         ("put_at", [None], BEFORE_1970, "put_at must be a time from 1970 to 9999"),
         ("delay", [0.0, 5.5], -1.0, "seconds from 0 to"),
         ("format", ["", "MQSTR", "12345678"], "123456789", "at most 8 characters"),
