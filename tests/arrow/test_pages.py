@@ -116,7 +116,7 @@ def test_segments_are_joined_as_a_get_of_the_complete_message_joins_them(qm: Que
     qm.put("Q", b"after")
     rows = rows_of(pages_of(qm), join=True)
     messages = list(qm.browse("Q", logical=True, complete=True))
-    shown = ("body", "length", "flags", "offset", "sequence_number", "message_id")
+    shown = ("body", "length", "flags", "offset", "sequence_number", "original_length", "message_id")
     assert [[row[name] for name in shown] for row in rows] == [[getattr(m, name) for name in shown] for m in messages]
     assert [row["body"] for row in rows] == [b"before", b"one two three", b"after"]
 

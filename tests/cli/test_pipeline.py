@@ -130,6 +130,8 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     ("arguments", "told"),
     [
         ("drain NONE archive", "there is no queue 'NONE'"),
+        ("drain ORDERS archive --spark-log orders.db", "--spark-log orders.db is a store, or a file of one"),
+        ("audit archive findings --spark-log orders.db-wal", "--spark-log orders.db-wal is a store, or a file of one"),
         ("drain ORDERS file", "ARCHIVE file must be a folder, and is a file."),
         ("drain ORDERS archive --driver-memory lots", "'lots' must be a number with a unit, such as 2g or 512m."),
         ("load file ORDERS --format csv --bad-rows queue:NONE", "there is no queue 'NONE'"),
@@ -158,6 +160,15 @@ def test_ordinary_trouble_is_one_sentence_before_spark_begins(
     last = ended.err.splitlines()[-1]
     assert last.startswith("inorder: ")
     assert told in last
+
+
+@pytest.mark.usefixtures("no_spark", "queue")
+def test_blanks_beside_the_commas_between_queues_do_not_count(run: Command) -> None:
+    ended = run("pipeline", "drain", "ORDERS , NONE", "archive")
+    assert "there is no queue 'NONE'" in ended.err
+    assert run("queue", "create", "NONE").status == 0
+    with pytest.raises(AssertionError, match="was loaded"):
+        run("pipeline", "drain", "ORDERS , NONE", "archive")
 
 
 @pytest.mark.usefixtures("no_spark")

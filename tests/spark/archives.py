@@ -69,6 +69,7 @@ def _pieces(name: str, sequence_number: int, flags: int, count: int) -> list[Row
             "flags": flags | SEGMENT | (LAST_SEGMENT if n == count - 1 else 0),
             "offset": 16 * n,
             "body": body,
+            "original_length": len(body),
         }
         for n in range(count)
     ]

@@ -21,7 +21,7 @@ from inorder.rules.grouping import Members
 from inorder.rules.segmentation import join
 from inorder.spark.jobs import lanes, reorder
 
-SHOWN = ("queue", "uid_number", "sequence_number", "offset", "flags", "body", "length", "group_id")
+SHOWN = ("queue", "uid_number", "sequence_number", "offset", "flags", "body", "length", "original_length", "group_id")
 Shown = tuple[Any, ...]
 
 
@@ -68,9 +68,11 @@ def joined(rows: list[Row]) -> list[Row]:
     for number in sorted({values["sequence_number"] for values in rows}):
         pieces = [values for values in rows if values["sequence_number"] == number]
         result = join([as_message(values) for values in pieces])
-        first = {**pieces[0], **{name: getattr(result.message, name) for name in ("body", "length", "flags")}}
+        changed = ("body", "length", "original_length", "flags")
+        first = {**pieces[0], **{name: getattr(result.message, name) for name in changed}}
         if result.used == len(pieces):
             first["flags"] &= ~ANY_SEGMENT
+            first["original_length"] = -1
             first["group_id"] = first["group_id"] if first["flags"] & ANY_GROUP else None
         made += [first, *pieces[result.used :]]
     return made

@@ -12,6 +12,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs the extra inorder[spark]")
 
+from inorder.model.fields import PUT_AT_MAX
 from inorder.spark.jobs import Audited
 from inorder.spark.jobs.findings import KINDS
 from inorder.spark.jobs.picture_data import Age, PictureData
@@ -98,6 +99,16 @@ def test_a_page_loads_nothing_from_elsewhere_is_the_same_each_time_and_uses_no_i
         assert pictures.pictures[3].caption == "Groups and segmented messages by size; 20 of 530 are not whole."
         assert pictures.pictures[5].caption == "Messages by the time of their put, a bar for each minute."
         assert html_report(SOURCE, audited(), drawn(data), []) == made
+
+
+@pytest.mark.parametrize("times", [(0.0, 0.0), (PUT_AT_MAX, PUT_AT_MAX), (0.0, PUT_AT_MAX), (5e10, PUT_AT_MAX)])
+def test_messages_of_any_time_from_1970_to_9999_are_drawn(times: tuple[float, float]) -> None:
+    first, last = times
+    width = max(0.001, (last - first) / 240)
+    ages = [Age(slice=0, least=first, mean=(first + last) / 2, most=last)]
+    timeline = {first // width * width: 3, last // width * width: 4}
+    data = dataclasses.replace(FULL, has_ages=False, ages=ages, timeline=timeline, timeline_width=width)
+    assert len(drawn(data).pictures) == 6
 
 
 def test_pictures_have_the_colours_of_the_page_and_those_of_nothing_are_one_line() -> None:

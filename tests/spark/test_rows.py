@@ -122,7 +122,8 @@ BEFORE_1970 = datetime.datetime(1969, 1, 1, tzinfo=datetime.timezone.utc)
             0.0,
             "expiry must be a number of seconds from 0.1 to 99,999,999.9, or infinity",
         ),
-        ("report", [0], 4, "report must be a sum of report options, without activity reports (4), COA, COD and expir"),
+        ("expiry", [60], 2**53 + 1, "expiry must be a number of seconds from 0.1 to 99,999,999.9, or infinity"),
+        ("report", [0], 4, "report must be a sum of report options, without activity reports (4), not 4"),
         ("put_at", [None], BEFORE_1970, "put_at must be a time from 1970 to 9999"),
         ("delay", [0.0, 5.5], -1.0, "seconds from 0 to"),
         ("format", ["", "MQSTR", "12345678"], "123456789", "at most 8 characters"),
@@ -202,6 +203,13 @@ def test_times_become_seconds_and_keys_what_a_store_can_line_up() -> None:
     assert judge(given, sink(order_by="flag")).columns["order_key"].to_pylist() == [1]
     ((row, why),) = faults(batch(weight=pa.array([1.5, float("nan")])), order_by="weight")
     assert (row, why) == (1, "weight is not a number (NaN), which cannot order or group messages")
+
+
+def test_a_time_may_be_in_any_year_to_9999() -> None:
+    years = [1970, 2255, 2256, 9999]
+    whens = [datetime.datetime(year, 12, 31, 23, 59, 59, tzinfo=datetime.timezone.utc) for year in years]
+    judged = judge(batch(put_at=pa.array(whens, pa.timestamp("us", "UTC"))), sink())
+    assert (judged.faults, judged.columns["put_at"].to_pylist()) == ([], [when.timestamp() for when in whens])
 
 
 def test_good_rows_are_kept_and_columns_that_say_nothing_left_out() -> None:

@@ -19,7 +19,7 @@ from tests.tiers import gate
 
 import inorder
 import inorder.spark
-from inorder import QueueCondition
+from inorder import Feedback, QueueCondition, Report
 from inorder.errors import CallerError, OptionsError, StagingGone
 from inorder.spark.options import sink_options
 from inorder.spark.sink import BatchWriter, RowStreamWriter, StreamWriter, TaskMessage
@@ -116,6 +116,18 @@ def test_a_transaction_is_put_once_also_one_without_rows(url: str) -> None:
     assert inorder.spark.transaction_time(url, "Q", "empty", "load") is not None
     empty.commit([task(empty, b"4")])
     assert bodies(url) == [b"1", b"3"]
+
+
+def test_a_message_that_asks_for_reports_is_put_and_its_arrival_is_reported(url: str) -> None:
+    with inorder.connect(url) as qm:
+        qm.create_queue("REPORTS")
+    asked = int(Report.COA | Report.COD | Report.EXPIRATION)
+    rows = pa.record_batch({"body": [b"1"], "report": [asked], "reply_to_queue": ["REPORTS"]})
+    schema = StructType().add("body", "binary").add("report", "integer").add("reply_to_queue", "string")
+    writer = batch_writer(url, schema)
+    writer.commit([writer.write(iter([rows]))])
+    assert [(message.body, message.report) for message in messages(url)] == [(b"1", asked)]
+    assert [message.feedback for message in messages(url, "REPORTS")] == [Feedback.COA]
 
 
 PRIORITIES = StructType().add("body", "binary").add("priority", "integer")

@@ -99,6 +99,26 @@ def test_a_folder_with_a_store_in_it_is_not_removed(spark: SparkSession, archive
     assert is_whole(inner / store.name)
 
 
+def test_a_job_does_not_remove_the_archive_that_it_reads(spark: SparkSession, archive: DataFrame, folder: Path) -> None:
+    path, link, other = folder / "a b" / "archive", folder / "link", folder / "other"
+    archive.write.parquet(str(path))
+    link.symlink_to(path)
+    for source in (path, link, spark.read.parquet(str(path))):
+        for wrong in (path, link, path.parent):
+            with pytest.raises(ArgumentError, match="target must be a folder that does not contain"):
+                jobs.reorder(spark, source, wrong, overwrite=True)
+            with pytest.raises(ArgumentError, match="incomplete must be a folder that does not contain"):
+                jobs.reorder(spark, source, other, incomplete=wrong, overwrite=True)
+    for aside in (other, folder / "new" / ".." / "other"):
+        with pytest.raises(ArgumentError, match="incomplete must be a folder that does not contain"):
+            jobs.reorder(spark, path, other, incomplete=aside)
+    for overwrite in (False, True):
+        with pytest.raises(ArgumentError, match=r"a folder without part-.*\.parquet, which is not a text of this job"):
+            jobs.dump(spark, path, path, overwrite=overwrite)
+    assert not other.exists()
+    assert spark.read.parquet(str(path)).count() == 1
+
+
 @nightly
 @pytest.mark.parametrize("what", ["pipe", "another name"])
 def test_a_report_is_not_written_through_what_is_there(
@@ -122,7 +142,7 @@ def test_texts_that_are_dumped_anew_replace_texts_alone(
     assert jobs.dump(spark, archive, target, overwrite=True) == 1
     for make in (os.mkfifo, store.rename):
         make(target / "part-x")
-        with pytest.raises(ArgumentError, match="part-x, a store or not a regular file"):
+        with pytest.raises(ArgumentError, match="part-x, which is not a text of this job"):
             jobs.dump(spark, archive, target, overwrite=True)
         assert "part-00000.txt" in names(target), "nothing goes when something must stay"
         (target / "part-x").rename(folder / "kept")

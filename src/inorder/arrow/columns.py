@@ -17,7 +17,7 @@ from pyarrow import types
 
 from ..errors import Reason, bad_argument, written
 from ..model.fields import GIVEN, Instants, MessageTypes, PropertySets, ReportOptions
-from ..model.message import REPLY_NEEDED, REPORT_GENERATED
+from ..model.message import REPLY_NEEDED
 from ..model.parameters import Integer, Octets, ParameterKind, Seconds, Text
 from ..model.properties import Properties
 from ..support.advice import unknown_name
@@ -66,11 +66,11 @@ def _column(kind: ParameterKind[Any] | None) -> Column:
     """The column of a field of that kind, in which null stands for the queue's default."""
     match kind:
         case ReportOptions():
-            low, high, refused = kind.low, kind.high, pa.scalar(kind.refused | REPORT_GENERATED, pa.int64())
+            low, high, refused = kind.low, kind.high, pa.scalar(kind.refused, pa.int64())
             good: Check = lambda column: pc.and_(  # noqa: E731
                 _between(column, low, high), pc.equal(pc.bit_wise_and(column, refused), 0)
             )
-            return Column(pa.int64(), "integer", good, f"{kind.allowed}, COA, COD and expiration")
+            return Column(pa.int64(), "integer", good, kind.allowed)
         case Integer():
             known = kind.known if isinstance(kind, MessageTypes) else ()
             return Column(pa.int64(), "integer", _in_range(kind, known), kind.taking().allowed)
@@ -234,8 +234,13 @@ def _cast(name: str, values: pa.Array) -> pa.Array:
     kind = COLUMNS[name].kind
     if pa.types.is_timestamp(values.type):
         micros = pc.cast(pc.cast(values, pa.timestamp("us", tz=values.type.tz)), pa.int64())
-        return pc.divide(pc.cast(micros, pa.float64()), 1e6)
-    return pc.cast(values, kind)
+        return pc.divide(_as_floats(micros), 1e6)
+    return _as_floats(values) if kind == pa.float64() else pc.cast(values, kind)
+
+
+def _as_floats(values: pa.Array) -> pa.Array:
+    """Numbers as floats; an integer beyond 2**53, such as the microseconds of the year 2256, becomes the nearest."""
+    return pc.cast(values, pa.float64(), safe=False)
 
 
 def _wrong(name: str, column: pa.Array, given: pa.Array) -> Iterator[tuple[int, str]]:

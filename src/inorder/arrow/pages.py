@@ -14,13 +14,14 @@ import pyarrow.compute as pc
 
 from ..client.bulk import BULK_COLUMNS, BulkPage, BulkRow
 from ..errors import QueueCondition, Reason
-from ..model.message import ANY_SEGMENT, LAST_SEGMENT
+from ..model.message import ANY_SEGMENT, LAST_SEGMENT, stored_original_length
 from .properties import as_maps
 from .schema import POSITION, TIME, Body, arrow_schema
 
 BATCH_ROWS, BATCH_BYTES = 8192, 64 * 2**20
 AT = {name: index for index, name in enumerate(BULK_COLUMNS)}
 FLAGS, OFFSET, BODY, LENGTH = AT["flags"], AT["offset"], AT["body"], AT["length"]
+MESSAGE_TYPE, ORIGINAL_LENGTH = AT["message_type"], AT["original_length"]
 SAME_MESSAGE = (AT["group_id"], AT["sequence_number"], AT["coded_character_set_id"], AT["encoding"])
 
 
@@ -180,6 +181,7 @@ def _one(pieces: Sequence[BulkRow]) -> BulkRow:
     row[BODY] = b"".join(piece[BODY] for piece in pieces)
     row[LENGTH] = len(row[BODY])
     row[FLAGS] |= pieces[-1][FLAGS] & LAST_SEGMENT
+    row[ORIGINAL_LENGTH] = stored_original_length(row[MESSAGE_TYPE], row[FLAGS], row[ORIGINAL_LENGTH], row[LENGTH])
     return tuple(row)
 
 

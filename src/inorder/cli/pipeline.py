@@ -23,7 +23,16 @@ from rich.text import Text
 from ..client.defining import local_name
 from ..errors import InorderError, QueueCondition, Reason
 from ..support.advice import how_to_install
-from .readiness import check_archive, check_extras, check_java, check_source, check_target, memory, split_rule
+from .readiness import (
+    check_archive,
+    check_extras,
+    check_java,
+    check_log,
+    check_source,
+    check_target,
+    memory,
+    split_rule,
+)
 from .running import NO, TROUBLE, Command, CommandGroup, Run, queue_names, takes_store, tells_json
 from .wording import plain, size
 
@@ -99,6 +108,7 @@ class Spark(NamedTuple):
         """Yields the module of jobs and a session. Inside the block, an error of Spark is reported in one line."""
         check_extras()
         check_java()
+        check_log(self.log)
         jobs = import_module("inorder.spark.jobs")
         troubles = import_module("inorder.spark.jobs.troubles")
         name = click.get_current_context().command_path
@@ -138,7 +148,7 @@ def on_store(function: F, *, several: bool = False) -> F:
     @functools.wraps(function)
     def checked(run: Run, queue: str, **given: Any) -> Any:
         with run.opened() as qm:
-            queues = [one for one in queue.split(",") if "*" not in one] if several else [queue]
+            queues = [one for one in _names(queue) if "*" not in one] if several else [queue]
             if (bad_rows := given.get("bad_rows", "fail")) != "fail":
                 queues.append(bad_rows.removeprefix("queue:"))
             for name in queues:
@@ -146,6 +156,10 @@ def on_store(function: F, *, several: bool = False) -> F:
         return function(run, queue=queue, **given)
 
     return takes_store(checked)  # type: ignore[return-value]
+
+
+def _names(queues: str) -> list[str]:
+    return [one.strip() for one in queues.split(",")]
 
 
 def on_archive(function: F) -> F:
@@ -191,7 +205,7 @@ def drain(run: Run, spark: Spark, queue: str, archive: str, *, follow: bool, **o
     """
     check_target("ARCHIVE", archive, overwrite=True)
     with run.opened() as qm:
-        depth = None if follow or "*" in queue else sum(qm.depth(one) for one in queue.split(","))
+        depth = None if follow or "*" in queue else sum(map(qm.depth, _names(queue)))
     with spark.begun() as (jobs, session), told_while_it_works(run, depth, logs=follow) as tell:
         return jobs.drain(session, str(run.store.given), queue, archive, progress=tell, follow=follow, **options)
 

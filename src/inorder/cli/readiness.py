@@ -19,6 +19,7 @@ import click
 
 from ..errors import ArgumentError
 from ..formats import parse_rule
+from ..stores.open import is_of_any_store
 from ..support.advice import how_to_install
 
 EXTRAS: Final = ("pyspark", "pyarrow")
@@ -57,6 +58,12 @@ def check_java() -> None:
     if found is None or int(found[1]) < JAVA_VERSION_MIN:
         which = f"is Java {found[1]}" if found else "does not print its version"
         raise click.ClickException(f"Spark needs Java {JAVA_VERSION_MIN}, and {java} {which}: {JAVA}.")
+
+
+def check_log(log: str) -> None:
+    """Checks that Spark's log is not written into a store. Raises: click.ClickException."""
+    if is_of_any_store(Path(log)):
+        raise click.ClickException(f"--spark-log {log} is a store, or a file of one: name another file.")
 
 
 def memory(value: str) -> str:

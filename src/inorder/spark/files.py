@@ -42,7 +42,7 @@ from .tally import Tally
 TASK_BYTES = 128 * 2**20  # for one task; starting a task costs as much as 700 small files
 FILE_BYTES = 64 * 2**10  # a file costs as much by itself (find, open twice, manifest) as reading this many bytes
 TROUBLES_KEPT = 20
-PART = "part-"
+PART, TEXT = "part-", ".txt"
 
 RECORD = pa.schema(
     [
@@ -331,7 +331,7 @@ class DumpWriter(_Writer):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         context = TaskContext.get()
         assert context is not None, "a task has a context"
-        final = Path(self._target) / f"{PART}{context.partitionId():05}.txt"
+        final = Path(self._target) / f"{PART}{context.partitionId():05}{TEXT}"
         begun = final.with_name(f".{final.name}.{context.taskAttemptId()}")
         begun.unlink(missing_ok=True)
         with begun.open("xb") as text:  # an existing file of this name is not written through

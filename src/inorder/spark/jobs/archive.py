@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from os import PathLike, fspath
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, TypeAlias
+from urllib.parse import unquote
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
@@ -87,6 +88,26 @@ def check_replaceable(spark: SparkSession, name: str, folder: str) -> None:
     found = None if local is None else store_below(local)
     if found is not None:
         raise bad_argument(name, folder, f"a folder without a store, but {found} belongs to one")
+
+
+def check_apart(spark: SparkSession, name: str, folder: str, archive: Archive, *, others: Iterable[str] = ()) -> None:
+    """Raises ArgumentError if a folder that is about to be removed contains the archive, or one of the other folders.
+
+    An archive in a DataFrame is known by the files that it reads.
+    """
+    kept = list(others)
+    if isinstance(archive, DataFrame):
+        kept += {unquote(uri.rpartition("/")[0]) for uri in archive.inputFiles()}
+    else:
+        kept.append(fspath(archive))
+    for one in kept:
+        if _real(spark, one).is_relative_to(_real(spark, folder)):
+            raise bad_argument(name, folder, f"a folder that does not contain {one}, because its contents are removed")
+
+
+def _real(spark: SparkSession, path: str) -> PurePath:
+    local = _local(spark, path)
+    return PurePath(path) if local is None else local.resolve()
 
 
 def _local(spark: SparkSession, path: str) -> Path | None:

@@ -6,7 +6,7 @@ import io
 import math
 import re
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timezone
 from typing import Any
 
 import matplotlib as mpl
@@ -15,7 +15,7 @@ from matplotlib.colors import LinearSegmentedColormap, LogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
-from ...stores.seam.damage import utc
+from ...model.fields import PUT_AT_MAX
 from .picture_data import PictureData
 from .report import Drawn, Picture
 
@@ -45,6 +45,8 @@ STYLE: dict[str, Any] = {
 }
 SIZE = (5.6, 3.3)  # inches
 DWARFED = 20
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+DAY = 86_400
 SHARE = "share of all deliveries, in their order"
 
 
@@ -156,7 +158,7 @@ def _size(bits: int) -> str:
 
 def _ages(axes: Any, data: PictureData) -> str:
     at = [(age.slice + 0.5) / data.slices for age in data.ages]
-    turn: Callable[[float], Any] = (lambda seconds: seconds) if data.has_ages else utc
+    turn: Callable[[float], float] = (lambda seconds: seconds) if data.has_ages else _day
     axes.fill_between(
         at,
         [turn(age.least) for age in data.ages],
@@ -176,18 +178,20 @@ def _ages(axes: Any, data: PictureData) -> str:
         axes.set_ylim(bottom=0, top=max(age.most for age in data.ages) * 1.2 or 1)
         return "How long messages had waited when they were delivered."
     axes.margins(y=0.2)
-    axes.yaxis.set_major_formatter(dates.ConciseDateFormatter(axes.yaxis.get_major_locator()))
+    axes.set_ylim(*_bounded(*axes.get_ylim()))
+    _times(axes.yaxis)
     axes.set_ylabel("put at (UTC)")
     return "The archive has no times of delivery. A steady slope: old messages first; a wide band: old and new mixed."
 
 
 def _timeline(axes: Any, data: PictureData) -> str:
     width = data.timeline_width
-    starts = [utc(start) for start in data.timeline]
+    starts = [_day(start) for start in data.timeline]
     rates = [count / width for count in data.timeline.values()]
     # Edges of the same colour: without them hairlines show between bars.
-    axes.bar(starts, rates, timedelta(seconds=width), align="edge", color=BLUE, edgecolor=BLUE, linewidth=0.5, zorder=2)
-    axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(axes.xaxis.get_major_locator()))
+    axes.bar(starts, rates, width / DAY, align="edge", color=BLUE, edgecolor=BLUE, linewidth=0.5, zorder=2)
+    axes.set_xlim(*_bounded(*axes.get_xlim()))
+    _times(axes.xaxis)
     axes.set_ylim(0, max(rates) * 1.1)
     axes.grid(visible=False, axis="x")
     _counts(axes.yaxis, whole=False)
@@ -197,11 +201,26 @@ def _timeline(axes: Any, data: PictureData) -> str:
 
 
 def _duration(seconds: float) -> str:
-    for size, name in ((86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second")):
+    for size, name in ((DAY, "day"), (3600, "hour"), (60, "minute"), (1, "second")):
         if seconds >= size:
             count = seconds / size
             return f"each {name}" if count == 1 else f"every {count:,.3g} {name}s"
     return f"every {seconds * 1000:,.3g} ms"
+
+
+def _day(seconds: float) -> float:
+    """A time since 1970 as matplotlib counts: in days."""
+    return float(dates.date2num(EPOCH)) + seconds / DAY
+
+
+def _bounded(low: float, high: float) -> tuple[float, float]:
+    """Limits of an axis of times, from 1970 to 9999: matplotlib cannot label others."""
+    return max(low, _day(0)), min(high, _day(PUT_AT_MAX))
+
+
+def _times(axis: Any) -> None:
+    axis.axis_date()
+    axis.set_major_formatter(dates.ConciseDateFormatter(axis.get_major_locator()))
 
 
 def _share(axis: Any) -> None:

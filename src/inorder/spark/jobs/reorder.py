@@ -22,10 +22,10 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
 
 from ...errors import OptionsError, bad_argument
-from ...model.message import ANY_GROUP, ANY_SEGMENT, LAST_SEGMENT
+from ...model.message import ANY_GROUP, ANY_SEGMENT, LAST_SEGMENT, MessageType
 from ..schema import arrow_schema
 from . import groups, lanes
-from .archive import PLACE, Archive, check_replaceable, check_target, columns, is_member, read_archive
+from .archive import PLACE, Archive, check_apart, check_replaceable, check_target, columns, is_member, read_archive
 from .groups import GROUP
 from .lanes import LANE_ROWS, Lanes, make_lanes, partitions, repartition_by_lane
 
@@ -84,16 +84,18 @@ def reorder(
         progress: called with a description of each step that begins.
 
     Raises:
-        ArgumentError: if columns are missing, a folder already exists, or the order is unknown.
+        ArgumentError: if columns are missing, a folder already exists or contains the archive, or the order is unknown.
         OptionsError: if `join_segments` or `incomplete` is given with the physical order.
     """
     _check(order, join_segments=join_segments, incomplete=incomplete is not None)
     tell = progress or (lambda _: None)
     path = check_target(spark, "target", target, overwrite=overwrite)
     check_replaceable(spark, "target", path)
+    check_apart(spark, "target", path, archive)
     aside = None if incomplete is None else check_target(spark, "incomplete", incomplete, overwrite=overwrite)
     if aside is not None:
         check_replaceable(spark, "incomplete", aside)
+        check_apart(spark, "incomplete", aside, archive, others=[path])
     rows = _plain(read_archive(spark, archive))
     with ExitStack() as until:
         tell("judging groups")
@@ -243,6 +245,10 @@ def _joined(rows: DataFrame) -> DataFrame:
     # A joined message is no longer a segment; outside a group it then has no group id either.
     made["flags"] = F.when(F.col("ended"), flags.bitwiseAND(~ANY_SEGMENT)).otherwise(flags)
     made["group_id"] = F.when(is_grouped | ~F.col("ended"), F.col("group_id"))
+    is_report = (F.col("first.message_type") == MessageType.REPORT) & (F.col("first.original_length") != -1)
+    made["original_length"] = (
+        F.when(is_report, F.col("first.original_length")).when(F.col("ended"), -1).otherwise(F.col("length"))
+    )
     joined = whole.select(*[made.get(name, F.col(name)).alias(name) for name in rows.columns])
     return plain.unionByName(joined).unionByName(rest)
 

@@ -18,7 +18,7 @@ from ...errors import NoMessageAvailable, bad_argument
 from ...formats import FORMAT, get_file
 from ...formats.file_group import EXISTING, Existing
 from ...stores.open import is_of_any_store
-from ..files import DUMPED, MEMBER, PART, UnwrittenFile, WriteReport, register_formats
+from ..files import DUMPED, MEMBER, PART, TEXT, UnwrittenFile, WriteReport, register_formats
 from .archive import MEMBER_OF, Archive, check_local, is_member, read_archive
 from .progress import Tell, told
 from .replay import in_order
@@ -112,12 +112,12 @@ def dump(
     if order not in ("logical", "physical"):
         raise bad_argument("order", order, "one of: logical, physical")
     place = _made(target)
-    old = list(place.glob(f"{PART}*"))
+    old = sorted(place.glob(f"{PART}*"))
+    for one in old:
+        if one.suffix != TEXT or is_of_any_store(one) or not one.is_file():
+            raise bad_argument("target", str(place), f"a folder without {one.name}, which is not a text of this job")
     if old and not overwrite:
         raise bad_argument("target", str(place), f"a folder without {old[0].name}, unless overwrite=True")
-    for one in old:
-        if is_of_any_store(one) or not one.is_file():
-            raise bad_argument("target", str(place), f"a folder without {one.name}, a store or not a regular file")
     for one in old:
         one.unlink()
     messages = read_archive(spark, archive)
