@@ -22,7 +22,7 @@ from .rendering import shown
 
 
 def _values(visit: Visit, selector: str) -> dict[str, Any]:
-    return {"queue": visit.queue, "selector": selector, "got": None, "problem": ""}
+    return {"queue": visit.queue, "selector": selector, "got": None}
 
 
 async def show(visit: Visit) -> Mapping[str, Any]:

@@ -134,7 +134,7 @@ async def _confirmed(
     key = values["key"]
     if visit.text("typed") != key:
         wrong = f"Type {key} to confirm. Nothing was changed."
-        return shown(visit, {**values, "problem": wrong}, status=422)
+        return shown(visit, values, wrong=wrong)
     try:
         messages = await noted(visit, act, queue, work)
     except InorderError as error:
@@ -164,7 +164,6 @@ async def unit(visit: Visit) -> dict[str, Any]:
         "now": time.time(),
         "outcomes": [word for word in DONE if (word, one.kind) not in INSTEAD],
         "instead": {word: INSTEAD[word, one.kind] for word in DONE if (word, one.kind) in INSTEAD},
-        "problem": "",
     }
 
 
@@ -199,7 +198,7 @@ async def lock(visit: Visit) -> dict[str, Any]:
         raise UnitNotFound(f"there is no lock id {visit.names['lock']} on {visit.queue}", unit=visit.names["lock"])
 
     one = await visit.context.qm.run(look)
-    return {"lock": one, "key": f"lock:{one.queue}:{one.lock_id}", "now": time.time(), "problem": ""}
+    return {"lock": one, "key": f"lock:{one.queue}:{one.lock_id}", "now": time.time()}
 
 
 async def release_lock(visit: Visit) -> Response:
@@ -229,7 +228,7 @@ async def claim(visit: Visit) -> dict[str, Any]:
 
     one = await visit.context.qm.run(look)
     held = sum(each.messages for each in one.held if each.number > one.settled)
-    return {"claims": one, "key": application, "held": held, "now": time.time(), "problem": ""}
+    return {"claims": one, "key": application, "held": held, "now": time.time()}
 
 
 async def end_claim(visit: Visit) -> Response:

@@ -128,7 +128,6 @@ def _form(visit: Visit, given: Mapping[str, str], uids: str) -> dict[str, Any]:
         "uids": uids,
         "chosen": len(set(uids.split())),
         "forms": files.FORMS,
-        "problem": "",
     }
 
 
@@ -143,7 +142,7 @@ async def act(visit: Visit) -> Response:
         if wish.action.has_target:
             await visit.context.qm.run(lambda qm: acting.check_two(qm, wish.queue, wish.target))
         if not wish.is_last:
-            return shown(visit, _values(wish, await meant(visit, wish), ""), template="review.html")
+            return shown(visit, _values(wish, await meant(visit, wish)), template="review.html")
         return await _do(visit, wish)
     except (InorderError, Problem) as error:
         given = {field: visit.text(field) for field in ("action", "selector", "target", "form")}
@@ -181,11 +180,11 @@ async def meant(visit: Visit, wish: Wish) -> Meant:
     return Meant(sights[: acting.CHOSEN_MAX], [], has_more=len(sights) > acting.CHOSEN_MAX, others=others)
 
 
-def _values(wish: Wish, found: Meant, wrong: str) -> dict[str, Any]:
+def _values(wish: Wish, found: Meant) -> dict[str, Any]:
     return {
         "action": wish.action, "name": wish.name, "queue": wish.queue, "target": wish.target, "meant": found,
         "uids": " ".join(uid_text(acting.uid_in(one)) for one in found.sights),
-        "shown": found.sights[:SHOWN], "most": acting.CHOSEN_MAX, "problem": wrong,
+        "shown": found.sights[:SHOWN], "most": acting.CHOSEN_MAX,
     }  # fmt: skip
 
 
@@ -194,7 +193,7 @@ async def _do(visit: Visit, wish: Wish) -> Response:
         raise bad_argument("uid", "", "the messages that the previous page showed")
     if wish.action.takes_away and wish.typed != wish.queue:
         wrong = f"Type the name of the queue, {wish.queue}, to confirm. Nothing was changed."
-        return shown(visit, _values(wish, await meant(visit, wish), wrong), status=422, template="review.html")
+        return shown(visit, _values(wish, await meant(visit, wish)), wrong=wrong, template="review.html")
     user = visit.identity.name
     acted = await noted(visit, wish.name, wish.queue, lambda qm: _work(qm, wish, user))
     text = f"{counted(acted.messages)} {wish.action.done}{f' to {wish.target}' if wish.target else ''}."
