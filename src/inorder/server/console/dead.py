@@ -86,7 +86,7 @@ def _choice(given: Mapping[str, str]) -> dict[str, Any]:
 
 async def act(visit: Visit) -> Response:
     """POST dead: shows the chosen letters first; the second POST replays or discards them."""
-    name = visit.action(ACTIONS)
+    name = visit.choice("action", ACTIONS)
     given, target = visit.query(*FILTER), visit.text("target").strip()
     there = await visit.context.qm.dead.place()
     try:

@@ -155,7 +155,7 @@ ACTS: Final = ("alter", "clear", "delete")
 
 async def act(visit: Visit) -> Response:
     """POST queue/NAME/alter: alters the queue, clears or deletes it."""
-    name, what = visit.queue, visit.action(ACTS)
+    name, what = visit.queue, visit.choice("action", ACTS)
     found = await visit.context.qm.attributes(name)
     values = _values(
         visit, found.type, _given(visit, found.type, found), name=name, asks="" if what == "alter" else what,

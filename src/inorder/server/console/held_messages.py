@@ -19,12 +19,10 @@ from ...client.manager import QueueManager
 from ...client.programs import WORKER
 from ...client.unit_names import INSTEAD, coordinator_of, find_unit, key_of, settle_by_hand
 from ...errors import InorderError, UnitNotFound, UnknownObject
-from ...model.parameters import one_of
 from ...rules.ordering import pending_text
 from ...rules.puts import Program
 from ...stores.seam.records import Claims, Outcome
 from ...stores.seam.views import ConnectionView, LockView, MessageView, Opening, Unit, Wait
-from ..problems import problem
 from ..watching import PROGRAM
 from . import forms
 from .acting import noted, refused
@@ -170,9 +168,7 @@ async def unit(visit: Visit) -> dict[str, Any]:
 async def settle_unit(visit: Visit) -> Response:
     """POST held/unit/NAME: commits the unit or backs it out."""
     visit.demand("control")
-    outcome = next((one for one in DONE if one == visit.text("outcome")), None)
-    if outcome is None:
-        raise problem("INWB0004E", f"outcome must be {one_of(DONE)}")
+    outcome = visit.choice("outcome", DONE)
     values = await unit(visit)
     key, one = values["key"], values["unit"]
 
@@ -234,7 +230,7 @@ async def claim(visit: Visit) -> dict[str, Any]:
 async def end_claim(visit: Visit) -> Response:
     """POST held/claim/QUEUE/APPLICATION: returns its messages, or takes the application out of its group."""
     visit.demand("control")
-    name = visit.action(("release", "leave"))
+    name = visit.choice("action", ("release", "leave"))
     values = await claim(visit)
     key, queue = values["key"], visit.queue
 

@@ -39,7 +39,7 @@ async def _channels(visit: Visit) -> dict[str, Any]:
 
 async def act_on_channel(visit: Visit) -> Response:
     """POST channels: starts, stops or pings a channel, by the command of MQSC; a stop asks for the name first."""
-    name, what = visit.text("channel"), visit.action(CHANNEL_ACTS)
+    name, what = visit.text("channel"), visit.choice("action", CHANNEL_ACTS)
     visit.demand("control")
     if what == "stop" and visit.text("typed") != name:
         wrong = f"Type {name} to confirm. Nothing was changed." if "typed" in visit.form else ""

@@ -133,7 +133,7 @@ def _form(visit: Visit, given: Mapping[str, str], uids: str) -> dict[str, Any]:
 
 async def act(visit: Visit) -> Response:
     """POST queue/NAME/act: shows the chosen messages first; the second POST acts on them."""
-    name = visit.action(tuple(ACTIONS))
+    name = visit.choice("action", ACTIONS)
     try:
         wish = wish_of(visit, name)
         _demand(visit, wish)

@@ -152,7 +152,7 @@ async def _user(visit: Visit) -> dict[str, Any]:
 
 async def act(visit: Visit) -> Response:
     """POST user/NAME: alters the user, or creates or revokes a token; a new token is shown once."""
-    name, what = visit.names["user"], visit.action(ACTS)
+    name, what = visit.names["user"], visit.choice("action", ACTS)
     try:
         if what == "create token":
             seconds = DAY_SECONDS * DAYS.read("days", visit.text("days").strip())
