@@ -76,10 +76,8 @@ async def act(visit: Visit) -> Response:
         wrong = f"Give one command at a time, not {len(sources):,}." if sources else "Give a command."
         return shown(visit, values, wrong=wrong)
     name = named_in(sources[0])
-    typed = visit.text("typed")
-    if name and typed != name:
-        wrong = f"Type {name} to confirm. Nothing was changed." if "typed" in visit.form else ""
-        return shown(visit, values | {"asks": name}, wrong=wrong)
+    if name and (wrong := visit.unconfirmed(name)):
+        return shown(visit, values | {"asks": name}, wrong=wrong if "typed" in visit.form else "")
     answer = await answered(visit, sources[0])
     if answer.error is not None and is_fatal(answer.error):
         raise answer.error

@@ -167,8 +167,7 @@ async def act(visit: Visit) -> Response:
             if not changes:
                 return forms.done(visit, "Nothing was different.", "queue", name, "alter")
             command = f"ALTER {written(BY_TYPE[found.type].word, name)} {' '.join(changes)}"
-        elif visit.text("typed") != name:
-            wrong = f"Type the name of the queue, {name}, to confirm. Nothing was changed."
+        elif wrong := visit.unconfirmed(name, "the name of the queue"):
             return shown(visit, values, wrong=wrong)
         else:
             purge = " PURGE" if what == "delete" and visit.text("purge") and found.type == "local" else ""

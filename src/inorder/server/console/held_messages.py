@@ -130,8 +130,7 @@ async def _confirmed(
         text: the notice; it may contain ``{messages}``.
     """
     key = values["key"]
-    if visit.text("typed") != key:
-        wrong = f"Type {key} to confirm. Nothing was changed."
+    if wrong := visit.unconfirmed(key):
         return shown(visit, values, wrong=wrong)
     try:
         messages = await noted(visit, act, queue, work)

@@ -41,9 +41,9 @@ async def act_on_channel(visit: Visit) -> Response:
     """POST channels: starts, stops or pings a channel, by the command of MQSC; a stop asks for the name first."""
     name, what = visit.text("channel"), visit.choice("action", CHANNEL_ACTS)
     visit.demand("control")
-    if what == "stop" and visit.text("typed") != name:
-        wrong = f"Type {name} to confirm. Nothing was changed." if "typed" in visit.form else ""
-        return shown(visit, {**await _channels(visit), "asks": name}, wrong=wrong)
+    if what == "stop" and (wrong := visit.unconfirmed(name)):
+        values = {**await _channels(visit), "asks": name}
+        return shown(visit, values, wrong=wrong if "typed" in visit.form else "")
     answer = await run(visit, f"{what.upper()} {written('CHANNEL', name)}")
     if answer.failed:
         return shown(visit, await _channels(visit), wrong=f"{answer.number}: {answer.text}")

@@ -67,6 +67,11 @@ class Visit(Call):
                 return one
         raise problem("INWB0004E", f"{name} must be {one_of(known)}")
 
+    def unconfirmed(self, name: str, what: str = "") -> str:
+        """Why an act that asks for a name is not done: the visitor has typed another. Empty: it was this one."""
+        asked = f"{what}, {name}," if what else name
+        return "" if self.text("typed") == name else f"Type {asked} to confirm. Nothing was changed."
+
 
 Show = Callable[[Visit], Awaitable[Mapping[str, Any] | Response]]
 Act = Callable[[Visit], Awaitable[Response]]

@@ -66,7 +66,6 @@ class Wish:
 
     Args:
         uids: the ids of the messages; if there are none, the selector decides, and an empty one means all.
-        typed: the name that confirms it.
         is_last: whether this is the second POST.
     """
 
@@ -75,7 +74,6 @@ class Wish:
     uids: Sequence[UniqueId]
     selector: str
     target: str
-    typed: str
     is_last: bool
 
     @property
@@ -98,7 +96,6 @@ def wish_of(visit: Visit, name: str) -> Wish:
         uids=uids,
         selector=visit.text("selector").strip(),
         target=visit.text("target").strip(),
-        typed=visit.text("typed"),
         is_last=visit.text("step") == "do",
     )
 
@@ -191,8 +188,7 @@ def _values(wish: Wish, found: Meant) -> dict[str, Any]:
 async def _do(visit: Visit, wish: Wish) -> Response:
     if not wish.uids:
         raise bad_argument("uid", "", "the messages that the previous page showed")
-    if wish.action.takes_away and wish.typed != wish.queue:
-        wrong = f"Type the name of the queue, {wish.queue}, to confirm. Nothing was changed."
+    if wish.action.takes_away and (wrong := visit.unconfirmed(wish.queue, "the name of the queue")):
         return shown(visit, _values(wish, await meant(visit, wish)), wrong=wrong, template="review.html")
     user = visit.identity.name
     acted = await noted(visit, wish.name, wish.queue, lambda qm: _work(qm, wish, user))
