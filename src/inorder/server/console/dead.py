@@ -13,7 +13,7 @@ from ...client.dead_letters import DeadLetter
 from ...client.manager import QueueManager
 from ...errors import InorderError
 from ...model.message import UniqueId
-from ...model.options import EVERYTHING, Match
+from ...model.options import Match
 from ...model.parameters import Integer
 from ...rules.authorities import MANAGER
 from ...rules.dead_letters import WhyDead, reason_name
@@ -80,7 +80,7 @@ def _choice(given: Mapping[str, str]) -> dict[str, Any]:
     return {
         "reason": REASON.read("reason", reason) if reason else None,
         "queue": queue or None,
-        "match": Match(selector=selector) if selector else EVERYTHING,
+        "match": Match(selector=selector or None),
     }
 
 

@@ -28,7 +28,7 @@ from ...errors import ArgumentError, InorderError, bad_argument
 from ...formats import FormatError, dmpmqmsg
 from ...formats.json_lines import lines_of, message_of
 from ...model.message import Message, UniqueId
-from ...model.options import EVERYTHING, Match
+from ...model.options import Match
 from ...model.parameters import one_of
 from ...stores.seam.views import MessageView
 from ..api.streaming import Streamed
@@ -137,7 +137,7 @@ async def show_export(visit: Visit) -> Mapping[str, Any] | Response:
     }  # fmt: skip
     if "form" in given:
         try:
-            return await download(visit, [], Match(selector=selector) if selector else EVERYTHING, form)
+            return await download(visit, [], Match(selector=selector or None), form)
         except ArgumentError as error:
             return refused(visit, error, values)
     await visit.context.qm.attributes(visit.queue)

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from ...client.manager import QueueManager
 from ...errors import InorderError, bad_argument
 from ...model.message import UniqueId
-from ...model.options import EVERYTHING, Match
+from ...model.options import Match
 from ...rules.authorities import Authority
 from ...stores.seam.views import MessageView
 from ..problems import Problem
@@ -82,7 +82,7 @@ class Wish:
 
     @property
     def match(self) -> Match:
-        return Match(selector=self.selector) if self.selector else EVERYTHING
+        return Match(selector=self.selector or None)
 
 
 def wish_of(visit: Visit, name: str) -> Wish:
