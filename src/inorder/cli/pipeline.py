@@ -477,15 +477,14 @@ def tell_result(run: Run, result: Any) -> None:
         return
     if values.get("messages") and "seconds" in values:
         values = values | {"rate": rates(values["messages"], values["seconds"], values.get("size"))}
-    told = {FIGURES.get(name) or name.replace("_", " "): value for name, value in values.items()}
+    told = {FIGURES.get(name, name.replace("_", " ")): value for name, value in values.items()}
     width = max(map(len, told))
     for name, value in told.items():
         for line in value if isinstance(value, tuple) else () if value is None else (value,):
             run.output.console.print(Text(f"{name:{width}}  {plain(_figure(line))}"))
 
 
-# Labels of figures that their field names would not explain. None hides a figure; a figure with parts gets a line for
-# each part.
+# Labels of figures that their field names would not explain. A figure with parts gets a line for each part.
 FIGURES = {
     "size": "bytes of bodies",
     "batches": "micro-batches",

@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import secrets
-import socket
 import stat
 import tempfile
 import time
@@ -140,12 +139,22 @@ def serve(
             raise click.UsageError(f"--host {host} {NEEDS_USERS}")
     token = _token(run, token_file) if address.is_ours else None
     from ..server import running  # noqa: PLC0415 - it loads uvicorn
+    from ..server.settings import Settings  # noqa: PLC0415 - it is of the server
 
     with (
         _keys(sorted(address.hosts), certificate, key, client_ca, client_crl, self_signed) as keys,
         contextlib.closing(running.listening("127.0.0.1" if host == "localhost" else host, port)) as listener,
     ):
-        settings = _settings(run, address, listener, token, workers, exits, is_secure=keys.files is not None)
+        settings = Settings(
+            store=run.store.absolute,
+            key=secrets.token_bytes(32),
+            token=token,
+            hosts=frozenset(_in_address(one).lower() for one in address.hosts),
+            port=listener.getsockname()[1],
+            is_secure=keys.files is not None,
+            workers=workers,
+            exits=exits,
+        )
         _announce(run.output, name, settings, address, token_file, keys)
         return running.serve(settings, listener, files=keys.files)
 
@@ -255,30 +264,6 @@ def _keys(
         files = Files(certificate=certificate, key=key, client_ca=client_ca, client_crl=client_crl)
         files.check(datetime.now(timezone.utc))
         yield Keys(files, fingerprint(certificate))
-
-
-def _settings(
-    run: Run,
-    address: ListenAddress,
-    listener: socket.socket,
-    token: str | None,
-    workers: int,
-    exits: tuple[str, ...],
-    *,
-    is_secure: bool,
-) -> Settings:
-    from ..server.settings import Settings  # noqa: PLC0415 - it is of the server
-
-    return Settings(
-        store=run.store.absolute,
-        key=secrets.token_bytes(32),
-        token=token,
-        hosts=frozenset(_in_address(host).lower() for host in address.hosts),
-        port=listener.getsockname()[1],
-        is_secure=is_secure,
-        workers=workers,
-        exits=exits,
-    )
 
 
 def _in_address(host: str) -> str:

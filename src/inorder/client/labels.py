@@ -37,9 +37,13 @@ def place_of(sight: MessageView) -> str:
 
 def text_of(message: Message) -> str | None:
     """Returns the beginning of a body as text, without a character that the cut has split; None: it is not text."""
-    is_whole = message.length <= len(message.body)
+    return text_in(message.body, is_whole=message.length <= len(message.body))
+
+
+def text_in(data: bytes, *, is_whole: bool) -> str | None:
+    """Returns the text in UTF-8, without a last character that was cut in two; None: the bytes are not text."""
     try:
-        return codecs.getincrementaldecoder("utf-8")().decode(message.body, final=is_whole)
+        return codecs.getincrementaldecoder("utf-8")().decode(data, final=is_whole)
     except UnicodeDecodeError:
         return None
 

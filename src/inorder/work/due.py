@@ -29,6 +29,7 @@ MISSED: Final[tuple[Missed, ...]] = ("one", "all", "none")
 LOOK_BACK_SECONDS: Final = (3600.0, 86400.0, 31 * 86400.0, 366 * 86400.0)
 HOUR: Final = timedelta(hours=1)
 NO_MINUTE: Final = 60
+OF_ZONE: Final = "the name of a time zone, such as 'UTC' or 'Europe/Berlin'"
 
 
 def check_library() -> Any:
@@ -53,7 +54,7 @@ def zone_of(name: str) -> tzinfo:
                 "install the system's package tzdata",
                 reason=Reason.ENVIRONMENT_ERROR,
             ) from None
-        raise bad_argument("zone", name, "the name of a time zone, such as 'UTC' or 'Europe/Berlin'") from None
+        raise bad_argument("zone", name, OF_ZONE) from None
 
 
 def check_cron(expression: object) -> None:

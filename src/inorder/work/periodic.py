@@ -57,7 +57,7 @@ from ..rules.staged_columns import KEYS, STAGED_COLUMNS
 from ..stores.seam.clocks import is_ahead
 from ..stores.seam.damage import damaged
 from ..support.old_paths import renamed
-from .due import MISSED, Cron, Missed, check_cron, to_put, zone_of
+from .due import MISSED, OF_ZONE, Cron, Missed, check_cron, to_put, zone_of
 
 APPLICATION: Final = "inorder periodic"  # in the ledger; the names of schedules take the place of queries
 BEGINNING: Final = " begins"  # ends the line of an instant at which a schedule was first seen, or restarted
@@ -104,8 +104,7 @@ class Schedule:
     def __post_init__(self) -> None:
         NAME.check("name", self.name)
         check_cron(self.cron)
-        if not isinstance(self.zone, str):
-            raise bad_argument("zone", self.zone, "the name of a time zone, such as 'UTC' or 'Europe/Berlin'")
+        check_instance("zone", self.zone, str, OF_ZONE)
         zone_of(self.zone)
         check_instance("queue", self.queue, str, "the name of a queue")
         if not (isinstance(self.body, bytes | Message) or callable(self.body)):

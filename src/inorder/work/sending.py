@@ -69,8 +69,8 @@ class OwnConnections:
     def __init__(self, store: str | os.PathLike[str] | None) -> None:
         if store is not None:
             check_store_name(store)
-        if store is not None and (not isinstance(store, str | os.PathLike) or store == IN_MEMORY):
-            raise bad_argument("store", store, "a path or a URL; a store in memory has no second connection")
+            if not isinstance(store, str | os.PathLike) or store == IN_MEMORY:
+                raise bad_argument("store", store, "a path or a URL; a store in memory has no second connection")
         self._store, self._here = store, threading.local()
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, aio.QueueManager] = WeakKeyDictionary()
         self._eager: tuple[QueueManager, Callable[[], object]] | None = None

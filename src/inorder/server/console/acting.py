@@ -263,4 +263,4 @@ def refused(visit: Visit, error: InorderError | Problem, values: Mapping[str, An
         said = f"{record['message'].partition(': ')[2]} {record['action']}"
     else:
         said, status = stated(error), of_admin_error(error, "").code
-    return shown(visit, {**values, "problem": said}, status=status)
+    return shown(visit, values, wrong=said, status=status)

@@ -56,7 +56,7 @@ async def show(visit: Visit) -> Mapping[str, Any]:
 
 def _values(command: str, earlier: list[str]) -> dict[str, Any]:
     return {
-        "command": command, "earlier": earlier, "answer": None, "lines": [], "asks": "", "problem": "", "ran": "",
+        "command": command, "earlier": earlier, "answer": None, "lines": [], "asks": "", "ran": "",
         "examples": EXAMPLES,
     }  # fmt: skip
 
@@ -70,17 +70,14 @@ async def act(visit: Visit) -> Response:
     values = _values(text, earlier)
     if len(text) > LENGTH_MAX:
         wrong = f"A command has at most {LENGTH_MAX:,} characters, with all its lines, not {len(text):,}."
-        return shown(visit, values | {"problem": wrong}, status=422)
+        return shown(visit, values, wrong=wrong)
     sources = list(commands_in(text.splitlines()))
     if len(sources) != 1:
         wrong = f"Give one command at a time, not {len(sources):,}." if sources else "Give a command."
-        return shown(visit, values | {"problem": wrong}, status=422)
+        return shown(visit, values, wrong=wrong)
     name = named_in(sources[0])
-    typed = visit.text("typed")
-    if name and typed != name:
-        wrong = f"Type {name} to confirm. Nothing was changed." if "typed" in visit.form else ""
-        status = 422 if wrong else 200
-        return shown(visit, values | {"asks": name, "problem": wrong}, status=status)
+    if name and (wrong := visit.unconfirmed(name)):
+        return shown(visit, values | {"asks": name}, wrong=wrong if "typed" in visit.form else "")
     answer = await answered(visit, sources[0])
     if answer.error is not None and is_fatal(answer.error):
         raise answer.error

@@ -13,7 +13,7 @@ from ...client.dead_letters import DeadLetter
 from ...client.manager import QueueManager
 from ...errors import InorderError
 from ...model.message import UniqueId
-from ...model.options import EVERYTHING, Match
+from ...model.options import Match
 from ...model.parameters import Integer
 from ...rules.authorities import MANAGER
 from ...rules.dead_letters import WhyDead, reason_name
@@ -47,7 +47,6 @@ async def _listed(
     """
     values: dict[str, Any] = {
         "given": {name: given.get(name, "") for name in FILTER},
-        "problem": "",
         "letters": [],
         "chosen": frozenset(chosen),
         "others": chosen,
@@ -81,13 +80,13 @@ def _choice(given: Mapping[str, str]) -> dict[str, Any]:
     return {
         "reason": REASON.read("reason", reason) if reason else None,
         "queue": queue or None,
-        "match": Match(selector=selector) if selector else EVERYTHING,
+        "match": Match(selector=selector or None),
     }
 
 
 async def act(visit: Visit) -> Response:
     """POST dead: shows the chosen letters first; the second POST replays or discards them."""
-    name = visit.action(ACTIONS)
+    name = visit.choice("action", ACTIONS)
     given, target = visit.query(*FILTER), visit.text("target").strip()
     there = await visit.context.qm.dead.place()
     try:
@@ -104,7 +103,7 @@ async def act(visit: Visit) -> Response:
         values = {
             "name": name, "there": there, "letters": letters, "missing": missing, "target": target,
             "uids": " ".join(uid_text(one.message.uid) for one in letters if one.message.uid),
-            "reason_name": reason_name, "problem": "",
+            "reason_name": reason_name,
         }  # fmt: skip
         return await _reviewed(visit, name, there, letters, target, values)
     except (InorderError, Problem) as error:
@@ -119,7 +118,7 @@ async def _reviewed(
         return shown(visit, values, template="dead_review.html")
     if name == "discard" and visit.text("typed") != there:
         wrong = f"Type the name of the queue, {there}, to confirm. Nothing was discarded."
-        return shown(visit, values | {"problem": wrong}, status=422, template="dead_review.html")
+        return shown(visit, values, wrong=wrong, template="dead_review.html")
     uids = [one.message.uid for one in letters if one.message.uid]
     if name == "discard":
         acted = await noted(visit, "discard", there, lambda qm: acting.remove(qm, there, uids))

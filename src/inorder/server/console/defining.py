@@ -84,7 +84,7 @@ def _values(visit: Visit, kind: QueueType, given: Mapping[str, str], **others: A
     shown_first = [one for one in fields if one.name in USUAL]
     return {
         "type": kind, "types": {one.type: one.who for one in BY_TYPE.values()}, "fields": shown_first,
-        "more": [one for one in fields if one.name not in USUAL], "given": given, "problem": "", "is_switch": is_switch,
+        "more": [one for one in fields if one.name not in USUAL], "given": given, "is_switch": is_switch,
         "name": "", "asks": "", "was": {}, **others,
     }  # fmt: skip
 
@@ -99,7 +99,7 @@ def _given(visit: Visit, kind: QueueType, before: QueueAttributes | None, prefix
 
 def _failed(visit: Visit, found: Answer | InorderError | Problem, values: Mapping[str, Any]) -> Response:
     if isinstance(found, Answer):
-        return shown(visit, {**values, "problem": f"{found.number}: {found.text}"}, status=422)
+        return shown(visit, values, wrong=f"{found.number}: {found.text}")
     return acting.refused(visit, found, values)
 
 
@@ -155,7 +155,7 @@ ACTS: Final = ("alter", "clear", "delete")
 
 async def act(visit: Visit) -> Response:
     """POST queue/NAME/alter: alters the queue, clears or deletes it."""
-    name, what = visit.queue, visit.action(ACTS)
+    name, what = visit.queue, visit.choice("action", ACTS)
     found = await visit.context.qm.attributes(name)
     values = _values(
         visit, found.type, _given(visit, found.type, found), name=name, asks="" if what == "alter" else what,
@@ -167,9 +167,8 @@ async def act(visit: Visit) -> Response:
             if not changes:
                 return forms.done(visit, "Nothing was different.", "queue", name, "alter")
             command = f"ALTER {written(BY_TYPE[found.type].word, name)} {' '.join(changes)}"
-        elif visit.text("typed") != name:
-            wrong = f"Type the name of the queue, {name}, to confirm. Nothing was changed."
-            return shown(visit, values | {"problem": wrong}, status=422)
+        elif wrong := visit.unconfirmed(name, "the name of the queue"):
+            return shown(visit, values, wrong=wrong)
         else:
             purge = " PURGE" if what == "delete" and visit.text("purge") and found.type == "local" else ""
             command = f"{what.upper()} {written(BY_TYPE[found.type].word, name)}{purge}"

@@ -28,7 +28,7 @@ from ...errors import ArgumentError, InorderError, bad_argument
 from ...formats import FormatError, dmpmqmsg
 from ...formats.json_lines import lines_of, message_of
 from ...model.message import Message, UniqueId
-from ...model.options import EVERYTHING, Match
+from ...model.options import Match
 from ...model.parameters import one_of
 from ...stores.seam.views import MessageView
 from ..api.streaming import Streamed
@@ -43,7 +43,6 @@ PREVIEW: Final = 65_536  # bytes of a body that are read with its page; a longer
 PAGE: Final = 100  # messages
 FILE_ALLOWED: Final = "a JSON Lines file with one message per line"
 PARQUET: Final = b"PAR1"  # the first bytes of such a file
-VALUES: Final[Mapping[str, Any]] = {"problem": ""}
 
 
 # --- export
@@ -135,11 +134,10 @@ async def show_export(visit: Visit) -> Mapping[str, Any] | Response:
     selector, form = given.get("selector", "").strip(), given.get("form", "")
     values = {
         "forms": FORMS, "selector": selector, "form": form, "has_parquet": find_spec("pyarrow") is not None,
-        "problem": "",
     }  # fmt: skip
     if "form" in given:
         try:
-            return await download(visit, [], Match(selector=selector) if selector else EVERYTHING, form)
+            return await download(visit, [], Match(selector=selector or None), form)
         except ArgumentError as error:
             return refused(visit, error, values)
     await visit.context.qm.attributes(visit.queue)
@@ -250,7 +248,7 @@ async def show_import(visit: Visit) -> Mapping[str, Any]:
     """GET queue/NAME/import: the form."""
     visit.query()
     await visit.context.qm.attributes(visit.queue)
-    return VALUES
+    return {}
 
 
 async def act_import(visit: Visit) -> Response:
@@ -263,9 +261,9 @@ async def act_import(visit: Visit) -> Response:
         put_by = None if keeps else visit.identity.context
         count = await noted(visit, "import", visit.queue, lambda qm: put_lines(qm, visit.queue, lines, put_by))
     except FormatError as error:
-        return shown(visit, {"problem": f"{error.args[0].rstrip('.')}. Nothing was put."}, status=422)
+        return shown(visit, {}, wrong=f"{error.args[0].rstrip('.')}. Nothing was put.")
     except InorderError as error:
-        return refused(visit, error, VALUES)
+        return refused(visit, error, {})
     return forms.done(visit, f"{counted(count)} put.", "queue", visit.queue)
 
 

@@ -11,7 +11,7 @@ from ...client.manager import QueueManager
 from ...client.operator_log import Acting
 from ...errors import InorderError
 from ...model.message import Got
-from ...model.options import EVERYTHING, Match
+from ...model.options import Match
 from ..operator_log import acted
 from ..problems import Problem
 from . import labels
@@ -22,7 +22,7 @@ from .rendering import shown
 
 
 def _values(visit: Visit, selector: str) -> dict[str, Any]:
-    return {"queue": visit.queue, "selector": selector, "got": None, "problem": ""}
+    return {"queue": visit.queue, "selector": selector, "got": None}
 
 
 async def show(visit: Visit) -> Mapping[str, Any]:
@@ -33,7 +33,7 @@ async def show(visit: Visit) -> Mapping[str, Any]:
 async def act(visit: Visit) -> Response:
     """POST queue/NAME/get: gets the next message, and shows it."""
     queue, selector = visit.queue, visit.text("selector").strip()
-    match = Match(selector=selector) if selector else EVERYTHING
+    match = Match(selector=selector or None)
 
     def get(qm: QueueManager, note: Acting) -> Got:
         found = qm.get(queue, match=match)

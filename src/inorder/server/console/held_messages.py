@@ -19,12 +19,10 @@ from ...client.manager import QueueManager
 from ...client.programs import WORKER
 from ...client.unit_names import INSTEAD, coordinator_of, find_unit, key_of, settle_by_hand
 from ...errors import InorderError, UnitNotFound, UnknownObject
-from ...model.parameters import one_of
 from ...rules.ordering import pending_text
 from ...rules.puts import Program
 from ...stores.seam.records import Claims, Outcome
 from ...stores.seam.views import ConnectionView, LockView, MessageView, Opening, Unit, Wait
-from ..problems import problem
 from ..watching import PROGRAM
 from . import forms
 from .acting import noted, refused
@@ -132,9 +130,8 @@ async def _confirmed(
         text: the notice; it may contain ``{messages}``.
     """
     key = values["key"]
-    if visit.text("typed") != key:
-        wrong = f"Type {key} to confirm. Nothing was changed."
-        return shown(visit, {**values, "problem": wrong}, status=422)
+    if wrong := visit.unconfirmed(key):
+        return shown(visit, values, wrong=wrong)
     try:
         messages = await noted(visit, act, queue, work)
     except InorderError as error:
@@ -164,16 +161,13 @@ async def unit(visit: Visit) -> dict[str, Any]:
         "now": time.time(),
         "outcomes": [word for word in DONE if (word, one.kind) not in INSTEAD],
         "instead": {word: INSTEAD[word, one.kind] for word in DONE if (word, one.kind) in INSTEAD},
-        "problem": "",
     }
 
 
 async def settle_unit(visit: Visit) -> Response:
     """POST held/unit/NAME: commits the unit or backs it out."""
     visit.demand("control")
-    outcome = next((one for one in DONE if one == visit.text("outcome")), None)
-    if outcome is None:
-        raise problem("INWB0004E", f"outcome must be {one_of(DONE)}")
+    outcome = visit.choice("outcome", DONE)
     values = await unit(visit)
     key, one = values["key"], values["unit"]
 
@@ -199,7 +193,7 @@ async def lock(visit: Visit) -> dict[str, Any]:
         raise UnitNotFound(f"there is no lock id {visit.names['lock']} on {visit.queue}", unit=visit.names["lock"])
 
     one = await visit.context.qm.run(look)
-    return {"lock": one, "key": f"lock:{one.queue}:{one.lock_id}", "now": time.time(), "problem": ""}
+    return {"lock": one, "key": f"lock:{one.queue}:{one.lock_id}", "now": time.time()}
 
 
 async def release_lock(visit: Visit) -> Response:
@@ -229,13 +223,13 @@ async def claim(visit: Visit) -> dict[str, Any]:
 
     one = await visit.context.qm.run(look)
     held = sum(each.messages for each in one.held if each.number > one.settled)
-    return {"claims": one, "key": application, "held": held, "now": time.time(), "problem": ""}
+    return {"claims": one, "key": application, "held": held, "now": time.time()}
 
 
 async def end_claim(visit: Visit) -> Response:
     """POST held/claim/QUEUE/APPLICATION: returns its messages, or takes the application out of its group."""
     visit.demand("control")
-    name = visit.action(("release", "leave"))
+    name = visit.choice("action", ("release", "leave"))
     values = await claim(visit)
     key, queue = values["key"], visit.queue
 

@@ -5,13 +5,14 @@ The pictures are SVG in the page, without script and in the page's own colours.
 
 from __future__ import annotations
 
-import codecs
 import json
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import Final, Literal, NamedTuple
 
 from markupsafe import Markup, escape
+
+from ...client.labels import text_in
 
 UNITS: Final = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 WIDTH: Final = 120.0
@@ -197,8 +198,8 @@ def shown_body(data: bytes, length: int, wanted: str = "") -> BodyView:
     """
     found: dict[View, str] = {}
     is_whole = len(data) >= length
-    text = _text(data, is_whole=is_whole)
-    if text is not None:
+    text = text_in(data, is_whole=is_whole)
+    if text is not None and "\0" not in text:
         pretty = _json(text) if is_whole else None
         if pretty is not None:
             found["json"] = visible(pretty)
@@ -207,15 +208,6 @@ def shown_body(data: bytes, length: int, wanted: str = "") -> BodyView:
     view = next((one for one in found if one == wanted), next(iter(found)))
     seen = min(len(data), HEX_MAX) if view == "hex" else len(data)
     return BodyView(tuple(found), view, found[view], 0 if seen >= length else seen)
-
-
-def _text(data: bytes, *, is_whole: bool) -> str | None:
-    """The text in UTF-8, without a last character that was cut in two; None: the bytes are not text."""
-    try:
-        text = codecs.getincrementaldecoder("utf-8")().decode(data, final=is_whole)
-    except UnicodeDecodeError:
-        return None
-    return None if "\0" in text else text
 
 
 def _json(text: str) -> str | None:

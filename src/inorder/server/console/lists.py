@@ -34,20 +34,19 @@ async def _channels(visit: Visit) -> dict[str, Any]:
         return {"channels": channels(qm), "states": {one.name: one for one in status(qm)}, "ways": ways(qm)}
 
     found = await visit.context.qm.run(look)
-    return {**found, "now": time.time(), "reason_name": reason_name, "asks": "", "problem": ""}
+    return {**found, "now": time.time(), "reason_name": reason_name, "asks": ""}
 
 
 async def act_on_channel(visit: Visit) -> Response:
     """POST channels: starts, stops or pings a channel, by the command of MQSC; a stop asks for the name first."""
-    name, what = visit.text("channel"), visit.action(CHANNEL_ACTS)
+    name, what = visit.text("channel"), visit.choice("action", CHANNEL_ACTS)
     visit.demand("control")
-    if what == "stop" and visit.text("typed") != name:
-        wrong = f"Type {name} to confirm. Nothing was changed." if "typed" in visit.form else ""
-        values = {**await _channels(visit), "asks": name, "problem": wrong}
-        return shown(visit, values, status=422 if wrong else 200)
+    if what == "stop" and (wrong := visit.unconfirmed(name)):
+        values = {**await _channels(visit), "asks": name}
+        return shown(visit, values, wrong=wrong if "typed" in visit.form else "")
     answer = await run(visit, f"{what.upper()} {written('CHANNEL', name)}")
     if answer.failed:
-        return shown(visit, {**await _channels(visit), "problem": f"{answer.number}: {answer.text}"}, status=422)
+        return shown(visit, await _channels(visit), wrong=f"{answer.number}: {answer.text}")
     return forms.done(visit, answer.text, "channels")
 
 

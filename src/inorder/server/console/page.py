@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from starlette.datastructures import FormData
@@ -17,6 +17,8 @@ from ..addresses import raw_path_of
 from ..calls import Call
 from ..problems import problem
 from .watching import Watching
+
+C = TypeVar("C", bound=str)
 
 BASE = "/console"
 
@@ -58,12 +60,17 @@ class Visit(Call):
         """All text fields of the form with this name."""
         return [value for value in self.form.getlist(name) if isinstance(value, str)]
 
-    def action(self, known: Sequence[str]) -> str:
-        """The action of the form. Raises: Problem 400, if it is none of these."""
-        found = self.text("action")
-        if found not in known:
-            raise problem("INWB0004E", f"action must be {one_of(known)}")
-        return found
+    def choice(self, name: str, known: Iterable[C]) -> C:
+        """The text of a field of the form. Raises: Problem 400, if it is none of these."""
+        for one in known:
+            if one == self.text(name):
+                return one
+        raise problem("INWB0004E", f"{name} must be {one_of(known)}")
+
+    def unconfirmed(self, name: str, what: str = "") -> str:
+        """Why an act that asks for a name is not done: the visitor has typed another. Empty: it was this one."""
+        asked = f"{what}, {name}," if what else name
+        return "" if self.text("typed") == name else f"Type {asked} to confirm. Nothing was changed."
 
 
 Show = Callable[[Visit], Awaitable[Mapping[str, Any] | Response]]

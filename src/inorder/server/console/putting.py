@@ -101,7 +101,7 @@ async def show(visit: Visit) -> Mapping[str, Any]:
     """GET queue/NAME/put: the form."""
     visit.query()
     await visit.context.qm.attributes(visit.queue)
-    return _shown(dict.fromkeys(FIELDS, "") | {"kind": "text"}) | {"problem": ""}
+    return _shown(dict.fromkeys(FIELDS, "") | {"kind": "text"})
 
 
 def _shown(given: Mapping[str, str]) -> dict[str, Any]:

@@ -98,8 +98,13 @@ def rendered(template: str, **values: Any) -> str:
     return environment().get_template(template).render(**values)
 
 
-def shown(visit: Visit, values: Mapping[str, Any], *, status: int = 200, template: str = "") -> Response:
-    """A page as a response. An act that shows its form again gives the status 422, and the problem in `values`."""
+def shown(visit: Visit, values: Mapping[str, Any], *, wrong: str = "", status: int = 0, template: str = "") -> Response:
+    """A page as a response.
+
+    Args:
+        wrong: why an act shows its form again; the page shows it as `problem`.
+        status: default: 422 with `wrong`, otherwise 200.
+    """
     notice = notice_in(visit.context, visit.request)
     known: dict[str, Any] = {
         **framed(visit.context, visit.identity, visit.menu, visit.csrf),
@@ -110,8 +115,11 @@ def shown(visit: Visit, values: Mapping[str, Any], *, status: int = 200, templat
         "notice": notice,
         "is_live": visit.page.is_live and visit.request.method != "POST",  # the answer to a form is not loaded again
         "names": visit.names,
+        "problem": wrong,
     }
-    response = HTMLResponse(rendered(template or visit.page.template, **(known | dict(values))), status)
+    response = HTMLResponse(
+        rendered(template or visit.page.template, **(known | dict(values))), status or (422 if wrong else 200)
+    )
     if notice:
         forget_notice(visit.context, response)
     return response

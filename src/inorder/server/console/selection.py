@@ -16,7 +16,7 @@ from starlette.responses import Response
 from ...client.manager import QueueManager
 from ...errors import InorderError, bad_argument
 from ...model.message import UniqueId
-from ...model.options import EVERYTHING, Match
+from ...model.options import Match
 from ...rules.authorities import Authority
 from ...stores.seam.views import MessageView
 from ..problems import Problem
@@ -66,7 +66,6 @@ class Wish:
 
     Args:
         uids: the ids of the messages; if there are none, the selector decides, and an empty one means all.
-        typed: the name that confirms it.
         is_last: whether this is the second POST.
     """
 
@@ -75,7 +74,6 @@ class Wish:
     uids: Sequence[UniqueId]
     selector: str
     target: str
-    typed: str
     is_last: bool
 
     @property
@@ -84,7 +82,7 @@ class Wish:
 
     @property
     def match(self) -> Match:
-        return Match(selector=self.selector) if self.selector else EVERYTHING
+        return Match(selector=self.selector or None)
 
 
 def wish_of(visit: Visit, name: str) -> Wish:
@@ -98,7 +96,6 @@ def wish_of(visit: Visit, name: str) -> Wish:
         uids=uids,
         selector=visit.text("selector").strip(),
         target=visit.text("target").strip(),
-        typed=visit.text("typed"),
         is_last=visit.text("step") == "do",
     )
 
@@ -128,13 +125,12 @@ def _form(visit: Visit, given: Mapping[str, str], uids: str) -> dict[str, Any]:
         "uids": uids,
         "chosen": len(set(uids.split())),
         "forms": files.FORMS,
-        "problem": "",
     }
 
 
 async def act(visit: Visit) -> Response:
     """POST queue/NAME/act: shows the chosen messages first; the second POST acts on them."""
-    name = visit.action(tuple(ACTIONS))
+    name = visit.choice("action", ACTIONS)
     try:
         wish = wish_of(visit, name)
         _demand(visit, wish)
@@ -143,7 +139,7 @@ async def act(visit: Visit) -> Response:
         if wish.action.has_target:
             await visit.context.qm.run(lambda qm: acting.check_two(qm, wish.queue, wish.target))
         if not wish.is_last:
-            return shown(visit, _values(wish, await meant(visit, wish), ""), template="review.html")
+            return shown(visit, _values(wish, await meant(visit, wish)), template="review.html")
         return await _do(visit, wish)
     except (InorderError, Problem) as error:
         given = {field: visit.text(field) for field in ("action", "selector", "target", "form")}
@@ -181,20 +177,19 @@ async def meant(visit: Visit, wish: Wish) -> Meant:
     return Meant(sights[: acting.CHOSEN_MAX], [], has_more=len(sights) > acting.CHOSEN_MAX, others=others)
 
 
-def _values(wish: Wish, found: Meant, wrong: str) -> dict[str, Any]:
+def _values(wish: Wish, found: Meant) -> dict[str, Any]:
     return {
         "action": wish.action, "name": wish.name, "queue": wish.queue, "target": wish.target, "meant": found,
         "uids": " ".join(uid_text(acting.uid_in(one)) for one in found.sights),
-        "shown": found.sights[:SHOWN], "most": acting.CHOSEN_MAX, "problem": wrong,
+        "shown": found.sights[:SHOWN], "most": acting.CHOSEN_MAX,
     }  # fmt: skip
 
 
 async def _do(visit: Visit, wish: Wish) -> Response:
     if not wish.uids:
         raise bad_argument("uid", "", "the messages that the previous page showed")
-    if wish.action.takes_away and wish.typed != wish.queue:
-        wrong = f"Type the name of the queue, {wish.queue}, to confirm. Nothing was changed."
-        return shown(visit, _values(wish, await meant(visit, wish), wrong), status=422, template="review.html")
+    if wish.action.takes_away and (wrong := visit.unconfirmed(wish.queue, "the name of the queue")):
+        return shown(visit, _values(wish, await meant(visit, wish)), wrong=wrong, template="review.html")
     user = visit.identity.name
     acted = await noted(visit, wish.name, wish.queue, lambda qm: _work(qm, wish, user))
     text = f"{counted(acted.messages)} {wish.action.done}{f' to {wish.target}' if wish.target else ''}."

@@ -105,7 +105,6 @@ async def show(visit: Visit) -> Mapping[str, Any]:
         "now": now,
         "minutes": KEPT_MINUTES,
         "failed": FAILED,
-        "problem": "",
     }
 
 

@@ -108,7 +108,7 @@ async def _list(visit: Visit) -> dict[str, Any]:
         return {"users": qm.accounts.users(), "tokens": {name: valid.count(name) for name in set(valid)}}
 
     found = await visit.context.qm.run(look)
-    return {**found, "given": _given(visit, None), "role_names": ROLES, "verbs": GRANTABLE, "problem": ""}
+    return {**found, "given": _given(visit, None), "role_names": ROLES, "verbs": GRANTABLE}
 
 
 async def create(visit: Visit) -> Response:
@@ -145,14 +145,14 @@ async def _user(visit: Visit) -> dict[str, Any]:
 
     found = await visit.context.qm.run(look)
     return {
-        "secret": "", "problem": "", "given": _given(visit, found["user"]), "role_names": ROLES, "verbs": GRANTABLE,
+        "secret": "", "given": _given(visit, found["user"]), "role_names": ROLES, "verbs": GRANTABLE,
         "one": found.pop("user"), **found,
     }  # fmt: skip
 
 
 async def act(visit: Visit) -> Response:
     """POST user/NAME: alters the user, or creates or revokes a token; a new token is shown once."""
-    name, what = visit.names["user"], visit.action(ACTS)
+    name, what = visit.names["user"], visit.choice("action", ACTS)
     try:
         if what == "create token":
             seconds = DAY_SECONDS * DAYS.read("days", visit.text("days").strip())

@@ -50,6 +50,8 @@ log = logging.getLogger(LOGGER)
 CALLS_MAX: Final = 64  # unanswered calls of one connection
 PAUSES: Final = (0.01, 0.03, 0.1, 0.3, *[0.5] * 8)  # seconds between looks at a previous connection, about 5 together
 SPECIAL: Final = {FrameKind.REOPEN: "open", FrameKind.WATCH: "check_handle"}
+NO_HELLO: Final = "a connection must begin with a hello"
+NO_LONGER_VALID: Final = "the user or the credential of this connection is no longer valid"
 TAKEN: Final = frozenset({FrameKind.CALL, FrameKind.BYE, FrameKind.REOPEN, FrameKind.WATCH})
 
 Call = tuple[str, dict[str, Any]]
@@ -155,7 +157,7 @@ class StoreConnection:
             check_values(payload)
             hello = HELLO.decode(payload)
         except msgspec.MsgspecError as error:
-            raise WireError("a connection must begin with a hello") from error
+            raise WireError(NO_HELLO) from error
         if hello.protocol != PROTOCOL:
             raise StoreError(
                 f"this server is of release {__version__} and speaks protocol {PROTOCOL}, not {hello.protocol}"
@@ -412,7 +414,7 @@ class StoreConnection:
         """Looks the user up again. Raises: LogInRefused, the user or the credential is no longer valid."""
         found = self._present(self.identity, read or self._attributes)
         if found is None:
-            raise LogInRefused("the user or the credential of this connection is no longer valid")
+            raise LogInRefused(NO_LONGER_VALID)
         self.identity = found
 
     def _attributes(self, kind: str, name: str) -> str:

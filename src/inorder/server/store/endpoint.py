@@ -23,7 +23,7 @@ from ..calls import Context
 from ..identity import Identity
 from ..logs import LOGGER, log_request
 from ..problems import Problem, problem
-from .connection import StoreConnection
+from .connection import NO_HELLO, NO_LONGER_VALID, StoreConnection
 from .places import USER_THREADS_MAX, Places
 from .protocol import PROTOCOL, StoreProtocol
 from .resuming import Resumable
@@ -165,7 +165,7 @@ class StoreEndpoint:
         if first is None:
             return
         if first.kind is not FrameKind.HELLO:
-            raise WireError("a connection must begin with a hello")
+            raise WireError(NO_HELLO)
         await one.begin(first.payload)
         failures: list[InorderError] = []
 
@@ -188,7 +188,7 @@ class StoreEndpoint:
             if failures:
                 raise failures[0]
             if over.is_set():
-                raise LogInRefused("the user or the credential of this connection is no longer valid")
+                raise LogInRefused(NO_LONGER_VALID)
 
 
 async def _first(frames: ArrivingFrames, receive: Receive) -> WireFrame | None:
