@@ -25,9 +25,10 @@ class BatchLimits(NamedTuple):
     @staticmethod
     def default(options: SourceOptions) -> ReadLimit:
         """The limit for Spark; it only knows limits of one kind, so the other is kept here."""
-        if options.most is not None:
-            return ReadMaxRows(options.most)
-        return ReadAllAvailable() if options.most_bytes is None else ReadMaxBytes(options.most_bytes)
+        rows, size = options.max_messages_per_trigger, options.max_bytes_per_trigger
+        if rows is not None:
+            return ReadMaxRows(rows)
+        return ReadAllAvailable() if size is None else ReadMaxBytes(size)
 
 
 def limits(limit: ReadLimit, options: SourceOptions) -> BatchLimits:
@@ -37,7 +38,7 @@ def limits(limit: ReadLimit, options: SourceOptions) -> BatchLimits:
     """
     if isinstance(limit, ReadAllAvailable):
         return BatchLimits()
-    size = NO_LIMIT if options.most_bytes is None else options.most_bytes
+    size = NO_LIMIT if options.max_bytes_per_trigger is None else options.max_bytes_per_trigger
     if isinstance(limit, ReadMaxRows):
         return BatchLimits(max(1, limit.max_rows), size)
     if isinstance(limit, ReadMaxBytes):
