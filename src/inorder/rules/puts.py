@@ -322,8 +322,7 @@ class PutPlan:
                 length=whole.length,
                 limit=limit,
             )
-        needs_unit = whole.persistent or not policy.UNIT_NEEDED_FOR_PERSISTENT_PIECES_ONLY
-        if needs_unit and at.unit_open and not at.in_unit:
+        if policy.pieces_need_unit(whole) and at.unit_open and not at.in_unit:
             raise UnitNotAvailable("a put outside the open unit of work cannot split a persistent message")
         keep_id = given_id and policy.PIECES_KEEP_GIVEN_MESSAGE_ID
         return [
