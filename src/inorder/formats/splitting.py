@@ -307,12 +307,12 @@ class _Matches:
         end = -1
         with memoryview(buffer)[start - before : start + self._record_max] as window:
             while end < 0 and (match := self._pattern.search(window, before + self._from)) is not None:
-                first, behind = match.start() - before, match.end() - before
-                if first == behind:
+                first, after = match.start() - before, match.end() - before
+                if first == after:
                     raise _matches_nothing(self._rule, self._offset + first)
-                self._from = behind
+                self._from = after
                 if self._rule.at == "end":
-                    end = behind
+                    end = after
                 elif first:
                     end = first
         if end >= 0:
