@@ -77,7 +77,7 @@ with inorder.connect(sys.argv[1]) as qm:
         claim = reader.claim(0, GetOptions())
         (part,) = reader.plan(0, 1, 1)
         (page,) = reader.read(part)
-        assert [one.errand for one in messages_of(page, 0.0)] == ["spring", ""]
+        assert [one.errand for one in messages_of(page)] == ["spring", ""]
         reader.settle(1)
     assert "errand" in COLUMNS
     head = Message(b"", errand="spring").with_values(uid=UniqueId("QM", 1))

@@ -17,7 +17,7 @@ DRAIN = GIVEN | {"mode": "drain", "application": "archive"}
 def test_what_is_not_said_has_its_default() -> None:
     source = source_options(GIVEN, "batch read")
     assert (source.mode, source.order, source.partitions, source.body) == ("browse", "physical", 1, "binary")
-    assert (source.most, source.most_bytes, source.read_order) == (None, None, None)
+    assert (source.max_messages_per_trigger, source.max_bytes_per_trigger, source.read_order) == (None, None, None)
     sink = sink_options(GIVEN | {"checkpointLocation": "/data/spark-adds-it"}, "batch write")
     assert (sink.application, sink.transaction, sink.bad_rows, sink.staging_expiry) == ("spark", None, None, 86_400)
 
@@ -27,7 +27,7 @@ def test_names_and_words_are_taken_in_any_case() -> None:
     more = {"ORDER": "Logical", "MaxMessagesPerTrigger": "1_000", "prefetch": "FALSE"}
     options = source_options(given | more, "stream read")
     assert (options.queue, options.mode, options.application) == ("Orders", "drain", "A")
-    assert (options.complete_groups, options.most, options.prefetch) == (True, 1000, False)
+    assert (options.complete_groups, options.max_messages_per_trigger, options.prefetch) == (True, 1000, False)
     assert options.wanted.all_messages
     assert options.wanted.logical
 
@@ -131,7 +131,7 @@ def test_a_writer_takes_no_options_of_a_reader_and_a_batch_none_of_a_stream() ->
 
 
 def test_before_it_is_known_whether_a_read_is_a_stream_both_kinds_of_options_are_good() -> None:
-    assert check_source(GIVEN | {"maxMessagesPerTrigger": "5"}).most == 5
+    assert check_source(GIVEN | {"maxMessagesPerTrigger": "5"}).max_messages_per_trigger == 5
     assert check_source(GIVEN | {"pushdown": "true"}).pushdown
 
 

@@ -135,7 +135,7 @@ class BriefLane(Lane):
         """Makes a call if it need not wait; else gives it to the thread, with others. Raises: ConnectionClosed."""
         if self.is_over:
             raise closed()
-        job = LaneJob(lambda: self._make(call), _nothing, self._loop, is_revocable=is_revocable)
+        job = LaneJob(lambda: self._make(call), lambda: None, self._loop, is_revocable=is_revocable)
         if self._next.jobs or self._is_threads or not self._is_made(job, job.make):
             self._next.jobs.append(job.hand_over())
             self._hand_over_soon()
@@ -227,7 +227,3 @@ class BriefLane(Lane):
         if not self._next.is_empty:
             self._give()
         return super().end(commits=commits)
-
-
-def _nothing() -> None:
-    """The `then` of a brief job: does nothing."""

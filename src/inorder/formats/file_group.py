@@ -24,7 +24,7 @@ from typing import IO, Final, Literal, NamedTuple
 from ..errors import bad_argument
 from ..model.fields import NUMBER_MAX
 from ..model.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT
-from ..model.parameters import one_of
+from ..model.parameters import Choice
 from .errors import FileChanged, FileError, FileExists, FormatError, RebuildError
 from .manifest import MODE_MAX, Manifest, make, parse, path_bytes
 from .paths import Root, naming, open_file, parent_of, refuse_store
@@ -223,8 +223,7 @@ class Rebuilder:
     """
 
     def __init__(self, manifest: Manifest, target: Root, *, existing: Existing = "refuse", sync: bool = True) -> None:
-        if existing not in EXISTING:
-            raise bad_argument("existing", existing, one_of(EXISTING))
+        Choice(EXISTING).check("existing", existing)
         self.manifest = manifest
         self._existing, self._sync = existing, sync
         self._hash, self._size, self._messages = hashlib.sha256(), 0, 0

@@ -113,7 +113,7 @@ def parsed(message: Message) -> Message:
     left = message
     while left.format == FORMAT:
         header = _header(left)
-        kept = [folder for folder in header.folders if not _take(folder, header, found)]
+        kept = [folder for folder in header.folders if not _Folder(found).parse(_text(folder, header))]
         if kept:
             if len(kept) < len(header.folders):
                 left = left.replace(body=_with_folders(header, kept) + left.body[header.length :])
@@ -153,11 +153,6 @@ def _with_folders(header: _Header, folders: list[bytes]) -> bytes:
     data = b"".join(struct.pack(f"{header.order}i", len(one)) + one for one in folders)
     length = struct.pack(f"{header.order}i", FIXED_LENGTH + len(data))
     return header.fixed[:8] + length + header.fixed[12:] + data
-
-
-def _take(folder: bytes, header: _Header, found: dict[str, PropertyValue]) -> bool:
-    """Adds the properties of a folder; returns whether it is one of properties."""
-    return _Folder(found).parse(_text(folder, header))
 
 
 def _text(folder: bytes, header: _Header) -> str:

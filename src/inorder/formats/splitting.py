@@ -38,7 +38,7 @@ from typing import IO, Final, Literal, Protocol
 
 from ..errors import bad_argument
 from ..model.fields import NUMBER_MAX
-from ..model.parameters import Integer, is_storable, one_of
+from ..model.parameters import Choice, Integer, is_storable
 from ..support.streams import write_whole
 from .errors import FormatError
 
@@ -69,7 +69,7 @@ class Delimiter:
     def __post_init__(self) -> None:
         if not isinstance(self.delimiter, bytes) or not self.delimiter:
             raise bad_argument("delimiter", self.delimiter, "at least one byte, as bytes")
-        _check_side(self.at, ("end", "start"))
+        Choice(("end", "start")).check("at", self.at)
 
     def __str__(self) -> str:
         written = "".join(_WRITTEN.get(byte) or _plain(byte) for byte in self.delimiter)
@@ -106,7 +106,7 @@ class Regex:
     def __post_init__(self) -> None:
         if not isinstance(self.pattern, str) or not self.pattern or not is_storable(self.pattern):
             raise bad_argument("pattern", self.pattern, "a regular expression, as a text that is not empty")
-        _check_side(self.at, ("start", "end"))
+        Choice(("start", "end")).check("at", self.at)
         try:
             compiled = self.compiled
         except (re.error, ValueError, OverflowError, RecursionError) as wrong:
@@ -198,11 +198,6 @@ _PARSERS: Final[Mapping[str, Callable[[str], Rule]]] = {
     "regex": Regex,
     "regex-end": lambda text: Regex(text, "end"),
 }
-
-
-def _check_side(side: object, allowed: tuple[str, ...]) -> None:
-    if side not in allowed:
-        raise bad_argument("at", side, one_of(allowed))
 
 
 # ---- splitting
@@ -312,12 +307,12 @@ class _Matches:
         end = -1
         with memoryview(buffer)[start - before : start + self._record_max] as window:
             while end < 0 and (match := self._pattern.search(window, before + self._from)) is not None:
-                first, behind = match.start() - before, match.end() - before
-                if first == behind:
+                first, after = match.start() - before, match.end() - before
+                if first == after:
                     raise _matches_nothing(self._rule, self._offset + first)
-                self._from = behind
+                self._from = after
                 if self._rule.at == "end":
-                    end = behind
+                    end = after
                 elif first:
                     end = first
         if end >= 0:

@@ -31,6 +31,7 @@ from .attribute import (
     table_of,
     texts,
 )
+from .fields import EXPIRY_SECONDS_MAX
 
 QueueType = Literal["local", "alias", "model", "remote", "store_and_forward", "home_server"]
 Delivery = Literal["priority", "fifo"]
@@ -45,7 +46,6 @@ Usage = Literal["normal", "transmission"]
 RemoteMode = Literal["asynchronous", "synchronous"]
 
 MESSAGE_LENGTH_MAX: Final = 104_857_600
-EXPIRY_SECONDS_MAX: Final = 99_999_999.9
 MARK_INTERVAL_SECONDS_MAX: Final = 999_999.999
 TRIGGER_INTERVAL_SECONDS_MAX: Final = 999_999.999
 TRIGGER_DATA_LENGTH_MAX: Final = 64

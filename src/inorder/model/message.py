@@ -57,7 +57,7 @@ class Message(MessageFields):
 
     def __init__(self, body: bytes | bytearray | memoryview = b"", **fields: Unpack[Descriptor]) -> None:
         data = body if type(body) is bytes else BODY.check("body", body)
-        row = (*_BEFORE_BODY, data, len(data), *_BEHIND_LENGTH)
+        row = (*_BEFORE_BODY, data, len(data), *_AFTER_LENGTH)
         _set_row(self, _filled(row, fields, is_new=True) if fields else row)
 
     @classmethod
@@ -199,7 +199,7 @@ else:
 
 _DEFAULTS: Row = tuple(field.default for field in Message.FIELDS.values())
 _BODY, _LENGTH, _FLAGS = Message.body.index, Message.length.index, Message.flags.index
-_BEFORE_BODY, _BEHIND_LENGTH = _DEFAULTS[:_BODY], _DEFAULTS[_LENGTH + 1 :]
+_BEFORE_BODY, _AFTER_LENGTH = _DEFAULTS[:_BODY], _DEFAULTS[_LENGTH + 1 :]
 _new = object.__new__
 _set_row: Callable[[Message, Row], None] = MessageFields.__dict__["_row"].__set__
 

@@ -147,7 +147,8 @@ class Match:
             checked = _match_value(name, value)
             if not (name in ID_FIELDS and checked == NO_ID):
                 wanted[name] = checked
-        _check_selector(selector)
+        if selector is not None and not isinstance(selector, str):
+            raise bad_argument("selector", selector, "a text, or None", Reason.SELECTION_STRING_ERROR)
         self._set(wanted, selector)
 
     def _set(self, fields: dict[str, Any], selector: str | None) -> None:
@@ -211,11 +212,6 @@ def _match_value(name: str, value: Any) -> Any:
     if value is None:
         raise bad_argument(name, value, "a value that a message can have", Reason.MATCH_OPTIONS_ERROR)
     return check(name, value)
-
-
-def _check_selector(selector: object) -> None:
-    if selector is not None and not isinstance(selector, str):
-        raise bad_argument("selector", selector, "a text, or None", Reason.SELECTION_STRING_ERROR)
 
 
 def _match_of(given: dict[str, Any]) -> Match:

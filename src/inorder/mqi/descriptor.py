@@ -48,7 +48,7 @@ CONTEXT_FIELDS: Final = slice(_index["user_identifier"], _index["application_ori
 GROUP_FIELDS: Final = slice(_index["group_id"], _index["original_length"] + 1)
 FLAGS: Final = _index["flags"]
 NO_CONTEXT: Final[Row] = NOTHING_SAID[CONTEXT_FIELDS]
-BEHIND_LENGTH: Final[Row] = (*Message().row[_index["backout_count"] : _index["warning"] + 1], *NOTHING_LATER)
+AFTER_LENGTH: Final[Row] = (*Message().row[_index["backout_count"] : _index["warning"] + 1], *NOTHING_LATER)
 PLAIN: Final[Row] = NOTHING_SAID[:MESSAGE_ID]
 MSG_FLAGS_MASK, FLAGS_KNOWN = 0xFFF, 31
 NO_DATE: Final = bytes(16).replace(b"\0", b" ")
@@ -83,7 +83,7 @@ class Described(NamedTuple):
         """The row of a message with this descriptor. Raises: ArgumentError 2252."""
         row = (
             *self.said, self.message_id, self.correlation_id, *self.reply_to, *context, *self.group, 0.0, transmission,
-            properties, body, len(body), *BEHIND_LENGTH,
+            properties, body, len(body), *AFTER_LENGTH,
         )  # fmt: skip
         if self.group[4] != -1 and self.said[1] == MessageType.REPORT:
             check_together(row)

@@ -13,6 +13,7 @@ import struct
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import QueueCondition, Reason
+from ..model.attribute import NAME_LENGTH_MAX as NAME_LENGTH
 from ..model.message import (
     IN_GROUP,
     LAST_IN_GROUP,
@@ -28,7 +29,7 @@ from .conversion import Data, converted, converted_beginning
 from .descriptor import CONTEXT_FIELDS, DEFAULT_MD, FLAGS, padded, text_of, version_of, write_got
 from .headers import CHARACTER_SET, ENCODING, FORMAT, FORMAT_LENGTH, RowAndBody, has_headers, presented
 from .layouts import GMO
-from .opening import NAME_LENGTH, object_of
+from .opening import object_of
 from .options import LOOKS, Getting, get_options, matching
 from .refusals import MQCC_OK, MQCC_WARNING, Refused
 

@@ -13,6 +13,7 @@ import struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..errors import Reason
+from ..model.attribute import NAME_LENGTH_MAX as NAME_LENGTH
 from ..model.fields import Transmission
 from ..model.message import Message, MessageType, Row, mq_date, mq_time
 from ..model.properties import NO_PROPERTIES, Properties
@@ -45,7 +46,7 @@ DLH: Final = struct.Struct("=4s2i48s48s2i8si28s8s8s")
 NUMBERS_REVERSED: Final = 2  # of an encoding's four bits about integers
 ENCODING, CHARACTER_SET, FORMAT = 4, 5, 6  # in a message's row
 TRANSMISSION, PROPERTIES = Message.transmission.index, Message.properties.index
-NAME_LENGTH, PROGRAM_LENGTH, FORMAT_LENGTH = 48, 28, 8
+PROGRAM_LENGTH, FORMAT_LENGTH = 28, 8
 WITH_HEADERS: Final = frozenset(
     text_of(form)
     for form in (mq.MQFMT_XMIT_Q_HEADER, mq.MQFMT_MD_EXTENSION, mq.MQFMT_DEAD_LETTER_HEADER, mq.MQFMT_RF_HEADER_2)

@@ -15,6 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import ArgumentError, Reason
+from ..model.attribute import NAME_LENGTH_MAX as NAME_LENGTH
 from ..model.attribute import Attribute
 from ..model.attributes import (
     DEAD_LETTERS,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 INTEGERS: Final = range(1, 2_001)  # MQIA_FIRST to MQIA_LAST
 CHARACTERS: Final = range(2_001, 4_001)  # MQCA_FIRST to MQCA_LAST
 SELECTORS_MAX: Final = 256
-DATE_LENGTH, TIME_LENGTH, NAME_LENGTH, VERSION_LENGTH = 12, 8, 48, 8
+DATE_LENGTH, TIME_LENGTH, VERSION_LENGTH = 12, 8, 8
 NOT_APPLICABLE: Final = -1
 PLATFORM: Final = 11 if sys.platform == "win32" else 3  # MQPL_WINDOWS_NT, MQPL_UNIX
 UNLIMITED: Final = -1

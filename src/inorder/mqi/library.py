@@ -13,17 +13,17 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
+from ..model.attribute import NAME_LENGTH_MAX as NAME_LENGTH
 from ..model.properties import NAME_LENGTH_MAX
 from . import constants as mq
 from . import layouts, verbs
 from .functions import FUNCTIONS
+from .inquiring import SELECTORS_MAX
 from .layouts import NUL_TERMINATED, Charv, LayoutError, text_at
 from .refusals import MQCC_FAILED
 
 _log = logging.getLogger("inorder.mqi")
 
-NAME_LENGTH: Final = 48
-SELECTORS_MAX: Final = 256
 
 Answer = tuple[int, int]
 Callback = Callable[[int, Any, Any, Any, Any], None]

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 from ..client.keywords import get_options
 from ..client.queue import Queue
 from ..errors import Reason, WrongQueueType
+from ..model.attribute import NAME_LENGTH_MAX as NAME_LENGTH
 from ..model.attribute import is_name
 from ..model.options import DEFAULT_GET, OpenOptions
 from ..rules.authorities import Authority
+from ..rules.selectors import LENGTH_MAX as SELECTOR_LENGTH_MAX
 from . import constants as mq
 from .connecting import address_of
 from .connections import MqiConnection, OpenObject, connection_of
@@ -24,8 +26,6 @@ from .refusals import MQCC_OK, MQCC_WARNING, Refused
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-NAME_LENGTH: Final = 48
-SELECTOR_LENGTH_MAX: Final = 10_240
 AUTHORITIES: Final[tuple[tuple[int, Authority], ...]] = (
     (INPUTS, "get"), (mq.MQOO_BROWSE, "browse"), (mq.MQOO_OUTPUT, "put"), (mq.MQOO_INQUIRE, "inquire"),
     (mq.MQOO_SET, "set"),

@@ -146,9 +146,9 @@ def _is_like(value: Value, pattern: Value) -> bool:
     return re.fullmatch(expression, str(value).rstrip(" "), re.DOTALL) is not None
 
 
-def first_try(rules: Sequence[DeadRule], letter: Mapping[str, Value], behind: int = -1) -> Try | None:
+def first_try(rules: Sequence[DeadRule], letter: Mapping[str, Value], after: int = -1) -> Try | None:
     """Finds the first rule after another one that matches a letter; None if there is none."""
-    return next((Try(at) for at in range(behind + 1, len(rules)) if fits(rules[at], letter)), None)
+    return next((Try(at) for at in range(after + 1, len(rules)) if fits(rules[at], letter)), None)
 
 
 def next_try(rules: Sequence[DeadRule], letter: Mapping[str, Value], last: Try) -> Try | None:

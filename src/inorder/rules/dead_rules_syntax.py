@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, cast
 
 from ..errors import CallerError, Reason, nearest_names
+from ..model.attribute import is_name
+from ..model.fields import NUMBER_MAX
 from ..model.kinds import Feedback, MessageType
 from ..model.options import FOREVER
 from .dead_rules import FIELDS, SYMBOLS, Action, DeadRule, DeadRules, Value
@@ -28,8 +30,6 @@ ACTIONS: Final = ("DISCARD", "IGNORE", "RETRY", "FWD")
 ACTING: Final = ("ACTION", "FWDQ", "FWDQM", "HEADER", "PUTAUT", "RETRY")
 KEYWORDS: Final = (*CONTROL, *FIELDS, *ACTING)
 UNSUPPORTED: Final[Mapping[str, str]] = {"CONVERT": "contents stay as they are"}
-NUMBER_MAX: Final = 999_999_999
-QUEUE_NAME_LENGTH: Final = 48
 
 ITEM: Final = re.compile(
     r"[ \t,]*(?P<keyword>[A-Za-z0-9_]+)[ \t]*"
@@ -224,7 +224,7 @@ def _forward(item: Item | None) -> str:
 
 def _name(item: Item) -> str:
     name = item.value.strip(" ")
-    if len(name) > QUEUE_NAME_LENGTH or re.fullmatch(r"[A-Za-z0-9./_%]*", name) is None:
+    if name and not is_name(name):
         raise item.wrong("at most 48 characters from A-Z a-z 0-9 . / _ %")
     return name
 

@@ -123,7 +123,8 @@ def judge(
     if not options.browse:
         if not options.under_cursor:
             check_get(state, options, in_unit=in_unit)
-        _check_unit(pieces, in_unit=in_unit, unit_open=unit_open)
+        if len(pieces) > 1 and unit_open and not in_unit and policy.pieces_need_unit(pieces[0]):
+            raise UnitNotAvailable("a get outside the open unit of work cannot join persistent segments")
     joined = join(pieces) if found.joins else None
     whole = joined.message if joined else pieces[0]
     takes = joined.used if joined else 1
@@ -136,15 +137,6 @@ def judge(
     if warning is not message.warning:
         message = message.with_values(warning=warning)
     return GetVerdict(message, takes, new_state, in_unit)
-
-
-def _check_unit(pieces: Sequence[Message], *, in_unit: bool, unit_open: bool) -> None:
-    if len(pieces) > 1 and unit_open and not in_unit and _needs_unit(pieces[0]):
-        raise UnitNotAvailable("a get outside the open unit of work cannot join persistent segments")
-
-
-def _needs_unit(piece: Message) -> bool:
-    return bool(piece.persistent) or not policy.UNIT_NEEDED_FOR_PERSISTENT_PIECES_ONLY
 
 
 def _fit(message: Message, options: GetOptions) -> tuple[Message, bool, Reason | None]:

@@ -6,6 +6,7 @@ Each name states a decision; if a real queue manager turns out to behave differe
 from __future__ import annotations
 
 from ..errors import Reason
+from ..model.message import Message
 
 # 1, 2: which of several inconsistencies is reported; the first that applies (R2.15, R3.38, T32).
 INCONSISTENCY_ORDER = (
@@ -15,11 +16,18 @@ INCONSISTENCY_ORDER = (
     Reason.INCONSISTENT_UOW,
 )
 
-# 7: 2255 is raised for persistent messages only (R2.26, R3.46).
-UNIT_NEEDED_FOR_PERSISTENT_PIECES_ONLY = True
-
 # 8: segments that the queue manager makes keep a message id that the caller gave; otherwise each gets its own (R2.25).
 PIECES_KEEP_GIVEN_MESSAGE_ID = True
+
+
+def pieces_need_unit(message: Message) -> bool:
+    """7: whether a message of several pieces needs the open unit of work (2255): only a persistent one (R2.26, R3.46).
+
+    Args:
+        message: the whole message, or one piece.
+    """
+    return bool(message.persistent)
+
 
 # Decided where they are used, without a switch, because no alternative makes sense:
 #  3: a get that ended in 2080 took nothing, and leaves the retained group state unchanged (R3.30).

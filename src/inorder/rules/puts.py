@@ -206,11 +206,11 @@ class PutPlan:
                 whole = message if isinstance(message, Message) else Message(message)
                 rows, result, state = self._put(whole, state, at)
             else:
-                number, (before_id, before_time, behind_time) = new_number(), plain
+                number, (before_id, before_time, after_time) = new_number(), plain
                 token = number.to_bytes(16, "big")
                 message_id = prefix + token[8:]
                 uid = _tuple(UniqueId, (origin, number)) if new_uid is None else new_uid()
-                arriving.append((*before_id, message_id, *before_time, now, *behind_time, properties, body,
+                arriving.append((*before_id, message_id, *before_time, now, *after_time, properties, body,
                                  len(body), 0, token, uid, None, None, None, *NOTHING_LATER))  # fmt: skip
                 results.append(_tuple(PutResult, (message_id, NO_ID, NO_ID, 1, 0, 0, uid, None, None, now)))
                 state = NOTHING_OPEN
@@ -322,8 +322,7 @@ class PutPlan:
                 length=whole.length,
                 limit=limit,
             )
-        needs_unit = whole.persistent or not policy.UNIT_NEEDED_FOR_PERSISTENT_PIECES_ONLY
-        if needs_unit and at.unit_open and not at.in_unit:
+        if policy.pieces_need_unit(whole) and at.unit_open and not at.in_unit:
             raise UnitNotAvailable("a put outside the open unit of work cannot split a persistent message")
         keep_id = given_id and policy.PIECES_KEEP_GIVEN_MESSAGE_ID
         return [

@@ -32,6 +32,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ..errors import ArgumentError, bad_argument
+from ..model.fields import EXPIRY_SECONDS_MAX
 from ..model.message import Message, UniqueId
 from ..model.properties import Properties
 
@@ -43,7 +44,7 @@ EARLIER_MAX: Final = 20
 EARLIER_CHARACTERS_MAX: Final = 200  # of each error
 ERROR_CHARACTERS_MAX: Final = 1_000
 FACTOR_MAX: Final = 1_000.0
-SECONDS_MAX: Final = 99_999_999.9  # the limit of a delivery delay
+SECONDS_MAX: Final = EXPIRY_SECONDS_MAX  # the limit of a delivery delay
 _KINDS: Final[Mapping[str, type]] = {
     "error": str, "time": float, "attempt": int, "work": str, "tries": int, "given_up": str, "since": float,
 }  # fmt: skip

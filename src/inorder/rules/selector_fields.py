@@ -14,13 +14,13 @@ import math
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from ..model.fields import NO_ACCOUNTING
 from ..model.message import Message, mq_date, mq_time
 from ..model.parameters import ID_LENGTH
 
 NUMBER, TEXT, BYTES, BOOLEAN, ANY = "a number", "a text", "a byte string", "a boolean", "anything"
 ROOT: Final = "Root.MQMD."
 JMS: Final = "JMS"
-ACCOUNTING_TOKEN_LENGTH: Final = 32
 UNLIMITED: Final = -1  # MQEI_UNLIMITED
 ID: Final = "ID:"
 
@@ -106,7 +106,7 @@ _OF_DESCRIPTOR: dict[str, SelectorField] = {
     "MsgId": SelectorField("message_id", BYTES, None, _padded_id),
     "CorrelId": SelectorField("correlation_id", BYTES, None, _padded_id),
     "GroupId": SelectorField("group_id", BYTES, None, _padded_id),
-    "AccountingToken": SelectorField("accounting_token", BYTES, None, _padded(ACCOUNTING_TOKEN_LENGTH)),
+    "AccountingToken": SelectorField("accounting_token", BYTES, None, _padded(len(NO_ACCOUNTING))),
     "PutDate": SelectorField("put_at", TEXT, mq_date),
     "PutTime": SelectorField("put_at", TEXT, mq_time),
 }

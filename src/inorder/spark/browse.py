@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from ..arrow.pages import Origin, batches
 from ..client.bulk import BulkBrowser, Stretch
@@ -30,9 +30,9 @@ from ..model.options import MATCHABLE
 from ..model.parameters import Integer
 from ..rules.ordering import UNSET
 from .options import NO_LIMIT, STORE, SourceOptions
-from .planning import BatchLimits, limits
+from .planning import BatchLimits, QueueStream, limits
 from .source_queues import SourceQueue, SourceQueuePartition, Stores, name_in, packed, rows_of, slices_of
-from .versions import Filter, ReadLimit, SupportsTriggerAvailableNow
+from .versions import Filter, ReadLimit
 
 Offset = dict[str, Any]
 FILTERED: Mapping[str, type] = {
@@ -249,19 +249,8 @@ class StreamPosition(NamedTuple):
             ) from None
 
 
-class BrowseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A stream that browses each queue, strictly.
-
-    Spark has one copy in the planner, which asks for offsets, and others in tasks, which read.
-    """
-
-    def __init__(self, options: SourceOptions, schema: pa.Schema) -> None:
-        self._options = options
-        self._schema = schema
-        self._stores = Stores(options)
-        self._counters: dict[str, int] | None = None  # of each queue, when an AvailableNow run was prepared
-        self._served: dict[str, int] = {}
-        self._turn = 0
+class BrowseStreamReader(QueueStream):
+    """A stream that browses each queue, strictly."""
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's names, here and below
         """The beginning of all queues."""
@@ -269,10 +258,6 @@ class BrowseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return {"queues": {}}
         only = self._stores.only()
         return StreamPosition(self._browser(only).token(UNSET), 0, 0, ()).as_offset(only.queue)
-
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """The limit from the options, of all queues together."""
-        return BatchLimits.default(self._options)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         """The offset after the present messages, within the limit; `start` if there are none."""
@@ -299,10 +284,6 @@ class BrowseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return next(iter(found.values()))
         kept = {key: one | {"stretches": "[]"} for key, one in start["queues"].items() if key in there}
         return {"queues": kept | found}
-
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Messages and queues that arrive after this moment are not shown in this run."""
-        self._counters = {key: one.counter for key, one in self._stores.look().items()}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """The stretches between two offsets, as they were surveyed."""

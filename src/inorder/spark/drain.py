@@ -41,7 +41,7 @@ from math import ceil
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import InputPartition
 
 from ..arrow.pages import Origin, batches
 from ..client.bulk import Claim, ClaimReader, Slice
@@ -49,9 +49,17 @@ from ..client.manager import QueueManager
 from ..errors import CheckpointLost, Fenced, InorderError, OptionsError
 from . import points
 from .options import NO_LIMIT, SourceOptions
-from .planning import BatchLimits, figures, limits, redelivered, stop_though_terminated, stop_when_terminated
+from .planning import (
+    BatchLimits,
+    QueueStream,
+    figures,
+    limits,
+    redelivered,
+    stop_though_terminated,
+    stop_when_terminated,
+)
 from .source_queues import Seen, SourceQueue, Stores, fair_shares, name_in, packed, rows_of, slices_of
-from .versions import ReadLimit, SupportsTriggerAvailableNow
+from .versions import ReadLimit
 
 log = logging.getLogger("inorder.spark.source")
 
@@ -116,22 +124,14 @@ def entries_of(offset: Mapping[str, Any], application: str) -> Entries:
     return entries
 
 
-class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A stream that drains.
-
-    Spark creates it twice for a query: in the planner, which claims, and again for the tasks, which read.
-    """
+class DrainReader(QueueStream):
+    """A stream that drains."""
 
     def __init__(self, options: SourceOptions, schema: pa.Schema) -> None:
-        self._options = options
-        self._schema = schema
-        self._stores = Stores(options)
+        super().__init__(options, schema)
         self._stores_beside = Stores(options)  # for the thread: a connection runs one call at a time
         self._epochs: dict[str, int] = {}
         self._has_started = False
-        self._counters: dict[str, int] | None = None  # of each queue, when an AvailableNow run was prepared
-        self._served: dict[str, int] = {}
-        self._turn = 0
         self._lengths: dict[str, float] = {}  # bytes of a message on average, in the last claim of each queue
         self._known: dict[str, SourceQueue] = {}  # since the last call for a micro-batch
         self._confirmed: Entries = {}  # by that call
@@ -148,10 +148,6 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         seen, several = self._stores.look(), self._options.is_several
         over = {key: _entry(one.settled, 0) for key, one in seen.items() if one.settled or not several}
         return self._offset(over) | {"initial": True}
-
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """The limit from the options, of all queues together."""
-        return BatchLimits.default(self._options)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         """Confirms claims up to `start`, and takes the next ones within the limit; returns `start` without messages.
@@ -205,10 +201,6 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._options.is_several:
             return self._offset({}) | told | {"read": len(seen)}
         return self._offset({key: _entry(max([given[key], *one.held]), 0) for key, one in seen.items()}) | told
-
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Messages and queues that arrive after this moment are not read in this run."""
-        self._counters = {key: one.counter for key, one in self._stores.look().items()}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """The slices of the claims that end there, which are planned from now on."""

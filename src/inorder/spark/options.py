@@ -179,25 +179,27 @@ class Option:
     """One option: its name, its values, and the uses for which it is valid.
 
     Args:
-        field: its name in `SourceOptions` or `SinkOptions`.
         uses: the uses for which it may be given; elsewhere it is refused, not ignored.
         why_not: the advice in the refusal.
         several: for reads, the check of a value that may name several queues; it returns a tuple.
     """
 
     name: str
-    field: str
     check: Check
     meaning: str
     uses: tuple[Use, ...] = EVERYWHERE
     why_not: str = ""
     several: Check | None = None
 
+    @property
+    def field(self) -> str:
+        """Its name in `SourceOptions` or `SinkOptions`."""
+        return re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", self.name)
+
 
 STREAMS_ONLY = "a batch reads all messages"
 OPTIONS = (
     Option(
-        "url",
         "url",
         store_places,
         "Path of the store file, or URL of a database or server, or a JSON list of several. `load(PATH)` and "
@@ -205,24 +207,21 @@ OPTIONS = (
     ),
     Option(
         "queue",
-        "queue",
         name_of(48),
         "The queue, local or alias. Reads: also several local queues and patterns, as ORDERS.*,RETURNS",
         several=queue_names,
     ),
     Option(
         "application",
-        "application",
         name_of(NAME_LENGTH_MAX),
         "Name of the reader (drain: required, one live query each) or writer (in the ledger's key; default: spark).",
     ),
-    Option("mode", "mode", one_of("browse", "drain"), "browse removes nothing; drain removes, exactly once.", READS),
-    Option("order", "order", one_of("physical", "logical"), "physical: by place. logical: groups together.", READS),
-    Option("completeGroups", "complete_groups", switch, "Read only complete groups.", READS),
-    Option("joinSegments", "join_segments", switch, "Join the segments of a message into one row.", READS),
+    Option("mode", one_of("browse", "drain"), "browse removes nothing; drain removes, exactly once.", READS),
+    Option("order", one_of("physical", "logical"), "physical: by place. logical: groups together.", READS),
+    Option("completeGroups", switch, "Read only complete groups.", READS),
+    Option("joinSegments", switch, "Join the segments of a message into one row.", READS),
     Option(
         "maxMessagesPerTrigger",
-        "most",
         whole_number(COUNT_MAX),
         "The most messages in one micro-batch; default: all.",
         ("stream read",),
@@ -230,14 +229,12 @@ OPTIONS = (
     ),
     Option(
         "maxBytesPerTrigger",
-        "most_bytes",
         whole_number(COUNT_MAX),
         "The most bytes of bodies in one micro-batch, but always at least one message or group.",
         ("stream read",),
         STREAMS_ONLY,
     ),
     Option(
-        "prefetch",
         "prefetch",
         switch,
         "Drain: claim the next micro-batch while this one is read, if a limit left messages on the queue; true.",
@@ -246,17 +243,15 @@ OPTIONS = (
     ),
     Option(
         "allowNewCheckpoint",
-        "allow_new_checkpoint",
         switch,
         "Drain: a new checkpoint may continue where an earlier one ended. Its output must be new, too; false.",
         ("stream read",),
         STREAMS_ONLY,
     ),
-    Option("readOrder", "read_order", one_of("strict", "relaxed"), "Default: the read order of the queue.", READS),
-    Option("partitions", "partitions", whole_number(PARTITIONS_MAX), "Tasks that read in parallel; 1.", READS),
-    Option("body", "body", one_of("binary", "string"), "The type of the column body; string decodes UTF-8.", READS),
+    Option("readOrder", one_of("strict", "relaxed"), "Default: the read order of the queue.", READS),
+    Option("partitions", whole_number(PARTITIONS_MAX), "Tasks that read in parallel; 1.", READS),
+    Option("body", one_of("binary", "string"), "The type of the column body; string decodes UTF-8.", READS),
     Option(
-        "pushdown",
         "pushdown",
         switch,
         "Filters on ids, numbers, priority, queue and store are applied before rows reach Spark.",
@@ -265,38 +260,28 @@ OPTIONS = (
     ),
     Option(
         "transaction",
-        "transaction",
         name_of(NAME_LENGTH_MAX),
         "The name of this write: a second one with the same name puts nothing.",
         ("batch write",),
         "a stream uses the numbers of its batches",
     ),
-    Option("orderBy", "order_by", name_of(1000), "The column that sets the order of the messages.", WRITES),
-    Option("groupBy", "group_by", name_of(1000), "The column whose equal values become groups.", WRITES),
+    Option("orderBy", name_of(1000), "The column that sets the order of the messages.", WRITES),
+    Option("groupBy", name_of(1000), "The column whose equal values become groups.", WRITES),
     Option(
         "queueColumn",
-        "queue_column",
         name_of(1000),
         "The column with the name of each row's queue; null: the queue of option queue.",
         WRITES,
     ),
     Option(
         "storeColumn",
-        "store_column",
         name_of(1000),
         "The column with the store of each row, as url names it; null, or without it: by the group, else the body.",
         WRITES,
     ),
-    Option(
-        "badRows",
-        "bad_rows",
-        bad_rows,
-        "fail (default), or queue:NAME for rows that cannot be messages.",
-        WRITES,
-    ),
+    Option("badRows", bad_rows, "fail (default), or queue:NAME for rows that cannot be messages.", WRITES),
     Option(
         "stagingExpiry",
-        "staging_expiry",
         Reads(Seconds(60, EXPIRY_SECONDS_MAX, Reason.OPTIONS_ERROR)),
         "Seconds after which staged rows that were never committed are undone; one day.",
         WRITES,
@@ -316,8 +301,8 @@ class SourceOptions:
     order: Literal["physical", "logical"] = "physical"
     complete_groups: bool = False
     join_segments: bool = False
-    most: int | None = None
-    most_bytes: int | None = None
+    max_messages_per_trigger: int | None = None
+    max_bytes_per_trigger: int | None = None
     prefetch: bool = True
     allow_new_checkpoint: bool = False
     read_order: AskedOrder | None = None

@@ -9,11 +9,15 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader
+
 from ..errors import OptionsError
 from ..stores.seam.records import Claims
 from ..stores.seam.views import QueueView
 from .options import NO_LIMIT, SourceOptions
-from .versions import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows
+from .source_queues import Stores
+from .versions import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows, SupportsTriggerAvailableNow
 
 
 class BatchLimits(NamedTuple):
@@ -25,9 +29,30 @@ class BatchLimits(NamedTuple):
     @staticmethod
     def default(options: SourceOptions) -> ReadLimit:
         """The limit for Spark; it only knows limits of one kind, so the other is kept here."""
-        if options.most is not None:
-            return ReadMaxRows(options.most)
-        return ReadAllAvailable() if options.most_bytes is None else ReadMaxBytes(options.most_bytes)
+        rows, size = options.max_messages_per_trigger, options.max_bytes_per_trigger
+        if rows is not None:
+            return ReadMaxRows(rows)
+        return ReadAllAvailable() if size is None else ReadMaxBytes(size)
+
+
+class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A stream from queues. Spark has one copy of it in the planner, which asks for offsets, and others in tasks."""
+
+    def __init__(self, options: SourceOptions, schema: pa.Schema) -> None:
+        self._options = options
+        self._schema = schema
+        self._stores = Stores(options)
+        self._counters: dict[str, int] | None = None  # of each queue, when an AvailableNow run was prepared
+        self._served: dict[str, int] = {}  # for each queue a number that grows with its last turn
+        self._turn = 0
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's names, here and below
+        """The limit from the options, of all queues together."""
+        return BatchLimits.default(self._options)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Messages and queues that arrive after this moment are not read in this run."""
+        self._counters = {key: one.counter for key, one in self._stores.look().items()}
 
 
 def limits(limit: ReadLimit, options: SourceOptions) -> BatchLimits:
@@ -37,7 +62,7 @@ def limits(limit: ReadLimit, options: SourceOptions) -> BatchLimits:
     """
     if isinstance(limit, ReadAllAvailable):
         return BatchLimits()
-    size = NO_LIMIT if options.most_bytes is None else options.most_bytes
+    size = NO_LIMIT if options.max_bytes_per_trigger is None else options.max_bytes_per_trigger
     if isinstance(limit, ReadMaxRows):
         return BatchLimits(max(1, limit.max_rows), size)
     if isinstance(limit, ReadMaxBytes):

@@ -23,7 +23,7 @@ from ...errors import (
 from ...model.attribute import COUNT_MAX, names_in
 from ...model.channel_attributes import SYSTEM_CHANNELS, ChannelAttributes, ChannelType, altered, define
 from ...model.options import check_whole
-from ...model.parameters import one_of
+from ...model.parameters import Choice
 from ...rules.channels import COLLECTS, collecting
 from ...stores.seam.channel_records import Carrying, ChannelNow, Received
 from ...stores.seam.definitions import CHANNEL, as_text, channel_of
@@ -173,8 +173,7 @@ def stop_channel(qm: QueueManager, name: str, mode: StopMode = "quiesce") -> Non
 
     Raises ArgumentError; otherwise as `start_channel`.
     """
-    if mode not in STOP_MODES:
-        raise bad_argument("mode", mode, one_of(STOP_MODES))
+    Choice(STOP_MODES).check("mode", mode)
     definition = _sender_here(qm, name)
     with qm._session:
         qm._store.stop_channel(definition.transmission_queue, name, mode)

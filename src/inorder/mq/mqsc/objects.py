@@ -49,9 +49,6 @@ class Words:
     read: Callable[[Attribute, CommandToken], Any] = read_value
     compared: Sequence[str] = ()
 
-    def value(self, attribute: Attribute, parameter: Parameter) -> Any:
-        return self.read(attribute, parameter.value(allowed_values(attribute)))
-
 
 def read_define(verb: str, target: str, name: str, parameters: Iterable[Parameter], words: Words) -> ObjectCommand:
     """Reads DEFINE or ALTER. Raises MqscSyntaxError; Unsupported."""
@@ -66,7 +63,7 @@ def read_define(verb: str, target: str, name: str, parameters: Iterable[Paramete
         elif verb == "DEFINE" and each.keyword == "LIKE":
             like = each.value(NAME).value
         elif known is not None and known.name != "name":
-            given[known.name] = words.value(known, each)
+            given[known.name] = words.read(known, each.value(allowed_values(known)))
         elif each.keyword in words.unsupported_names:
             idle.append(without_effect(each, words.unsupported_names))
         else:

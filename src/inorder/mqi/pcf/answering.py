@@ -80,7 +80,7 @@ class PcfCommand:
             raise
         except InorderError as error:
             kind = self.request.kind if self.request else ""
-            return failure(self.header, reason_of(error.reason, kind), self.coding)
+            return failure(self.header, PcfFault(reason_of(error.reason, kind)), self.coding)
 
     def _run(self, qm: QueueManager, may: May, request: Request) -> list[list[bytes]]:
         if request.kind == "queue" and request.verb == "CLEAR":
@@ -97,8 +97,7 @@ class PcfCommand:
         if is_list and isinstance(answer.error, UnknownObject) and request.name.endswith("*"):
             return [self._names(request, answer)]
         if answer.failed:
-            found = fault_of(request, answer)
-            raise found if isinstance(found, PcfFault) else _Failed(found)
+            raise fault_of(request, answer)
         if is_list:
             return [self._names(request, answer)]
         if request.verb != "DISPLAY":
@@ -137,14 +136,6 @@ class PcfCommand:
             for line in lines or [""]
         ]
         return messages(self.header, replies, self.coding, reason=reason)
-
-
-class _Failed(PcfFault):
-    """The command was refused with this reason."""
-
-    def __init__(self, reason: int) -> None:
-        Exception.__init__(self, reason)
-        self.reason, self.parameter, self.header = reason, None, None
 
 
 def run_as(source: Source, qm: QueueManager, may: May) -> Answer:

@@ -31,7 +31,10 @@ Value = int | str | bytes | list[int] | list[str]
 
 
 class PcfFault(Exception):
-    """A request, or a part of it, is not valid.
+    """A request, or a part of it, is not valid, or it has failed.
+
+    Args:
+        reason: MQ's reason code, or the name of it.
 
     Attributes:
         reason: MQ's reason code.
@@ -39,9 +42,9 @@ class PcfFault(Exception):
         header: the header of the request, if it could be read.
     """
 
-    def __init__(self, name: str, parameter: int | None = None) -> None:
-        super().__init__(name)
-        self.reason = int(constants()[name])
+    def __init__(self, reason: str | int, parameter: int | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason if isinstance(reason, int) else int(constants()[reason])
         self.parameter = parameter
         self.header: Header | None = None
 

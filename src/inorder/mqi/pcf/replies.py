@@ -48,18 +48,18 @@ def reason_of(reason: Reason, kind: str) -> int:
     return int(reason) if reason <= MQ_REASON_MAX else number("MQRCCF_COMMAND_FAILED")
 
 
-def fault_of(request: Request, answer: Answer) -> PcfFault | int:
-    """The fault in a request that MQSC has refused, or the reason of a command that has failed."""
+def fault_of(request: Request, answer: Answer) -> PcfFault:
+    """The fault in a request that MQSC has refused, or of a command that has failed."""
     error = answer.error
     assert error is not None, "a command that fails has an error"
     if answer.outcome == "refused":
-        return reason_of(error.reason, request.kind)
+        return PcfFault(reason_of(error.reason, request.kind))
     if isinstance(error, Unsupported) and error.data["keyword"] is not None:
         return request.fault(str(error.data["keyword"]))
     member = answer.source.members[int(cast(int, error.data["line"])) - 1]
     if member in ("command", "qualifier"):
         if isinstance(error, Unsupported):  # an object that every queue manager of MQ has
-            return reason_of(Reason.UNKNOWN_OBJECT_NAME, request.kind)
+            return PcfFault(reason_of(Reason.UNKNOWN_OBJECT_NAME, request.kind))
         return PcfFault("MQRCCF_CFH_COMMAND_ERROR")
     if isinstance(error, Unsupported):
         return PcfFault("MQRCCF_CHANNEL_TYPE_ERROR", number("MQIACH_CHANNEL_TYPE"))
@@ -69,11 +69,11 @@ def fault_of(request: Request, answer: Answer) -> PcfFault | int:
 # ---- messages
 
 
-def failure(header: Header, fault: PcfFault | int, coding: Coding) -> list[bytes]:
+def failure(header: Header, fault: PcfFault, coding: Coding) -> list[bytes]:
     """The reply to a request that failed: one message, with the parameter that is wrong."""
-    reason, at = (fault, None) if isinstance(fault, int) else (fault.reason, fault.parameter)
+    at = fault.parameter
     named = [] if at is None else [parameter(number("MQIACF_PARAMETER_ID"), at, coding)]
-    reply = Header(RESPONSE, header.version, header.command, 1, LAST, FAILED, reason)
+    reply = Header(RESPONSE, header.version, header.command, 1, LAST, FAILED, fault.reason)
     return [write(reply, named, coding)]
 
 

@@ -34,7 +34,6 @@ from ..conversion import INTEGERS, NORMAL, UNICODE, character_set
 from .answering import May, PcfCommand, everything
 from .coding import Coding, PcfFault
 from .replies import failure, reason_of
-from .requests import number
 
 log = logging.getLogger("inorder.mqi")
 
@@ -120,17 +119,17 @@ class CommandServer:
         except StoreError:
             raise
         except InorderError as error:
-            return failure(call.header, reason_of(error.reason, ""), coding)
+            return failure(call.header, PcfFault(reason_of(error.reason, "")), coding)
         except Exception:
             log.exception("a command in PCF failed")
-            return failure(call.header, number(UNEXPECTED), coding)
+            return failure(call.header, PcfFault(UNEXPECTED), coding)
 
     def _run_once(self, request: Got, call: PcfCommand, may: May) -> list[bytes]:
         """Runs a command that changes something, unless a server has begun it before."""
         mark = mark_of(request)
         if self._take(mark):
             log.warning("a server ended while it ran the command in %s", request.message_id.hex())
-            return failure(call.header, number(INTERRUPTED), call.coding)
+            return failure(call.header, PcfFault(INTERRUPTED), call.coding)
         self._begin(request, mark)
         replies = call.answer(self._running, may)
         self._take(mark)

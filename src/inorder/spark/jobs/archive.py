@@ -19,6 +19,7 @@ from pyspark.sql.types import DateType, StringType, StructField, StructType
 from ...errors import bad_argument
 from ...formats import FileError
 from ...model.message import ANY_GROUP, ANY_SEGMENT
+from ...model.parameters import Choice
 from ...stores.open import is_of_any_store, store_below
 from ..schema import arrow_schema, spark_schema
 
@@ -26,6 +27,7 @@ Archive: TypeAlias = "DataFrame | str | PathLike[str]"
 
 PLACE = ("rank", "number", "ordinal")
 MEMBER_OF = ("queue", "group_id")
+ORDER = Choice(("logical", "physical"))
 PARTS = ".parts"  # added to the name of a CSV file: the folder into which Spark writes it
 FROM_FOLDERS = {"queue": StringType(), "date": DateType()}
 

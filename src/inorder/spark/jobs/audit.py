@@ -26,6 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
 
 from ...errors import bad_argument
+from ...model.parameters import Choice
 from ...support.release import __version__
 from . import findings, lanes
 from .archive import (
@@ -106,8 +107,7 @@ def audit(
     Raises:
         ArgumentError: if columns are missing, the folder already exists, or the order is unknown.
     """
-    if order not in PROMISES:
-        raise bad_argument("order", order, f"one of: {', '.join(PROMISES)}")
+    Choice(PROMISES).check("order", order)
     tell = progress or (lambda _: None)
     path = check_target(spark, "output", output, overwrite=overwrite)
     check_folder(spark, "output", f"{path}/findings.parquet")

@@ -18,11 +18,11 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documen
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ...errors import CheckpointLost, OptionsError, bad_argument
+from ...errors import CheckpointLost, OptionsError
 from ..finishing import finish
 from ..options import STORE, store_text
 from ..registering import register
-from .archive import RemoteCheckpoint, check_folder, exists, read_text, write_text
+from .archive import ORDER, RemoteCheckpoint, check_folder, exists, read_text, write_text
 from .progress import Progress, Tell
 from .troubles import told_plainly
 
@@ -92,8 +92,7 @@ def drain(
         ArgumentError, OptionsError: as for the source's options; then the query was not started.
         CheckpointTooOld, CheckpointLost, Fenced and other errors of the query: as text in a QueueCondition.
     """
-    if order not in ("logical", "physical"):
-        raise bad_argument("order", order, "one of: logical, physical")
+    ORDER.check("order", order)
     url = store_text(url)
     if url.lstrip().startswith("["):
         raise OptionsError("an archive is of one store: drain each store into an archive of its own")

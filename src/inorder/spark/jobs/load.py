@@ -14,8 +14,9 @@ from typing import Literal, get_args
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
 
-from ...errors import OptionsError, bad_argument
+from ...errors import OptionsError
 from ...formats import FORMAT, parse_rule
+from ...model.parameters import Choice
 from ..files import register_formats
 from ..finishing import transaction_time
 from ..options import store_text
@@ -89,8 +90,7 @@ def load(
     Raises ArgumentError, OptionsError for the arguments of this function; for an error that Spark reports, such as a
     wrong line, column or row, or a full queue, QueueCondition with its text and reason. Then nothing is put.
     """
-    if format not in FORMATS:
-        raise bad_argument("format", format, f"one of: {', '.join(FORMATS)}")
+    Choice(FORMATS).check("format", format)
     tables = {"group_by": group_by, "order_by": order_by, "read_options": read_options}
     url = store_text(url)
     _check_used(format, split=split, patterns=patterns, exclude=exclude, **tables)

@@ -21,16 +21,25 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
 
-from ...errors import OptionsError, bad_argument
+from ...errors import OptionsError
 from ...model.message import ANY_GROUP, ANY_SEGMENT, LAST_SEGMENT, MessageType
 from ..schema import arrow_schema
 from . import groups, lanes
-from .archive import PLACE, Archive, check_apart, check_replaceable, check_target, columns, is_member, read_archive
+from .archive import (
+    ORDER,
+    PLACE,
+    Archive,
+    check_apart,
+    check_replaceable,
+    check_target,
+    columns,
+    is_member,
+    read_archive,
+)
 from .groups import GROUP
 from .lanes import LANE_ROWS, Lanes, make_lanes, partitions, repartition_by_lane
 
 Order = Literal["logical", "physical"]
-ORDERS = ("logical", "physical")
 
 HEAD = ("head_rank", "head_number", "head_ordinal")
 ROW_INDEX = 2**33 - 1  # monotonically_increasing_id(): the partition above these bits, the row in it below
@@ -135,8 +144,7 @@ def _split(rows: DataFrame) -> tuple[DataFrame, DataFrame]:
 
 
 def _check(order: str, *, join_segments: bool, incomplete: bool) -> None:
-    if order not in ORDERS:
-        raise bad_argument("order", order, f"one of: {', '.join(ORDERS)}")
+    ORDER.check("order", order)
     if order == "physical" and (join_segments or incomplete):
         raise OptionsError("join_segments and incomplete need order='logical': physical order does not check groups")
 

@@ -9,11 +9,10 @@ from typing import Literal
 from pyspark.sql import Column, DataFrame, Observation, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
 
-from ...errors import bad_argument
 from ..finishing import transaction_time
 from ..options import store_text
 from ..registering import register
-from .archive import MEMBER_OF, PLACE, Archive, is_member, read_archive
+from .archive import MEMBER_OF, ORDER, PLACE, Archive, is_member, read_archive
 from .progress import Tell, told
 from .troubles import told_plainly
 
@@ -62,8 +61,7 @@ def replay(
     Raises ArgumentError for the arguments of this function; for an error that Spark reports, such as a full queue
     (2053) or a gap in a group, QueueCondition with its text and reason. Then nothing is put.
     """
-    if order not in ("logical", "physical"):
-        raise bad_argument("order", order, "one of: logical, physical")
+    ORDER.check("order", order)
     url = store_text(url)
     if transaction_time(url, queue, transaction, application) is not None:
         return ReplayResult(messages=0, already=True)

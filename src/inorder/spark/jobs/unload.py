@@ -17,9 +17,10 @@ from ...client.manager import QueueManager
 from ...errors import NoMessageAvailable, bad_argument
 from ...formats import FORMAT, get_file
 from ...formats.file_group import EXISTING, Existing
+from ...model.parameters import Choice
 from ...stores.open import is_of_any_store
 from ..files import DUMPED, MEMBER, PART, TEXT, UnwrittenFile, WriteReport, register_formats
-from .archive import MEMBER_OF, Archive, check_local, is_member, read_archive
+from .archive import MEMBER_OF, ORDER, Archive, check_local, is_member, read_archive
 from .progress import Tell, told
 from .replay import in_order
 from .troubles import told_plainly
@@ -65,8 +66,7 @@ def unload(
         progress: called once a second, in another thread, with the amount in finished files, and finally with the
             total.
     """
-    if existing not in EXISTING:
-        raise bad_argument("existing", existing, f"one of: {', '.join(EXISTING)}")
+    Choice(EXISTING).check("existing", existing)
     place = _made(target)
     began = time.monotonic()
     rows = read_archive(spark, archive)
@@ -109,8 +109,7 @@ def dump(
     Raises ArgumentError if there are texts already; FormatError, in Spark's exception, if the format cannot store a
     message.
     """
-    if order not in ("logical", "physical"):
-        raise bad_argument("order", order, "one of: logical, physical")
+    ORDER.check("order", order)
     place = _made(target)
     old = sorted(place.glob(f"{PART}*"))
     for one in old:
