@@ -140,16 +140,6 @@ def co_op(qm: QueueManager) -> Queue:
     return qm.open("Q", browse=True, co_op=True)
 
 
-def test_r3_74_a_cooperative_mark_ends_when_one_of_the_set_says_so(qm: QueueManager) -> None:
-    qm.put("Q", b"1")
-    one, other = co_op(qm), co_op(qm)
-    one.browse_first(mark_co_op=True)
-    with pytest.raises(NoMessageAvailable):
-        other.browse_first(unmarked=True)
-    other.browse_first(unmark_co_op=True)
-    assert one.browse_first(unmarked=True).body == b"1"
-
-
 def test_r3_74_a_mark_of_a_handle_ends_when_it_says_so_and_not_with_the_sets(qm: QueueManager) -> None:
     qm.put("Q", b"1")
     one, plain = co_op(qm), qm.open("Q", browse=True)
@@ -163,11 +153,17 @@ def test_r3_74_a_mark_of_a_handle_ends_when_it_says_so_and_not_with_the_sets(qm:
         assert handle.browse_first(unmarked=True).body == b"1"
 
 
-def test_r3_74_cooperative_marks_without_interval_end_with_the_set(qm: QueueManager, clock: ManualClock) -> None:
+def test_r3_74_cooperative_marks_without_interval_end_by_hand_or_with_the_set(
+    qm: QueueManager, clock: ManualClock
+) -> None:
     qm.admin.alter_manager(mark_interval=None)
     qm.put("Q", b"1")
     one, other = co_op(qm), co_op(qm)
     one.browse_first(mark_co_op=True)
+    with pytest.raises(NoMessageAvailable):
+        other.browse_first(unmarked=True)
+    other.browse_first(unmark_co_op=True)
+    assert one.browse_first(unmarked=True, mark_co_op=True).body == b"1"
     one.close()
     clock.advance(1e9)
     with pytest.raises(NoMessageAvailable):
