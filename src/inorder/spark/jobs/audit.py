@@ -44,6 +44,7 @@ from .findings import COUNTED, FINDING, Promised
 from .picture_data import SLICES, PictureData, picture_data
 from .report import NO_PICTURES, Drawn, Provenance, html_report
 from .summary import Audited, Totals, count_notes
+from .troubles import told_plainly
 
 Draw: TypeAlias = "Callable[[PictureData], Drawn]"
 
@@ -71,6 +72,7 @@ EXAMPLES_MAX = 200
 FIRST_SHOWN = ("severity", "queue", "delivery_number", "kind")  # errors, then notes
 
 
+@told_plainly()
 def audit(
     spark: SparkSession,
     archive: Archive,
@@ -105,6 +107,7 @@ def audit(
 
     Raises:
         ArgumentError: if columns are missing, the folder already exists, or the order is unknown.
+        QueueCondition: for an error that Spark reports, such as a damaged file.
     """
     if order not in PROMISES:
         raise bad_argument("order", order, f"one of: {', '.join(PROMISES)}")
