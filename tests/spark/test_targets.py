@@ -13,6 +13,7 @@ from tests.spark.archives import in_archive, placed
 from tests.tiers import gate, nightly
 
 import inorder
+from inorder import QueueCondition
 from inorder.errors import ArgumentError
 from inorder.formats import FileError
 from inorder.spark import jobs
@@ -117,6 +118,32 @@ def test_a_job_does_not_remove_the_archive_that_it_reads(spark: SparkSession, ar
             jobs.dump(spark, path, path, overwrite=overwrite)
     assert not other.exists()
     assert spark.read.parquet(str(path)).count() == 1
+
+
+def test_a_drain_does_not_hide_files_that_no_drain_wrote(
+    spark: SparkSession, archive: DataFrame, store: Path, folder: Path
+) -> None:
+    archive.write.parquet(str(folder / "old"))
+    archive.write.partitionBy("queue").parquet(str(folder / "older"))
+    for name, hidden in (("old", "part-"), ("older", "queue=Q")):
+        with pytest.raises(ArgumentError, match=f"readers of an archive would not see {hidden}"):
+            jobs.drain(spark, store, "Q", folder / name)
+    assert is_whole(store)
+
+
+def test_a_damaged_archive_is_told_in_one_line(spark: SparkSession, archive: DataFrame, folder: Path) -> None:
+    damaged = folder / "damaged"
+    archive.write.parquet(str(damaged))
+    (part,) = damaged.glob("*.parquet")
+    part.write_bytes(part.read_bytes()[:-40])
+    (damaged / f".{part.name}.crc").unlink()
+    (folder / "empty").mkdir()
+    (folder / "empty/a.parquet").touch()
+    reads: list[Callable[..., Any]] = [jobs.audit, jobs.reorder, jobs.unload, jobs.dump]
+    for read in reads:
+        for name, told in (("damaged", "is not a Parquet file, or is incomplete"), ("empty", "has no Parquet files")):
+            with pytest.raises(QueueCondition, match=told):
+                read(spark, folder / name, folder / f"{read.__name__} {name}")
 
 
 @nightly

@@ -45,6 +45,7 @@ from .findings import COUNTED, FINDING, Promised
 from .picture_data import SLICES, PictureData, picture_data
 from .report import NO_PICTURES, Drawn, Provenance, html_report
 from .summary import Audited, Totals, count_notes
+from .troubles import told_plainly
 
 Draw: TypeAlias = "Callable[[PictureData], Drawn]"
 
@@ -72,6 +73,7 @@ EXAMPLES_MAX = 200
 FIRST_SHOWN = ("severity", "queue", "delivery_number", "kind")  # errors, then notes
 
 
+@told_plainly()
 def audit(
     spark: SparkSession,
     archive: Archive,
@@ -106,6 +108,7 @@ def audit(
 
     Raises:
         ArgumentError: if columns are missing, the folder already exists, or the order is unknown.
+        QueueCondition: for an error that Spark reports, such as a damaged file.
     """
     Choice(PROMISES).check("order", order)
     tell = progress or (lambda _: None)

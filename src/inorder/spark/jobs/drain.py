@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documen
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ...errors import CheckpointLost, OptionsError
+from ...errors import CheckpointLost, OptionsError, bad_argument
 from ..finishing import finish
 from ..options import STORE, store_text
 from ..registering import register
@@ -139,7 +139,8 @@ def check_pair(spark: SparkSession, archive: str, checkpoint: str) -> None:
     Spark's file sink skips a batch whose number is already in the archive, and a new checkpoint numbers its batches
     from 0 again: their messages would be removed from the queue, but not written to a file.
 
-    Raises CheckpointLost.
+    Raises CheckpointLost; ArgumentError if the folder has Parquet files that no drain wrote: Spark's readers see only
+    files in the log of its file sink.
     """
     described = read_text(spark, f"{checkpoint}/metadata")
     query = None if described is None else json.loads(described)["id"]
@@ -155,6 +156,15 @@ def check_pair(spark: SparkSession, archive: str, checkpoint: str) -> None:
             archive=archive,
             checkpoint=checkpoint,
         )
+    if (hidden := _parquet_in(spark, archive)) is not None:
+        allowed = f"a new folder, or an archive that drain wrote: readers of an archive would not see {hidden} in it"
+        raise bad_argument("archive", archive, allowed)
+
+
+def _parquet_in(spark: SparkSession, folder: str) -> str | None:
+    """The name of a Parquet file, or of a folder of them, in a folder."""
+    names = RemoteCheckpoint(spark, folder).names("") or []
+    return next((one for one in sorted(names) if one.endswith(".parquet") or "=" in one), None)
 
 
 def with_date(rows: DataFrame) -> DataFrame:

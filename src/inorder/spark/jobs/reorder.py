@@ -38,6 +38,7 @@ from .archive import (
 )
 from .groups import GROUP
 from .lanes import LANE_ROWS, Lanes, make_lanes, partitions, repartition_by_lane
+from .troubles import told_plainly
 
 Order = Literal["logical", "physical"]
 
@@ -64,6 +65,7 @@ class Reordered:
     files: int
 
 
+@told_plainly()
 def reorder(
     spark: SparkSession,
     archive: Archive,
@@ -95,6 +97,7 @@ def reorder(
     Raises:
         ArgumentError: if columns are missing, a folder already exists or contains the archive, or the order is unknown.
         OptionsError: if `join_segments` or `incomplete` is given with the physical order.
+        QueueCondition: for an error that Spark reports, such as a damaged file.
     """
     _check(order, join_segments=join_segments, incomplete=incomplete is not None)
     tell = progress or (lambda _: None)

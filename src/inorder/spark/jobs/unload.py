@@ -47,6 +47,7 @@ class Unloaded:
     seconds: float
 
 
+@told_plainly()
 def unload(
     spark: SparkSession,
     archive: Archive,
@@ -88,6 +89,7 @@ def unload(
     )
 
 
+@told_plainly()
 def dump(
     spark: SparkSession,
     archive: Archive,
@@ -106,8 +108,8 @@ def dump(
         leave_out_properties: True writes messages without their properties, which the format cannot store.
         progress: called once a second, in another thread, with the written amount, and finally with the total.
 
-    Raises ArgumentError if there are texts already; FormatError, in Spark's exception, if the format cannot store a
-    message.
+    Raises ArgumentError if there are texts already; QueueCondition for an error that Spark reports, such as a message
+    that the format cannot store.
     """
     ORDER.check("order", order)
     place = _made(target)
@@ -145,7 +147,7 @@ def _write(
     register_formats(rows.sparkSession)
     with tempfile.TemporaryDirectory(prefix="inorder-report-") as folder:
         report = str(Path(folder) / "report.json")
-        with told_plainly(), told(rows.sparkSession, progress, counted):
+        with told(rows.sparkSession, progress, counted):
             rows.write.format(format_).mode("append").options(target=str(target), report=report, **options).save()
         return WriteReport.load(report)
 

@@ -319,7 +319,7 @@ class MemoryBackend(MemoryBulk):
     def rows_at(
         self, queue: SearchedQueue, wanted: Wanted, reader: Reader, rank: int, after: Place
     ) -> Iterable[QueuedMessage]:
-        rows = itertools.takewhile(lambda row: row.place.rank == rank, self._rows_after(queue.id, after))
+        rows = itertools.takewhile(lambda row: row.place.rank == rank, self._after(queue.id, after))
         return (row for row in rows if self._chosen(row, wanted, reader))
 
     def level(self, queue: SearchedQueue, wanted: Wanted, reader: Reader, rank: int, after: Place) -> Iterable[SeenRow]:
@@ -331,16 +331,13 @@ class MemoryBackend(MemoryBulk):
     def _with_noted(self, queue: int, reader: Reader, after: Place | None) -> Iterator[QueuedMessage]:
         """Yields rows after a place; on levels searched before, the noted messages and those after that."""
         for place in reader.passed:
-            for row in self._rows_after(queue, after):
-                if row.place.rank >= place.rank:
-                    break
-                yield row
+            yield from itertools.takewhile(lambda row, rank=place.rank: row.place.rank < rank, self._after(queue, after))  # type: ignore[misc]
             of_level = [one.number for one in reader.noted if one.place.rank == place.rank]
             yield from (self._messages[number] for number in of_level if number in self._messages)
             after = place if after is None else max(after, place)
-        yield from self._rows_after(queue, after)
+        yield from self._after(queue, after)
 
-    def _rows_after(self, queue: int, after: Place | None) -> Iterator[QueuedMessage]:
+    def _after(self, queue: int, after: Place | None) -> Iterator[QueuedMessage]:
         places = self.index.placed[queue]
         start = 0 if after is None else bisect_right(places, (after, math.inf))
         return (self._messages[number] for _, number in itertools.islice(places, start, None))
@@ -388,7 +385,7 @@ class MemoryBackend(MemoryBulk):
         )
 
     def look_again_at(self, queue: SearchedQueue, reader: Reader, *, strict: bool) -> float | None:
-        now, placed = reader.now, list(self._rows_after(queue.id, None))
+        now, placed = reader.now, list(self._after(queue.id, None))
         times = [row.due_at for row in placed if strict or row.state is State.UNLOCKED]
         times += [row.co_op_marked_at + reader.mark_interval for row in placed]
         times += [row.expires_at for row in placed if strict]
