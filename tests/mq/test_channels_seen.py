@@ -148,3 +148,10 @@ def test_a_report_does_not_overfill_a_queue_that_the_batch_of_its_message_fills(
     world.a.put("NONE", b"dead", manager="B", report=asks, reply_to_queue="Q", reply_to_queue_manager="B")
     world.run()
     assert (world.b.depth("Q"), world.b.depth("DEAD")) == (1, 2)
+
+
+def test_a_batch_is_never_larger_than_a_server_takes_in_one_call(world: World) -> None:
+    channels.alter_channel(world.a, "TO.B", batch_size=50, batch_kilobytes=999_999)
+    world.a.put_many("Q", [bytes(4_000_000)] * 14, manager="B")
+    assert world.run().number == 2
+    assert world.b.depth("Q") == 14
