@@ -334,7 +334,7 @@ class ChannelRun:
             self._idle += LOOK_SECONDS
             self._sending.manager.admin.check_store()
             if self._idle % definition.heartbeat_interval < LOOK_SECONDS:
-                assert receiver.manager, "it answers"
+                receiver.check()
             is_there, waits = False, False
         else:
             is_there, waits = True, bool(found.persistent) or not fast

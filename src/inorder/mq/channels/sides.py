@@ -171,6 +171,10 @@ class Receiver:
         """Asks for the name of that queue manager."""
         return self.call(lambda store: store.manager().name)
 
+    def check(self) -> None:
+        """Raises StoreError and its subclasses if that store does not answer."""
+        self.call(lambda store: store.manager())
+
     @property
     def user(self) -> str | None:
         """The user as whom that server authenticates this process; None: this process opens the store itself."""
