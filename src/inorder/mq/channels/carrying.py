@@ -320,8 +320,7 @@ class ChannelRun:
 
     def _pause(self, error: Undeliverable, seconds: float) -> None:
         self._heed(self._note("paused", error))
-        if self._wait(seconds):
-            raise Stopping
+        self._wait_heeding(seconds)
 
     def _await_messages(self, receiver: Receiver, *, fast: bool) -> bool:
         """Waits at most a second for a message; returns whether there is one."""
@@ -349,14 +348,19 @@ class ChannelRun:
             raise error
         self._retries, seconds = following
         with contextlib.suppress(*TROUBLE):  # if this side cannot be reached, the status cannot be recorded
-            self._note("retrying", error)
-        left = float(seconds)
-        while left > 0:
+            self._heed(self._note("retrying", error))
+        self._wait_heeding(seconds)
+
+    def _wait_heeding(self, seconds: float) -> None:
+        """Waits, and looks each second whether the run is to end."""
+        while True:
+            if self._wait(min(seconds, LOOK_SECONDS)):
+                raise Stopping
+            seconds -= LOOK_SECONDS
+            if seconds <= 0:
+                return
             with contextlib.suppress(*TROUBLE):
                 self._heed(self._stop())
-            if self._wait(min(left, LOOK_SECONDS)):
-                raise Stopping
-            left -= LOOK_SECONDS
 
 
 def _lasts(error: InorderError) -> bool:
