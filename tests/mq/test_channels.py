@@ -194,6 +194,22 @@ def test_a_start_while_an_operator_resolves_is_not_undone(world: World) -> None:
     assert (world.now().status, world.now().stop) == ("inactive", "")
 
 
+def test_a_paused_channel_is_stopped_within_a_second(world: World) -> None:
+    channels.alter_channel(world.b, "TO.B", message_retry_count=1, message_retry_interval=600)
+    world.b.alter_queue("Q", put_allowed=False)
+    world.put(0, 4)
+    waited: list[float] = []
+
+    def stops(seconds: float) -> bool:
+        waited.append(seconds)
+        if world.now().status == "paused":
+            channels.stop_channel(world.a, "TO.B")
+        return False
+
+    now = channels.run_channel(world.a, "TO.B", wait=stops)
+    assert (now.status, now.in_doubt, max(waited)) == ("stopped", 4, 1)
+
+
 def test_a_channel_that_is_defined_again_is_not_stopped(world: World) -> None:
     """Its numbers go on, and a reset that the receiver has not taken is still to come."""
     world.put(0, 4)

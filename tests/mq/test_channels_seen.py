@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -148,3 +150,39 @@ def test_a_report_does_not_overfill_a_queue_that_the_batch_of_its_message_fills(
     world.a.put("NONE", b"dead", manager="B", report=asks, reply_to_queue="Q", reply_to_queue_manager="B")
     world.run()
     assert (world.b.depth("Q"), world.b.depth("DEAD")) == (1, 2)
+
+
+def test_a_batch_is_never_larger_than_a_server_takes_in_one_call(world: World) -> None:
+    channels.alter_channel(world.a, "TO.B", batch_size=50, batch_kilobytes=999_999)
+    world.a.put_many("Q", [bytes(4_000_000)] * 14, manager="B")
+    assert world.run().number == 2
+    assert world.b.depth("Q") == 14
+
+
+IDLE = """
+import itertools
+import sys
+import inorder
+from inorder.mq import channels
+from inorder.mq.channels import carrying, sides
+
+class Counted(sides.Receiver):
+    asked = 0
+
+    def check(self):
+        Counted.asked += 1
+        super().check()
+
+carrying.LOOK_SECONDS, waits = 0.01, itertools.count()
+with inorder.connect(sys.argv[1]) as a:
+    channels.alter_channel(a, "TO.B", heartbeat_interval=1)
+    connects = lambda location: Counted(inorder.connect(location))
+    channels.run_channel(a, "TO.B", wait=lambda _: next(waits) > 200, connects=connects)
+print(Counted.asked)
+"""
+
+
+def test_an_idle_channel_asks_whether_the_other_side_answers_also_without_assertions(world: World) -> None:
+    command = [sys.executable, "-O", "-c", IDLE, world.source]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert int(done.stdout) > 0

@@ -124,6 +124,25 @@ def test_a_trigger_during_a_collection_causes_another_one(world: World) -> None:
     assert world.connects == 2
 
 
+def test_a_trigger_during_a_collection_that_fails_causes_another_one(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The home server can be reached again, and an operator says so while the program still waits for it."""
+    world.put(b"1")
+    world.trigger()
+    connect = world.connect
+
+    def connects(location: str) -> Receiver:
+        world.reaches = world.connects > 0
+        if not world.reaches:
+            world.trigger()
+        return connect(location)
+
+    monkeypatch.setattr(world, "connect", connects)
+    world.pull(idle)
+    assert (world.connects, bodies(world.paris)) == (2, [b"1"])
+
+
 def test_with_an_interval_it_collects_by_itself_over_one_connection(world: World) -> None:
     world.paris.alter_queue("HUB", interval_ms=2500)
     world.put(b"1")

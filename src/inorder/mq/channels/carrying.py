@@ -314,8 +314,7 @@ class ChannelRun:
 
     def _pause(self, error: Undeliverable, seconds: float) -> None:
         self._heed(self._note("paused", error))
-        if self._wait(seconds):
-            raise Stopping
+        self._wait_heeding(seconds)
 
     def _await_messages(self, receiver: Receiver, *, fast: bool) -> bool:
         """Waits at most a second for a message; returns whether there is one."""
@@ -328,7 +327,7 @@ class ChannelRun:
             self._idle += LOOK_SECONDS
             self._sending.manager.admin.check_store()
             if self._idle % definition.heartbeat_interval < LOOK_SECONDS:
-                assert receiver.manager, "it answers"
+                receiver.check()
             is_there, waits = False, False
         else:
             is_there, waits = True, bool(found.persistent) or not fast
@@ -343,11 +342,16 @@ class ChannelRun:
             raise error
         self._retries, seconds = following
         with contextlib.suppress(*TROUBLE):  # if this side cannot be reached, the status cannot be recorded
-            self._note("retrying", error)
-        left = float(seconds)
-        while left > 0:
+            self._heed(self._note("retrying", error))
+        self._wait_heeding(seconds)
+
+    def _wait_heeding(self, seconds: float) -> None:
+        """Waits, and looks each second whether the run is to end."""
+        while True:
+            if self._wait(min(seconds, LOOK_SECONDS)):
+                raise Stopping
+            seconds -= LOOK_SECONDS
+            if seconds <= 0:
+                return
             with contextlib.suppress(*TROUBLE):
                 self._heed(self._stop())
-            if self._wait(min(left, LOOK_SECONDS)):
-                raise Stopping
-            left -= LOOK_SECONDS

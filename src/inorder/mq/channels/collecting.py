@@ -139,7 +139,8 @@ class _Collector:
             self._note("waiting")
             return LOOK_SECONDS
         except InorderError as error:
-            self._stopped(error)
+            if self._stopped(error) == "triggered":
+                return 0.0
             found = self._definition
             return (found.interval_ms / 1000 or RETRY_SECONDS) if found.retry and isinstance(error, TROUBLE) else None
         return 0.0 if self._note("waiting") == "triggered" else None
@@ -179,8 +180,9 @@ class _Collector:
         if self.now().status not in (status, "triggered"):
             self._note(status, *(() if error is None else (int(error.reason), str(error.args[0]))))
 
-    def _stopped(self, error: InorderError) -> None:
-        self._note("stopped", int(error.reason), str(error.args[0]))
+    def _stopped(self, error: InorderError) -> str:
+        """Records that the collection failed, unless another one is asked for; returns the status before."""
+        return self._note("stopped", int(error.reason), str(error.args[0]))
 
     def _wait(self, seconds: float) -> bool:
         self._ends = self._program_waits(seconds)

@@ -22,7 +22,7 @@ from ...model.properties import Properties
 from ...rules.channels import CHANNEL, Last, collecting
 from ...stores.open import locate
 from ...stores.seam.bulk_page import BulkPage
-from ...stores.seam.channel_records import Carrying, NextBatch
+from ...stores.seam.channel_records import BODIES_MAX, Carrying, NextBatch
 from ...stores.seam.definitions import Connection, channel_of
 from ...stores.seam.protocol import Store
 from ...stores.seam.records import BULK_COLUMNS, Claim, Claimer, ClaimRequest, Slice
@@ -30,6 +30,8 @@ from .connecting import connection, connection_of
 
 T = TypeVar("T")
 KILOBYTE = 1000
+BATCH_BYTES_MAX = BODIES_MAX // 2
+"""Bytes of bodies in a batch of several messages: a server takes it, with their descriptors, in one call."""
 EXPIRY_SECONDS_MIN = 0.1
 
 
@@ -76,7 +78,7 @@ class Sending:
 
     def _request(self, handle: int, carrying: Carrying, done: int) -> ClaimRequest:
         claimer = Claimer(handle, CHANNEL + self.definition.name, carrying.epoch)
-        most_bytes = self.definition.batch_kilobytes * KILOBYTE
+        most_bytes = min(self.definition.batch_kilobytes * KILOBYTE, BATCH_BYTES_MAX)
         return ClaimRequest(claimer, done, self.options, self.definition.batch_size, most_bytes)
 
     def next(self, carrying: Carrying, done: int, *, fast: bool = False) -> NextBatch:
@@ -164,6 +166,10 @@ class Receiver:
     def manager(self) -> str:
         """Asks for the name of that queue manager."""
         return self.call(lambda store: store.manager().name)
+
+    def check(self) -> None:
+        """Raises StoreError and its subclasses if that store does not answer."""
+        self.call(lambda store: store.manager())
 
     @property
     def user(self) -> str | None:

@@ -331,7 +331,8 @@ class MemoryBackend(MemoryBulk):
     def _with_noted(self, queue: int, reader: Reader, after: Place | None) -> Iterator[QueuedMessage]:
         """Yields rows after a place; on levels searched before, the noted messages and those after that."""
         for place in reader.passed:
-            yield from itertools.takewhile(lambda row, rank=place.rank: row.place.rank < rank, self._after(queue, after))  # type: ignore[misc]
+            level = itertools.takewhile(lambda row, rank=place.rank: row.place.rank < rank, self._after(queue, after))  # type: ignore[misc]
+            yield from level
             of_level = [one.number for one in reader.noted if one.place.rank == place.rank]
             yield from (self._messages[number] for number in of_level if number in self._messages)
             after = place if after is None else max(after, place)
