@@ -171,3 +171,13 @@ def test_the_page_on_files_names_all_tables_of_a_store() -> None:
     inside = page.partition("## The tables")[2].partition("\n## ")[0]
     told = re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in inside.splitlines() if line[:3] == "| `"))
     assert sorted(told) == sorted(re.findall(r"^CREATE TABLE (\w+)", schema, re.MULTILINE))
+
+
+def test_each_decision_stands_once() -> None:
+    page = (ROOT / "docs/explanation/decisions.md").read_text(encoding="utf-8")
+    numbers = re.findall(r"^\* \*\*(\d+)\. ", page, re.MULTILINE)
+    lines = re.findall(r"^\* Moved: (.+\n(?:  .+\n)*)", page, re.MULTILINE)
+    moved = [(re.findall(r"\d+", old), to) for line in lines for old, to in re.findall(r"([\d, \n]+)→ (\d+)\.", line)]
+    assert {to for _, to in moved} < set(numbers)
+    everything = numbers + [number for old, _ in moved for number in old]
+    assert sorted(everything) == sorted(set(everything))
