@@ -190,7 +190,8 @@ def test_what_json_tells_can_be_put_again_and_is_the_same(run: Command, queue: s
         ('{"body": "", "properties": {"1": 1}}', "the name of a property must be"),
         ('{"body": "", "put_at": "today"}', "put_at must be a time"),
         ('{"body": "", "put_at": "2026-01-31T12:00:00"}', "put_at must say its time zone"),
-        ('{"body": "", "priority": -1}', "priority must be"),
+        ('{"body": "", "priority": -1}', "line 2: priority must be"),
+        ('{"body": "", "message_type": 1}', "line 2: a request, or a message that asks for reports, needs reply_to_q"),
     ],
 )
 def test_a_bad_line_is_named_and_puts_nothing_of_its_unit(

@@ -269,3 +269,18 @@ def test_status_1_is_the_verdict_of_an_audit_alone(
     ended = run("pipeline", "audit", ".", "findings")
     assert ended.status == status
     assert ("the queue is full [2053 Q_FULL]" in ended.err) == (status == 3)
+
+
+@pytest.mark.usefixtures("queue")
+def test_an_interrupted_drain_does_not_say_that_it_holds_nothing(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def drain(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    @contextmanager
+    def begun(_: pipeline.Spark) -> Iterator[tuple[Any, Any]]:
+        yield SimpleNamespace(drain=drain), None
+
+    monkeypatch.setattr(pipeline.Spark, "begun", begun)
+    ended = run("pipeline", "drain", "ORDERS", "archive")
+    told = "interrupted; a claim may hold the last batch: the same command continues with it"
+    assert (ended.status, ended.err.strip()) == (130, told)

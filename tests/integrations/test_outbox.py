@@ -292,15 +292,19 @@ def test_a_row_that_is_no_message_stops_its_queue_and_is_named(shop: Shop) -> No
     assert shop.rows() == 1
 
 
-def test_a_row_that_is_no_message_holds_up_the_later_ones_of_its_queue_only(shop: Shop) -> None:
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [("torn", "not JSON"), ('{"body": "", "message_type": 1}', "a request, or a message that asks for reports, needs")],
+)
+def test_a_row_that_is_no_message_holds_up_the_later_ones_of_its_queue_only(shop: Shop, row: str, why: str) -> None:
     shop.put(b"1", b"2", b"3", b"4")
     with closing(shop.open()) as connection:
-        connection.execute(f"UPDATE {shop.box.table} SET message = 'torn' WHERE id = 3")
+        connection.execute(f"UPDATE {shop.box.table} SET message = '{row}' WHERE id = 3")
         connection.commit()
     moved, held_up = shop.move()
     assert moved == Moved("Q", 2)
     assert (held_up.queue, type(held_up.error), shop.rows()) == ("Q", FormatError, 2)
-    assert "id 3: not JSON" in str(held_up.error)
+    assert f"id 3: {why}" in str(held_up.error)
     with closing(shop.open()) as connection:
         connection.execute(f"""UPDATE {shop.box.table} SET message = '{{"body": "mended"}}' WHERE id = 3""")
         connection.commit()

@@ -33,7 +33,7 @@ from .readiness import (
     memory,
     split_rule,
 )
-from .running import NO, TROUBLE, Command, CommandGroup, Run, queue_names, takes_store, tells_json
+from .running import INTERRUPTED, NO, TROUBLE, Command, CommandGroup, Run, queue_names, takes_store, tells_json
 from .wording import plain, size
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -207,7 +207,11 @@ def drain(run: Run, spark: Spark, queue: str, archive: str, *, follow: bool, **o
     with run.opened() as qm:
         depth = None if follow or "*" in queue else sum(map(qm.depth, _names(queue)))
     with spark.begun() as (jobs, session), told_while_it_works(run, depth, logs=follow) as tell:
-        return jobs.drain(session, str(run.store.given), queue, archive, progress=tell, follow=follow, **options)
+        try:
+            return jobs.drain(session, str(run.store.given), queue, archive, progress=tell, follow=follow, **options)
+        except KeyboardInterrupt:
+            run.output.note("interrupted; a claim may hold the last batch: the same command continues with it")
+            raise click.exceptions.Exit(INTERRUPTED) from None
 
 
 def takes_application(default: str) -> Callable[[F], F]:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from ..errors import ArgumentError, nearest_names, written
+from ..errors import ArgumentError, CallerError, nearest_names, written
 from ..model.attributes import MESSAGE_LENGTH_MAX
 from ..model.fields import GIVEN, Transmission
 from ..model.message import Message
@@ -96,8 +96,8 @@ def message_of(line: bytes, where: str) -> Message:
         raise FormatError(f"{where}: not a JSON object.")
     try:
         return message_in(record)
-    except (ValueError, TypeError) as error:
-        text = error.args[0] if isinstance(error, ArgumentError) else error
+    except (ValueError, TypeError, CallerError) as error:
+        text = error.args[0] if isinstance(error, CallerError) else error
         raise FormatError(f"{where}: {text}") from error
 
 
