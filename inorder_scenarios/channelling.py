@@ -26,7 +26,7 @@ CHANNEL_VERBS = frozenset(
     "start-channel reset-channel resolve-channel channel-status received".split()
 )
 EXITS = ("tests.helpers.channelled",)  # modules whose functions a table may name
-WAITS = "waits"  # an extra point: the run waits before it tries again
+WAITS = "waits"  # an extra point: the run waits for a second or less before it tries again
 NUMBERS: Mapping[str, str] = {
     "batch-size": "batch_size",
     "bytes": "batch_kilobytes",

@@ -90,7 +90,7 @@ for several queue managers (`channelling`), each with a store of its own, which 
     qm alter-channel NAME ...              the same words
     qm run-channel NAME [kill=POINT] [hold=POINT]  -> ok sent=N   carries until nothing more can be claimed; while it
                                            waits the clock moves. sent= counts the messages of all runs. POINT: a name
-                                           in `channels.points`, or `waits`: it pauses; POINT:3 is the third time
+                                           in `channels.points`, or `waits`: each second of a pause; POINT:3: the third
                                            -> killed: it has died there, without any clean-up
                                            -> held: it is held there, and other steps continue
     qm queue NAME targets=QM2,QM3          -> ok   a store-and-forward queue; also of alter
