@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from ..errors import ArgumentError, CallerError, NoMessageAvailable, QueueDeleted, Reason, UnknownQueue, bad_argument
-from ..model.fields import EXPIRY_SECONDS_MAX
+from ..model.fields import EXPIRY_SECONDS_MAX, EXPIRY_SECONDS_MIN
 from ..model.message import NO_ID, Descriptor, Got, Message, MessageType, Report
 from ..model.options import (
     FOREVER,
@@ -54,7 +54,6 @@ T = TypeVar("T")
 Answer = Callable[[Got], Data | None]
 
 MODEL = "SYSTEM.DEFAULT.MODEL.QUEUE"  # as in MQ
-EXPIRY_SECONDS_MIN = 0.1
 GONE = (UnknownQueue, QueueDeleted)
 TIMEOUT = Seconds(above=True, reason=Reason.WAIT_INTERVAL_ERROR, also={"inorder.FOREVER": FOREVER})
 

@@ -26,6 +26,7 @@ T_co = TypeVar("T_co", covariant=True)
 Id = bytes | str | UUID
 
 NUMBER_MAX: Final = 999_999_999
+EXPIRY_SECONDS_MIN: Final = 0.1
 EXPIRY_SECONDS_MAX: Final = 99_999_999.9
 INT_MAX: Final = 2**31 - 1
 FLAGS_MAX: Final = 31
@@ -175,7 +176,9 @@ REPORT: Final = ReportOptions(
 MESSAGE_TYPE: Final = MessageTypes(
     65_536, NUMBER_MAX, Reason.MSG_TYPE_ERROR, words="1, 2, 4, 8, or 65,536 to 999,999,999"
 )
-EXPIRY: Final = Seconds(0.1, EXPIRY_SECONDS_MAX, Reason.EXPIRY_ERROR, also={"math.inf for never": math.inf, **BY_QUEUE})
+EXPIRY: Final = Seconds(
+    EXPIRY_SECONDS_MIN, EXPIRY_SECONDS_MAX, Reason.EXPIRY_ERROR, also={"math.inf for never": math.inf, **BY_QUEUE}
+)
 PRIORITY: Final = Integer(0, NUMBER_MAX, Reason.PRIORITY_ERROR, also=BY_QUEUE)
 PERSISTENT: Final = Switch(reason=Reason.PERSISTENCE_ERROR, also=BY_QUEUE)
 ID: Final = Octets(ID_LENGTH, named=True)

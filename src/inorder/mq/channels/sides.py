@@ -15,7 +15,7 @@ from ...errors import Fenced, NotAuthorized, Reason, SequenceError, StoreError, 
 from ...model.attribute import is_name
 from ...model.attributes import QueueAttributes
 from ...model.channel_attributes import ChannelAttributes
-from ...model.fields import NONE
+from ...model.fields import EXPIRY_SECONDS_MIN, NONE
 from ...model.message import Message, UniqueId
 from ...model.options import GetOptions
 from ...model.properties import Properties
@@ -32,7 +32,6 @@ T = TypeVar("T")
 KILOBYTE = 1000
 BATCH_BYTES_MAX = BODIES_MAX // 2
 """Bytes of bodies in a batch of several messages: a server takes it, with their descriptors, in one call."""
-EXPIRY_SECONDS_MIN = 0.1
 
 
 def digest(messages: Iterable[Message]) -> bytes:

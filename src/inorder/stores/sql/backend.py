@@ -132,7 +132,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
 
     def draw(self, count: int, reserve: int) -> tuple[range, bool]:
         # Rows are stored by these numbers. While several processes put, rows with numbers drawn ahead come between
-        # those of others, where SQLite divides a page for every few rows: a put then writes half as much again.
+        # those of others, where SQLite divides a page for every few rows: a put then writes a third more.
         drawing = max(count, self._draws)
         found = self.engine.execute(self.sql["draw numbers"], (drawing, reserve, COUNTED_MAX)).fetchall()
         if not found:
