@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -458,8 +459,13 @@ def test_a_lost_answer_of_a_server_leaves_the_unit_whole_or_nowhere(
     assert sites.bodies() == [[b"1"] * (1 if verb == "prepare" else 2)] * 3
 
 
-def test_a_part_that_may_still_be_on_its_way_keeps_the_record(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("ahead", [-3_600, 0, 3_600])
+def test_a_part_that_may_still_be_on_its_way_keeps_the_record(
+    served: Served, monkeypatch: pytest.MonkeyPatch, ahead: int
+) -> None:
+    """Whatever the clock of the program that settles it says."""
     sites, proxy = served
+    monkeypatch.setattr(sites.london._session.services, "now", lambda: time.time() + ahead)
     sites.put()
     store: Any = part_at(sites.london, "PARIS").store
     made = store.prepare

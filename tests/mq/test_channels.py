@@ -14,9 +14,20 @@ from tests.helpers.channelled import World, bodies, carry, link, manager, number
 from tests.helpers.support import Make
 
 from inorder import CallerError, connect
-from inorder.errors import ArgumentError, ChannelStopped, InorderError, ObjectInUse, Reason, SequenceError, StoreError
+from inorder.errors import (
+    ArgumentError,
+    ChannelStopped,
+    Fenced,
+    InorderError,
+    ObjectInUse,
+    Reason,
+    SequenceError,
+    StoreError,
+)
 from inorder.mq import channels
-from inorder.mq.channels.sides import Receiver, open_receiver
+from inorder.mq.channels.sides import Receiver, Sending, open_receiver
+from inorder.stores.engine.receiving import ReceivingVerbs
+from inorder.stores.seam.channel_records import Carrying
 
 KINDS = ("sqlite", "postgresql")
 
@@ -279,6 +290,47 @@ def test_a_reset_is_taken_by_the_other_side_when_the_channel_runs(world: World) 
     world.put(8, 12)
     world.run()  # without a further reset
     assert bodies(world.b) == numbers(0, 12)
+
+
+@pytest.mark.parametrize("ahead", range(5))  # of the sender, which was put back; its second run has the epoch of one
+def test_a_run_that_stalls_does_not_set_a_number_back(
+    world: World, monkeypatch: pytest.MonkeyPatch, ahead: int
+) -> None:
+    world.put(0, 4)
+    world.run()
+    (known,) = channels.received(world.b)
+    world.b._store.bind_channel(known.sender, known.epoch + ahead)
+    channels.reset_channel(world.a, "TO.B", 70)
+    world.put(4, 8)
+    check = Sending.check
+
+    def stalls(sending: Sending, carrying: Carrying) -> None:
+        monkeypatch.setattr(Sending, "check", check)
+        check(sending, carrying)
+        channels.stop_channel(world.a, "TO.B", "terminate")
+        channels.start_channel(world.a, "TO.B")
+        world.dies("received")  # another run has taken the channel, and does not know that its batch has come
+
+    monkeypatch.setattr(Sending, "check", stalls)
+    with pytest.raises(Fenced):
+        world.run()
+    world.run()
+    assert bodies(world.b) == numbers(0, 8)
+
+
+def test_a_receiver_of_0_2_0_is_reset(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not know the arguments `resets` and `seen`."""
+    world.put(0, 4)
+    world.run()
+    (known,) = channels.received(world.b)
+    world.b._store.bind_channel(known.sender, known.epoch + 9)
+    bind, reset = ReceivingVerbs.bind_channel, ReceivingVerbs.reset_received
+    monkeypatch.setattr(ReceivingVerbs, "bind_channel", lambda *given, resets: bind(*given))  # noqa: PLW0108
+    monkeypatch.setattr(ReceivingVerbs, "reset_received", lambda *given: reset(*given[:-1]))
+    channels.reset_channel(world.a, "TO.B", 70)
+    world.put(4, 8)
+    assert world.run().number == 70
+    assert bodies(world.b) == numbers(0, 8)
 
 
 @pytest.mark.parametrize("number", [0, 1_000_000_000, True, "1"])

@@ -12,6 +12,7 @@ from inorder.errors import ArgumentError, Fenced, InorderError, Reason, Sequence
 from inorder.model.kinds import Report
 from inorder.model.message import Transmission
 from inorder.mq.channels.sides import digest
+from inorder.rules.channels import Last
 from inorder.stores.seam.channel_records import BODIES_MAX, BODY_PIECE_MAX, BodyPiece, ChannelBatch, Receipt, Sender
 from inorder.testing.stores import RestartableStore
 
@@ -155,6 +156,30 @@ def test_what_comes_outside_the_batches_leaves_no_record(store: RestartableStore
         store.receive(batch(0, to("Q", b"late"), epoch=1))
     assert (bodies(qm), bodies(qm, "FULL"), store.received()) == ([b"1", b"fast"], [b"1"], before)
     assert [(one.messages, one.reason) for one in qm.inspect.dropped()] == [(1, Reason.Q_FULL)]
+
+
+@pytest.mark.every_store
+@pytest.mark.parametrize("epoch", [1, 2, 3])  # a sender that was put back has a lower one
+def test_a_number_is_set_if_nothing_came_since_it_was_read(
+    store: RestartableStore, qm: QueueManager, epoch: int
+) -> None:
+    def seen() -> Last:
+        found = store.bind_channel(SENDER, epoch, resets=True)
+        assert found.sender == SENDER
+        return Last(found.number, found.epoch, found.digest)
+
+    assert seen() == Last()
+    store.receive(batch(1))
+    before = seen()
+    assert before == Last(1, 2, batch(1).digest)
+    for change in (lambda: store.receive(batch(2)), lambda: store.bind_channel(SENDER, 5)):
+        change()
+        with pytest.raises(Fenced, match="cannot be reset to batch 9: meanwhile a run"):
+            store.reset_received(SENDER, epoch, 8, before)
+        before = seen()
+    for _ in range(2):  # the first answer was lost
+        store.reset_received(SENDER, epoch, 8, before)
+        assert seen() == Last(8, epoch)
 
 
 WHOLE = b"0123456789"

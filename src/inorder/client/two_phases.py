@@ -214,4 +214,5 @@ def recover(home: Home, part: Part) -> bool:
 
 
 def _is_in_flight(home: Home, unit: Unit) -> bool:
-    return unit.outcome == "back_out" and home.services.now() - unit.started_at < IN_FLIGHT_SECONDS
+    age = home.services.now() - unit.started_at if unit.age is None else unit.age
+    return unit.outcome == "back_out" and age < IN_FLIGHT_SECONDS

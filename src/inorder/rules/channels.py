@@ -71,6 +71,18 @@ def check_epoch(last: Last, epoch: int, channel: str) -> None:
         )
 
 
+def check_unchanged(last: Last, seen: Last, after: Last, channel: str) -> None:
+    """Raises Fenced if the receiver's record is neither as a reset has read it nor as the reset leaves it."""
+    if last not in (seen, after):
+        raise Fenced(
+            f"channel {channel} cannot be reset to batch {after.number + 1}: meanwhile a run of it has begun, or has "
+            "brought a batch",
+            application=channel,
+            epoch=after.epoch,
+            current=last.epoch,
+        )
+
+
 def was_done(last: Last, number: int, epoch: int, digest: bytes, channel: str) -> bool:
     """Whether this batch was received already; if not, it is the next one. Raises SequenceError, Fenced."""
     check_epoch(last, epoch, channel)

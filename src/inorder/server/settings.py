@@ -54,6 +54,11 @@ class Limits:
     stop_seconds: int = 30
     session_seconds: float = 7_200.0
 
+    @property
+    def call(self) -> int:
+        """Bytes of the unanswered calls of one connection to the store: the connection ends."""
+        return self.body + self.json
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,12 +17,15 @@ from tests.tiers import gate, nightly
 
 import inorder
 from inorder import QueueManager
-from inorder.errors import ConnectionBroken, OutcomeUnknown
+from inorder.client.bulk import Stager
+from inorder.errors import ArgumentError, ConnectionBroken, OutcomeUnknown
+from inorder.server.settings import Limits, Settings
 from inorder.server.store.resuming import Resumable
 from inorder.stores.remote import store
 from inorder.stores.remote import wire as wire_format
+from inorder.stores.remote.frames import PIECE_MAX
 from inorder.support.sockets import has_come
-from inorder.testing import ManualClock
+from inorder.testing import ManualClock, remote
 from inorder.testing.stores import make_store
 
 WAYS: list[Way] = ["to server", "to client"]
@@ -59,6 +63,26 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Iterator[Wire]:
         yield one
         one.store.close_store()
         one.near.close()
+
+
+# --- calls that are too long
+
+
+def test_a_call_that_the_server_does_not_take_is_refused_before_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server would end the connection; so its unit of work stays, and nothing is unknown."""
+    limits = Limits(body=4 * PIECE_MAX, json=0)
+    monkeypatch.setattr(remote, "Settings", partial(Settings, limits=limits))
+    with elsewhere() as at:
+        qm = inorder.connect(at.far)
+        before = qm.depth("Q")
+        with qm.open("Q", output=True) as handle, qm.unit_of_work():
+            qm.put("Q", b"1")
+            with pytest.raises(ArgumentError, match=r"messages must be at most 4,194,304 bytes in one call to http"):
+                qm.put_many("Q", [bytes(PIECE_MAX)] * 4)
+            with pytest.raises(ArgumentError, match=r"columns must be at most 4,194,304 bytes in one call to http"):
+                Stager(handle, "S", lasts=60).stage(4, {"body": [bytes(PIECE_MAX)] * 4})
+            qm.put_many("Q", [bytes(PIECE_MAX)] * 3)
+        assert qm.depth("Q") == before + 4
 
 
 # --- units of work

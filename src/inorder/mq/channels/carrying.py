@@ -54,7 +54,7 @@ from ...stores.seam.records import Claim
 from . import points
 from .defining import channel, now_of
 from .exits import load, passed
-from .sides import Connect, Receiver, Sending, aged, bound, digest, open_receiver, reach
+from .sides import Connect, Receiver, Sending, aged, bound, digest, open_receiver, reach, reset
 
 LOOK_SECONDS = 1.0  # how soon an idle run notices that it was stopped
 BUSY_SECONDS = 0.1  # between checks for messages that cannot be claimed yet
@@ -210,8 +210,7 @@ class ChannelRun:
         points.at("taken")
         with contextlib.closing(self._reach()) as receiver:
             if carrying.is_reset:
-                self._sending.check(carrying)
-                receiver.call(lambda store: store.reset_received(carrying.sender, carrying.epoch, carrying.number))
+                reset(self._sending, carrying, receiver)
             else:
                 last = bound(self._sending, carrying, receiver)
                 points.at("bound")

@@ -35,6 +35,7 @@ from .sides import (
     bound,
     collecting_channel,
     digest,
+    last_of,
     open_receiver,
     reach,
     reach_home,
@@ -210,14 +211,15 @@ def reset_channel(qm: QueueManager, name: str, number: int = 1, connects: Connec
     of a home-server queue: its number is set at the home server, and this side adopts it with the next collection.
 
     Raises QueueCondition 9032 if a batch is in doubt: resolve it first; ObjectInUse 2042 if the channel runs;
-    StoreError if a home server cannot be reached.
+    StoreError if a home server cannot be reached; Fenced if the channel began a run, or brought a batch, just while the
+    number of a receiver was set: set it again.
     """
     check_whole("number", number, 1, COUNT_MAX)
     if not _is_home(qm, name) and channel(qm, name).type == "receiver":
         for one in received(qm):
             if one.sender.channel == name:
                 with qm._session:
-                    qm._store.reset_received(one.sender, one.epoch, number - 1)
+                    qm._store.reset_received(one.sender, one.epoch, number - 1, last_of(one))
         return
     with _operating(qm, name, connects) as (sending, _, _):
         sender = sending.definition.name

@@ -22,7 +22,7 @@ from ...model.properties import Properties
 from ...rules.channels import CHANNEL, Last, collecting
 from ...stores.open import locate
 from ...stores.seam.bulk_page import BulkPage
-from ...stores.seam.channel_records import BODIES_MAX, Carrying, NextBatch
+from ...stores.seam.channel_records import BODIES_MAX, Carrying, NextBatch, Received
 from ...stores.seam.definitions import Connection, channel_of
 from ...stores.seam.protocol import Store
 from ...stores.seam.records import BULK_COLUMNS, Claim, Claimer, ClaimRequest, Slice
@@ -205,7 +205,27 @@ def bound(sending: Sending, carrying: Carrying, receiver: Receiver) -> Last:
             number=carrying.number + 1,
             expected=None,
         ) from later
+    return last_of(known)
+
+
+def last_of(known: Received) -> Last:
+    """The last batch in a receiver's record."""
     return Last(known.number, known.epoch, known.digest)
+
+
+def reset(sending: Sending, carrying: Carrying, receiver: Receiver) -> None:
+    """Gives the receiver the number that an operator has set; also fences earlier runs there.
+
+    It reads the receiver's record before it looks whether this run is the latest: a later run changes the record.
+
+    Raises Fenced if another run has taken the channel since.
+    """
+    try:
+        seen = last_of(receiver.call(lambda store: store.bind_channel(carrying.sender, carrying.epoch, resets=True)))
+    except Fenced:  # a server of 0.2.0, which knows a run with a higher epoch, and does not check
+        seen = None
+    sending.check(carrying)
+    receiver.call(lambda store: store.reset_received(carrying.sender, carrying.epoch, carrying.number, seen))
 
 
 Connect = Callable[[str], Receiver]

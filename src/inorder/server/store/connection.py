@@ -31,7 +31,7 @@ from ...model.options import OpenOptions
 from ...mq.channels.exits import passed
 from ...rules.puts import Program
 from ...stores.remote.frames import HEADER, PIECE_MAX, Flag, FrameKind, WireFrame, check_values, pieces
-from ...stores.remote.link import HELLO, PROTOCOL, Hello
+from ...stores.remote.link import CALL_BYTES, HELLO, PROTOCOL, Hello
 from ...stores.remote.wire import WireError, decode_call, encode, encode_error
 from ...stores.seam.channel_records import ChannelBatch
 from ...stores.seam.protocol import LocalStore, Store
@@ -198,7 +198,7 @@ class StoreConnection:
         return Hello(
             PROTOCOL,
             __version__,
-            [],
+            [f"{CALL_BYTES}{self._limits.call}"],
             list(Message.FIELDS),
             store=self.store.identifier(),
             manager=manager.name,
@@ -223,10 +223,8 @@ class StoreConnection:
         if frame.kind not in TAKEN:
             raise WireError(f"a client must not send a frame of kind {frame.kind.name}")
         self._bytes += len(frame.payload)
-        if len(self._calls) >= CALLS_MAX or self._bytes > self._limits.body + self._limits.json:
-            raise WireError(
-                f"at most {CALLS_MAX} calls with {self._limits.body + self._limits.json:,} bytes may be unanswered"
-            )
+        if len(self._calls) >= CALLS_MAX or self._bytes > self._limits.call:
+            raise WireError(f"at most {CALLS_MAX} calls with {self._limits.call:,} bytes may be unanswered")
         self._calls.append(frame)
         if frame.kind is FrameKind.BYE and self._leaving is None:
             self._leaving = self._spawn(self._run(self.end))  # the owner ends even while it waits

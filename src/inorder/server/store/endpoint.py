@@ -206,7 +206,7 @@ class ArrivingFrames:
     def __init__(self, context: Context) -> None:
         limits = context.settings.limits
         self._bodies, self._held = context.bodies, contextlib.ExitStack()
-        self._assembler = FrameAssembler(limits.body + limits.json, CALLS_IN_PIECES_MAX)
+        self._assembler = FrameAssembler(limits.call, CALLS_IN_PIECES_MAX)
 
     def add(self, message: bytes | None) -> WireFrame | None:
         """Takes a message, and returns the frame that it completes, if it does. Raises: WireError; StoreError."""

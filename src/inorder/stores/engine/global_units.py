@@ -50,7 +50,8 @@ class GlobalVerbs(OpenStore):
         store = manager_row(operation.backend).identifier
         name = f"{store}/{os.urandom(4).hex()}/{operation.number()}"  # random: a restored store repeats numbers
         program = connection.program.name
-        operation.backend.save(GlobalUnitRow(name, owner, user, program, operation.now, _text(branches), ""))
+        now = operation.backend.common_time(operation.now)
+        operation.backend.save(GlobalUnitRow(name, owner, user, program, now, _text(branches), ""))
         operation.durable = True
         return name
 
@@ -112,6 +113,7 @@ def global_units(operation: Operation) -> list[Unit]:
                 process=operation.store.host.process_of(alive[0].process) if alive else None,
                 branches=branches_in(row.branches),
                 outcome=row.outcome or ("" if alive else "back_out"),
+                age=operation.backend.common_time(operation.now) - row.started_at,
             )
         )
     return found

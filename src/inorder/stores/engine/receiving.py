@@ -307,11 +307,13 @@ class ReceivingVerbs(OpenStore):
             return piece.size
         return arriving_bodies.keep(operation, sender, piece)
 
-    @event("bind_channel", keys="channel", about=lambda _, sender, __: [sender.channel])
+    @event("bind_channel", keys="channel", about=lambda _, sender, *__, **___: [sender.channel])
     @in_operation()
-    def bind_channel(self, operation: Operation, sender: Sender, epoch: int) -> Received:
+    def bind_channel(self, operation: Operation, sender: Sender, epoch: int, *, resets: bool = False) -> Received:
         check_sender(sender)
         row = _row(operation, sender)
+        if resets:
+            return _shown(row)
         rules.check_epoch(_last(row), epoch, sender.channel)
         row = row._replace(epoch=epoch, manager=sender.manager)
         operation.backend.save(row)
@@ -320,9 +322,13 @@ class ReceivingVerbs(OpenStore):
 
     @event("reset_received", keys="channel", about=lambda _, sender, *__: [sender.channel])
     @in_operation()
-    def reset_received(self, operation: Operation, sender: Sender, epoch: int, number: int) -> None:
+    def reset_received(
+        self, operation: Operation, sender: Sender, epoch: int, number: int, seen: Last | None = None
+    ) -> None:
         check_sender(sender)
         row = _row(operation, sender)
+        if seen is not None:
+            rules.check_unchanged(_last(row), seen, Last(number, epoch), sender.channel)
         operation.backend.save(
             row._replace(number=number, epoch=epoch, messages=0, digest=b"", received_at=operation.now)
         )

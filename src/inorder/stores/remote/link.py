@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
+import re
 import socket
 import ssl
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Final, NamedTuple
 
@@ -32,8 +34,12 @@ from .wire import WireError, decode_error
 
 PATH: Final = "/inorder/v1/store"
 PROTOCOL: Final = 1
+CALL_BYTES: Final = "call_bytes="
+"""Begins a feature of a server, and is followed by the most bytes of a call that it takes; a longer one ends the
+connection. Servers of 0.2.0 do not say it."""
 SWITCHING_PROTOCOLS, UNAUTHORIZED, FORBIDDEN, TOO_MANY_REQUESTS, SERVICE_UNAVAILABLE = 101, 401, 403, 429, 503
 OF_PROXIES: Final = (502, 503, 504)  # answers of a proxy whose server does not answer
+DIGITS: Final = re.compile("[0-9]{1,18}")
 READ_BYTES: Final = 262_144
 CONNECT_SECONDS: Final = 20.0
 LOST: Final = (OSError, ssl.SSLError, EOFError)
@@ -81,6 +87,12 @@ class Hello(NamedTuple):
     resume: bytes = b""
 
 
+def call_bytes(features: Sequence[str]) -> float:
+    """The most bytes of a call that a server with these features takes; it need not say so."""
+    said = [one.removeprefix(CALL_BYTES) for one in features if one.startswith(CALL_BYTES)]
+    return min((int(one) for one in said if DIGITS.fullmatch(one)), default=math.inf)
+
+
 HELLO: Final = msgspec.msgpack.Decoder(Hello)  # made once: see `support.decoders`
 
 
@@ -89,6 +101,7 @@ class RemoteLink:
 
     Attributes:
         hello: the server's first message.
+        call_bytes: the most bytes of a call that the server takes.
         has_unit: whether the connection has a unit of work, as the last answer said.
         is_lost: whether it can no longer be used.
         has_asked: whether a call has been sent and not been answered.
@@ -133,6 +146,7 @@ class RemoteLink:
             self.hello = HELLO.decode(payload)
         except msgspec.MsgspecError as error:
             raise WireError(f"{self.address} sent a hello that cannot be read") from error
+        self.call_bytes = call_bytes(self.hello.features)
         if self.hello.protocol != PROTOCOL:
             raise StoreError(
                 f"{self.address} is of release {self.hello.release} and speaks protocol {self.hello.protocol}; this "

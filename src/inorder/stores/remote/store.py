@@ -19,7 +19,16 @@ from itertools import count, repeat
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from ...errors import CallerError, ConnectionBroken, InorderError, OutcomeUnknown, Reason, StagingGone, StoreError
+from ...errors import (
+    CallerError,
+    ConnectionBroken,
+    InorderError,
+    OutcomeUnknown,
+    Reason,
+    StagingGone,
+    StoreError,
+    bad_argument,
+)
 from ...model.message import Message, UniqueId
 from ...model.options import OpenOptions
 from ...rules.puts import Program
@@ -47,6 +56,8 @@ AGAIN: Final = 3  # attempts to make a call that may be repeated
 UNIT_ENDS: Final = ("settle", "prepare")  # after these there is no unit of work, whatever their outcome
 RESERVED: Final = 1_000  # unique ids at a time
 NO_IDS: Final = range(0)
+LONG: Final[Mapping[str, str]] = MappingProxyType({"put": "messages", "stage": "columns", "receive": "batch"})
+"""The arguments that may be too long for a call."""
 
 
 class OpenedElsewhere(NamedTuple):
@@ -169,6 +180,9 @@ class RemoteStore:
             if self._lost_unit:
                 return self._without_unit(verb, arguments)
             payload, link = encode_call(verb, arguments, keywords), self._linked()
+            if len(payload) > link.call_bytes:
+                allowed = f"at most {link.call_bytes:,} bytes in one call to {self.path}, with all fields"
+                raise bad_argument(LONG.get(verb, verb), len(payload), allowed)
             had_unit = link.has_unit
             try:
                 kind, answer = link.call(payload, on_event, kind=call_kind)

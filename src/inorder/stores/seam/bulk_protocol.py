@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from ...rules.channels import Last
 from ...rules.retries import Later
 from .bulk_page import BulkPage, PageEnd
 from .channel_records import (
@@ -313,13 +314,22 @@ class BulkStore(Protocol):
         Raises: ArgumentError; StoreError, if one of them is not complete; SequenceError, Fenced.
         """
 
-    def bind_channel(self, sender: Sender, epoch: int) -> Received:
+    def bind_channel(self, sender: Sender, epoch: int, *, resets: bool = False) -> Received:
         """Begins a run of a channel: fences earlier runs here too. Returns the last batch that arrived. Raises:
         Fenced.
+
+        Args:
+            resets: changes nothing, and does not raise: the run begins with `reset_received`.
         """
 
-    def reset_received(self, sender: Sender, epoch: int, number: int) -> None:
-        """Sets the number of the last batch that arrived, and the sender's epoch, without a check."""
+    def reset_received(self, sender: Sender, epoch: int, number: int, seen: Last | None = None) -> None:
+        """Sets the number of the last batch that arrived, and the sender's epoch, which may be lower than before.
+
+        Args:
+            seen: the last batch as the caller has read it. None: not checked.
+
+        Raises: Fenced, the record has changed since the caller read it, and not by an earlier try of this call.
+        """
 
     def received(self) -> list[Received]:
         """Returns the record of each channel that delivers here."""

@@ -77,6 +77,7 @@ class Unit:
         ends_at: of a lease or a staging: when it ends by itself, seconds since 1970; else None.
         branches: of a global unit: its parts at owners that are not known to be settled.
         outcome: of a global unit: "commit" or "back_out" once it is decided; else empty.
+        age: of a global unit: seconds since it began, by the store's clock; None: a server of 0.2.0 does not say it.
     """
 
     kind: UnitKind | Literal["global"]
@@ -93,6 +94,7 @@ class Unit:
     ends_at: float | None = None
     branches: tuple[Branch, ...] = ()
     outcome: Decision = ""
+    age: float | None = None
 
 
 class Holder(NamedTuple):
