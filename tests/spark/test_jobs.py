@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
+from functools import partial
+from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -19,6 +24,7 @@ from inorder.cli import main
 from inorder.errors import ArgumentError, CheckpointLost, OptionsError, QueueCondition
 from inorder.formats import put_file
 from inorder.spark import arrow_schema, finish, jobs, transaction_time
+from inorder.spark.jobs.archive import read_archive
 
 GROUPS, MEMBERS = 30, 5
 
@@ -118,6 +124,33 @@ def test_an_archive_is_not_gone_on_with_under_another_checkpoint(
     assert (bodies(spark, archive), bodies(spark, folder / "other")) == (in_groups(), in_groups(GROUPS))
 
 
+HARD_NAMES = (  # for folders of partitions: their escapes, their words, and values whose type Spark would guess
+    *("/", "A/B", "//", ".", "..", "_", "_X", "%", "%%", "%2F", "%3D", "_metadata", "_temporary", "_spark_metadata"),
+    *("a", "A", "queue", "date", "null", "NULL", "true", "NaN", "Infinity", "__HIVE_DEFAULT_PARTITION__"),
+    *("007", "7", "7.0", "1e5", "1E999999999", "1d", "2024", "2024.05.01", "9" * 48, "/" * 48, "%" * 48),
+)
+
+
+def test_messages_of_a_queue_of_any_name_come_back_under_it(
+    spark: SparkSession, qm: QueueManager, url: str, folder: Path, files: Path
+) -> None:
+    archive, count = folder / "archive", len(HARD_NAMES)
+    for name in HARD_NAMES:
+        qm.create_queue(name)
+        put_file(qm, name, files, "deep/er/run.sh", "whole")
+    qm.create_queue("BACK")
+    assert jobs.drain(spark, url, ",".join(HARD_NAMES), archive).messages == 2 * count
+    audited = jobs.audit(spark, archive, folder / "audit", order="logical")
+    assert (audited.queues, audited.groups, audited.error_count) == (count, count, 0)
+    assert jobs.reorder(spark, archive, folder / "ordered").groups == count
+    for rows in archive, folder / "ordered":
+        found = read_archive(spark, rows).groupBy("queue").count().collect()
+        assert sorted(map(tuple, found)) == sorted((name, 2) for name in HARD_NAMES)
+        assert jobs.unload(spark, rows, folder / f"back from {rows.name}").files == count
+    named = f"queue IN {HARD_NAMES}"
+    assert jobs.replay(spark, archive, url, "BACK", transaction="again", where=named).messages == 2 * count
+
+
 # ---- load and unload: files
 
 
@@ -195,7 +228,7 @@ def test_a_list_of_stores_that_is_no_json_is_refused_with_the_remedy(function: C
 
 
 def test_a_load_and_a_replay_put_each_message_once_in_one_of_several_stores(
-    spark: SparkSession, qm: QueueManager, url: str, folder: Path
+    spark: SparkSession, qm: QueueManager, url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     targets = [str(folder / name) for name in ("one.db", "two.db")]
     for target in targets:
@@ -216,7 +249,10 @@ def test_a_load_and_a_replay_put_each_message_once_in_one_of_several_stores(
     jobs.drain(spark, url, "Q", folder / "archive")
     rows = [(f"{group}/{number}", group, number) for number in (2, 1) for group in range(GROUPS)]
     spark.createDataFrame(rows, "body string, g int, n int").write.parquet(str(folder / "table"))
-    for is_repeated in (False, True):
+    for is_repeated, looks in (False, True), (True, True), (True, False):
+        if not looks:  # as if another run put everything after this one's look
+            for name in "load", "replay":
+                monkeypatch.setattr(import_module(f"inorder.spark.jobs.{name}"), "transaction_time", lambda *_: None)
         named = {"transaction": "monday", "group_by": "g", "order_by": "n"}
         loaded = jobs.load(spark, folder / "table", json.dumps(targets), "Q", format="parquet", **named)  # type: ignore[arg-type]
         replayed = jobs.replay(spark, folder / "archive", json.dumps(targets), "R", transaction="monday")
@@ -302,6 +338,24 @@ def test_the_commands(
     replay = ("pipeline", "replay", str(folder / "ordered"), "Q", "--transaction", "again", *store)
     assert run(*replay)["messages"] > 0
     assert run("pipeline", "unload", archive, str(folder / "texts"), "--format", "dmpmqmsg")["messages"] > 0
+
+
+@pytest.mark.spark
+def test_ctrl_c_ends_a_command_with_one_sentence(url: str, folder: Path) -> None:
+    """In a process of its own, whose standard error is not that of its JVM."""
+    command = [sys.executable, "-m", "inorder", "pipeline", "drain", "Q", str(folder / "archive"), "--follow"]
+    with subprocess.Popen(
+        [*command, "--store", url],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - here are no threads
+    ) as one:
+        assert one.stderr is not None
+        assert one.stderr.readline().startswith("batch 0: ")
+        one.send_signal(signal.SIGINT)
+        told = one.stderr.readlines()
+    assert told == ["interrupted; a claim may hold the last batch: the same command continues with it\n"]
+    assert one.returncode == 130
 
 
 @gate

@@ -113,6 +113,15 @@ def test_a_job_does_not_remove_the_archive_that_it_reads(spark: SparkSession, ar
     for aside in (other, folder / "new" / ".." / "other"):
         with pytest.raises(ArgumentError, match="incomplete must be a folder that does not contain"):
             jobs.reorder(spark, path, other, incomplete=aside)
+    archive.write.partitionBy("queue").parquet(str(folder / "parted"))
+    parted = spark.read.parquet(str(folder / "parted"))
+    for source, wrong in (path, path), (path, link), (link, path / "in it"), (parted, folder / "parted/in it"):
+        with pytest.raises(ArgumentError, match="output must be a folder outside of the archive"):
+            jobs.audit(spark, source, wrong, overwrite=True)
+    path.rename(folder / "findings.parquet")
+    with pytest.raises(ArgumentError, match=r"output must be a folder that does not contain .*/findings\.parquet"):
+        jobs.audit(spark, folder / "findings.parquet", folder, overwrite=True)
+    (folder / "findings.parquet").rename(path)
     for overwrite in (False, True):
         with pytest.raises(ArgumentError, match=r"a folder without part-.*\.parquet, which is not a text of this job"):
             jobs.dump(spark, path, path, overwrite=overwrite)

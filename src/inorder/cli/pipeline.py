@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import logging
 import os
 import shlex
 from collections.abc import Callable, Iterator
@@ -113,6 +114,8 @@ class Spark(NamedTuple):
         troubles = import_module("inorder.spark.jobs.troubles")
         name = click.get_current_context().command_path
         log = None if self.log == STANDARD_ERROR else self.log
+        if log is not None:  # also of what PySpark logs in this process, such as the traceback of a Ctrl-C
+            logging.basicConfig(filename=log)
         try:
             with troubles.told_plainly(), ExitStack() as until:
                 with self.run.output.waiting("starting Spark"):

@@ -287,7 +287,8 @@ OPTIONS = (
         WRITES,
     ),
 )
-BY_KEY: Mapping[str, Option] = {option.name.lower(): option for option in OPTIONS}
+REPORT = Option("report", name_of(10_000), "A file that the commit makes if it puts nothing.", ("batch write",))  # ours
+BY_KEY: Mapping[str, Option] = {option.name.lower(): option for option in (*OPTIONS, REPORT)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -346,6 +347,7 @@ class SinkOptions:
     """The options of a writer; see `OPTIONS`.
 
     Args:
+        report: for our jobs: a path on the driver's machine, where the commit runs.
         folder: the folder of the process that plans; paths in rows are relative to it.
     """
 
@@ -359,6 +361,7 @@ class SinkOptions:
     store_column: str | None = None
     bad_rows: str | None = None
     staging_expiry: float = DAY_SECONDS
+    report: str | None = None
     folder: str = field(default_factory=os.getcwd)
 
 

@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -363,6 +364,8 @@ class BatchWriter(Writer, DataSourceArrowWriter):
                 self._options.application,
                 self._options.queue,
             )
+            if self._options.report is not None:
+                Path(self._options.report).touch()
 
 
 class StreamBatches(Writer):

@@ -6,6 +6,7 @@ types from the text (a queue named 007 would become the number 7), so they are r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from os import PathLike, fspath
 from pathlib import Path, PurePath
@@ -29,7 +30,9 @@ PLACE = ("rank", "number", "ordinal")
 MEMBER_OF = ("queue", "group_id")
 ORDER = Choice(("logical", "physical"))
 PARTS = ".parts"  # added to the name of a CSV file: the folder into which Spark writes it
+NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"  # Spark reads this name as null; a row of an archive has a queue
 FROM_FOLDERS = {"queue": StringType(), "date": DateType()}
+OF_PARTITION = re.compile(f"(/({'|'.join(FROM_FOLDERS)})=[^/]*)+$")
 
 
 def read_archive(spark: SparkSession, archive: Archive) -> DataFrame:
@@ -47,7 +50,7 @@ def read_archive(spark: SparkSession, archive: Archive) -> DataFrame:
     missing = [name for name in arrow_schema().names if name not in rows.columns]
     if missing:
         raise bad_argument("archive", sorted(rows.columns), f"one with all columns of an archive; missing: {missing}")
-    return rows
+    return rows.withColumn("queue", F.coalesce("queue", F.lit(NULL_FOLDER)))
 
 
 def _read_folder(spark: SparkSession, folder: str) -> DataFrame:
@@ -97,14 +100,25 @@ def check_apart(spark: SparkSession, name: str, folder: str, archive: Archive, *
 
     An archive in a DataFrame is known by the files that it reads.
     """
-    kept = list(others)
-    if isinstance(archive, DataFrame):
-        kept += {unquote(uri.rpartition("/")[0]) for uri in archive.inputFiles()}
-    else:
-        kept.append(fspath(archive))
-    for one in kept:
+    for one in (*others, *_folders_of(archive)):
         if _real(spark, one).is_relative_to(_real(spark, folder)):
             raise bad_argument(name, folder, f"a folder that does not contain {one}, because its contents are removed")
+
+
+def check_outside(spark: SparkSession, name: str, folder: str, archive: Archive) -> None:
+    """Raises ArgumentError if a folder for other files is that of the archive, or in it, as readers of an archive take
+    every file in it for a part.
+    """
+    for one in _folders_of(archive):
+        whole = OF_PARTITION.sub("", one)
+        if _real(spark, folder).is_relative_to(_real(spark, whole)):
+            raise bad_argument(name, folder, f"a folder outside of the archive {whole}")
+
+
+def _folders_of(archive: Archive) -> list[str]:
+    if isinstance(archive, DataFrame):
+        return sorted({unquote(uri.rpartition("/")[0]) for uri in archive.inputFiles()})
+    return [fspath(archive)]
 
 
 def _real(spark: SparkSession, path: str) -> PurePath:

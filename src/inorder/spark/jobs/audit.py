@@ -33,8 +33,10 @@ from .archive import (
     PLACE,
     Archive,
     absolute,
+    check_apart,
     check_csv,
     check_folder,
+    check_outside,
     check_target,
     is_member,
     read_archive,
@@ -107,12 +109,14 @@ def audit(
         progress: called with a description of each step that begins.
 
     Raises:
-        ArgumentError: if columns are missing, the folder already exists, or the order is unknown.
+        ArgumentError: if columns are missing, the folder already exists or is in the archive, or the order is unknown.
         QueueCondition: for an error that Spark reports, such as a damaged file.
     """
     Choice(PROMISES).check("order", order)
     tell = progress or (lambda _: None)
     path = check_target(spark, "output", output, overwrite=overwrite)
+    check_outside(spark, "output", path, archive)
+    check_apart(spark, "output", f"{path}/findings.parquet", archive)
     check_folder(spark, "output", f"{path}/findings.parquet")
     check_csv(spark, "output", f"{path}/findings.csv")
     source = Provenance(

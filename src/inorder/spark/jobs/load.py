@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
@@ -22,6 +22,7 @@ from ..finishing import transaction_time
 from ..options import store_text
 from ..registering import register
 from .progress import Tell, told
+from .putting import put
 from .troubles import told_plainly
 
 Format = Literal["parquet", "json", "csv", "files", "dmpmqmsg"]
@@ -29,6 +30,7 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 TABLES = ("parquet", "json", "csv")
 DEFAULT_APPLICATION = "load"
 DEFAULT_SPLIT = "delimiter:\\n"
+NOTHING: dict[str, Any] = {"messages": 0, "size": 0, "files": None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +97,7 @@ def load(
     url = store_text(url)
     _check_used(format, split=split, patterns=patterns, exclude=exclude, **tables)
     if transaction is not None and transaction_time(url, queue, transaction, application) is not None:
-        return Loaded(messages=0, size=0, files=None, already=True, seconds=0.0)
+        return Loaded(**NOTHING, already=True, seconds=0.0)
     began = time.monotonic()
     register(spark)
     with told_plainly():
@@ -106,21 +108,17 @@ def load(
             rows = spark.read.format("inorder-dmpmqmsg").load(str(Path(fspath(source)).resolve()))
         else:
             rows = spark.read.format(format).options(**(read_options or {})).load(fspath(source))
-        named = {"transaction": transaction, "groupBy": group_by, "orderBy": order_by}
+        named = {"application": application, "transaction": transaction, "groupBy": group_by, "orderBy": order_by}
         options = {name: value for name, value in named.items() if value is not None}
         counted = Observation("loaded")
         manifests = F.count_if(F.col("format") == FORMAT) if format == "files" else F.lit(None).cast("long")
         has_length = dict(rows.dtypes).get("body") in ("binary", "string")  # otherwise the sink reports the error
         size = F.coalesce(F.sum(F.octet_length("body")), F.lit(0)) if has_length else F.lit(0)
+        figures = F.count(F.lit(1)).alias("messages"), size.alias("size"), manifests.alias("files")
         with told(spark, progress, rows if format == "parquet" else None):
-            (
-                rows.observe(counted, F.count(F.lit(1)).alias("messages"), size.alias("size"), manifests.alias("files"))
-                .write.format("inorder")
-                .options(url=url, queue=queue, application=application, badRows=bad_rows, **options)
-                .mode("append")
-                .save()
-            )
-    return Loaded(**counted.get, already=False, seconds=time.monotonic() - began)
+            already = put(rows.observe(counted, *figures), url=url, queue=queue, badRows=bad_rows, **options)
+    put_now = NOTHING if already else counted.get
+    return Loaded(**put_now, already=already, seconds=time.monotonic() - began)
 
 
 USED_BY = {

@@ -14,6 +14,7 @@ from ..options import store_text
 from ..registering import register
 from .archive import MEMBER_OF, ORDER, PLACE, Archive, is_member, read_archive
 from .progress import Tell, told
+from .putting import put
 from .troubles import told_plainly
 
 DEFAULT_APPLICATION = "replay"
@@ -72,15 +73,9 @@ def replay(
             rows = rows.where(where)
         counted = Observation("replayed")
         with told(spark, progress, rows if where is None else None):  # a condition would have to read the archive
-            (
-                in_order(rows, order)
-                .observe(counted, F.count(F.lit(1)).alias("messages"))
-                .write.format("inorder")
-                .options(url=url, queue=queue, application=application, transaction=transaction)
-                .mode("append")
-                .save()
-            )
-    return ReplayResult(messages=counted.get["messages"], already=False)
+            ordered = in_order(rows, order).observe(counted, F.count(F.lit(1)).alias("messages"))
+            already = put(ordered, url=url, queue=queue, application=application, transaction=transaction)
+    return ReplayResult(messages=0 if already else counted.get["messages"], already=already)
 
 
 def in_order(rows: DataFrame, order: str) -> DataFrame:
