@@ -179,7 +179,7 @@ BAD: list[tuple[str, list[object], Reason, str]] = [
     ("usage", ["xmitq"], Reason.ARGUMENT_ERROR, "one of: normal, transmission"),
 ]
 BAD_OF_REMOTE: list[tuple[str, list[object], Reason, str]] = [
-    ("mode", ["sync", None], Reason.ARGUMENT_ERROR, "one of: asynchronous, synchronous"),
+    ("mode", ["sync", None], Reason.ARGUMENT_ERROR, "one of: asynchronous, synchronous")
 ]
 BAD_OF_REMOTE += [(name, ["a b", None], Reason.ARGUMENT_ERROR, NAME) for name in sorted(OF_REMOTE - {"mode"})]
 BAD_OF_HOME: list[tuple[str, list[object], Reason, str]] = [
@@ -334,13 +334,7 @@ def test_an_unknown_attribute_tells_what_there_is() -> None:
     [
         ("local", "alter", {"name": "R"}, 2067, "attribute 'name' cannot be changed after creation"),
         ("local", "alter", {"type": "alias"}, 2067, "attribute 'type' cannot be changed after creation"),
-        (
-            "local",
-            "alter",
-            {"definition_type": "permanent_dynamic"},
-            2067,
-            "attribute 'definition_type' cannot",
-        ),
+        ("local", "alter", {"definition_type": "permanent_dynamic"}, 2067, "attribute 'definition_type' cannot"),
         ("local", "alter", {"max_dept": 1}, 2067, "there is no attribute 'max_dept'"),
         ("local", "alter", {"base_queue": "B"}, 2068, "a queue of type 'local' has no attribute"),
         ("local", "set", {"max_depth": 1}, 2067, "attribute 'max_depth' cannot be set through a handle"),

@@ -14,14 +14,7 @@ import pytest
 from inorder import Flags, Match, Message, MessageType, Place, Reason, UniqueId
 from inorder.errors import ArgumentError, CallerError, QueueCondition
 from inorder.model.fields import GIVEN, LATER
-from inorder.model.message import (
-    IN_GROUP,
-    LAST_IN_GROUP,
-    LAST_SEGMENT,
-    SEGMENT,
-    SEGMENTATION_ALLOWED,
-    Transmission,
-)
+from inorder.model.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT, SEGMENTATION_ALLOWED, Transmission
 
 NUMBER_MAX = 999_999_999
 BITS_MAX = 2**31 - 1

@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 
 from inorder.errors import InconsistentCall
 from inorder.model.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, SEGMENT, Message
-from inorder.rules.grouping import (
-    NOTHING_OPEN,
-    GroupState,
-    check_put,
-    number_put,
-    state_after,
-)
+from inorder.rules.grouping import NOTHING_OPEN, GroupState, check_put, number_put, state_after
 
 G = b"G".ljust(24, b"\0")
 FIELD = b"F".ljust(24, b"\0")

@@ -104,21 +104,7 @@ def test_the_error_says_which_name_and_what_is_allowed() -> None:
 # ---- values
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        None,
-        0,
-        2**63 - 1,
-        -(2**63),
-        -0.0,
-        5e-324,
-        "",
-        "a'b\"\\\n\0é😀",
-        b"",
-        b"\0\xff",
-    ],
-)
+@pytest.mark.parametrize("value", [None, 0, 2**63 - 1, -(2**63), -0.0, 5e-324, "", "a'b\"\\\n\0é😀", b"", b"\0\xff"])
 def test_a_value_that_may_be(value: PropertyValue) -> None:
     same(value, Properties.from_text(Properties({"a": value}).text)["a"])
 

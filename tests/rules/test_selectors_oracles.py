@@ -27,10 +27,7 @@ text_literals = LETTERS.map(lambda text: ("literal", text))
 texts: st.SearchStrategy[Tree] = st.one_of(text_literals, st.sampled_from(TEXTS).map(lambda name: ("name", name)))
 numbers: st.SearchStrategy[Tree] = st.recursive(
     st.one_of(number_literals, st.sampled_from(NUMBERS).map(lambda name: ("name", name))),
-    lambda inner: st.one_of(
-        st.tuples(st.sampled_from("+-*/"), inner, inner),
-        st.tuples(st.just("minus"), inner),
-    ),
+    lambda inner: st.one_of(st.tuples(st.sampled_from("+-*/"), inner, inner), st.tuples(st.just("minus"), inner)),
     max_leaves=5,
 )
 
@@ -60,10 +57,7 @@ def leaves() -> st.SearchStrategy[Tree]:
 
 conditions: st.SearchStrategy[Tree] = st.recursive(
     leaves(),
-    lambda inner: st.one_of(
-        st.tuples(st.sampled_from(["and", "or"]), inner, inner),
-        st.tuples(st.just("not"), inner),
-    ),
+    lambda inner: st.one_of(st.tuples(st.sampled_from(["and", "or"]), inner, inner), st.tuples(st.just("not"), inner)),
     max_leaves=6,
 )
 

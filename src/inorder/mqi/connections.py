@@ -57,13 +57,7 @@ class MqiConnection:
     """
 
     def __init__(
-        self,
-        manager: QueueManager,
-        name: str,
-        settings: StoreSettings | None = None,
-        *,
-        share: int,
-        is_client: bool,
+        self, manager: QueueManager, name: str, settings: StoreSettings | None = None, *, share: int, is_client: bool
     ) -> None:
         self.handle = next(_handles)
         self.manager, self.name, self.share, self.is_client = manager, name, share, is_client

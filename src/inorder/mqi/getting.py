@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import QueueCondition, Reason
 from ..model.attribute import NAME_LENGTH_MAX as NAME_LENGTH
-from ..model.message import (
-    IN_GROUP,
-    LAST_IN_GROUP,
-    LAST_SEGMENT,
-    SEGMENT,
-    SEGMENTATION_ALLOWED,
-    Got,
-)
+from ..model.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT, SEGMENTATION_ALLOWED, Got
 from . import properties
 from .connections import MqiConnection, OpenObject, connection_of
 from .constants import MQCCSI_APPL, MQCCSI_Q_MGR, MQOO_BROWSE, MQOO_SAVE_ALL_CONTEXT

@@ -17,13 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..errors import ArgumentError, Reason
 from ..model.attribute import NAME_LENGTH_MAX as NAME_LENGTH
 from ..model.attribute import Attribute
-from ..model.attributes import (
-    DEAD_LETTERS,
-    MANAGER_ATTRIBUTES,
-    QUEUE_ATTRIBUTES,
-    QueueAttributes,
-    QueueStatus,
-)
+from ..model.attributes import DEAD_LETTERS, MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES, QueueAttributes, QueueStatus
 from ..model.process_attributes import PROCESS_ATTRIBUTES
 from ..mq.words import COMMAND_QUEUE, LEVEL, VERSION, words_of
 from . import constants as mq

@@ -145,13 +145,7 @@ class Inquired(NamedTuple):
 
 
 def inquire(
-    hconn: int,
-    hmsg: int,
-    impo: Buffer | None,
-    name: bytes,
-    pd: Buffer | None,
-    kind: int,
-    buffer: Buffer,
+    hconn: int, hmsg: int, impo: Buffer | None, name: bytes, pd: Buffer | None, kind: int, buffer: Buffer
 ) -> Inquired:
     """MQINQMP: writes the value into the buffer, and the outputs into `impo` and `pd`.
 

@@ -15,15 +15,7 @@ from ..errors import CallerError, InconsistentCall, Reason, UnitNotAvailable
 from ..model.message import Message
 from ..model.options import EVERYTHING, GetOptions
 from . import policy
-from .grouping import (
-    NOTHING_OPEN,
-    GroupState,
-    Wanted,
-    check_found,
-    check_get,
-    get_warning,
-    state_after,
-)
+from .grouping import NOTHING_OPEN, GroupState, Wanted, check_found, check_get, get_warning, state_after
 from .ordering import UNSET, Cursor
 from .segmentation import join
 

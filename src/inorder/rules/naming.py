@@ -25,15 +25,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from ..errors import (
-    InorderError,
-    SynchronousQueue,
-    UnknownQueue,
-    WrongQueueType,
-    bad_argument,
-    nearest_names,
-    written,
-)
+from ..errors import InorderError, SynchronousQueue, UnknownQueue, WrongQueueType, bad_argument, nearest_names, written
 from ..model.attribute import is_name, names_in
 from ..model.attributes import SYSTEM_QUEUES, ManagerAttributes, QueueAttributes
 from ..model.message import Transmission

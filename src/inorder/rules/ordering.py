@@ -272,7 +272,7 @@ class Cursor(NamedTuple):
     strict: bool = False
     levels: tuple[tuple[int, Place], ...] = ()
 
-    def behind(self, *, logical: bool) -> Place | None:
+    def after(self, *, logical: bool) -> Place | None:
         """The place after which a relaxed browse next looks."""
         return self.anchor if logical else self.place
 

@@ -405,9 +405,7 @@ def _check_segment(message: Message) -> None:
     """Checks that an empty segment is the last one of its logical message (R2.19)."""
     if message.flags & ANY_SEGMENT and not message.flags & LAST_SEGMENT and not message.length:
         raise CallerError(
-            "only the last segment of a message may be empty",
-            reason=Reason.SEGMENT_LENGTH_ZERO,
-            argument="body",
+            "only the last segment of a message may be empty", reason=Reason.SEGMENT_LENGTH_ZERO, argument="body"
         )
 
 

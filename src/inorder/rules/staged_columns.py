@@ -12,13 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import (
-    ArgumentError,
-    CallerError,
-    InorderError,
-    Reason,
-    bad_argument,
-)
+from ..errors import ArgumentError, CallerError, InorderError, Reason, bad_argument
 from ..model.attributes import ManagerAttributes, QueueAttributes
 from ..model.fields import BODY, FLAGS_MAX, GIVEN, NONE, NUMBER_MAX, BodyBytes, PropertySets
 from ..model.message import (

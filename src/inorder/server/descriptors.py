@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from ..errors import ArgumentError
 from ..model.attribute import is_name
+from ..model.fields import EXPIRY_SECONDS_MIN
 from ..model.message import NO_ID, Got, Message
 from ..model.options import EVERYTHING, Match
 from ..model.parameters import Integer, Switch
@@ -73,7 +74,7 @@ def _correlation(call: Call, value: str) -> dict[str, Any]:
 
 def _expiry(_: Call, value: str) -> dict[str, Any]:
     given = EXPIRY.read("ibm-mq-md-expiry", value)
-    return {"expiry": max(given / 1000, 0.1) if given else math.inf}
+    return {"expiry": max(given / 1000, EXPIRY_SECONDS_MIN) if given else math.inf}
 
 
 def _persistence(_: Call, value: str) -> dict[str, Any]:

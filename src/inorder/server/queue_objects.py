@@ -15,7 +15,7 @@ from typing import Any, Final
 from ..model.attributes import QUEUE_ATTRIBUTES, QueueAttributes, QueueStatus
 from ..model.parameters import one_of
 from ..mq import words
-from ..stores.seam.damage import utc
+from ..support.clock import utc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

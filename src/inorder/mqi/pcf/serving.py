@@ -155,10 +155,7 @@ class CommandServer:
         if not request.reply_to_queue:
             return
         reply = Message(
-            body,
-            format=FORMAT,
-            encoding=request.encoding,
-            coded_character_set_id=request.coded_character_set_id,
+            body, format=FORMAT, encoding=request.encoding, coded_character_set_id=request.coded_character_set_id
         )
         try:
             self._serving.reply(request, reply)

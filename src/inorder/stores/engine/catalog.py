@@ -287,11 +287,7 @@ class Catalog:
     def check_delete_at_close(self, name: str, queue: QueueAttributes, *, purge: bool) -> None:
         """Refuses to delete at close, except a dynamic queue that no other connection uses (R4.3)."""
         if queue.definition_type == "predefined":
-            raise WrongQueueType(
-                f"{name} is not a dynamic queue",
-                reason=Reason.OPTION_NOT_VALID_FOR_TYPE,
-                queue=name,
-            )
+            raise WrongQueueType(f"{name} is not a dynamic queue", reason=Reason.OPTION_NOT_VALID_FOR_TYPE, queue=name)
         if len(self.opens(queue.name)) > 1:
             raise ObjectInUse(f"{name} is open in another connection", queue=name)
         self._check_empty(queue.name, purge=purge)
@@ -404,10 +400,7 @@ class Catalog:
             name = f"{pattern[:-1] or DEFAULT_PREFIX}{self._operation.number():015X}"
         temporary = model.definition_type == "temporary_dynamic"
         attributes = replace(
-            model,
-            name=name,
-            type="local",
-            default_persistence=model.default_persistence and not temporary,
+            model, name=name, type="local", default_persistence=model.default_persistence and not temporary
         )
         self.create(attributes)
         return attributes

@@ -32,12 +32,7 @@ def locker(operation: Operation, handle: OpenHandle, ahead: Ahead) -> Reader:
         ahead: how far the call has searched ahead.
     """
     return Reader(
-        handle.id,
-        handle.connection.id,
-        operation.now,
-        passed=ahead.passed,
-        noted=ahead.noted,
-        asked_at=ahead.asked_at,
+        handle.id, handle.connection.id, operation.now, passed=ahead.passed, noted=ahead.noted, asked_at=ahead.asked_at
     )
 
 

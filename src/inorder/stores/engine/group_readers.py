@@ -17,12 +17,7 @@ def enter(queue: LocalQueue, number: int, reader: ReaderId, group_id: bytes, ent
 
 
 def leave(
-    queue: LocalQueue,
-    reader: ReaderId,
-    unit: int | None,
-    open_unit: int | None,
-    *,
-    but: bytes | None = None,
+    queue: LocalQueue, reader: ReaderId, unit: int | None, open_unit: int | None, *, but: bytes | None = None
 ) -> None:
     """Records that the reader has left all groups, or all but one (R3.30); in a unit, this counts once it is committed.
 

@@ -81,7 +81,7 @@ def look_ahead(
     noted = [NotedMessage(one.place, one.number, can_be_given(row)) for one, row in rows if row is not None]
     passed = {place.rank: place for place in before.passed}
     shown = dict(cursor.levels) if strict else {}
-    behind = None if strict else cursor.behind(logical=logical)
+    after = None if strict else cursor.after(logical=logical)
     left, lasts = STEP, before.lasts
 
     def ahead(*, is_over: bool = False) -> Ahead:
@@ -90,7 +90,7 @@ def look_ahead(
         return Ahead(places, tuple(sorted(noted)), reader.asked_at, lasts, is_over, asks)
 
     for rank in queue.backend.levels(queue):
-        start = max(place for place in (Place(rank, 0, -1), behind, shown.get(rank), passed.get(rank)) if place)
+        start = max(place for place in (Place(rank, 0, -1), after, shown.get(rank), passed.get(rank)) if place)
         suit = [one.suits for one in noted if one.place.rank == rank or not strict]
         if _is_enough(suit, most, strict=strict):
             return ahead(is_over=True)

@@ -233,7 +233,7 @@ class Reading:
         looked_for = wanted(state, options)
         if self.strict:
             return self._found_strictly(looked_for, self._decide(looked_for, cursor))
-        after = cursor.behind(logical=options.logical) if options.browse else None
+        after = cursor.after(logical=options.logical) if options.browse else None
         rows = queue.find(looked_for, self.reader, after)
         if not rows:
             self._check_token_is_free()

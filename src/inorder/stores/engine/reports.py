@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ...model.fields import EXPIRY_SECONDS_MIN
 from ...model.kinds import Feedback
 from ...model.message import Message, Row
 from ...rules import reports as rules
@@ -139,6 +140,6 @@ def _send(
 ) -> None:
     manager = operation.manager
     new_id = make_id(manager.origin, operation.number())
-    left = left if left == math.inf else max(0.1, left)
+    left = left if left == math.inf else max(EXPIRY_SECONDS_MIN, left)
     made = rules.report(message, kind, feedback, manager=manager.name, new_id=new_id, now=operation.now, left=left)
     send(operation, made, message.reply_to_queue, message.reply_to_queue_manager, cause, unit=unit, of=put_by)

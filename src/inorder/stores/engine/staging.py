@@ -138,13 +138,7 @@ def _staging_of(operation: Operation, unit: UnitRow) -> StagingRow:
     return only(operation.backend.select(StagingRow, unit=unit.id), f"staging {unit.name!r}")
 
 
-def stage(
-    operation: Operation,
-    handle: OpenHandle,
-    queue: LocalQueue,
-    request: StageRequest,
-    columns: Columns,
-) -> None:
+def stage(operation: Operation, handle: OpenHandle, queue: LocalQueue, request: StageRequest, columns: Columns) -> None:
     """Adds rows to a staging, beginning it if necessary, and sets when it expires."""
     resolved = queue.attributes if handle.is_direct else Catalog(operation).resolved(handle, queue.attributes)
     _check_handle(handle, queue.attributes, resolved)

@@ -47,15 +47,7 @@ from ...support.clock import Clock
 from ...support.locks import AtEnd
 from ..seam.backend import Backend, Host
 from ..seam.definitions import as_text, manager_row
-from ..seam.records import (
-    Locked,
-    LockRequest,
-    OneMessage,
-    Opened,
-    Outcome,
-    PutOutcome,
-    PutRequest,
-)
+from ..seam.records import Locked, LockRequest, OneMessage, Opened, Outcome, PutOutcome, PutRequest
 from ..seam.tables import HandleRow, UnitRow, WaitRow, handle_reader
 from ..seam.telemetry import Telemetry, count, event, first, length, of_request, unit_of
 from ..seam.views import NOTHING_PENDING, OrderView

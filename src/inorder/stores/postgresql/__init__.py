@@ -31,13 +31,7 @@ class PostgresStore(QueueStore):
     page_messages = 256
 
     def __init__(
-        self,
-        url: str,
-        name: str = "INORDER",
-        clock: Clock | None = None,
-        *,
-        shortcuts: bool = True,
-        program: str = "",
+        self, url: str, name: str = "INORDER", clock: Clock | None = None, *, shortcuts: bool = True, program: str = ""
     ) -> None:
         self.address = parse(url)
         link = open_link(self.address, new_manager(name), program)

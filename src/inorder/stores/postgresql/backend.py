@@ -34,12 +34,12 @@ from ..sql.backend import SqlBackend
 from ..sql.codec import GOT_COLUMNS
 from ..sql.selection import Heads, Selection, ordered
 from ..sql.shapes import COUNTED_MAX
-from .fronts import BEHIND, ENTRIES_MAX, GETS_A_LOOK, TOGETHER_A_LOOK, Fronts
+from .fronts import AFTER_FRONTS, ENTRIES_MAX, GETS_A_LOOK, TOGETHER_A_LOOK, Fronts
 from .known import Guess, Known
 from .making import APPENDED, ARRIVALS, PUTS, PUTS_TOGETHER, RowsInsert, alike_in, counted, in_arrays
 from .pipeline import StatementResult
 from .statement import array
-from .together import GRANTED, STATEMENTS_TOGETHER, TOGETHER_BEHIND, Together
+from .together import GRANTED, STATEMENTS_TOGETHER, TOGETHER_AFTER_FRONTS, Together
 
 if TYPE_CHECKING:
     from .engine import PostgresEngine
@@ -328,7 +328,7 @@ class PostgresBackend(SqlBackend):
         has_fronts, goes_without = self.noted[queue] & FRONTS, False
         if self._together.queue is not None:
             if has_fronts:
-                self.engine.restrict(TOGETHER_BEHIND)
+                self.engine.restrict(TOGETHER_AFTER_FRONTS)
             if gets and self._fronts.count(queue) >= TOGETHER_A_LOOK:
                 self._together.lock_next(queue, feeds=False)
             return
@@ -340,7 +340,7 @@ class PostgresBackend(SqlBackend):
                 self.engine.follow_fronts()
             if not goes_without:
                 self._from_fronts.add(queue)
-                self.engine.substitute(BEHIND)
+                self.engine.substitute(AFTER_FRONTS)
 
     def _end_look(self, queue: int, before: StatementResult, taken: int) -> None:
         """Measures how many index entries a get has read, and sets or deletes the queue's fronts."""

@@ -32,7 +32,7 @@ TOGETHER_A_LOOK: Final = 256  # if a measurement takes a lock that other gets do
 LOOKS_WITHOUT: Final = 16  # one measurement in this many searches without the fronts
 ENTRIES_MAX: Final = 256  # entries that a get may read without a message
 
-BEHIND: Final[Mapping[str, str]] = {
+AFTER_FRONTS: Final[Mapping[str, str]] = {
     STATEMENTS[name]: STATEMENTS[f"{name} after fronts"]
     for name in (
         "get available",

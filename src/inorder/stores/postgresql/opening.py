@@ -156,8 +156,7 @@ def version_in(link: Link, ladder: Ladder) -> int | None:
     marks = link.execute("SELECT made_by, version FROM store").fetchall() if is_marked else []
     if [made_by for made_by, _ in marks] != [MADE_BY]:
         raise StoreForeign(
-            f"{at}: the schema {at.schema} has other contents. It was not changed: name another schema.",
-            path=str(at),
+            f"{at}: the schema {at.schema} has other contents. It was not changed: name another schema.", path=str(at)
         )
     ((_, version),) = marks
     assert isinstance(version, int), version

@@ -59,7 +59,7 @@ _SAME: Final = (
 STATEMENTS_TOGETHER: Final[Mapping[str, str]] = {text: text for text in _SAME} | {
     STATEMENTS[name]: STATEMENTS[f"{name} together"] for name in ("get available singles", "get and remove")
 }
-TOGETHER_BEHIND: Final[Mapping[str, str]] = {
+TOGETHER_AFTER_FRONTS: Final[Mapping[str, str]] = {
     **STATEMENTS_TOGETHER,
     **{
         STATEMENTS[name]: STATEMENTS[f"{name} together after fronts"]

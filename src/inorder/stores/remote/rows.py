@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from ...errors import bad_argument
-from ...model.fields import GIVEN, NUMBER_MAX, MessageFields
+from ...model.fields import EXPIRY_SECONDS_MIN, GIVEN, NUMBER_MAX, MessageFields
 from ...model.message import Message, Row, check_together
 from ...model.options import UniqueIds
 from ...model.parameters import WHOLE_MAX
@@ -95,7 +95,7 @@ def message_of_call(read: Any) -> Message:
     row[PROPERTIES] = NO_PROPERTIES if text is None else Properties(decoded(text))
     for index, name, check, default in CHECKS:
         value = row[index]
-        if value != default and not (index == EXPIRY and 0 <= value < 0.1):
+        if value != default and not (index == EXPIRY and 0 <= value < EXPIRY_SECONDS_MIN):
             row[index] = check(name, value)
     row[LENGTH] = min(max(row[LENGTH], len(row[BODY])), NUMBER_MAX)
     if row[UID] is not None:

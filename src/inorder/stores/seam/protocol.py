@@ -29,18 +29,7 @@ from ...rules.puts import Program
 from ...support.clock import Clock
 from .bulk_protocol import BulkStore, UnitStore
 from .changes import Changes
-from .records import (
-    Act,
-    GetOutcome,
-    GetRequest,
-    Locked,
-    LockRequest,
-    OneMessage,
-    Opened,
-    PutOutcome,
-    PutRequest,
-    Rest,
-)
+from .records import Act, GetOutcome, GetRequest, Locked, LockRequest, OneMessage, Opened, PutOutcome, PutRequest, Rest
 from .tables import ObjectRow, UnitKind
 from .telemetry import Telemetry
 from .views import ConnectionView, Dropped, LockView, LookRequest, MessageView, OrderView, QueueView, Wait, WorkerRecord

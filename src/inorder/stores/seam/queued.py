@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
 from typing import NamedTuple, TypeVar
 
+from ...model.fields import EXPIRY_SECONDS_MIN
 from ...model.message import Got, Message, Place
 from ...model.properties import LENGTH_MAX
 from ...rules.lifecycle import Presented, State
@@ -205,7 +206,7 @@ def is_marked(row: QueuedMessage, reader: Reader) -> bool:
 
 def as_got(row: QueuedMessage, now: float) -> Got:
     """The message as a get returns it, with its remaining expiry, back outs and place."""
-    left = math.inf if row.expires_at == math.inf else max(0.1, row.expires_at - now)
+    left = math.inf if row.expires_at == math.inf else max(EXPIRY_SECONDS_MIN, row.expires_at - now)
     got: Got = row.message.with_values(expiry=left, delay=0.0, backout_count=row.backouts, place=row.place)  # type: ignore[assignment]
     return got
 

@@ -142,11 +142,7 @@ class Telemetry:
             self.emit(event, measurements, {**self.common, **metadata}, ())
 
     def emit(
-        self,
-        event: str,
-        measurements: Mapping[str, float],
-        metadata: Mapping[str, object],
-        messages: Sequence[Message],
+        self, event: str, measurements: Mapping[str, float], metadata: Mapping[str, object], messages: Sequence[Message]
     ) -> None:
         """As `report`, after the caller has checked `is_observed`; the metadata include `common`."""
         told = StoreEvent(name=PREFIX + event, measurements=measurements, metadata=metadata, messages=messages)
@@ -283,9 +279,4 @@ def unit_of(request: Any, *, in_unit: bool) -> str:
 def _failure(error: BaseException) -> dict[str, object]:
     """The result of a call that raised: its reason or, for an exception that is not inorder's, only its class."""
     reason = error.reason if isinstance(error, InorderError) else Reason.UNEXPECTED_ERROR
-    return {
-        "completion": "failed",
-        "reason": int(reason),
-        "reason_name": reason.name,
-        "error": type(error).__name__,
-    }
+    return {"completion": "failed", "reason": int(reason), "reason_name": reason.name, "error": type(error).__name__}

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ...model.fields import NO_ACCOUNTING
+from ...model.fields import EXPIRY_SECONDS_MIN, NO_ACCOUNTING
 from ...model.message import NO_ID, Place
 from ...model.properties import PropertyValue, decoded
 from ...rules.selectors import Selector
@@ -66,7 +66,10 @@ class Asking:
             "original_length": ("m.original_length", _as_it_is),
             "put_at": ("c.put_at", _as_it_is),
             "backout_count": ("m.backouts", _as_it_is),
-            "expiry": ("m.expires_at", lambda value, _: math.inf if value is None else max(0.1, value - at)),
+            "expiry": (
+                "m.expires_at",
+                lambda ends, _: math.inf if ends is None else max(EXPIRY_SECONDS_MIN, ends - at),
+            ),
         }
         narrow = sorted(selector.fields - DESCRIBED)
         self._narrow = [(name, of_columns[name][1]) for name in narrow]

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, NoReturn
 from zlib import crc32
 
 from ...errors import StoreDamaged
-from ...model.fields import LATER, NO_ACCOUNTING, PUT_AT_MAX
+from ...model.fields import EXPIRY_SECONDS_MIN, LATER, NO_ACCOUNTING, PUT_AT_MAX
 from ...model.message import ANY_GROUP, NO_ID, REPORT_GENERATED, Message, Place, Row, UniqueId
 from ...model.parameters import ID_LENGTH
 from ...model.properties import NO_PROPERTIES, Properties
@@ -390,8 +390,9 @@ class Codec:
             token = number.to_bytes(16, "big")
             uid = (own, number) if uid_origin is None else (uid_origin, uid_number)
             row = (
-                report, message_type, math.inf if expires_at is None else max(0.1, expires_at - now), feedback,
-                encoding, ccsid, format_, priority, bool(persistent), message_id or prefix + token[8:],
+                report, message_type,
+                math.inf if expires_at is None else max(EXPIRY_SECONDS_MIN, expires_at - now), feedback, encoding,
+                ccsid, format_, priority, bool(persistent), message_id or prefix + token[8:],
                 correlation_id or NO_ID, reply_to, reply_to_manager, user, accounting or NO_ACCOUNTING, identity,
                 put_type, put_name, put_at, origin, group_id or NO_ID, sequence_number, offset, flags, original_length,
                 0.0, transmission, properties, body, length, backouts, token, _tuple(UniqueId, uid),
@@ -430,7 +431,9 @@ class Codec:
         return BulkPage(len(page), shared, columns).with_columns(
             {
                 "properties": properties,
-                "expiry": [None if at is None else max(0.1, at - now) for at in page.column("expires_at")],
+                "expiry": [
+                    None if at is None else max(EXPIRY_SECONDS_MIN, at - now) for at in page.column("expires_at")
+                ],
                 "message_id": _filled(page, "message_id", lambda: self._ids(numbers)),
                 "uid_origin": _filled(page, "uid_origin", lambda: [self.origin] * len(page)),
                 "uid_number": _filled(page, "uid_number", lambda: numbers),
