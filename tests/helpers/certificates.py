@@ -25,15 +25,21 @@ class Signer:
         may = ("-addext", "keyUsage=critical,keyCertSign,cRLSign")  # Python 3.13 asks for it
         self._run("req", "-x509", *NEW_KEY, "-subj", f"/CN={name}", *may, "-keyout", self.key, "-out", self.certificate)
 
-    def sign(self, name: str, subject: str, *, days: int = 1, use: str = "clientAuth", hosts: str = "") -> Signed:
+    def sign(
+        self, name: str, subject: str, *, use: str = "clientAuth", hosts: str = "", is_expired: bool = False
+    ) -> Signed:
         """A certificate, usually of a client; or of a server with these hosts, as DNS:NAME,IP:ADDRESS."""
         made = Signed(self._folder / f"{name}.pem", self._folder / f"{name}.key")
         request, more = self._folder / f"{name}.csr", self._folder / f"{name}.ext"
         names = f"subjectAltName={hosts}\n" if hosts else ""
         more.write_text(f"extendedKeyUsage={use}\nauthorityKeyIdentifier=keyid\n{names}")
         self._run("req", *NEW_KEY, "-utf8", "-multivalue-rdn", "-subj", subject, "-keyout", made.key, "-out", request)
-        signer = ("-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial")
-        self._run("x509", "-req", "-in", request, *signer, "-days", days, "-extfile", more, "-out", made.certificate)
+        files = ("-in", request, "-extfile", more, "-out", made.certificate)
+        if is_expired:  # x509 of OpenSSL 3.6 refuses a day in the past
+            self._run("ca", *self._authority(), "-startdate", "200101000000Z", "-enddate", "200102000000Z", *files)
+        else:
+            signer = ("-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial")
+            self._run("x509", "-req", *signer, "-days", 1, *files)
         return made
 
     def revoke(self, *revoked: Signed, between: tuple[str, str] = ("", "")) -> Path:

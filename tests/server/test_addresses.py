@@ -125,7 +125,7 @@ def test_a_certificate_that_is_not_valid_gets_nothing(
     running = start("--self-signed", "--client-ca", str(signer.certificate))
     for bad in (
         Signer(tmp_path / "other", "another authority").sign("shop", "/CN=shop"),
-        signer.sign("expired", "/CN=shop", days=-1),
+        signer.sign("expired", "/CN=shop", is_expired=True),
         signer.sign("server", "/CN=shop", use="serverAuth"),
     ):
         with running.client(auth=None, verify=tls_of(bad)) as client, pytest.raises(httpx.TransportError):

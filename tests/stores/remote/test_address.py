@@ -169,7 +169,7 @@ def test_a_client_certificate_is_shown(signer: Signer) -> None:
 def test_the_certificate_must_be_for_the_host_and_of_today(signer: Signer, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     of_another = signer.sign("another", "/CN=localhost", use="serverAuth", hosts="DNS:other.example,IP:192.0.2.1")
-    expired = signer.sign("expired", "/CN=x", use="serverAuth", hosts="DNS:localhost,IP:127.0.0.1", days=-1)
+    expired = signer.sign("expired", "/CN=x", use="serverAuth", hosts="DNS:localhost,IP:127.0.0.1", is_expired=True)
     of_a_client = signer.sign("client", "/CN=x", hosts="DNS:localhost")
     for signed, host, words in (
         (of_another, "localhost", "is not for localhost .* Use a name that the certificate has"),
