@@ -185,6 +185,7 @@ def test_a_run_goes_on_after_a_cut_and_trouble_at_the_other_side(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
     """The connection to the sender's store was made again, so the run cannot record its status."""
+    monkeypatch.delenv("INORDER_TOKEN", raising=False)
     here, there = str(tmp_path / "a.db"), str(tmp_path / "b.db")
     manager(here, "A")
     manager(there, "B")
