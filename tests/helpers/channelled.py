@@ -112,8 +112,10 @@ def put_back(backup: Path, place: str) -> None:
 
 
 def shout(message: Message, channel: ChannelAttributes) -> Message | None:
-    """An exit: changes, vetoes, raises."""
+    """An exit: changes, empties, vetoes, raises."""
     if message.body == b"vetoed":
         return None
+    if message.body.startswith(b"secret"):
+        return message.replace(body=b"")
     assert message.body != b"raises", channel.name
     return message.replace(body=message.body.upper())

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from tests.helpers import forked
@@ -23,11 +25,12 @@ from inorder.errors import (
     Reason,
     SequenceError,
     StoreError,
+    Undeliverable,
 )
 from inorder.mq import channels
 from inorder.mq.channels.sides import Receiver, Sending, open_receiver
 from inorder.stores.engine.receiving import ReceivingVerbs
-from inorder.stores.seam.channel_records import Carrying
+from inorder.stores.seam.channel_records import Carrying, NextBatch
 
 KINDS = ("sqlite", "postgresql")
 
@@ -205,6 +208,26 @@ def test_a_start_while_an_operator_resolves_is_not_undone(world: World) -> None:
     assert (world.now().status, world.now().stop) == ("inactive", "")
 
 
+def test_an_operator_keeps_the_trouble_of_a_run_that_ended_meanwhile(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.put(0, 4)
+    world.dies("sending")
+    world.b.delete_queue("Q")
+    world.b.admin.alter_manager(dead_letter_queue="")
+    take = Sending.take
+
+    def takes(sending: Sending, **given: bool) -> Carrying:
+        monkeypatch.setattr(Sending, "take", take)
+        with pytest.raises(Undeliverable):
+            world.run()
+        return take(sending, **given)
+
+    monkeypatch.setattr(Sending, "take", takes)
+    assert channels.resolve_channel(world.a, "TO.B") == "back_out"
+    assert (world.now().status, world.now().reason) == ("stopped", Reason.UNKNOWN_OBJECT_NAME)
+
+
 def test_a_paused_channel_is_stopped_within_a_second(world: World) -> None:
     channels.alter_channel(world.b, "TO.B", message_retry_count=1, message_retry_interval=600)
     world.b.alter_queue("Q", put_allowed=False)
@@ -233,6 +256,25 @@ def test_a_channel_that_is_defined_again_is_not_stopped(world: World) -> None:
     world.put(4, 8)
     assert world.run().number == 8
     assert bodies(world.b) == numbers(0, 8)
+
+
+def test_the_time_of_a_fast_message_counts_from_its_removal(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while the run stalls before it reads the clock."""
+    for qm in (world.a, world.b):
+        channels.alter_channel(qm, "TO.B", nonpersistent_speed="fast")
+    world.a.put("Q", b"1", manager="B", persistent=False, expiry=1000)
+    take, stalled = Sending.next, 0.0
+
+    def stalls(sending: Sending, *given: Any, **named: Any) -> NextBatch:
+        nonlocal stalled
+        found = take(sending, *given, **named)
+        stalled = 600.0
+        return found
+
+    monkeypatch.setattr(Sending, "next", stalls)
+    monkeypatch.setattr(Sending, "now", lambda _: time.time() + stalled)
+    world.run()
+    assert [one.body for one in world.b.browse("Q") if one.expiry is not None and 300 < one.expiry <= 400] == [b"1"]
 
 
 # --- sides that were put back, or made anew

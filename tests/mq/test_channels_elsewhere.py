@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.helpers.channelled import bodies
-from tests.helpers.elsewhere import RIGHTS, USER, Elsewhere, elsewhere_in
+from tests.helpers.channelled import bodies, link, manager, numbers
+from tests.helpers.elsewhere import RIGHTS, USER, Elsewhere, elsewhere_in, proxied
 
 from inorder import CallerError, Feedback, Message, Report, connect
-from inorder.errors import ArgumentError, LogInRefused, NotAuthorized, ObjectExists, Reason, UnknownObject
+from inorder.errors import ArgumentError, LogInRefused, NotAuthorized, ObjectExists, Reason, StoreError, UnknownObject
 from inorder.mq import channels
 from inorder.rules.dead_letters import why_dead
 
@@ -175,6 +175,37 @@ def test_an_exit_of_a_local_receiver_needs_the_permission_of_the_process_too(tmp
         with pytest.raises(ArgumentError, match="this process does not allow the module"):
             channels.run_channel(a, "TO.B", until_empty=True)
         assert b.depth("Q") == 0
+
+
+# --- a sender elsewhere
+
+
+@pytest.mark.parametrize("at", ["taken", "received"])
+def test_a_run_goes_on_after_a_cut_and_trouble_at_the_other_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    """The connection to the sender's store was made again, so the run cannot record its status."""
+    monkeypatch.delenv("INORDER_TOKEN", raising=False)
+    here, there = str(tmp_path / "a.db"), str(tmp_path / "b.db")
+    manager(here, "A")
+    manager(there, "B")
+    link(here, "B", there, short_retry_interval=0)
+    with connect(here) as a, connect(there) as b, proxied(monkeypatch, tmp_path / "credentials", a) as [proxy]:
+        a.put_many("Q", numbers(0, 8), manager="B")
+
+        def fails(point: str) -> None:
+            if point == at:
+                monkeypatch.setattr(channels.points, "reached", None)
+                proxy.cut()
+                raise StoreError("the other side has trouble")
+
+        monkeypatch.setattr(channels.points, "reached", fails)
+        far = connect(f"http://127.0.0.1:{proxy.port}")
+        try:
+            assert channels.run_channel(far, "TO.B", until_empty=True, wait=lambda _: False).number == 2
+        finally:
+            far.internals.abandon()
+        assert bodies(b) == numbers(0, 8)
 
 
 # --- definitions

@@ -136,8 +136,8 @@ def test_the_receiver_s_exit_sees_the_whole_body(between: tuple[Elsewhere, Cutti
     text = b"a" * (BODY_PIECE_MAX + 1)
     channels.alter_channel(made.b, "TO.B", message_exit=f"{EXITS}:shout")
     try:
-        made.put(text, b"b")
+        made.put(text, b"b", b"secret" + text)
         made.run()
     finally:
         channels.alter_channel(made.b, "TO.B", message_exit="")
-    assert _arrived(made) == [text.upper(), b"B"]
+    assert _arrived(made) == [text.upper(), b"B", b""]

@@ -9,6 +9,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.helpers.channelled import bodies, manager
@@ -20,6 +21,7 @@ from inorder import QueueManager, Reason, StoreError
 from inorder.client.store_transfer import move
 from inorder.errors import ChannelStopped, InorderError, NotAuthorized, ObjectInUse, UnknownQueue, WrongQueueType
 from inorder.mq import channels
+from inorder.mq.channels.collecting import _Collector
 from inorder.mq.channels.sides import Receiver
 from inorder.mq.mqsc import export_queue, run_script
 from inorder.testing import ManualClock
@@ -249,6 +251,21 @@ def test_a_message_that_cannot_be_put_yet_pauses_it(world: World) -> None:
     world.pull(mended, until_empty=True)
     assert world.seen == [("paused", 1.0)]
     assert (world.status.status, world.status.reason, bodies(world.paris)) == ("inactive", 0, [b"1"])
+
+
+def test_a_trigger_just_before_it_pauses_is_not_forgotten(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    note = _Collector._note
+
+    def triggered(collector: _Collector, status: Any, *given: Any) -> str:
+        if status == "paused":
+            world.trigger()
+        return note(collector, status, *given)
+
+    monkeypatch.setattr(_Collector, "_note", triggered)
+    world.put(b"1")
+    world.paris.alter_queue("Q", put_allowed=False)
+    world.pull(idle, until_empty=True)
+    assert world.seen[0] == ("triggered", 1.0)
 
 
 # ---- operators

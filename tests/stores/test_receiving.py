@@ -13,6 +13,7 @@ from inorder.model.kinds import Report
 from inorder.model.message import Transmission
 from inorder.mq.channels.sides import digest
 from inorder.rules.channels import Last
+from inorder.stores.engine.receiving import ReceivingVerbs
 from inorder.stores.seam.channel_records import BODIES_MAX, BODY_PIECE_MAX, BodyPiece, ChannelBatch, Receipt, Sender
 from inorder.testing.stores import RestartableStore
 
@@ -190,7 +191,7 @@ def piece(first: int, data: bytes, of: bytes = WHOLE, **given: Any) -> BodyPiece
 
 
 def held() -> ChannelBatch:
-    return batch(1)._replace(messages=(to("Q", b""),), held=frozenset({0}))
+    return batch(1)._replace(messages=(to("Q", b"").with_values(length=len(WHOLE)),), held=frozenset({0}))
 
 
 @pytest.mark.every_store
@@ -207,6 +208,26 @@ def test_a_body_comes_in_pieces_and_is_put_once(store: RestartableStore, qm: Que
     assert [(one.body, one.length) for one in qm.browse("Q")] == [(WHOLE, len(WHOLE))]
     assert store.receive_piece(SENDER, 3, piece(0, b"")) == len(WHOLE), "nobody needs to send it again"
     assert store.receive_piece(SENDER, 3, piece(0, b"", batch=b"next")) == 0
+
+
+def test_a_repeat_is_no_batch_without_its_bodies(
+    store: RestartableStore, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An operator sets the number back just after the record was read."""
+    store.receive_piece(SENDER, 1, piece(0, WHOLE))
+    store.receive(held())
+    read = ReceivingVerbs._with_bodies
+
+    def reset(receiver: ReceivingVerbs, repeat: ChannelBatch) -> ChannelBatch | None:
+        found = read(receiver, repeat)
+        store.reset_received(SENDER, 2, 0)
+        return found
+
+    monkeypatch.setattr(ReceivingVerbs, "_with_bodies", reset)
+    assert store.receive(held()).already
+    with pytest.raises(StoreError, match="is incomplete: send it again"):
+        store.receive(held())
+    assert bodies(qm) == [WHOLE]
 
 
 def test_a_body_that_does_not_fit_its_digest_is_dropped(store: RestartableStore, qm: QueueManager) -> None:

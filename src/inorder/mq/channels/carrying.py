@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from ...client.manager import QueueManager
@@ -158,11 +158,9 @@ class ChannelRun:
         try:
             while True:
                 try:
-                    self._carry()
-                    return
-                except Fenced:
-                    if self._stop() or not self._is_latest():
-                        raise
+                    with self._outliving_cuts():
+                        self._carry()
+                        return
                 except TROUBLE as error:
                     if isinstance(error, LASTING) or error.data.get("must_reopen"):
                         raise
@@ -179,8 +177,19 @@ class ChannelRun:
             self._ends("inactive" if error.data.get("must_reopen") else self.status_of_failure, error)
             raise
 
+    @contextlib.contextmanager
+    def _outliving_cuts(self) -> Iterator[None]:
+        """Goes on after Fenced if the channel is not stopped, and no other run has begun: the store is then elsewhere,
+        and the connection was made again.
+        """
+        try:
+            yield
+        except Fenced:
+            if self._stop() or not self._is_latest():
+                raise
+
     def _is_latest(self) -> bool:
-        """Whether no other run has begun since: the store is then elsewhere, and the connection was made again."""
+        """Whether no other run has begun since."""
         if self._carrying is None:
             return False
         try:
@@ -224,6 +233,7 @@ class ChannelRun:
         there, was_there = receiver.definition(carrying.sender.channel), False
         fast = self._definition.nonpersistent_speed == there.nonpersistent_speed == "fast"
         while True:
+            asked_at = sending.now()
             try:
                 found = sending.next(carrying, done, fast=fast)
             except GetInhibited:
@@ -232,7 +242,7 @@ class ChannelRun:
             claim = found.claim
             if found.fast:
                 points.at("removed")
-                self._send_fast(carrying, found.fast, receiver, there)
+                self._send_fast(carrying, found.fast, receiver, there, asked_at)
                 points.at("passed")
                 self._idle, was_there = 0.0, False
                 if claim is None:
@@ -259,10 +269,14 @@ class ChannelRun:
                 raise Stopping
 
     def _send_fast(
-        self, carrying: Carrying, messages: Sequence[Message], receiver: Receiver, there: ChannelAttributes
+        self,
+        carrying: Carrying,
+        messages: Sequence[Message],
+        receiver: Receiver,
+        there: ChannelAttributes,
+        read_at: float,
     ) -> None:
         """Sends messages that were removed from the transmission queue: once, whether or not they arrive."""
-        read_at = self._sending.now()
         batch = self._passed(ChannelBatch(carrying.sender, 0, carrying.epoch, b"", messages), receiver, there)
         try:
             self._deliver(batch, receiver, there, read_at)
@@ -340,7 +354,8 @@ class ChannelRun:
         if following is None:
             raise error
         self._retries, seconds = following
-        with contextlib.suppress(*TROUBLE):  # if this side cannot be reached, the status cannot be recorded
+        # If this side cannot be reached, or could not, the status cannot be recorded.
+        with contextlib.suppress(*TROUBLE), self._outliving_cuts():
             self._heed(self._note("retrying", error))
         self._wait_heeding(seconds)
 

@@ -176,9 +176,10 @@ class _Collector:
 
     def _pauses(self, error: InorderError | None) -> None:
         """Records here that a message cannot be put yet, or that it was put. A trigger meanwhile stays."""
-        status: HomeServerStatus = "running" if error is None else "paused"
-        if self.now().status not in (status, "triggered"):
-            self._note(status, *(() if error is None else (int(error.reason), str(error.args[0]))))
+        if error is not None:
+            self._note("paused", int(error.reason), str(error.args[0]))
+        elif self.now().status == "paused":
+            self._note("running")
 
     def _stopped(self, error: InorderError) -> str:
         """Records that the collection failed, unless another one is asked for; returns the status before."""

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from ...client.manager import QueueManager
 from ...errors import (
     ArgumentError,
+    Fenced,
     NotAuthorized,
     NotFound,
     ObjectExists,
@@ -316,13 +317,14 @@ def _operating(
 ) -> Iterator[tuple[Sending, Carrying, Callable[[], Receiver]]]:
     """Holds the channel for an operator, so that no program runs it, then releases it. Raises ObjectInUse 2042."""
     with _sender_of(qm, name, connects) as (own, definition, reach_receiver), Sending(own, definition) as sending:
-        before = None if COLLECTS in definition.name else now_of(own, definition)  # a home server need not tell
         carrying = sending.take(operates=True)
+        before = None if COLLECTS in definition.name else now_of(own, definition)  # a home server need not tell
         try:
             yield sending, carrying, reach_receiver
         finally:
             reason, error = (0, "") if before is None else (before.reason, before.error)
-            sending.note("inactive", reason=reason, error=error)
+            with contextlib.suppress(Fenced):  # its connection was made again, so it holds the channel no longer
+                sending.note("inactive", reason=reason, error=error)
 
 
 @contextlib.contextmanager

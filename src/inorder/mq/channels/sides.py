@@ -111,8 +111,8 @@ class Sending:
         )
 
     def open_batch(self, carrying: Carrying) -> list[Message]:
-        """The messages of the open batch."""
-        claim = self.next(carrying, carrying.settled).claim
+        """The messages of the open batch, also of a stopped channel."""
+        claim = self.call(lambda store, handle: store.claim(self._request(handle, carrying, carrying.settled)))
         return [] if claim is None else self.read(carrying, claim)
 
 

@@ -25,7 +25,7 @@ from uvicorn.protocols.utils import ClientDisconnected
 
 from ...aio.jobs import LaneJob, tell
 from ...client.operator_log import ERROR_LENGTH_MAX
-from ...errors import ConnectionBroken, InorderError, LogInRefused, NotOpenFor, StoreError
+from ...errors import ArgumentError, ConnectionBroken, InorderError, LogInRefused, NotOpenFor, StoreError
 from ...model.message import Message
 from ...model.options import OpenOptions
 from ...mq.channels.exits import passed
@@ -92,7 +92,10 @@ def _made_short(store: LocalStore, verb: str, arguments: dict[str, Any]) -> Any:
 
 
 def _read_call(payload: bytes) -> tuple[str, dict[str, Any]]:
-    check_values(payload)
+    try:
+        check_values(payload)
+    except WireError as error:  # which does not pass, as the caller of a StoreError may think
+        raise ArgumentError(f"{error.args[0]}: make several calls", argument="call") from None
     return decode_call(payload)
 
 

@@ -266,7 +266,8 @@ class ReceivingVerbs(OpenStore):
         about=lambda receipt, batch, **_: [batch.sender.channel, receipt is not None and receipt.already],
     )
     def receive(self, batch: ChannelBatch, *, user: str | None = None) -> Receipt:
-        return self._receive(self.with_bodies(batch) or batch, user)
+        whole = self.with_bodies(batch)
+        return Receipt(True) if whole is None else self._receive(whole, user)
 
     @in_operation(feeds=True, unless_dead=(Undeliverable,))
     def _receive(self, operation: Operation, batch: ChannelBatch, user: str | None) -> Receipt:
@@ -277,7 +278,8 @@ class ReceivingVerbs(OpenStore):
 
     def with_bodies(self, batch: ChannelBatch) -> ChannelBatch | None:
         check_batch(batch)
-        lacks = any(not batch.messages[position].body for position in batch.held)
+        held = [batch.messages[position] for position in batch.held]
+        lacks = any(len(one.body) < one.length for one in held)  # otherwise an exit may have made a body empty
         return self._with_bodies(batch) if lacks else batch
 
     @in_operation(writes=False)

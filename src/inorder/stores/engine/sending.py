@@ -163,7 +163,7 @@ class SendingVerbs(BulkVerbs):
         elif status == "inactive":
             row = row._replace(status=before if before in LASTS else status, carrier=None)
         else:
-            stays = status == "stopped" and before == "triggered"  # the trigger came while it tried
+            stays = status in ("paused", "stopped") and before == "triggered"  # the trigger came while it tried
             row = row._replace(status=before if stays else status, carrier=owner, reason=reason, error=error)
         operation.backend.save(row._replace(changed_at=operation.now))
         operation.durable = True

@@ -248,7 +248,8 @@ class BulkStore(Protocol):
         self, owner: int, queue: str, status: HomeServerStatus, *, reason: int = 0, error: str = ""
     ) -> str:
         """Records the status of a home-server queue, for the connection that collects; any may trigger it. Returns the
-        previous status. With "inactive" the queue stays triggered or stopped if it was, with "stopped" triggered.
+        previous status. With "inactive" the queue stays triggered or stopped if it was, with "paused" and "stopped"
+        triggered.
 
         Raises: UnknownQueue 2085; WrongQueueType 2043; ObjectInUse 2042, if another connection collects.
         """
