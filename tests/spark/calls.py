@@ -1,18 +1,61 @@
-"""The streams as Spark calls them: what tests of their readers share."""
+"""What tests of sources and sinks share: the streams as Spark calls them, queues and what is on them, schemas."""
 
 from __future__ import annotations
 
 import json
 import pickle
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from pyspark.sql.streaming.datasource import ReadAllAvailable
+from pyspark.sql import DataFrame
+from pyspark.sql.types import DataType, StructType
+from tests.helpers.support import bodies
 
 import inorder
+from inorder.model.properties import PropertyValue
+from inorder.spark.versions import ReadAllAvailable
 
 ALL = ReadAllAvailable()
+SECONDS_MAX = 240
 Make = Callable[..., Any]
+
+
+def with_queues(path: str | Path, *queues: str) -> str:
+    """A store, with these queues beside those that it has."""
+    with inorder.connect(path) as qm:
+        for name in queues:
+            qm.create_queue(name, exist_ok=True)
+    return str(path)
+
+
+def on(url: str, queue: str = "Q") -> list[bytes]:
+    """What is on a queue; fails if anything is left staged."""
+    with inorder.connect(url) as qm:
+        assert not qm.inspect.units()
+        return bodies(qm, queue)
+
+
+def schema(**columns: DataType | str) -> StructType:
+    made = StructType()
+    for name, kind in columns.items():
+        made = made.add(name, kind)
+    return made
+
+
+def run_to_end(rows: DataFrame, sink: str, folder: Path, **options: str) -> None:
+    """One run of a streaming query."""
+    writer = rows.writeStream.format(sink).options(checkpointLocation=str(folder / "checkpoint"), **options)
+    assert writer.trigger(availableNow=True).start().awaitTermination(SECONDS_MAX)
+
+
+def checkpoint_at(folder: Path, offset: Any, *, committed: bool = True) -> str:
+    """A checkpoint whose logs have batch 0."""
+    for name, text in (("offsets", f"v1\n{{}}\n-\n{json.dumps(offset)}"), ("commits", "v1\n{}")):
+        (folder / name).mkdir(parents=True)
+        if name == "offsets" or committed:
+            (folder / name / "0").write_text(text)
+    return str(folder)
 
 
 def put(url: str, *bodies: bytes, **fields: Any) -> None:
@@ -26,9 +69,31 @@ def put_group(url: str, *bodies: bytes) -> None:
             group.put(body)
 
 
+def put_properties(url: str) -> list[str | None]:
+    """Puts three messages, and makes a queue COPY; what `properties_on` finds then."""
+    given: dict[str, PropertyValue] = {"colour": "red\n", "key": b"\0\xff", "note": None, "order.count": 2**53 + 1}
+    with inorder.connect(url) as qm:
+        qm.create_queue("COPY")
+        qm.put("Q", b"1", properties=given | {"paid": True, "weight": -0.0})
+        qm.put("Q", b"2")
+        qm.put("Q", b"3", properties={"colour": "blue", "order.count": 3})
+    return properties_on(url, "Q")
+
+
+def properties_on(url: str, queue: str) -> list[str | None]:
+    with inorder.connect(url) as qm:
+        return [message.properties.text for message in qm.browse(queue)]
+
+
 def depth(url: str) -> int:
     with inorder.connect(url) as qm:
         return qm.depth("Q")
+
+
+def held(url: str) -> list[int]:
+    """The numbers of the claims that hold messages."""
+    with inorder.connect(url) as qm:
+        return [claim.number for one in qm.bulk.claims() for claim in one.held]
 
 
 def taken(reader: Any, limit: Any = ALL) -> tuple[Any, Any]:

@@ -123,8 +123,7 @@ def at_server(credentials: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     from tests.spark.serving import ServedFile
 
     with ServedFile(tmp_path / "server", "Q", role="admin") as one:
-        monkeypatch.delenv("INORDER_TOKEN", raising=False)
-        monkeypatch.setenv("INORDER_CREDENTIALS", str(one.keep_credentials(credentials)))
+        one.log_in(credentials, monkeypatch)
         yield one.url
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import pytest
 from tests.server.conftest import Running
 
 import inorder
@@ -54,6 +55,11 @@ class ServedFile:
         file.touch(mode=0o600)
         file.write_text(f"[{urlsplit(self.url).netloc}]\ntoken = {self.token}\n", encoding="utf-8")
         return file
+
+    def log_in(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Lets this process, and those that it starts, find the user's credentials there."""
+        monkeypatch.delenv("INORDER_TOKEN", raising=False)
+        monkeypatch.setenv("INORDER_CREDENTIALS", str(self.keep_credentials(file)))
 
     def __enter__(self) -> ServedFile:
         return self

@@ -16,13 +16,12 @@ import pytest
 pytest.importorskip("msgspec", reason="needs the extra inorder[remote]")
 pytest.importorskip("uvicorn", reason="needs the extra inorder[server]")
 
-from pyspark.sql.types import StructType
 from tests.helpers.support import bodies, drained
-from tests.spark.calls import put, read, taken
+from tests.spark.calls import put, read, schema, taken
 from tests.spark.serving import BROWSES, READS, WRITES, ServedFile
 
 import inorder
-from inorder.errors import ArgumentError, LogInRefused, NotAuthorized, OptionsError, StoreError, UnknownQueue
+from inorder.errors import LogInRefused, NotAuthorized, StoreError, UnknownQueue
 from inorder.spark import opening, release, transaction_time
 from inorder.spark.options import sink_options
 from inorder.spark.sink import BatchWriter
@@ -39,8 +38,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedFile]:
 @pytest.fixture
 def served(server: ServedFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ServedFile:
     """The same, with the user's credentials in the file that this process reads."""
-    monkeypatch.delenv("INORDER_TOKEN", raising=False)
-    monkeypatch.setenv("INORDER_CREDENTIALS", str(server.keep_credentials(tmp_path / "credentials")))
+    server.log_in(tmp_path / "credentials", monkeypatch)
     return server
 
 
@@ -104,7 +102,7 @@ def writes(served: ServedFile) -> None:
 
 def written(served: ServedFile, **options: str) -> BatchWriter:
     given = sink_options({"url": served.url, "queue": "Q"} | options, "batch write")
-    return BatchWriter(given, StructType().add("body", "binary"))
+    return BatchWriter(given, schema(body="binary"))
 
 
 def rows(*found: bytes) -> pa.RecordBatch:
@@ -151,7 +149,7 @@ def test_rows_that_are_not_messages_need_put_on_their_queue(three: ServedFile) -
     given = pa.RecordBatch.from_pydict({"body": bodies, "priority": pa.array([4, -1], pa.int32())})
 
     def write() -> None:
-        writer = BatchWriter(options, StructType().add("body", "binary").add("priority", "integer"))
+        writer = BatchWriter(options, schema(body="binary", priority="integer"))
         writer.commit([writer.write(iter([given]))])
 
     for fewer in (), ("inquire",):
@@ -165,19 +163,6 @@ def test_rows_that_are_not_messages_need_put_on_their_queue(three: ServedFile) -
 
 
 # --- credentials
-
-
-@pytest.mark.parametrize("name", ["token", "certificate", "key", "ca"])
-def test_credentials_are_not_options(served: ServedFile, name: str) -> None:
-    with pytest.raises(OptionsError, match=f"{name} must not be an option: .*INORDER_CREDENTIALS") as refused:
-        source(served, **{name: "no-plan-shows-it"}).schema()
-    assert "no-plan-shows-it" not in str(refused.value)
-
-
-def test_a_token_in_a_url_is_refused_and_not_shown(served: ServedFile) -> None:
-    with pytest.raises(ArgumentError) as refused:
-        source(served, url=served.url.replace("//", "//spark:no-plan-shows-it@")).schema()
-    assert "no-plan-shows-it" not in str(refused.value)
 
 
 def test_what_travels_to_tasks_has_no_credentials(three: ServedFile) -> None:

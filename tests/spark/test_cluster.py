@@ -1,12 +1,17 @@
 """A standalone cluster works on a store elsewhere, and its processes, and the server, are killed on the way.
 
-Each worker and the driver find their password or their credentials in files; they share nothing but the URL.
+It drains a queue into another one, and that into an archive. Master, workers and driver have folders of their own, and
+nothing in common but the store. Each worker and the driver find their password or their credentials in files.
+Checkpoints and archives must be in a place that all reach: one local folder stands for the object store that a cluster
+has.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,17 +22,102 @@ pytest.importorskip("msgspec", reason="needs the extra inorder[remote]")
 pytest.importorskip("uvicorn", reason="needs the extra inorder[server]")
 
 from benchmarks.servers import LOOPBACK
-from tests.spark.kills.on_cluster import CREDENTIALS, Run, a_seed
-from tests.spark.kills.world import SOURCE, TARGET
+from tests.spark.kills.cluster import SPECULATION, Cluster, cluster
+from tests.spark.kills.processes import Driver, driver
+from tests.spark.kills.world import SOURCE, TARGET, World, seeded
 from tests.spark.serving import READS, WRITES, ServedFile
 from tests.stores.postgresql.conftest import own_server
 from tests.stores.postgresql.server import Server
 
+import inorder
+from inorder.spark.options import DAY_SECONDS
+
 __all__ = ["own_server"]
 LONG = "INORDER_LONG" in os.environ
 PASSWORD = "seen-by-libpq-alone"
+ROUNDS = 10
+CREDENTIALS = "credentials"  # the name of the files that may have the secret
 
 pytestmark = pytest.mark.spark
+
+
+class Run:
+    """A run.
+
+    Args:
+        secret: what no file may have.
+        store: as of `World`.
+        own: as of `cluster`, for the driver as well.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        url: str,
+        messages: int,
+        *,
+        secret: str,
+        store: Path | None = None,
+        own: Callable[[Path], Mapping[str, str]] = lambda _: {},
+    ) -> None:
+        self._secret, self._own = secret.encode(), own
+        self.world = World(folder, url=url, store=store, messages=messages)
+        self.events = folder / "events"
+        self.events.mkdir()
+        self.settings = SPECULATION | {"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file://{self.events}"}
+
+    def cluster(self, folder: Path) -> AbstractContextManager[Cluster]:
+        return cluster(folder, own=self._own)
+
+    def driver(self, of: Cluster) -> AbstractContextManager[Driver]:
+        folder = self.world.folder
+        return driver(folder, master=of.master, settings=self.settings, environment=self._own(folder / "driver"))
+
+    def query(self) -> dict[str, object]:
+        return self.world.to_queue(source=self.world.source(partitions=4))
+
+    def end(self, one: Driver) -> None:
+        """A driver goes on to the end, and drains the other queue into an archive; each message is there once."""
+        world, archive = self.world, self.world.folder / "archive of target"
+        one.ask("run", name="copy", **self.query())
+        world.finish()
+        world.let_time_pass(2 * DAY_SECONDS)  # what the dead have staged
+        world.check_target()
+        arguments = world.drains(queue=TARGET, archive=str(archive), checkpoint=None, messages_per_batch=10_000)
+        messages = one.ask("drain", **arguments)["messages"]
+        found = one.ask("audit", archive=str(archive), output=str(world.folder / "findings"))
+        groups = sum(len(line) > 1 for line in world.plan)
+        due = sum(map(len, world.plan))
+        assert (messages, found) == (due, {"messages": due, "groups": groups, "errors": 0})
+        with inorder.connect(world.store) as qm:
+            assert (qm.depth(SOURCE), qm.depth(TARGET), qm.inspect.units(), qm.admin.check()) == (0, 0, [], [])
+
+    def with_secret(self) -> list[Path]:
+        """Files of this run that hold the secret."""
+        files = (path for path in self.world.folder.rglob("*") if path.is_file() and path.name != CREDENTIALS)
+        return [path for path in files if self._secret in path.read_bytes()]
+
+    def kill_at_random(self, kill_server: Callable[[], object] = lambda: None) -> None:
+        """Clusters, one after the other, whose processes are killed at random moments; the last one goes on."""
+        folder, chance = self.world.folder, seeded()
+        for number in range(ROUNDS):
+            with self.cluster(folder / str(number)) as of_two, self.driver(of_two) as one:
+                one.ready()
+                one.order("run", name="copy", **self.query())
+                for _ in range(3):
+                    one.has_ended(chance.uniform(0.5, 4.0))
+                    if chance.random() < 0.5:
+                        of_two.kill_executor()
+                    if chance.random() < 0.5:
+                        kill_server()
+                of_two.kill_worker()
+                one.has_ended(chance.uniform(0.5, 6.0))
+                one.kill()
+            shutil.rmtree(folder / str(number))
+            with inorder.connect(self.world.store) as qm:
+                self.world.put(qm, 300, seed=chance.randrange(10**6))
+        with self.cluster(folder / "last") as of_two, self.driver(of_two) as last:
+            self.end(last)
 
 
 class Place(NamedTuple):
@@ -62,8 +152,7 @@ def at_own_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[P
     """A server for one test, whose user has a token."""
     with ServedFile(tmp_path / "server") as one:
         one.grant({SOURCE: READS, TARGET: ("get", *WRITES)})
-        monkeypatch.delenv("INORDER_TOKEN", raising=False)
-        monkeypatch.setenv("INORDER_CREDENTIALS", str(one.keep_credentials(tmp_path / CREDENTIALS)))
+        one.log_in(tmp_path / CREDENTIALS, monkeypatch)
 
         def own(place: Path) -> Mapping[str, str]:
             return {"INORDER_CREDENTIALS": str(one.keep_credentials(place / CREDENTIALS))}
@@ -92,14 +181,14 @@ def test_executor_worker_server_and_driver_are_killed_and_nothing_is_lost_or_dou
         first.ready()
         with run.driver(of_two) as second:  # it starts meanwhile, and has no core before the first one is gone
             first.order("run", name="copy", **run.query())
-            run.await_batch(0, first)
+            run.world.await_batch(0, first)
             of_two.kill_executor()
-            run.await_batch(1, first)
+            run.world.await_batch(1, first)
             of_two.kill_worker()
             if place.kill_server is not None:
-                run.await_batch(2, first)
+                run.world.await_batch(2, first)
                 place.kill_server()
-            run.await_batch(3, first)
+            run.world.await_batch(3, first)
             first.kill()
             run.end(second)
     assert any(run.events.rglob("*")), "Spark has written its event log"
@@ -110,5 +199,5 @@ def test_executor_worker_server_and_driver_are_killed_and_nothing_is_lost_or_dou
 @pytest.mark.skipif(not LONG, reason="takes minutes; INORDER_LONG=1 runs it")
 def test_processes_are_killed_at_random_moments(folder: Path, place: Place) -> None:
     run = place.run(folder, 600)
-    run.kill_at_random(a_seed(), place.kill_server or (lambda: None))
+    run.kill_at_random(place.kill_server or (lambda: None))
     assert run.with_secret() == []

@@ -13,15 +13,13 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's custom
 from tests.helpers.support import until
-from tests.spark.calls import put
+from tests.spark.calls import on, put, run_to_end, with_queues
 
 import inorder
 from inorder.cli import main
 from inorder.errors import OptionsError, StoreError
 from inorder.spark import finish, jobs, opening, transaction_time
 from inorder.spark.opening import store_for_task
-
-QUERY_SECONDS = 240
 
 
 @pytest.fixture(params=["in_postgresql", "at_server"])
@@ -74,33 +72,26 @@ def test_a_query_drains_queues_of_a_server_alone_or_beside_a_file(
     queues: SparkSession, at_server: str, folder: Path, *, beside: bool
 ) -> None:
     """Each message comes once, and in its order within each queue, although the query stops and starts again."""
-    stores, target = [at_server], str(folder / "target.db")
     names = ("ORDERS.A", "ORDERS.B", "Q")
+    stores, target = [at_server], with_queues(folder / "target.db", *names)
     if beside:
         stores.append(str(folder / "source.db"))
 
     def fill(first: int) -> None:
         for number, store in enumerate(stores):
-            with inorder.connect(store) as qm:
+            with inorder.connect(with_queues(store, *names)) as qm:
                 for name in names:
-                    qm.create_queue(name, exist_ok=True)
                     qm.put_many(name, [b"%d %s %02d" % (number, name.encode(), at) for at in range(first, first + 20)])
 
-    with inorder.connect(target) as qm:
-        for name in names:
-            qm.create_queue(name)
     source = {"queue": "ORDERS.*,Q", "mode": "drain", "application": "hand over", "maxMessagesPerTrigger": "100"}
     sink = {"url": target, "queue": "Q", "queueColumn": "queue", "orderBy": "delivery_number"}
     for first in (0, 20):
         fill(first)
         rows = queues.readStream.format("inorder").options(url=json.dumps(stores), partitions="2", **source).load()
-        written = rows.writeStream.format("inorder").options(checkpointLocation=str(folder / "checkpoint"), **sink)
-        query = written.trigger(availableNow=True).start()
-        assert query.awaitTermination(QUERY_SECONDS)
+        run_to_end(rows, "inorder", folder, **sink)
     finish(json.dumps(stores), "ORDERS.*,Q", "hand over", str(folder / "checkpoint"))
     for name in names:
-        with inorder.connect(target) as qm:
-            found = [message.body for message in qm.browse(name)]
+        found = on(target, name)
         for number, store in enumerate(stores):
             begins = b"%d %s " % (number, name.encode())
             assert [body for body in found if body.startswith(begins)] == [begins + b"%02d" % at for at in range(40)]
@@ -163,8 +154,7 @@ def test_no_plan_shows_the_password_that_libpq_is_given(
             assert "no-plan-shows-it" not in told
     rows.select("body").write.format("inorder").options(queue="Q").mode("append").save(in_postgresql)
     assert "no-plan-shows-it" not in "".join(capsys.readouterr())
-    with inorder.connect(in_postgresql) as qm:
-        assert [message.body for message in qm.browse("Q")] == [b"1", b"1"]
+    assert on(in_postgresql) == [b"1", b"1"]
 
 
 # --- PostgreSQL: connections of tasks

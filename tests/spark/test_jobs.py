@@ -17,14 +17,16 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
+from tests.spark.calls import properties_on, put_properties, with_queues
 from tests.tiers import gate
 
 from inorder import Flags, Message, QueueManager, connect
 from inorder.cli import main
-from inorder.errors import ArgumentError, CheckpointLost, OptionsError, QueueCondition
+from inorder.errors import ArgumentError, CheckpointLost, OptionsError, QueueCondition, Reason
 from inorder.formats import put_file
 from inorder.spark import arrow_schema, finish, jobs, transaction_time
 from inorder.spark.jobs.archive import read_archive
+from inorder.spark.jobs.troubles import plain
 
 GROUPS, MEMBERS = 30, 5
 
@@ -283,6 +285,25 @@ def test_dmpmqmsg_texts_go_out_and_come_in(spark: SparkSession, qm: QueueManager
         jobs.dump(spark, folder / "archive", folder / "texts")
 
 
+def test_an_archive_keeps_properties_and_a_dump_says_that_it_cannot(
+    queues: SparkSession, url: str, folder: Path
+) -> None:
+    wanted = put_properties(url)
+    rows = queues.read.format("inorder").option("queue", "Q").load(url)
+    rows.write.parquet(str(folder / "archive"))
+    assert jobs.replay(queues, folder / "archive", url, "COPY", transaction="1").messages == 3
+    assert properties_on(url, "COPY") == wanted
+    with pytest.raises(QueueCondition, match="properties: the format cannot store them"):
+        jobs.dump(queues, folder / "archive", folder / "texts")
+    assert jobs.dump(queues, folder / "archive", folder / "texts", leave_out_properties=True) == 3
+    with_queues(url, "LOADED")
+    assert jobs.load(queues, folder / "texts", url, "LOADED", format="dmpmqmsg").messages == 3
+    assert properties_on(url, "LOADED") == [None] * 3
+    rows.drop("properties").write.parquet(str(folder / "old"))  # as before messages had them
+    assert jobs.replay(queues, folder / "old", url, "LOADED", transaction="1").messages == 3
+    assert properties_on(url, "LOADED") == [None] * 6
+
+
 # ---- replay
 
 
@@ -358,15 +379,32 @@ def test_ctrl_c_ends_a_command_with_one_sentence(url: str, folder: Path) -> None
     assert one.returncode == 130
 
 
-@gate
-def test_what_spark_cannot_read_is_told_in_a_line_with_what_to_do(
-    queues: SparkSession, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (folder / "archive").mkdir()
-    (folder / "archive/part-0.parquet").write_text("not Parquet", encoding="ascii")
-    assert main(["pipeline", "audit", str(folder / "archive"), str(folder / "findings")]) == 3
-    told = capsys.readouterr()
-    (line,) = told.err.splitlines()
-    assert line.startswith("inorder: ")
-    assert "part-0.parquet is not a Parquet file, or is incomplete: restore it from a copy, or remove it" in line
-    assert told.out == ""
+CALLING = "Py4JJavaError: An error occurred while calling o82.start.\n: "
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "reason"),
+    [
+        (
+            CALLING + "java.io.IOException: mkdir of file:/proc/x/_spark_metadata failed\n\tat org.apache.hadoop.A.b",
+            "/proc/x/_spark_metadata cannot be created: name a folder in which this user may write",
+            Reason.RESOURCE_PROBLEM,
+        ),
+        (
+            CALLING + "org.apache.spark.SparkException: Job aborted: java.io.IOException: Mkdirs failed to create "
+            "file:/proc/f/_temporary/0 (exists=false, cwd=file:/tmp)\n\tat org.apache.spark.A.b",
+            "/proc/f/_temporary/0 cannot be created: name a folder in which this user may write",
+            Reason.RESOURCE_PROBLEM,
+        ),
+        (
+            CALLING + "java.lang.IllegalStateException: it is too late\n\tat org.apache.spark.A.b",
+            "java.lang.IllegalStateException: it is too late",
+            Reason.UNEXPECTED_ERROR,
+        ),
+        ("Py4JError: the gateway is closed", "Py4JError: the gateway is closed", Reason.UNEXPECTED_ERROR),
+        ("", "Spark gave no reason", Reason.UNEXPECTED_ERROR),
+    ],
+)
+def test_trouble_is_told_by_its_cause(text: str, told: str, reason: Reason) -> None:
+    """The texts are those that Spark has raised."""
+    assert plain(text) == (told, reason)

@@ -10,6 +10,7 @@ from inorder import ArgumentError
 from inorder.errors import OptionsError
 from inorder.spark.options import check_source, sink_options, source_options
 
+CREDENTIALS = {"token", "certificate", "key", "ca"}
 GIVEN = {"url": "/data/orders.db", "queue": "ORDERS"}
 DRAIN = GIVEN | {"mode": "drain", "application": "archive"}
 
@@ -68,6 +69,7 @@ def test_a_path_stands_for_the_url_and_becomes_absolute() -> None:
         ({"url": "postgres://host/orders?password=secret"}, "url has a password"),
         ({"url": "postgresql://host/orders?sslpassword=secret"}, "url has a sslpassword"),
         ({"url": "orders.db", "path": "postgresql://me:secret@host/orders"}, "path has a password"),
+        *(({name: "=secret"}, f"{name} must not be an option: .*INORDER_CREDENTIALS") for name in sorted(CREDENTIALS)),
         ({"path": "other.db"}, "name two stores"),
         # Options of Kafka are refused with ours.
         ({"subscribe": "x"}, "must be queue, "),
@@ -113,7 +115,8 @@ def test_values_out_of_range_are_refused(name: str, value: str, allowed: str) ->
 
 
 def test_what_is_no_store_is_refused_without_its_password() -> None:
-    for url in ("mysql://me:secret@host/orders", "postgresql://me:secret@host/orders?schema=a b"):
+    begins = ("mysql://me:secret@host", "postgresql://me:secret@host/orders?schema=a b", "https://me:secret@host:9443")
+    for url in begins:
         with pytest.raises(ArgumentError) as refused:
             source_options(DRAIN | {"url": url}, "stream read")
         assert "secret" not in str(refused.value)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadMaxRows
 from tests.helpers.support import LIMIT_SECONDS, until
-from tests.spark.calls import ALL, Make, as_logged, depth, put, put_group, read, taken
+from tests.spark.calls import ALL, Make, as_logged, depth, held, put, put_group, read, taken
 
 import inorder
 import inorder.spark.drain
@@ -19,11 +19,6 @@ from inorder.client.bulk import ClaimReader
 from inorder.errors import Fenced
 from inorder.spark import planning
 from inorder.spark.drain import DrainReader
-
-
-def held(url: str) -> list[int]:
-    with inorder.connect(url) as qm:
-        return [claim.number for one in qm.bulk.claims() for claim in one.held]
 
 
 def free(url: str) -> list[tuple[bytes, int]]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadMaxBytes, ReadMaxFiles, ReadMaxRows, ReadMinRows
-from tests.spark.calls import ALL, Make, as_logged, depth, put, put_group, read, taken
+from tests.spark.calls import ALL, Make, as_logged, checkpoint_at, depth, put, put_group, read, taken, with_queues
 
 import inorder
 from inorder import GetOptions, QueueCondition
@@ -17,6 +16,13 @@ from inorder.errors import CheckpointLost, Fenced, InorderError, NotFound, Optio
 from inorder.rules.ordering import UNSET
 from inorder.spark import finish, release
 from inorder.spark.opening import made_at
+
+
+def make_anew(url: str) -> None:
+    with inorder.connect(url) as qm:
+        qm.delete_queue("Q", purge=True)
+        qm.create_queue("Q")
+
 
 # --- drain
 
@@ -210,7 +216,7 @@ def test_an_empty_first_batch_that_spark_never_logged_is_forgotten(url: str, dra
 def test_finish_takes_a_checkpoint_that_has_no_more_than_an_empty_batch(url: str, drain: Make, folder: Path) -> None:
     _, end = taken(drain())
     put(url, b"1")
-    assert finish(url, "Q", "archive", checkpoint_at(folder / "checkpoint", {0: end}, [0])) == 0
+    assert finish(url, "Q", "archive", checkpoint_at(folder / "checkpoint", end)) == 0
     assert depth(url) == 1
 
 
@@ -234,18 +240,8 @@ def test_an_alias_is_drained_and_finished_as_the_queue_behind_it(url: str, drain
     reader = drain(queue="A")
     start, end = taken(reader)
     assert read(reader, start, end) == [[b"1"]]
-    assert finish(url, "A", "archive", checkpoint_at(folder / "checkpoint", {0: end}, [0])) == 1
+    assert finish(url, "A", "archive", checkpoint_at(folder / "checkpoint", end)) == 1
     assert drain(queue="A").initialOffset()["claim"] == end["claim"]
-
-
-def checkpoint_at(folder: Path, offsets: dict[int, Any], commits: list[int]) -> str:
-    for name in ("offsets", "commits"):
-        (folder / name).mkdir(parents=True)
-    for batch, offset in offsets.items():
-        (folder / "offsets" / str(batch)).write_text(f"v1\n{{}}\n-\n{json.dumps(offset)}")
-    for batch in commits:
-        (folder / "commits" / str(batch)).write_text("v1\n{}")
-    return str(folder)
 
 
 def test_finish_confirms_what_spark_s_commit_log_knows(url: str, drain: Make, folder: Path) -> None:
@@ -253,10 +249,10 @@ def test_finish_confirms_what_spark_s_commit_log_knows(url: str, drain: Make, fo
     reader = drain()
     start, end = taken(reader, ReadMaxRows(1))
     reader.partitions(start, end)
-    unsure = checkpoint_at(folder / "unsure", {0: end}, [])
+    unsure = checkpoint_at(folder / "unsure", end, committed=False)
     assert finish(url, "Q", "archive", unsure) == 0
     assert depth(url) == 2
-    done = checkpoint_at(folder / "done", {0: end}, [0])
+    done = checkpoint_at(folder / "done", end)
     assert finish(url, "Q", "archive", done) == 1
     assert finish(url, "Q", "archive", done) == 0
     assert depth(url) == 1
@@ -266,12 +262,12 @@ def test_finish_refuses_what_is_no_checkpoint_of_the_query(url: str, drain: Make
     drain().latestOffset(drain().initialOffset(), ALL)
     with pytest.raises(OptionsError, match="is not a checkpoint of a streaming query"):
         finish(url, "Q", "archive", str(folder))
-    other = checkpoint_at(folder / "other", {0: drain().initialOffset() | {"application": "x"}}, [0])
+    other = checkpoint_at(folder / "other", drain().initialOffset() | {"application": "x"})
     with pytest.raises(OptionsError, match="did not drain queue 'Q' as 'archive'"):
         finish(url, "Q", "archive", other)
-    torn = checkpoint_at(folder / "torn", {}, [0])
+    (folder / "other/offsets/0").unlink()
     with pytest.raises(CheckpointLost, match="there are no offsets of it"):
-        finish(url, "Q", "archive", torn)
+        finish(url, "Q", "archive", other)
     with pytest.raises(NotFound):
         release(url, "Q", "nobody")
 
@@ -338,9 +334,7 @@ def test_a_queue_that_was_made_again_needs_a_new_checkpoint(url: str, made: Make
     start, end = taken(reader)
     parts = reader.partitions(start, end)
     reader.stop()
-    with inorder.connect(url) as qm:
-        qm.delete_queue("Q", purge=True)
-        qm.create_queue("Q")
+    make_anew(url)
     with pytest.raises(QueueCondition, match="deleted and created again"):
         made().latestOffset(end, ALL)
     with pytest.raises(QueueCondition, match="deleted and created again"):
@@ -370,9 +364,7 @@ def test_a_queue_made_anew_under_its_name_is_another_queue(url: str, drain: Make
     end = reader.latestOffset(reader.initialOffset(), ALL)
     reader.commit(end)
     reader.stop()
-    with inorder.connect(url) as qm:
-        qm.delete_queue("Q", purge=True)
-        qm.create_queue("Q")
+    make_anew(url)
     put(url, b"2")
     with pytest.raises(CheckpointLost, match="an earlier queue 'Q', which was deleted"):
         drain().latestOffset(end, ALL)
@@ -386,9 +378,8 @@ def test_a_task_that_comes_to_another_store_says_so(url: str, drain: Make, folde
     reader = drain()
     start = reader.initialOffset()
     (task,) = reader.partitions(start, reader.latestOffset(start, ALL))
-    other = str(folder / "other.db")
+    other = with_queues(folder / "other.db", "Q")
     with inorder.connect(other) as qm:
-        qm.create_queue("Q")
         there = ClaimReader(qm.open("Q", input="shared"), "archive")
         there.begin()
     ((source, part),) = task.parts

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import ArrayType, DataType, IntegerType, MapType, StringType, StructType
+from tests.spark.calls import schema
 
 from inorder.arrow.columns import COLUMNS, chunks, kept
 from inorder.errors import OptionsError
@@ -31,13 +32,6 @@ def batch(**columns: pa.Array) -> pa.RecordBatch:
 
 def faults(given: pa.RecordBatch, **more: Any) -> list[tuple[int, str]]:
     return [(fault.row, fault.why) for fault in judge(given, sink(**more)).faults]
-
-
-def schema(**columns: DataType | str) -> StructType:
-    made = StructType()
-    for name, kind in columns.items():
-        made = made.add(name, kind)
-    return made
 
 
 def properties(of: DataType, key: DataType = TEXT) -> StructType:
@@ -229,4 +223,4 @@ def test_chunks_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_schema_with_kafkas_columns_is_refused_with_ours() -> None:
     with pytest.raises(OptionsError, match="no column 'value'; it must be body, "):
-        fitted_schema(StructType().add("value", StringType()), "string")
+        fitted_schema(schema(value="string"), "string")

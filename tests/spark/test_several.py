@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, In, InputPartition
 from pyspark.sql.streaming.datasource import ReadMaxBytes, ReadMaxRows
-from tests.spark.calls import ALL, as_logged
+from tests.spark.calls import ALL, as_logged, checkpoint_at, with_queues
 
 import inorder
 from inorder.errors import (
@@ -37,19 +37,14 @@ Reader = Callable[..., Any]
 
 
 def put(url: str, queue: str, *bodies: bytes) -> None:
-    with inorder.connect(url) as qm:
-        qm.create_queue(queue, exist_ok=True)
+    with inorder.connect(with_queues(url, queue)) as qm:
         qm.put_many(queue, bodies)
 
 
 @pytest.fixture
 def stores(tmp_path: Path) -> list[str]:
     """Two stores with the queues ORDERS.A and ORDERS.B, which are empty, and one that no pattern here names."""
-    urls = [str(tmp_path / name) for name in ("one.db", "two.db")]
-    for url in urls:
-        for name in ("ORDERS.A", "ORDERS.B", "OTHER"):
-            put(url, name)
-    return urls
+    return [with_queues(tmp_path / name, "ORDERS.A", "ORDERS.B", "OTHER") for name in ("one.db", "two.db")]
 
 
 @pytest.fixture
@@ -308,14 +303,6 @@ def test_spark_is_told_how_many_messages_wait(stores: list[str], reader: Reader)
     assert one.reportLatestOffset()["lag"] == 3
 
 
-def logged(folder: Path, end: Any) -> str:
-    """A checkpoint with one batch, which Spark has committed."""
-    for name in ("offsets", "commits"):
-        (folder / name).mkdir(parents=True)
-        (folder / name / "0").write_text(f"v1\n{{}}\n{json.dumps(end)}\n", encoding="utf-8")
-    return str(folder)
-
-
 def test_a_query_that_has_stopped_is_finished_or_released(stores: list[str], reader: Reader, tmp_path: Path) -> None:
     put(stores[0], "ORDERS.A", b"1", b"2")
     put(stores[0], "ORDERS.B", b"3")
@@ -324,7 +311,7 @@ def test_a_query_that_has_stopped_is_finished_or_released(stores: list[str], rea
     start = one.initialOffset()
     end = one.latestOffset(start, ALL)
     read(one, start, end)
-    checkpoint = logged(tmp_path / "checkpoint", end)
+    checkpoint = checkpoint_at(tmp_path / "checkpoint", end)
     both = json.dumps(stores)
     assert finish(stores[0], "ORDERS.A", "archive", checkpoint) == 2, "one queue"
     assert finish(stores[0], "ORDERS.*", "archive", checkpoint) == 1, "the rest of a store"
@@ -333,7 +320,7 @@ def test_a_query_that_has_stopped_is_finished_or_released(stores: list[str], rea
     assert depths(*stores) == 3
     assert release(both, "ORDERS.*", "archive") == 3
     with pytest.raises(CheckpointLost, match="knows claim 2, but the queue gave no more than 1"):
-        finish(both, "ORDERS.*", "archive", logged(tmp_path / "later", later(end)))
+        finish(both, "ORDERS.*", "archive", checkpoint_at(tmp_path / "later", later(end)))
 
 
 def later(end: Any) -> Any:

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's custom
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import DoubleType, MapType, Row, StringType, StructType
+from tests.spark.calls import on, schema, with_queues
 from tests.tiers import gate
 
 import inorder
@@ -24,13 +24,12 @@ from inorder.errors import CallerError, OptionsError, StagingGone
 from inorder.spark.options import sink_options
 from inorder.spark.sink import BatchWriter, RowStreamWriter, StreamWriter, TaskMessage
 
-SECONDS_MAX = 240
-BODIES = StructType().add("body", "binary")
+BODIES = schema(body="binary")
+TO, TO_INT, TO_VOID = (schema(body="binary", to=kind) for kind in ("string", "integer", "void"))
 
 
-def write(frame: DataFrame, url: str, mode: str = "append", **options: object) -> None:
-    given = {"queue": "Q"} | {name: str(value) for name, value in options.items()}
-    frame.write.format("inorder").options(**given).mode(mode).save(url)
+def write(frame: DataFrame, url: str, mode: str = "append", **options: str) -> None:
+    frame.write.format("inorder").options(queue="Q", **options).mode(mode).save(url)
 
 
 def messages(url: str, queue: str = "Q") -> list[inorder.Message]:
@@ -39,13 +38,8 @@ def messages(url: str, queue: str = "Q") -> list[inorder.Message]:
         return list(qm.browse(queue))
 
 
-def bodies(url: str, queue: str = "Q") -> list[bytes]:
-    return [message.body for message in messages(url, queue)]
-
-
-def numbers(spark: SparkSession, count: int, partitions: int = 3) -> DataFrame:
-    frame = spark.range(0, count, 1, partitions)
-    return frame.select(F.format_string("%03d", "id").alias("body"), F.col("id"))
+def row(spark: SparkSession, *more: str) -> DataFrame:
+    return spark.range(1).selectExpr("'1' AS body", *more)
 
 
 def test_every_field_is_put_as_it_was_given(queues: SparkSession, url: str) -> None:
@@ -69,22 +63,22 @@ Act = Callable[[SparkSession, str], object]
 @pytest.mark.parametrize(
     ("act", "told"),
     [
-        (lambda spark, url: write(numbers(spark, 1), url), "the column 'id' is not a field of a message"),
-        (lambda spark, url: write(numbers(spark, 1).drop("id"), url, badRows="queue:NO"), "there is no queue 'NO'"),
-        (lambda spark, url: write(numbers(spark, 1).drop("id"), url, mode="overwrite"), "the sink appends"),
+        (lambda spark, url: write(row(spark, "id"), url), "the column 'id' is not a field of a message"),
+        (lambda spark, url: write(row(spark), url, badRows="queue:NO"), "there is no queue 'NO'"),
+        (lambda spark, url: write(row(spark), url, mode="overwrite"), "the sink appends"),
     ],
 )
 def test_mistakes_are_told_with_the_remedy(queues: SparkSession, url: str, act: Act, told: str) -> None:
     with pytest.raises(PySparkException, match=told):
         act(queues, url)
-    assert bodies(url) == []
+    assert on(url) == []
 
 
 # --- the writers as Spark calls them, call by call
 
 
-def batch_writer(url: str, schema: StructType = BODIES, **options: str) -> BatchWriter:
-    return BatchWriter(sink_options({"url": url, "queue": "Q"} | options, "batch write"), schema)
+def batch_writer(url: str, kinds: StructType = BODIES, **options: str) -> BatchWriter:
+    return BatchWriter(sink_options({"url": url, "queue": "Q"} | options, "batch write"), kinds)
 
 
 def stream_writer(url: str, kind: type[Any] = StreamWriter) -> Any:
@@ -106,7 +100,7 @@ def test_a_transaction_is_put_once_also_one_without_rows(url: str) -> None:
     for name, given, depth in (("monday", b"1", 1), ("monday", b"2", 1), ("tuesday", b"3", 2)):
         writer = batch_writer(url, transaction=name, application="load")
         writer.commit([task(writer, given)])
-        assert len(bodies(url)) == depth
+        assert len(on(url)) == depth
     told = inorder.spark.transaction_time(url, "Q", "monday", "load")
     assert told is not None
     assert told.tzinfo is datetime.timezone.utc
@@ -115,22 +109,20 @@ def test_a_transaction_is_put_once_also_one_without_rows(url: str) -> None:
     empty.commit([])
     assert inorder.spark.transaction_time(url, "Q", "empty", "load") is not None
     empty.commit([task(empty, b"4")])
-    assert bodies(url) == [b"1", b"3"]
+    assert on(url) == [b"1", b"3"]
 
 
 def test_a_message_that_asks_for_reports_is_put_and_its_arrival_is_reported(url: str) -> None:
-    with inorder.connect(url) as qm:
-        qm.create_queue("REPORTS")
+    with_queues(url, "REPORTS")
     asked = int(Report.COA | Report.COD | Report.EXPIRATION)
     rows = pa.record_batch({"body": [b"1"], "report": [asked], "reply_to_queue": ["REPORTS"]})
-    schema = StructType().add("body", "binary").add("report", "integer").add("reply_to_queue", "string")
-    writer = batch_writer(url, schema)
+    writer = batch_writer(url, schema(body="binary", report="integer", reply_to_queue="string"))
     writer.commit([writer.write(iter([rows]))])
     assert [(message.body, message.report) for message in messages(url)] == [(b"1", asked)]
     assert [message.feedback for message in messages(url, "REPORTS")] == [Feedback.COA]
 
 
-PRIORITIES = StructType().add("body", "binary").add("priority", "integer")
+PRIORITIES = schema(body="binary", priority="integer")
 BAD = pa.record_batch({"body": pa.array([b"good", None, b"below", b"above"]), "priority": pa.array([3, 4, -1, 99])})
 
 
@@ -139,26 +131,24 @@ def test_a_bad_row_fails_the_batch_and_is_named(url: str) -> None:
         CallerError, match=r"row 2 of partition 0 is not a message: body must not be null; it may be empty \(and 1 more"
     ):
         batch_writer(url, PRIORITIES).write(iter([BAD]))
-    assert bodies(url) == []
+    assert on(url) == []
 
 
 def test_what_the_store_alone_can_see_is_told_with_the_rows(url: str) -> None:
     given: dict[str, list[Any]] = {"body": [b"1234"], "message_type": [4], "flags": [2], "original_length": [2]}
     rows = pa.record_batch({**given, "group_id": [b"g"]})
-    schema = StructType().add("body", "binary").add("message_type", "integer").add("flags", "integer")
-    schema = schema.add("original_length", "integer").add("group_id", "binary")
+    numbers = dict.fromkeys(("message_type", "flags", "original_length"), "integer")
     with pytest.raises(CallerError, match=r"among rows 1 to 1 of partition 0: .*original_length"):
-        batch_writer(url, schema).write(iter([rows]))
-    assert bodies(url) == []
+        batch_writer(url, schema(body="binary", **numbers, group_id="binary")).write(iter([rows]))
+    assert on(url) == []
 
 
 def test_bad_rows_go_to_the_queue_that_takes_them(url: str, caplog: pytest.LogCaptureFixture) -> None:
-    with inorder.connect(url) as qm:
-        qm.create_queue("BAD")
+    with_queues(url, "BAD")
     writer = batch_writer(url, PRIORITIES, badRows="queue:BAD")
     writer.commit([writer.write(iter([BAD]))])
-    assert bodies(url) == [b"above", b"good"]
-    told = [json.loads(body) for body in bodies(url, "BAD")]
+    assert on(url) == [b"above", b"good"]
+    told = [json.loads(body) for body in on(url, "BAD")]
     assert [(one["row_number"], one["error"]) for one in told] == [
         (2, "body must not be null; it may be empty"),
         (3, "priority must be an integer from 0 to 999,999,999, not -1"),
@@ -169,19 +159,16 @@ def test_bad_rows_go_to_the_queue_that_takes_them(url: str, caplog: pytest.LogCa
 
 
 def test_a_bad_row_is_valid_json_whatever_numbers_it_has(url: str) -> None:
-    with inorder.connect(url) as qm:
-        qm.create_queue("BAD")
-    schema = (
-        StructType().add("body", "string").add("at", "double").add("properties", MapType(StringType(), DoubleType()))
-    )
+    with_queues(url, "BAD")
+    kinds = schema(body="string", at="double", properties=MapType(StringType(), DoubleType()))
     row = {
         "body": ["x"],
         "at": [math.nan],
         "properties": pa.array([[("low", -math.inf)]], pa.map_(pa.string(), pa.float64())),
     }
-    writer = batch_writer(url, schema, orderBy="at", badRows="queue:BAD")
+    writer = batch_writer(url, kinds, orderBy="at", badRows="queue:BAD")
     writer.commit([writer.write(iter([pa.record_batch(row)]))])
-    [body] = bodies(url, "BAD")
+    [body] = on(url, "BAD")
     told = json.loads(body, parse_constant=pytest.fail)
     assert told["row"] == {"body": "x", "at": "nan", "properties": [["low", "-inf"]]}
 
@@ -193,70 +180,59 @@ def rows_for(*targets: str | None, prefix: str = "") -> pa.RecordBatch:
 
 
 def test_each_row_goes_to_the_queue_that_its_column_names(url: str) -> None:
-    with inorder.connect(url) as qm:
-        for name in ("A", "B"):
-            qm.create_queue(name)
+    with inorder.connect(with_queues(url, "A", "B", "BAD")) as qm:
         qm.create_queue("MODEL", type="model")
-        qm.create_queue("BAD")
-    schema = StructType().add("body", "binary").add("to", "string")
-    writer = batch_writer(url, schema, queueColumn="to", transaction="monday", badRows="queue:BAD")
+    writer = batch_writer(url, TO, queueColumn="to", transaction="monday", badRows="queue:BAD")
     given = rows_for("A", "B", None, "A", "NOWHERE", "MODEL", "")
     writer.commit([writer.write(iter([given])), writer.write(iter([rows_for("B", prefix="second ")]))])
-    assert [bodies(url, name) for name in ("A", "B", "Q")] == [[b"1", b"4"], [b"2", b"second 1"], [b"3"]]
-    told = [json.loads(body) for body in bodies(url, "BAD")]
+    assert [on(url, name) for name in ("A", "B", "Q")] == [[b"1", b"4"], [b"2", b"second 1"], [b"3"]]
+    told = [json.loads(body) for body in on(url, "BAD")]
     assert [one["row_number"] for one in told] == [5, 6, 7]
     assert told[0]["error"].startswith("to names no queue to put on: there is no queue 'NOWHERE'")
     assert told[2]["error"] == "to names no queue to put on: it is empty, and only null means that of option queue"
     writer.commit([writer.write(iter([rows_for("Q", "A")]))])  # a repeat, whose rows name another queue
-    assert [len(bodies(url, name)) for name in ("A", "B", "Q", "BAD")] == [2, 2, 1, 3]
-    strict = batch_writer(url, schema, queueColumn="to")
+    assert [len(on(url, name)) for name in ("A", "B", "Q", "BAD")] == [2, 2, 1, 3]
+    strict = batch_writer(url, TO, queueColumn="to")
     with pytest.raises(CallerError, match=r"row 2 of partition 0 is not a message: to names no queue .* 'NOWHERE'"):
         strict.write(iter([rows_for("A", "NOWHERE")]))
-    with inorder.connect(url) as qm:
-        assert not qm.inspect.units()
+    assert on(url) == [b"3"]  # nothing is left staged
 
 
 @pytest.mark.parametrize("options", [{"queueColumn": "to"}, {"badRows": "queue:A"}])
 def test_a_name_under_which_another_write_has_put_on_one_of_the_queues_is_refused(
     url: str, options: dict[str, str]
 ) -> None:
-    with inorder.connect(url) as qm:
-        qm.create_queue("A")
+    with_queues(url, "A")
     before = batch_writer(url, queue="A", transaction="monday")
     before.commit([task(before, b"before")])
-    schema = StructType().add("body", "binary").add("to", "string") if "queueColumn" in options else BODIES
-    writer = batch_writer(url, schema, transaction="monday", **options)
+    writer = batch_writer(url, TO if "queueColumn" in options else BODIES, transaction="monday", **options)
     given = rows_for("Q", "A") if "queueColumn" in options else pa.record_batch({"body": pa.array([b"1", None])})
     told = writer.write(iter([given]))
     with pytest.raises(OptionsError, match="has transaction monday on queue A, from a write whose option queue was"):
         writer.commit([told])
     writer.abort([told])
-    assert (bodies(url), bodies(url, "A")) == ([], [b"before"])
+    assert (on(url), on(url, "A")) == ([], [b"before"])
 
 
 def test_such_a_name_is_also_refused_where_the_queue_is_remote(url: str) -> None:
-    with inorder.connect(url) as qm:
-        qm.create_queue("A")
+    with inorder.connect(with_queues(url, "A")) as qm:
         qm.create_queue("PARIS", usage="transmission")
         qm.create_queue("FAR", type="remote", remote_queue="THERE", remote_manager="PARIS")
-    schema = StructType().add("body", "binary").add("to", "string")
-    before = batch_writer(url, schema, queue="A", queueColumn="to", transaction="monday")
-    before.commit([before.write(iter([rows_for("A", "FAR")]))])
-    again = batch_writer(url, schema, queue="A", queueColumn="to", transaction="monday")
-    again.commit([again.write(iter([rows_for("A", "FAR")]))])
-    other = batch_writer(url, schema, queueColumn="to", transaction="monday")
+    for _ in range(2):
+        one = batch_writer(url, TO, queue="A", queueColumn="to", transaction="monday")
+        one.commit([one.write(iter([rows_for("A", "FAR")]))])
+    other = batch_writer(url, TO, queueColumn="to", transaction="monday")
     told = other.write(iter([rows_for("Q", "FAR")]))
     with pytest.raises(OptionsError, match="has transaction monday on queue FAR, from a write whose option queue was"):
         other.commit([told])
     other.abort([told])
-    assert [len(bodies(url, name)) for name in ("A", "PARIS", "Q")] == [1, 1, 0]
+    assert [len(on(url, name)) for name in ("A", "PARIS", "Q")] == [1, 1, 0]
 
 
 def test_groups_are_made_within_each_queue(url: str) -> None:
-    with inorder.connect(url) as qm:
-        qm.create_queue("A")
-    schema = StructType().add("body", "binary").add("to", "string").add("k", "string").add("n", "integer")
-    writer = batch_writer(url, schema, queueColumn="to", groupBy="k", orderBy="n")
+    with_queues(url, "A")
+    kinds = schema(body="binary", to="string", k="string", n="integer")
+    writer = batch_writer(url, kinds, queueColumn="to", groupBy="k", orderBy="n")
     given = {"body": [b"3", b"1", b"2"], "to": ["A", "A", "Q"], "k": ["x", "x", "x"], "n": [3, 1, 2]}
     writer.commit([writer.write(iter([pa.record_batch(given)]))])
     assert [(one.sequence_number, one.body) for one in messages(url, "A")] == [(1, b"1"), (2, b"3")]
@@ -264,28 +240,20 @@ def test_groups_are_made_within_each_queue(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "options", "told"),
+    ("kinds", "options", "told"),
     [
         (BODIES, {"queueColumn": "to"}, "option queueColumn names a column 'to', which the data frame does not have"),
-        (
-            StructType().add("body", "binary").add("to", "integer"),
-            {"queueColumn": "to"},
-            "option queueColumn names the column 'to', which is int: cast it to string",
-        ),
-        (
-            StructType().add("body", "binary").add("to", "void"),
-            {"queueColumn": "to"},
-            "option queueColumn names the column 'to', which is void: cast it to string",
-        ),
+        (TO_INT, {"queueColumn": "to"}, "option queueColumn names the column 'to', which is int: cast it to string"),
+        (TO_VOID, {"queueColumn": "to"}, "option queueColumn names the column 'to', which is void: cast it to string"),
         (BODIES, {"queue": "A,B"}, "a write names one queue; for several, option queueColumn"),
         (BODIES, {"storeColumn": "at"}, "option storeColumn names a column 'at', which the data frame does not have"),
     ],
 )
 def test_several_queues_are_named_by_a_column_alone(
-    url: str, schema: StructType, options: dict[str, str], told: str
+    url: str, kinds: StructType, options: dict[str, str], told: str
 ) -> None:
     with pytest.raises(OptionsError, match=told):
-        batch_writer(url, schema, **options)
+        batch_writer(url, kinds, **options)
 
 
 @pytest.mark.parametrize("kind", [StreamWriter, RowStreamWriter])
@@ -294,9 +262,9 @@ def test_a_batch_that_comes_again_is_dropped(url: str, kind: type[Any]) -> None:
     for _ in range(2):
         second, first = task(writer, b"2", partition=1), task(writer, b"1")
         writer.commit([second, first], 0)
-        assert bodies(url) == [b"1", b"2"]
+        assert on(url) == [b"1", b"2"]
     writer.commit([task(writer, b"3")], 1)
-    assert bodies(url) == [b"1", b"2", b"3"]
+    assert on(url) == [b"1", b"2", b"3"]
 
 
 def test_a_task_that_never_reported_fails_the_commit(url: str) -> None:
@@ -306,7 +274,7 @@ def test_a_task_that_never_reported_fails_the_commit(url: str) -> None:
         writer.commit([told, None], 0)
     writer.abort([told, None], 0)
     writer.abort([told, None], 0)
-    assert bodies(url) == []
+    assert on(url) == []
     with pytest.raises(StagingGone):
         writer.commit([told], 0)
 
@@ -318,7 +286,7 @@ def test_losers_leave_nothing_that_is_put(url: str) -> None:
     with inorder.connect(url) as qm:
         assert [unit.kind for unit in qm.inspect.units()] == ["staging"]
     writer.abort([loser], 0)
-    assert bodies(url) == [b"1"]
+    assert on(url) == [b"1"]
 
 
 def test_a_spark_that_does_not_tell_the_query_is_refused(url: str) -> None:
@@ -330,4 +298,4 @@ def test_a_spark_that_does_not_tell_the_query_is_refused(url: str) -> None:
     nothing: list[WriterCommitMessage | None] = []
     writer.commit(nothing, 0)
     writer.abort([told], 0)
-    assert bodies(url) == []
+    assert on(url) == []

@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql.types import StructType
 from tests.helpers.pages import ROOT
 from tests.helpers.support import bodies_at
+from tests.spark.calls import on, schema, with_queues
 from tests.spark.kills import holding
 from tests.tiers import gate
 
@@ -35,37 +36,24 @@ from inorder.spark.sink_stores import BatchCommit
 
 NAMES = ("one", "two", "three")
 ROWS = [f"row {number}".encode() for number in range(12)]
-BODIES = StructType().add("body", "binary")
-WITH_KEYS = StructType().add("body", "binary").add("k", "string").add("n", "integer")
-WITH_STORE = StructType().add("body", "binary").add("store", "string").add("queue", "string")
-
-
-def made(path: Path, *queues: str) -> str:
-    with inorder.connect(path) as qm:
-        for name in queues:
-            qm.create_queue(name)
-    return str(path)
+BODIES = schema(body="binary")
+WITH_KEYS = schema(body="binary", k="string", n="integer")
+WITH_STORE = schema(body="binary", store="string", queue="string")
 
 
 @pytest.fixture
 def stores(tmp_path: Path) -> list[str]:
     """Three stores with the queues Q and OTHER; the first one's Q is the oldest."""
-    return [made(tmp_path / f"{name}.db", "Q", "OTHER") for name in NAMES]
-
-
-def on(url: str, queue: str = "Q") -> list[bytes]:
-    with inorder.connect(url) as qm:
-        assert not qm.inspect.units(), "nothing is left staged"
-    return bodies_at(url, queue)
+    return [with_queues(tmp_path / f"{name}.db", "Q", "OTHER") for name in NAMES]
 
 
 def on_all(stores: list[str]) -> list[bytes]:
     return sorted(body for url in stores for body in on(url))
 
 
-def writer(stores: list[str], schema: StructType = BODIES, **options: str) -> BatchWriter:
+def writer(stores: list[str], kinds: StructType = BODIES, **options: str) -> BatchWriter:
     given = {"url": json.dumps(stores), "queue": "Q", "transaction": "monday"} | options
-    return BatchWriter(sink_options(given, "batch write"), schema)
+    return BatchWriter(sink_options(given, "batch write"), kinds)
 
 
 def commit(stores: list[str], batch: int = 0, rows: list[bytes] | None = None, query: str = "query") -> None:
@@ -144,14 +132,14 @@ def test_a_group_stays_together(stores: list[str]) -> None:
 
 
 def test_an_own_group_id_decides_and_the_zeros_that_fill_it_do_not_count(stores: list[str]) -> None:
-    schema = BODIES.add("group_id", "binary").add("flags", "integer").add("sequence_number", "integer")
+    kinds = schema(body="binary", group_id="binary", flags="integer", sequence_number="integer")
     ids = [b"%d" % number for number in range(8)] + [None, b"\0" * 24]
     flags = [int(Flags.IN_GROUP)] * 8 + [0, 0]
     numbers = {1: [1] * 10, 2: [2] * 8 + [1, 1]}
     for number, given in ((1, ids), (2, [one and one.ljust(24, b"\0") for one in ids])):
         bodies = [b"%d of %d" % (number, row) for row in range(8)] + [b"alone"] * 2
         columns = {"body": bodies, "group_id": given, "flags": flags, "sequence_number": numbers[number]}
-        one = writer(stores, schema, transaction=str(number))
+        one = writer(stores, kinds, transaction=str(number))
         one.commit([one.write(iter([pa.record_batch(columns)]))])
     found = [[body.split(b" of ")[-1] for body in on(url)] for url in stores]
     assert all(found)
@@ -160,8 +148,7 @@ def test_an_own_group_id_decides_and_the_zeros_that_fill_it_do_not_count(stores:
 
 def test_a_column_names_the_store_and_another_the_queue(stores: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     for url in stores:
-        with inorder.connect(url) as qm:
-            qm.create_queue("BAD")
+        with_queues(url, "BAD")
     monkeypatch.chdir(Path(stores[0]).parent)
     given = {
         "body": [b"1", b"2", b"3", b"4", b"5", b"6", b"7"],
@@ -277,7 +264,7 @@ def alter(url: str, **attributes: Any) -> None:
 def test_another_list_is_refused_while_a_batch_is_half_committed(
     stores: list[str], killed: Callable[..., None], tmp_path: Path, change: str
 ) -> None:
-    fourth = made(tmp_path / "four.db", "Q")
+    fourth = with_queues(tmp_path / "four.db", "Q")
     others = {"one more": [*stores, fourth], "one less": stores[:2], "one alone": stores[:1]}[change]
     killed(stores)
     expire(stores)
@@ -325,7 +312,7 @@ def test_a_list_that_was_noted_and_never_used_is_replaced(
     def end(*_: Any, **__: Any) -> None:
         raise Killed
 
-    more = [*stores, made(tmp_path / "four.db", "Q")]
+    more = [*stores, with_queues(tmp_path / "four.db", "Q")]
     commit(stores)
     for some in (more, stores, more):
         with monkeypatch.context() as patched:
@@ -404,7 +391,7 @@ def test_what_cannot_be_repeated_or_is_not_there_is_refused(stores: list[str], t
     with pytest.raises(OptionsError, match="a write to several stores needs option transaction"):
         sink_options({"url": json.dumps(stores), "queue": "Q"}, "batch write")
     with pytest.raises(UnknownQueue):
-        stream([*stores, made(tmp_path / "four.db")])
+        stream([*stores, with_queues(tmp_path / "four.db")])
     with pytest.raises(UnknownQueue):
         writer(stores, badRows="queue:BAD")
     with pytest.raises(OptionsError, match=r"option storeColumn names the column 'n', which is int: cast it to string"):

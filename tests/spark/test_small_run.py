@@ -6,25 +6,21 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's custom
+from tests.spark.calls import run_to_end, with_queues
 
 import inorder
-
-SECONDS_MAX = 240
 
 
 def drain(spark: SparkSession, url: str, folder: Path) -> None:
     """One run of a query to its end: what is on Q is put to COPY."""
     options = {"queue": "Q", "mode": "drain", "application": "archive", "partitions": "2"}
     source = spark.readStream.format("inorder").options(**options).load(url)
-    copies = source.select("body", "group_id", "sequence_number", "flags").writeStream.format("inorder")
-    writer = copies.options(queue="COPY", url=url).option("checkpointLocation", str(folder / "checkpoint"))
-    query = writer.trigger(availableNow=True).start()
-    assert query.awaitTermination(SECONDS_MAX)
+    copies = source.select("body", "group_id", "sequence_number", "flags")
+    run_to_end(copies, "inorder", folder, queue="COPY", url=url)
 
 
 def test_what_is_put_by_groups_is_drained_in_order_and_once(queues: SparkSession, url: str, folder: Path) -> None:
-    with inorder.connect(url) as qm:
-        qm.create_queue("COPY")
+    with_queues(url, "COPY")
     ids = queues.range(0, 9, 1, 3)
     numbers = ids.select(F.format_string("%03d", "id").alias("body"), (-F.col("id")).alias("turn"))
     rows = numbers.withColumn("customer", F.concat(F.lit("c"), F.col("turn") % 2))

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's custom
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, In, IsNotNull, IsNull
 from pyspark.sql.types import StructType
 from tests.helpers.support import until
-from tests.spark.calls import put
+from tests.spark.calls import depth, held, on, properties_on, put, put_properties, run_to_end, schema, with_queues
 from tests.tiers import gate
 
 import inorder
@@ -22,7 +22,6 @@ from inorder import Flags
 from inorder.errors import InorderError, OptionsError
 from inorder.spark.source import InorderSource
 
-SECONDS_MAX = 240
 Start = Callable[[SparkSession, str], object]
 
 
@@ -39,19 +38,17 @@ def stream(spark: SparkSession, url: str, folder: Path, **options: object) -> li
     """One run of a query to its end; what the sink has then, by delivery number."""
     given = {"queue": "Q"} | {name: str(value) for name, value in options.items()}
     source = spark.readStream.format("inorder").options(**given).load(url)
-    writer = source.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
-    query = writer.trigger(availableNow=True).start(str(folder / "out"))
-    assert query.awaitTermination(SECONDS_MAX)
+    run_to_end(source, "parquet", folder, path=str(folder / "out"))
     return bodies(spark.read.parquet(str(folder / "out")).orderBy("delivery_number"))
 
 
 # --- a batch read as Spark calls it, call by call
 
 
-def batch(url: str, *, schema: StructType | None = None, **options: object) -> list[dict[str, Any]]:
+def batch(url: str, *, chosen: StructType | None = None, **options: object) -> list[dict[str, Any]]:
     """The rows of all tasks, one task after the other."""
     source = InorderSource({"url": url, "queue": "Q"} | {name: str(value) for name, value in options.items()})
-    reader = source.reader(schema or source.schema())
+    reader = source.reader(chosen or source.schema())
     return [row for part in reader.partitions() for found in reader.read(part) for row in found.to_pylist()]  # type: ignore[union-attr]
 
 
@@ -66,8 +63,7 @@ def test_a_batch_browses_in_the_order_of_the_places(url: str) -> None:
     assert column(rows) == [b"high 1", b"high 2", b"low 1", b"low 2"]
     assert column(rows, "delivery_number") == [1, 2, 3, 4]
     assert batch(url, partitions=4) == rows
-    with inorder.connect(url) as qm:
-        assert qm.depth("Q") == 4
+    assert depth(url) == 4
 
 
 def test_a_batch_in_logical_order_has_groups_together_and_segments_joined(url: str) -> None:
@@ -96,14 +92,13 @@ def test_a_strict_batch_ends_before_what_is_pending(url: str) -> None:
 
 def test_columns_may_be_chosen_by_the_schema(url: str) -> None:
     put(url, b"1", priority=5)
-    wanted = StructType().add("priority", "integer").add("body", "binary")
-    assert batch(url, schema=wanted) == [{"priority": 5, "body": b"1"}]
+    assert batch(url, chosen=schema(priority="integer", body="binary")) == [{"priority": 5, "body": b"1"}]
     for name, kind, told in (
         ("prio", "integer", "no column 'prio'; did you mean priority"),
         ("body", "string", "body is binary, not string: .*option body=string gives text"),
     ):
         with pytest.raises(OptionsError, match=told):
-            batch(url, schema=StructType().add(name, kind))
+            batch(url, chosen=schema(**{name: kind}))
 
 
 def test_a_pushed_filter_is_applied_where_it_means_what_spark_means(url: str) -> None:
@@ -131,8 +126,6 @@ def test_a_pushed_filter_is_applied_where_it_means_what_spark_means(url: str) ->
     [
         ({"queue": "QQ"}, "there is no queue 'QQ'; did you mean Q?"),
         ({"url": "nowhere.db"}, "there is no store at .*create the queue manager first with"),
-        ({"partition": 3}, "no option 'partition' for a read; did you mean part"),
-        ({"maxOffsetsPerTrigger": 3}, "no option 'maxoffsetspertrigger' for a read; it must be maxMessagesPerTrigger"),
         ({"mode": "drain", "application": "a"}, "spark.read cannot drain a queue"),
     ],
 )
@@ -166,16 +159,11 @@ def test_what_was_taken_ahead_returns_when_the_query_is_stopped(queues: SparkSes
     given = {"queue": "Q", "mode": "drain", "application": "a", "maxMessagesPerTrigger": "2"}
     writer = queues.readStream.format("inorder").options(**given).load(url).writeStream.format("noop")
     query = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(processingTime="1 hour").start()
-
-    def held() -> list[int]:
-        with inorder.connect(url) as qm:
-            return [claim.number for one in qm.bulk.claims() for claim in one.held]
-
     try:
-        until(lambda: held() == [1, 2], "the second claim to be taken ahead")
+        until(lambda: held(url) == [1, 2], "the second claim to be taken ahead")
     finally:
         query.stop()
-    until(lambda: held() == [1], "the claim taken ahead to return after the stop")
+    until(lambda: held(url) == [1], "the claim taken ahead to return after the stop")
 
 
 @pytest.mark.parametrize("first", [0, 10], ids=["an empty batch", "ten messages"])
@@ -190,10 +178,46 @@ def test_a_new_checkpoint_loses_nothing_in_a_folder_that_was_written(
     (folder / "checkpoint").rename(folder / "lost")
     with pytest.raises(PySparkException, match="allowNewCheckpoint=true"):
         stream(queues, url, folder, **drained)
-    with inorder.connect(url) as qm:
-        assert qm.depth("Q") == 10
+    assert depth(url) == 10
     (folder / "out").rename(folder / "earlier")
     assert stream(queues, url, folder, **drained, allowNewCheckpoint="true") == [b"later"] * 10
+
+
+def test_properties_are_a_map_that_spark_can_ask_and_come_back_as_they_were(queues: SparkSession, url: str) -> None:
+    wanted = put_properties(url)
+    rows = read(queues, url)
+    found = rows.where("properties['colour'].string = 'blue' AND properties['order.count'].long < 5").collect()
+    assert [row.body for row in found] == [b"3"]
+    plain = queues.createDataFrame([(b"4", "red")], "body binary, colour string")
+    for written in rows, plain.select("body", F.create_map(F.lit("colour"), "colour").alias("properties")):
+        written.write.format("inorder").option("queue", "COPY").mode("append").save(url)
+    assert properties_on(url, "COPY") == [*wanted, '{"colour":"red"}']
+
+
+def test_a_view_of_sql_is_read_and_written_and_statements_that_cannot_work_are_refused(
+    queues: SparkSession, url: str
+) -> None:
+    with_queues(url, "R")
+    sql = queues.sql
+    sql(f"CREATE OR REPLACE TEMPORARY VIEW orders USING inorder OPTIONS (url '{url}', queue 'Q')")
+    sql("INSERT INTO orders (body, priority) VALUES (X'31', 3), (X'32', 5)")
+    assert [row.priority for row in sql("SELECT priority FROM orders WHERE body = X'32'").collect()] == [5]
+    with pytest.raises(PySparkException, match="the sink appends"):
+        sql("INSERT OVERWRITE orders (body) VALUES (X'34')")
+    with pytest.raises(PySparkException, match="Use CREATE TEMPORARY VIEW"):
+        sql(f"CREATE TABLE orders_table USING inorder OPTIONS (url '{url}', queue 'Q')")
+    sql("CREATE TABLE orders_table (body STRING, queue STRING) USING inorder")  # Spark asks nobody
+    try:
+        with pytest.raises(PySparkException, match="Use CREATE TEMPORARY VIEW"):
+            sql("SELECT * FROM orders_table").collect()
+        place = f"url = '{url}', queue = 'Q'"
+        found = sql(f"SELECT body FROM orders_table WITH ({place}, body = 'string') ORDER BY body")
+        assert found.collect() == [("1",), ("2",)]
+        sql(f"INSERT INTO orders_table WITH ({place}, queueColumn = 'queue') VALUES ('3', 'R')")
+    finally:
+        sql("DROP TABLE orders_table")
+    assert on(url, "R") == [b"3"]
+    assert len(on(url)) == 2
 
 
 @gate

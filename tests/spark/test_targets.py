@@ -21,6 +21,7 @@ from inorder.spark.files import texts_at
 
 pytestmark = gate
 BESIDE = ("", "-lock", "-wal", "-shm", "-journal")
+INCOMPLETE = r"part-.* is not a Parquet file, or is incomplete: restore it from a copy, or remove it"
 Job = Callable[[SparkSession, DataFrame, Path, Path], Any]
 
 JOBS: dict[str, Job] = {  # with a session, an archive, a store and a target
@@ -150,7 +151,7 @@ def test_a_damaged_archive_is_told_in_one_line(spark: SparkSession, archive: Dat
     (folder / "empty/a.parquet").touch()
     reads: list[Callable[..., Any]] = [jobs.audit, jobs.reorder, jobs.unload, jobs.dump]
     for read in reads:
-        for name, told in (("damaged", "is not a Parquet file, or is incomplete"), ("empty", "has no Parquet files")):
+        for name, told in (("damaged", INCOMPLETE), ("empty", "has no Parquet files")):
             with pytest.raises(QueueCondition, match=told):
                 read(spark, folder / name, folder / f"{read.__name__} {name}")
 

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple, TypeVar
 
 from ..client.manager import QueueManager, connect
-from ..errors import InorderError, QueueCondition, Reason, StoreError, WrongQueueType
+from ..errors import InorderError, OptionsError, QueueCondition, Reason, StoreError, WrongQueueType
 from ..model.attributes import QueueAttributes
 from ..stores.open import OverNetwork, locate
 
@@ -159,6 +159,14 @@ def check_queue(qm: QueueManager, queue: str) -> QueueAttributes:
 def made_at(qm: QueueManager, queue: str) -> int:
     """The creation time of a local queue, in microseconds since 1970; it distinguishes queues of one name (B-41)."""
     return round(qm.inspect.status(queue).created_at * 1_000_000)
+
+
+def two_copies(queue: str, one: str, other: str) -> OptionsError:
+    """The error if the queues of one name in two stores have the same `made_at`."""
+    return OptionsError(
+        f"the queue {queue} of {one} and that of {other} were created at the same moment: option url names one store "
+        "twice, or a store and its copy. Name each store once"
+    )
 
 
 def check_same(qm: QueueManager, queue: str, made: int) -> None:

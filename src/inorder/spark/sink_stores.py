@@ -31,7 +31,7 @@ from ..client.queue import Queue
 from ..errors import CheckpointLost, CheckpointTooOld, Fenced, InorderError, OptionsError
 from ..support.clock import utc
 from . import points
-from .opening import check_queue, made_at, side_by_side, store_for_task
+from .opening import check_queue, made_at, side_by_side, store_for_task, two_copies
 from .options import SinkOptions
 
 log = logging.getLogger("inorder.spark.sink")
@@ -77,10 +77,7 @@ def sink_stores(options: SinkOptions) -> list[SinkStore]:
     found: dict[int, SinkStore] = {}
     for url, one in side_by_side(options.stores, look).items():
         if (other := found.setdefault(one.made, one)) is not one:
-            raise OptionsError(
-                f"the queue {options.queue} of {other.url} and that of {url} were created at the same moment: option "
-                "url names one store twice, or a store and its copy. Name each store once"
-            )
+            raise two_copies(options.queue, other.url, url)
     return [found[made] for made in sorted(found)]
 
 

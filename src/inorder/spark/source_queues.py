@@ -17,12 +17,12 @@ from pyspark.sql.datasource import InputPartition
 
 from ..client.manager import QueueManager
 from ..client.queue import Queue
-from ..errors import InorderError, OptionsError, QueueDeleted, UnknownQueue, WrongQueueType, nearest_names
+from ..errors import InorderError, QueueDeleted, UnknownQueue, WrongQueueType, nearest_names
 from ..model.attributes import QueueAttributes
 from ..rules.authorities import fits
 from ..stores.seam.records import Claims
 from ..stores.seam.views import QueueView
-from .opening import check_queue, check_same, made_at, open_though_restarting, side_by_side, store_for_task
+from .opening import check_queue, check_same, made_at, open_though_restarting, side_by_side, store_for_task, two_copies
 from .options import STORE, SourceOptions
 
 SYSTEM = "SYSTEM."
@@ -136,10 +136,7 @@ class Stores:
             for one in seen:
                 other = found.setdefault(one.source.key, one)
                 if other is not one:
-                    raise OptionsError(
-                        f"the queue {one.source.queue} of {other.source.url} and that of {url} were created at the "
-                        "same moment: option url names one store twice, or a store and its copy. Name each store once"
-                    )
+                    raise two_copies(one.source.queue, other.source.url, url)
         if not self._has_looked:
             existing = {one.source.queue for one in found.values()}
             _check_names(self._options, existing, {one.source.queue for one in found.values() if one.is_chosen})

@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from demo.__main__ import main
 from tests.helpers.support import until
 from tests.spark.kills.checker import archived, on_queue, wrong_at_sink, wrong_counts, wrong_in_store
 from tests.spark.kills.cluster import SPECULATION, cluster
 from tests.spark.kills.processes import Driver, DriverFailed, driver
-from tests.spark.kills.world import PER_BATCH, SOURCE, TARGET, Log, World, killed_at
-from tests.spark.serving import ServedFile
+from tests.spark.kills.world import PER_BATCH, SOURCE, TARGET, Log, World, killed_at, seeded
+from tests.spark.serving import READS, WRITES, ServedFile
 from tests.tiers import gate
 
 import inorder
@@ -29,6 +30,7 @@ from inorder.stores.seam.views import Unit
 
 LONG = "INORDER_LONG" in os.environ
 REPEATS = 5 if LONG else 1
+DEMO_FILES = 12
 # Where a process is held, how far Spark's logs and the claims are then, and which claims hold messages.
 POINTS = [
     pytest.param("claimed:2", Log(0, 0, (2, False)), None),
@@ -48,6 +50,12 @@ MORE_POINTS = [
 ]
 
 
+def goes_on(world: World, successor: Driver) -> None:
+    world.check_so_far()
+    successor.ask("drain", **world.drains())
+    world.check_archive()
+
+
 @pytest.mark.parametrize("_", range(REPEATS))
 @pytest.mark.parametrize(("point", "log", "held"), POINTS + (MORE_POINTS if LONG else []))
 def test_another_driver_goes_on_for_one_that_is_killed(
@@ -58,9 +66,7 @@ def test_another_driver_goes_on_for_one_that_is_killed(
             until(lambda: world.log() == log, f"{log}")
         if held is not None:
             assert world.held() == held
-    world.check_so_far()
-    successor.ask("drain", **world.drains())
-    world.check_archive()
+    goes_on(world, successor)
 
 
 @pytest.mark.parametrize("_", range(REPEATS))
@@ -69,9 +75,7 @@ def test_a_driver_is_killed_while_its_tasks_read(world: World, successor: Driver
         log = world.log()
         assert log.offsets == log.commits + 1
         assert log.open == (log.offsets + 1, True)
-    world.check_so_far()
-    successor.ask("drain", **world.drains())
-    world.check_archive()
+    goes_on(world, successor)
 
 
 def test_the_last_file_of_the_commit_log_is_lost(world: World, successor: Driver) -> None:
@@ -111,9 +115,7 @@ def test_two_drivers_are_killed_one_after_the_other(world: World, successor: Dri
         assert world.log() == Log(1, 0, (2, False))
     with killed_at(world, "claimed:1", "drain", **world.drains()):
         assert world.log() == Log(1, 1, (3, False))
-    world.check_so_far()
-    successor.ask("drain", **world.drains())
-    world.check_archive()
+    goes_on(world, successor)
 
 
 # --- from queue to queue: killed when a task has staged, and when a batch is put
@@ -217,6 +219,29 @@ def test_a_batch_that_was_put_by_a_dead_driver_is_not_put_again(world: World, su
     successor.ask("run", name="queue", **world.to_queue())
     world.finish()
     world.check_target()
+
+
+@gate
+@pytest.mark.spark
+def test_driver_and_server_are_killed_and_nothing_is_lost_or_doubled(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ServedFile(folder / "server") as served:
+        served.grant({SOURCE: READS, TARGET: WRITES})
+        served.log_in(folder / "credentials", monkeypatch)
+        world = World(folder, url=served.url, store=served.path)
+        with killed_at(world, "settled:2", "run", name="queue", **world.to_queue()):
+            served.kill()
+        served.start()
+        with driver(folder) as second:
+            second.order("run", name="queue", **world.to_queue())
+            world.await_batch(3, second)
+            served.kill()
+            served.start()
+            second.answer()  # the query itself goes on
+        world.finish()
+        world.let_time_pass(2 * DAY_SECONDS)  # what tasks have staged whose connections were lost
+        world.check_target()
 
 
 # --- a task that raises, and one that is overtaken by its twin
@@ -324,13 +349,6 @@ def killed_at_random(
         yield
 
 
-def seeded() -> random.Random:
-    """The moments are the same again with the same seed, what happens then is not."""
-    seed = os.environ.get("INORDER_SEED") or str(random.randrange(10**9))
-    print(f"INORDER_SEED={seed}")
-    return random.Random(seed)
-
-
 @pytest.mark.skipif(not LONG, reason="takes minutes; INORDER_LONG=1 runs it")
 @pytest.mark.timeout(600 + KILLS * KILL_TIMEOUT_SECONDS)
 @pytest.mark.parametrize("sink", ["files", "queue"])
@@ -352,8 +370,7 @@ def test_drivers_tasks_and_a_server_are_killed_at_random_moments(folder: Path, m
     """Two queues in a file and two at a server, to the queues of their names in two other stores."""
     chance = seeded()
     with ServedFile(folder / "server", role="admin") as served:
-        monkeypatch.delenv("INORDER_TOKEN", raising=False)
-        monkeypatch.setenv("INORDER_CREDENTIALS", str(served.keep_credentials(folder / "credentials")))
+        served.log_in(folder / "credentials", monkeypatch)
         places: list[dict[str, Any]] = [{"url": str(folder / "file.db")}, {"url": served.url, "store": served.path}]
         worlds = [World(folder, source=f"Q.{number}", **places[number % 2]) for number in range(4)]
         targets, order = to_two_stores(worlds)
@@ -373,3 +390,21 @@ def test_drivers_tasks_and_a_server_are_killed_at_random_moments(folder: Path, m
         with driver(folder) as last:
             last.ask("run", name="queue", **order)
         check_two_stores(worlds, targets)
+
+
+# --- `make demo` whole: loaders and Spark's driver are killed
+
+
+@gate
+@pytest.mark.timeout(900)
+def test_the_files_of_a_folder_come_back_as_they_were(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, output = tmp_path / "folder", tmp_path / "output"
+    folder.mkdir()
+    for number in range(DEMO_FILES):
+        (folder / f"{number}.txt").write_text("".join(f"line {n} of {number}\n\n" for n in range(40)))
+    status = main(["files", str(folder), "--output", str(output)])
+    told = capsys.readouterr().out
+    assert status == 0, told
+    assert f"0 of {DEMO_FILES} files differ from the originals" in told
+    assert "errors in their order: 0." in told
+    assert (output / "audit/report.html").is_file()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.spark.calls import held
 from tests.spark.kills.checker import archived, on_queue, wrong_at_sink, wrong_in_store
 from tests.spark.kills.processes import Driver
 
@@ -22,6 +24,7 @@ APPLICATION = "killed"
 SOURCE, TARGET = "Q", "TARGET"
 MESSAGES, MESSAGES_EACH, PER_BATCH, PARTITIONS = 300, 120, 60, 2
 LINES_OPEN, GROUP_MAX = 4, 9
+BATCH_SECONDS = 240.0
 
 
 class Log(NamedTuple):
@@ -145,6 +148,13 @@ class World:
 
     # --- what is seen from outside
 
+    def await_batch(self, number: int, one: Driver) -> None:
+        """Until Spark has logged that batch; fails if the driver ends before."""
+        deadline = time.monotonic() + BATCH_SECONDS
+        while newest(self.checkpoint / "offsets") < number:
+            assert not one.has_ended(0.05), "the driver has ended"
+            assert time.monotonic() < deadline, f"batch {number} has not begun"
+
     def log(self) -> Log:
         """Where Spark and the queue manager stand."""
         with inorder.connect(self.store) as qm:
@@ -153,9 +163,7 @@ class World:
         return Log(newest(self.checkpoint / "offsets"), newest(self.checkpoint / "commits"), opened)
 
     def held(self) -> list[int]:
-        """The claims that hold messages, by number."""
-        with inorder.connect(self.store) as qm:
-            return [claim.number for one in qm.bulk.claims() for claim in one.held]
+        return held(self.store)
 
     def check_archive(self, **how: Any) -> None:
         """All that was put is in the archive, and nothing is left."""
@@ -210,6 +218,13 @@ def mixture(messages: int, seed: int, prefix: str = "") -> Mixture:
         if ends:
             sizes[writer] = 0
     return Mixture(puts, plan)
+
+
+def seeded() -> random.Random:
+    """The moments are the same again with the same seed, what happens then is not."""
+    seed = os.environ.get("INORDER_SEED") or str(random.randrange(10**9))
+    print(f"INORDER_SEED={seed}")
+    return random.Random(seed)
 
 
 def newest(log: Path) -> int:

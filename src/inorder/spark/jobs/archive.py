@@ -95,11 +95,14 @@ def check_replaceable(spark: SparkSession, name: str, folder: str) -> None:
         raise bad_argument(name, folder, f"a folder without a store, but {found} belongs to one")
 
 
-def check_apart(spark: SparkSession, name: str, folder: str, archive: Archive, *, others: Iterable[str] = ()) -> None:
-    """Raises ArgumentError if a folder that is about to be removed contains the archive, or one of the other folders.
+def check_removable(
+    spark: SparkSession, name: str, folder: str, archive: Archive, *, others: Iterable[str] = ()
+) -> None:
+    """Raises ArgumentError if a folder that is about to be removed contains a store, the archive, or one of the others.
 
     An archive in a DataFrame is known by the files that it reads.
     """
+    check_replaceable(spark, name, folder)
     for one in (*others, *_folders_of(archive)):
         if _real(spark, one).is_relative_to(_real(spark, folder)):
             raise bad_argument(name, folder, f"a folder that does not contain {one}, because its contents are removed")

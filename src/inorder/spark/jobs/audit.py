@@ -33,10 +33,10 @@ from .archive import (
     PLACE,
     Archive,
     absolute,
-    check_apart,
     check_csv,
     check_folder,
     check_outside,
+    check_removable,
     check_target,
     is_member,
     read_archive,
@@ -116,7 +116,7 @@ def audit(
     tell = progress or (lambda _: None)
     path = check_target(spark, "output", output, overwrite=overwrite)
     check_outside(spark, "output", path, archive)
-    check_apart(spark, "output", f"{path}/findings.parquet", archive)
+    check_removable(spark, "output", f"{path}/findings.parquet", archive)
     check_folder(spark, "output", f"{path}/findings.parquet")
     check_csv(spark, "output", f"{path}/findings.csv")
     source = Provenance(

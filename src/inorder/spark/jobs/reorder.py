@@ -29,8 +29,7 @@ from .archive import (
     ORDER,
     PLACE,
     Archive,
-    check_apart,
-    check_replaceable,
+    check_removable,
     check_target,
     columns,
     is_member,
@@ -101,13 +100,11 @@ def reorder(
     """
     _check(order, join_segments=join_segments, incomplete=incomplete is not None)
     tell = progress or (lambda _: None)
-    path = check_target(spark, "target", target, overwrite=overwrite)
-    check_replaceable(spark, "target", path)
-    check_apart(spark, "target", path, archive)
-    aside = None if incomplete is None else check_target(spark, "incomplete", incomplete, overwrite=overwrite)
-    if aside is not None:
-        check_replaceable(spark, "incomplete", aside)
-        check_apart(spark, "incomplete", aside, archive, others=[path])
+    path, aside = check_target(spark, "target", target, overwrite=overwrite), None
+    check_removable(spark, "target", path, archive)
+    if incomplete is not None:
+        aside = check_target(spark, "incomplete", incomplete, overwrite=overwrite)
+        check_removable(spark, "incomplete", aside, archive, others=[path])
     rows = _plain(read_archive(spark, archive))
     with ExitStack() as until:
         tell("judging groups")
