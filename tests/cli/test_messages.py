@@ -20,7 +20,7 @@ from tests.tiers import gate
 
 import inorder
 from inorder import Feedback, Flags, Report
-from inorder.cli import putting
+from inorder.cli import parts, putting
 from inorder.formats.json_lines import FIELDS, FILLED_IN
 
 BINARY = b"\x1b[31m\xff\x00"
@@ -82,9 +82,7 @@ def test_standard_input_is_one_message_or_one_a_line(run: Command, queue: str, s
     assert bodies_at(store, queue) == [b"a\nb\n", b"a", b"b"]
 
 
-def test_files_are_messages_in_their_order_and_a_message_becomes_a_file(
-    run: Command, queue: str, store: Path, tmp_path: Path
-) -> None:
+def test_files_are_messages_and_a_message_becomes_a_file(run: Command, queue: str, store: Path, tmp_path: Path) -> None:
     one, two, got = tmp_path / "1", tmp_path / "2", tmp_path / "got"
     one.write_bytes(BINARY)
     two.write_bytes(b"second")
@@ -125,11 +123,7 @@ def test_properties_can_be_given_and_are_told_each_of_its_type(run: Command, que
     assert f'{told}"weight": 1.0}}' in out
     run("put", queue, "--from-json", given=out.encode())
     assert f'{told}"weight": 1.0}}' in run("get", queue, "--json").out
-    for word, says in (
-        ("1a=x", "2442"),
-        ("n:int=9223372036854775808", "2473"),
-        ("a=1 --property a=2", "given twice"),
-    ):
+    for word, says in (("1a=x", "2442"), ("n:int=9223372036854775808", "2473"), ("a=1 --property a=2", "given twice")):
         refused = run("put", queue, "x", "--property", *word.split())
         assert (refused.status != 0, says in refused.err) == (True, True), refused.err
     assert run("get", queue).status == 1, "nothing was put"
@@ -194,9 +188,7 @@ def test_what_json_tells_can_be_put_again_and_is_the_same(run: Command, queue: s
         ('{"body": "", "message_type": 1}', "line 2: a request, or a message that asks for reports, needs reply_to_q"),
     ],
 )
-def test_a_bad_line_is_named_and_puts_nothing_of_its_unit(
-    run: Command, queue: str, store: Path, line: str, complaint: str
-) -> None:
+def test_a_bad_line_is_named_and_puts_nothing(run: Command, queue: str, store: Path, line: str, complaint: str) -> None:
     ended = run("put", queue, "--from-json", given=f'{{"body": "good"}}\n{line}\n'.encode())
     assert (ended.status, bodies_at(store, queue)) == (2, [])
     assert complaint in ended.err
@@ -230,9 +222,7 @@ def test_units_of_work_that_were_committed_stay_and_this_is_said(run: Command, s
         ("watch", "ORDERS", "--count", "0"),
     ],
 )
-def test_what_does_not_go_together_is_refused_and_changes_nothing(
-    run: Command, queue: str, store: Path, arguments: tuple[str, ...]
-) -> None:
+def test_what_clashes_is_refused(run: Command, queue: str, store: Path, arguments: tuple[str, ...]) -> None:
     run("put", queue, "1")
     ended = run(*arguments, given=b"{}")
     assert (ended.status, ended.out, bodies_at(store, queue)) == (2, "", [b"1"])
@@ -319,9 +309,7 @@ BUFFERING = [pytest.param({}, id="buffered", marks=gate), pytest.param({"PYTHONU
 
 
 @pytest.mark.parametrize("environment", BUFFERING)
-def test_a_pipe_that_takes_a_part_puts_the_messages_back(
-    run: Command, queue: str, store: Path, environment: dict[str, str]
-) -> None:
+def test_a_broken_pipe_puts_the_rest_back(run: Command, queue: str, store: Path, environment: dict[str, str]) -> None:
     """An unbuffered stream writes as much as the pipe takes, and says how much: that is not all."""
     whole = [bytes([65 + number]) * 100_000 for number in range(10)]  # no pipe holds them
     run("put", queue, "--lines", given=b"\n".join(whole))
@@ -389,9 +377,7 @@ def test_a_pipe_is_not_replaced_and_not_written(run: Command, queue: str, store:
     assert bodies_at(store, queue) == [b"1"]
 
 
-def test_a_user_whose_name_is_no_text_can_put(
-    run: Command, queue: str, store: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_odd_user_name_can_put(run: Command, queue: str, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGNAME", "\udcffme")
     assert run("put", queue, "1").status == 0
     with inorder.connect(store) as qm:
@@ -417,8 +403,7 @@ class Endless(io.RawIOBase):
 
 
 @pytest.mark.parametrize(
-    ("option", "before", "named"),
-    [((), b"", "standard input"), (("--lines",), b"first\n", "standard input, line 2")],
+    ("option", "before", "named"), [((), b"", "standard input"), (("--lines",), b"first\n", "standard input, line 2")]
 )
 def test_a_message_that_is_too_long_is_not_read_to_its_end(
     option: tuple[str, ...], before: bytes, named: str, run: Command, queue: str, monkeypatch: pytest.MonkeyPatch
@@ -500,3 +485,59 @@ def test_a_fault_is_shown_where_it_is(run: Command, fruit: str, command: list[st
     assert lines[shown + 1].index("^") == lines[shown].index("> 3")
     assert "2459" in refused.err
     assert len(previews(run, fruit)) == 3
+
+
+# ---- units of work fit into memory, however long the messages are
+
+
+LENGTH = 100
+
+
+@pytest.fixture
+def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A unit has room for three messages, and they are got one by one."""
+    monkeypatch.setattr(parts, "UNIT_BYTES", 3 * LENGTH)
+    monkeypatch.setattr(parts, "STEP_MESSAGES", 1)
+
+
+@pytest.fixture
+def long(run: Command, queue: str, little_room: None) -> str:
+    run("put", queue, "--lines", given=b"\n".join([b"x" * LENGTH] * 8))
+    run("queue", "create", "B")
+    return queue
+
+
+@pytest.mark.usefixtures("little_room")
+def test_parts_end_with_the_bytes_or_the_number() -> None:
+    bodies = [b"x" * LENGTH] * 4 + [b""] * 5 + [b"x" * 9 * LENGTH, b""]
+    assert [len(part) for part in parts.parts(bodies, 4)] == [3, 4, 3, 1]
+    assert not list(parts.parts([], 4))
+
+
+def units_of(store: Path, queue: str) -> list[int]:
+    """How many messages each unit of work has put on a queue in COMMIT order: each has a number of its own."""
+    with inorder.connect(store) as qm:
+        numbers = [message.place.number for message in qm.browse(queue) if message.place]
+    return [numbers.count(number) for number in sorted(set(numbers))]
+
+
+@pytest.mark.parametrize("command", ["move", "copy"])
+def test_a_unit_of_work_is_as_long_as_there_is_room(run: Command, long: str, store: Path, command: str) -> None:
+    run("queue", "alter", "B", "--order", "commit")
+    assert run(command, long, "B", "--count", "7").status == 0
+    with inorder.connect(store) as qm:
+        assert qm.depth("B") == 7
+        assert qm.depth(long) == (1 if command == "move" else 8)
+    if command == "move":
+        assert units_of(store, "B") == [3, 3, 1]
+
+
+def test_all_are_got_though_a_unit_has_room_for_some(run: Command, long: str, store: Path) -> None:
+    assert len(run("get", long, "--all").out.splitlines()) == 8
+    assert run("get", long, "--all", "--wait", "0.01").status == 0
+
+
+def test_a_line_that_is_no_text_is_refused_and_not_mended(run: Command, queue: str, store: Path) -> None:
+    ended = run("put", queue, "--from-json", given=b'{"body": "\xff"}\n')
+    assert ended.status == 2
+    assert "line 1: not JSON" in ended.err

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import io
 import os
 import subprocess
 import sys
@@ -11,23 +10,17 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.helpers.public_calls import BY_NAME, ON_A_HANDLE, called
 from tests.helpers.support import Call, Stores, bodies, memory_alone, waiting
 
-from inorder import FOREVER, QueueManager, connect
+from inorder import FOREVER, Queue, QueueManager, connect, errors
 from inorder.client import services
 from inorder.client.services import Services
-from inorder.errors import (
-    CallInProgress,
-    ConnectionBroken,
-    ConnectionClosed,
-    ForkedConnection,
-    ObjectInUse,
-    QueueManagerStopping,
-)
 from inorder.stores.engine.operation import Operation
 from inorder.stores.memory import MemoryStore
 from inorder.testing import ManualClock
@@ -130,76 +123,51 @@ def test_a_closed_connection_inside_a_unit_has_committed_it(qm: QueueManager) ->
     assert (unit.status, bodies(qm)) == ("committed", [b"1", b"2", b"3"])
 
 
-CALLS: dict[str, Callable[[QueueManager], object]] = {
-    "create_queue": lambda qm: qm.create_queue("N"),
-    "create_alias": lambda qm: qm.create_queue("N", type="alias", base_queue="Q"),
-    "create_model": lambda qm: qm.create_queue("N", type="model"),
-    "alter_queue": lambda qm: qm.alter_queue("Q", max_depth=5),
-    "delete_queue": lambda qm: qm.delete_queue("Q", purge=True),
-    "queues": lambda qm: qm.queues(),
-    "attributes": lambda qm: qm.attributes("Q"),
-    "status": lambda qm: qm.inspect.status("Q"),
-    "depth": lambda qm: qm.depth("Q"),
-    "inquire": lambda qm: qm.inquire("Q"),
-    "manager_attributes": lambda qm: qm.admin.manager_attributes(),
-    "alter_manager": lambda qm: qm.admin.alter_manager(max_uncommitted=5),
-    "open": lambda qm: qm.open("Q"),
-    "put": lambda qm: qm.put("Q", b"x"),
-    "put_many": lambda qm: qm.put_many("Q", [b"x"]),
-    "get": lambda qm: qm.get("Q"),
-    "get waiting": lambda qm: qm.get("Q", wait=5),
-    "get_many": lambda qm: qm.get_many("Q", 2),
-    "browse": lambda qm: list(qm.browse("Q")),
-    "group": lambda qm: qm.group("Q").__enter__(),
-    "get_group": lambda qm: list(qm.get_group("Q")),
-    "put_stream": lambda qm: qm.put_stream("Q", io.BytesIO(b"x")),
-    "get_stream": lambda qm: qm.get_stream("Q", io.BytesIO()),
-    "unit_of_work": lambda qm: qm.unit_of_work().__enter__(),
-    "commit": lambda qm: qm.commit(),
-    "back_out": lambda qm: qm.back_out(),
-    "prepare": lambda qm: qm.prepare("P"),
-    "settle": lambda qm: qm.settle("P", "commit"),
-    "units": lambda qm: qm.inspect.units(),
-    "listen": lambda qm: qm.listen("Q", print),
-    "hook": lambda qm: qm.inspect.hook("put", print),
-    "discard_expired": lambda qm: qm.admin.discard_expired(),
-    "close_queue": lambda qm: qm.close_queue("Q"),
-}
-CALLS_AND_CLOSE: dict[str, Callable[[QueueManager], object]] = {**CALLS, "close": lambda qm: qm.close()}
+REFUSED_BEFORE = {"inspect.unique_ids"}  # it needs one id of two
+CALLS: list[Callable[[QueueManager], object]] = [
+    *(lambda qm, name=name: called(attrgetter(name)(qm), "Q") for name in BY_NAME if name not in REFUSED_BEFORE),
+    lambda qm: qm.create_queue("N"),
+    lambda qm: qm.alter_queue("Q", max_depth=5),
+    lambda qm: qm.get("Q", wait=5),
+    lambda qm: qm.queues(),
+    lambda qm: qm.admin.manager_attributes(),
+    lambda qm: qm.admin.alter_manager(max_uncommitted=5),
+    lambda qm: qm.admin.discard_expired(),
+    lambda qm: qm.unit_of_work().__enter__(),
+    lambda qm: qm.commit(),
+    lambda qm: qm.back_out(),
+    lambda qm: qm.prepare("P"),
+    lambda qm: qm.settle("P", "commit"),
+    lambda qm: qm.inspect.units(),
+    lambda qm: qm.inspect.hook("put", print),
+    lambda qm: qm.close_queue("Q"),
+]
+HANDLE_CALLS: list[Callable[[Queue], object]] = [
+    *(lambda handle, name=name: called(getattr(handle, name)) for name in ON_A_HANDLE),
+    lambda handle: handle.set(get_allowed=False),
+]
 
 
 @pytest.mark.parametrize("handle_was_open", [True, False])
 def test_a_closed_connection_takes_no_call(qm: QueueManager, handle_was_open: bool) -> None:
-    for name, call in CALLS.items():
+    for nth, call in enumerate(CALLS):
         other = qm.connect()
-        if handle_was_open or name == "close_queue":
+        if handle_was_open or call is CALLS[-1]:  # which has nothing to close otherwise
             other.put("Q", other.get("Q"))
         before = bodies(qm)
         other.close()
-        with pytest.raises(ConnectionClosed) as raised:
+        with pytest.raises(errors.ConnectionClosed) as raised:
             call(other)
-        assert raised.value.reason == 2018, name
-        assert (bodies(qm), [queue.name for queue in qm.queues()]) == (before, ["Q"]), name
-
-
-HANDLE_CALLS: dict[str, Callable[[Any], object]] = {
-    "put": lambda handle: handle.put(b"x"),
-    "get": lambda handle: handle.get(),
-    "browse_first": lambda handle: handle.browse_first(),
-    "unlock": lambda handle: handle.unlock(),
-    "attributes": lambda handle: handle.attributes(),
-    "status": lambda handle: handle.status(),
-    "set": lambda handle: handle.set(get_allowed=False),
-    "close": lambda handle: handle.close(),
-}
+        assert raised.value.reason == 2018, nth
+        assert (bodies(qm), [queue.name for queue in qm.queues()]) == (before, ["Q"]), nth
 
 
 def test_a_handle_of_a_closed_connection_takes_no_call(qm: QueueManager) -> None:
     other = qm.connect()
     handle = other.open("Q")
     other.close()
-    for call in HANDLE_CALLS.values():
-        with pytest.raises(ConnectionClosed):
+    for call in HANDLE_CALLS:
+        with pytest.raises(errors.ConnectionClosed):
             call(handle)
     assert bodies(qm) == [b"1", b"2"]
 
@@ -218,7 +186,7 @@ def test_after_a_restart_a_connection_is_broken(store: RestartableStore) -> None
     store.restart()
     calls: list[Callable[[], object]] = [lambda: qm.put("Q", b"1"), qm.commit, handle.get, lambda: qm.open("Q")]
     for call in calls:
-        with pytest.raises(ConnectionBroken) as raised:
+        with pytest.raises(errors.ConnectionBroken) as raised:
             call()
         assert raised.value.reason == 2009
     qm.internals.abandon()
@@ -230,10 +198,10 @@ def test_a_second_thread_that_calls_during_a_wait_is_2219_and_changes_nothing(qm
     qm.get_many("Q", 2)
     handle = other.open("Q")
     wait = waiting(other, lambda: other.get("Q", wait=FOREVER).body)
-    calls = [partial(call, other) for call in CALLS_AND_CLOSE.values()]
-    for call in [*calls, *(partial(call, handle) for call in HANDLE_CALLS.values())]:
+    calls = [partial(call, other) for call in (*CALLS, QueueManager.close)]
+    for call in [*calls, *(partial(call, handle) for call in HANDLE_CALLS)]:
         error = Call(call).error()
-        assert isinstance(error, CallInProgress), call
+        assert isinstance(error, errors.CallInProgress), call
         assert error.reason == 2219
         assert "qm.connect()" in str(error), "the remedy"
     qm.put("Q", b"3")
@@ -243,9 +211,7 @@ def test_a_second_thread_that_calls_during_a_wait_is_2219_and_changes_nothing(qm
     other.close()
 
 
-def test_a_loop_dropped_in_the_middle_of_a_call_on_another_store_is_ended_by_its_next_call(
-    stores: Stores, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_loop_dropped_in_a_call_ends_later(stores: Stores, qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
     commit = Operation.commit
     with connect(stores.make()) as other, other.connect() as looks_on:
         looks_on.create_queue("Q")
@@ -261,7 +227,7 @@ def test_a_loop_dropped_in_the_middle_of_a_call_on_another_store_is_ended_by_its
         monkeypatch.setattr(Operation, "commit", drop)
         qm.put("Q", b"2")
         assert not loops
-        with pytest.raises(ObjectInUse):
+        with pytest.raises(errors.ObjectInUse):
             looks_on.delete_queue("Q", purge=True)
         assert len(other.queues()) == 1
         looks_on.delete_queue("Q", purge=True)
@@ -272,7 +238,7 @@ def test_a_default_handle_whose_close_was_refused_can_be_closed_later(qm: QueueM
     other = qm.connect()
     other.put("Q", b"3")
     wait = waiting(other, lambda: other.get("R", wait=FOREVER).body)
-    assert isinstance(Call(lambda: other.close_queue("Q")).error(), CallInProgress)
+    assert isinstance(Call(lambda: other.close_queue("Q")).error(), errors.CallInProgress)
     qm.put("R", b"r")
     assert wait.result() == b"r"
     other.close_queue("Q")
@@ -301,11 +267,11 @@ def test_a_connection_that_was_forked_takes_no_call_nor_does_its_handle(qm: Queu
     handle = qm.open("Q")
 
     def act() -> None:
-        for call in CALLS_AND_CLOSE.values():
-            with pytest.raises(ForkedConnection):
+        for call in (*CALLS, QueueManager.close):
+            with pytest.raises(errors.ForkedConnection):
                 call(qm)
-        for use in HANDLE_CALLS.values():
-            with pytest.raises(ForkedConnection):
+        for use in HANDLE_CALLS:
+            with pytest.raises(errors.ForkedConnection):
                 use(handle)
 
     assert in_child(act) == 0
@@ -343,7 +309,7 @@ def test_a_call_is_told_of_the_stop_also_when_the_store_is_closed_already(kind: 
     qm = connect(store, program="test")
     store.stop()
     store.close_store()
-    with pytest.raises(QueueManagerStopping):
+    with pytest.raises(errors.QueueManagerStopping):
         qm.queues()
 
 

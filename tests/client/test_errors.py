@@ -11,41 +11,29 @@ from collections.abc import Iterator
 import pytest
 
 from inorder import errors
-from inorder.errors import (
-    REASON_TEXT,
-    CallerError,
-    Completion,
-    InorderError,
-    OrderPending,
-    QueueCondition,
-    Reason,
-    StoreError,
-    bad_argument,
-    nearest_names,
-)
 
 
-def tree_of(root: type[InorderError]) -> Iterator[type[InorderError]]:
+def tree_of(root: type[errors.InorderError]) -> Iterator[type[errors.InorderError]]:
     yield root
     for each in root.__subclasses__():
         if each.__module__ == root.__module__:  # `inorder.formats` has a branch of its own
             yield from tree_of(each)
 
 
-CLASSES = list(tree_of(InorderError))
+CLASSES = list(tree_of(errors.InorderError))
 
 
 def test_every_reason_has_one_sentence_of_its_own() -> None:
-    assert list(REASON_TEXT) == list(Reason)
-    assert len(set(REASON_TEXT.values())) == len(Reason)
-    for text in REASON_TEXT.values():
+    assert list(errors.REASON_TEXT) == list(errors.Reason)
+    assert len(set(errors.REASON_TEXT.values())) == len(errors.Reason)
+    for text in errors.REASON_TEXT.values():
         assert re.fullmatch(r"[A-Z].*[^.]\.", text)
 
 
 def test_mq_numbers_and_names() -> None:
     some = {0: "NONE", 2001: "ALIAS_BASE_Q_TYPE_ERROR", 2033: "NO_MSG_AVAILABLE", 2087: "UNKNOWN_REMOTE_Q_MGR"}
     some |= {2120: "CONVERTED_MSG_TOO_BIG", 2259: "INCONSISTENT_BROWSE", 2550: "NO_SUBS_MATCHED"}
-    assert {number: Reason(number).name for number in some} == some
+    assert {number: errors.Reason(number).name for number in some} == some
 
 
 OWN = """
@@ -65,14 +53,14 @@ def test_our_own_reasons_keep_their_numbers() -> None:
     kept: dict[int, str] = {}
     for first, names in re.findall(r"(\d+) (\D+)", OWN):
         kept |= dict(enumerate(names.split(), int(first)))
-    assert {each.value: each.name for each in Reason if each >= 9000} == kept
+    assert {each.value: each.name for each in errors.Reason if each >= 9000} == kept
 
 
 def test_every_class_says_what_it_is_and_why() -> None:
     for kind in CLASSES:
-        assert isinstance(vars(kind)["reason"], Reason), kind
+        assert isinstance(vars(kind)["reason"], errors.Reason), kind
         assert inspect.getdoc(kind), kind
-        assert (kind("no").reason, kind("no").completion) == (kind.reason, Completion.FAILED)
+        assert (kind("no").reason, kind("no").completion) == (kind.reason, errors.Completion.FAILED)
 
 
 def test_no_two_leaves_share_a_reason() -> None:
@@ -82,7 +70,10 @@ def test_no_two_leaves_share_a_reason() -> None:
 
 def test_every_class_has_one_party_at_fault() -> None:
     for kind in CLASSES[1:]:
-        assert sum(issubclass(kind, party) for party in (CallerError, QueueCondition, StoreError)) == 1
+        assert (
+            sum(issubclass(kind, party) for party in (errors.CallerError, errors.QueueCondition, errors.StoreError))
+            == 1
+        )
 
 
 def test_the_docstring_draws_the_tree() -> None:
@@ -92,18 +83,18 @@ def test_the_docstring_draws_the_tree() -> None:
 
 def test_a_wrong_argument_is_a_value_error_too() -> None:
     with pytest.raises(ValueError, match="priority must be"):
-        raise bad_argument("priority", "x", "an integer from 0 to 9")
+        raise errors.bad_argument("priority", "x", "an integer from 0 to 9")
 
 
 def test_a_reason_given_wins_over_the_reason_of_the_class() -> None:
-    error = errors.NotOpenFor("no", reason=Reason.NOT_OPEN_FOR_BROWSE)
+    error = errors.NotOpenFor("no", reason=errors.Reason.NOT_OPEN_FOR_BROWSE)
     assert (error.reason, error.reason_name) == (2036, "NOT_OPEN_FOR_BROWSE")
-    assert errors.NotOpenFor.reason is Reason.NOT_OPEN_FOR_INPUT
+    assert errors.NotOpenFor.reason is errors.Reason.NOT_OPEN_FOR_INPUT
 
 
 @pytest.mark.parametrize("text", ["Q1 is open", "x" * 10_000, ""], ids=["short", "long", "none"])
 def test_a_text_ends_with_the_remedy_and_the_reason(text: str) -> None:
-    error = InorderError(text, remedy="close it")
+    error = errors.InorderError(text, remedy="close it")
     assert str(error).endswith("; close it [2195 UNEXPECTED_ERROR]")
     for one in (error, copy.copy(error), pickle.loads(pickle.dumps(error))):
         assert one.remedy == "close it"
@@ -111,7 +102,7 @@ def test_a_text_ends_with_the_remedy_and_the_reason(text: str) -> None:
 
 
 def test_data_can_be_read_as_attributes_and_what_was_not_given_is_missing() -> None:
-    error = OrderPending("withheld", kind="PENDING_IN", age=1.5)
+    error = errors.OrderPending("withheld", kind="PENDING_IN", age=1.5)
     assert (error.kind, error.age, error.data) == ("PENDING_IN", 1.5, {"kind": "PENDING_IN", "age": 1.5})
     with pytest.raises(AttributeError, match="'OrderPending' object has no attribute 'unit'"):
         _ = error.unit
@@ -119,7 +110,7 @@ def test_data_can_be_read_as_attributes_and_what_was_not_given_is_missing() -> N
 
 def test_an_error_survives_copying_and_pickling() -> None:
     for kind in CLASSES:
-        error = kind("no", reason=Reason.OBJECT_CHANGED, queue="Q", nearest=["R"])
+        error = kind("no", reason=errors.Reason.OBJECT_CHANGED, queue="Q", nearest=["R"])
         deep = copy.deepcopy(error)
         for again in (copy.copy(error), deep, pickle.loads(pickle.dumps(error))):
             assert type(again) is kind
@@ -129,7 +120,7 @@ def test_an_error_survives_copying_and_pickling() -> None:
 
 
 def test_a_wrong_argument_names_itself_the_value_and_the_range() -> None:
-    error = bad_argument("priority", "x", "an integer from 0 to 9", Reason.PRIORITY_ERROR)
+    error = errors.bad_argument("priority", "x", "an integer from 0 to 9", errors.Reason.PRIORITY_ERROR)
     assert str(error) == "priority must be an integer from 0 to 9, not 'x' [2050 PRIORITY_ERROR]"
     assert (error.argument, error.value, error.allowed) == ("priority", "x", "an integer from 0 to 9")
 
@@ -146,7 +137,7 @@ LARGE = ["x" * 61, b"\xff" * 10_000_000, memoryview(bytes(1000)), "\N{SNOWMAN}" 
     "value", [*LARGE, {"k" * 20: "v" * 99}, Unwritable(), None], ids=lambda one: type(one).__name__
 )
 def test_a_value_is_shortened_in_the_text_and_whole_in_the_data(value: object) -> None:
-    error = bad_argument("a", value, "b")
+    error = errors.bad_argument("a", value, "b")
     shown = str(error).removeprefix("a must be b, not ").removesuffix(" [9017 ARGUMENT_ERROR]")
     assert 0 < len(shown) <= 60
     assert error.value is value
@@ -164,4 +155,4 @@ def test_a_value_is_shortened_in_the_text_and_whole_in_the_data(value: object) -
     ],
 )
 def test_nearest_names(name: str, nearest: list[str]) -> None:
-    assert nearest_names(name, ["ORDERS", "ORDERS.IN", "audit"]) == nearest
+    assert errors.nearest_names(name, ["ORDERS", "ORDERS.IN", "audit"]) == nearest

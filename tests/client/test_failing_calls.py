@@ -18,19 +18,8 @@ import pytest
 from tests.helpers.support import told
 from tests.tiers import ONCE, gate
 
-from inorder import (
-    Flags,
-    GetOptions,
-    Match,
-    NoMessageAvailable,
-    OrderPending,
-    QueueFull,
-    QueueManager,
-    StoreError,
-    connect,
-)
+from inorder import Flags, GetOptions, Match, QueueManager, connect, errors
 from inorder.client.bulk import ClaimReader, LedgerKey, Staged, Stager
-from inorder.errors import OrderSelfBlocked, OrderUnsupported, StoreFull
 from inorder.model.message import NO_ID
 from inorder.stores.engine.operation import run
 from inorder.stores.seam.backend import OperationKind
@@ -44,7 +33,7 @@ BATCH = LedgerKey("app", "query", "1")
 POINTS_MAX = 200
 
 
-class Planted(StoreError):
+class Planted(errors.StoreError):
     """An error that no rule asks for."""
 
 
@@ -59,7 +48,7 @@ WRITES = re.compile(r"\b(INSERT|UPDATE|DELETE)\b")
 class Changes:
     """The changes that the verbs of a store make, by name; the one of this number, from 1 on, is an error."""
 
-    def __init__(self, store: Any, point: int, error: type[StoreError]) -> None:
+    def __init__(self, store: Any, point: int, error: type[errors.StoreError]) -> None:
         self.made: list[str] = []
         self.error = error
         self._backend, self._point = store.backend, point
@@ -111,7 +100,7 @@ class Changes:
 
 
 @contextmanager
-def failing_at(store: Any, point: int, error: type[StoreError] = Planted) -> Iterator[Changes]:
+def failing_at(store: Any, point: int, error: type[errors.StoreError] = Planted) -> Iterator[Changes]:
     """The change of this number is an error."""
     backend, changes = store.backend, Changes(store, point, error)
     with ExitStack() as stack:
@@ -159,7 +148,7 @@ def world(store: RestartableStore, clock: ManualClock) -> Iterator[SimpleNamespa
         a.put_many("R", [b"r1", b"r2", b"r3"])
         for name in ("Q", "R"):  # opens it: what is planted comes in the call itself
             a.browse_and_lock(name, NO_SUCH)
-            with pytest.raises(NoMessageAvailable):
+            with pytest.raises(errors.NoMessageAvailable):
                 a.get(name, match=NO_SUCH)
         yield SimpleNamespace(a=a, b=b, watcher=watcher, clock=clock, queue=a.open("Q"), store=store)
 
@@ -281,7 +270,7 @@ def test_a_call_that_finds_the_disk_full_once_does_its_work_once(name: str, worl
             call(world)
         verb = changes.made[-1:] if verb[-1:] == ["commit"] else [*verb, changes.made[-1]]
         made = changes.made
-    with failing_at(world.store, len(made), StoreFull) as changes:
+    with failing_at(world.store, len(made), errors.StoreFull) as changes:
         call(world)
     assert changes.made[len(made) :][: len(verb)] == verb
     assert everything(world) != before
@@ -293,7 +282,7 @@ def test_a_claim_that_is_refused_does_not_confirm_the_one_before(world: SimpleNa
     world.reader.claim(0, most=2)
     world.reader.plan(0, 1)
     world.a.alter_queue("Q", read_order="unordered")
-    with pytest.raises(OrderUnsupported):
+    with pytest.raises(errors.OrderUnsupported):
         world.reader.claim(1, GetOptions(read_order="strict"), most=2)
     assert world.a.depth("Q") == 5
     assert [(one.settled, one.open and one.open.number) for one in world.a.bulk.claims()] == [(0, 1)]
@@ -306,7 +295,7 @@ def test_a_browse_that_would_wait_for_itself_keeps_its_lock(world: SimpleNamespa
         queue.browse_first(lock=True, read_order="strict")
         world.a.put("Q", b"own", syncpoint=True)
         world.b.put("Q", b"behind")
-        with pytest.raises(OrderSelfBlocked):
+        with pytest.raises(errors.OrderSelfBlocked):
             queue.browse_next(lock=True, read_order="strict")
         assert [one.messages for one in world.a.inspect.locks()] == [1]
 
@@ -320,7 +309,7 @@ def test_what_has_expired_is_discarded_and_told_also_by_a_call_that_fails(world:
     world.a.alter_queue("Q", max_depth=5 if fails else 6)
     world.clock.advance(5)
     if fails:
-        with pytest.raises(QueueFull):
+        with pytest.raises(errors.QueueFull):
             world.a.put("Q", b"one too many")
     else:
         world.a.put("Q", b"one more")
@@ -332,6 +321,6 @@ def test_what_has_expired_is_discarded_and_told_also_by_a_call_that_fails(world:
 def test_withheld_calls_change_nothing(world: SimpleNamespace) -> None:
     world.a.get("Q", syncpoint=True)
     before = everything(world)
-    with pytest.raises(OrderPending):
+    with pytest.raises(errors.OrderPending):
         world.b.get("Q", read_order="strict")
     assert everything(world) == before

@@ -10,22 +10,8 @@ from typing import Any, Literal
 import pytest
 from tests.helpers.support import Call, Stores, bodies, looks_once, waiting
 
-from inorder import Flags, GetOptions, Match, OpenOptions, QueueManager, connect
+from inorder import Flags, GetOptions, Match, OpenOptions, QueueManager, connect, errors
 from inorder.client.leases import name_of
-from inorder.errors import (
-    ArgumentError,
-    CallerError,
-    LeaseOver,
-    NoMessageAvailable,
-    NotFound,
-    ObjectInUse,
-    OrderPending,
-    QueueFull,
-    UnitExists,
-    UnitNotAvailable,
-    UnitTooLarge,
-    WrongState,
-)
 from inorder.rules.grouping import NOTHING_OPEN
 from inorder.rules.ordering import UNSET
 from inorder.stores.seam.records import GetRequest
@@ -79,7 +65,7 @@ def test_at_the_deadline_no_act_is_taken_and_all_is_as_it_was(qm: QueueManager, 
         clock.advance(29.999)
         assert bodies(qm) == [b"2"]
         clock.advance(0.001)
-        with pytest.raises(LeaseOver):
+        with pytest.raises(errors.LeaseOver):
             acts[act]()
     assert (bodies(qm), qm.inspect.units(), qm.admin.check()) == ([b"1", b"2"], [], [])
 
@@ -95,9 +81,7 @@ LOOKS: dict[str, Callable[[QueueManager], Any]] = {
 
 @pytest.mark.every_store
 @pytest.mark.parametrize("look", LOOKS)
-def test_whoever_finds_a_lease_that_is_over_backs_it_out_first(
-    qm: QueueManager, other: QueueManager, clock: ManualClock, look: str
-) -> None:
+def test_a_lease_found_over_is_backed_out(qm: QueueManager, other: QueueManager, clock: ManualClock, look: str) -> None:
     qm.put("Q", b"1")
     with qm.lease(seconds=30):
         qm.get("Q")
@@ -110,9 +94,9 @@ def test_what_a_lease_holds_is_kept_until_its_end(qm: QueueManager, other: Queue
     qm.create_queue("SMALL", max_depth=1)
     with qm.lease(seconds=30):
         qm.put("SMALL", b"1")
-    with pytest.raises(QueueFull):
+    with pytest.raises(errors.QueueFull):
         other.put("SMALL", b"2")
-    with pytest.raises(ObjectInUse):
+    with pytest.raises(errors.ObjectInUse):
         other.delete_queue("SMALL", purge=True)
     clock.advance(30)
     other.put("SMALL", b"2")
@@ -122,13 +106,11 @@ def test_what_a_lease_holds_is_kept_until_its_end(qm: QueueManager, other: Queue
 
 
 @pytest.mark.every_store
-def test_a_strict_reader_waits_behind_a_lease_and_is_woken_by_its_end(
-    qm: QueueManager, other: QueueManager, clock: ManualClock
-) -> None:
+def test_a_strict_reader_is_woken_as_a_lease_ends(qm: QueueManager, other: QueueManager, clock: ManualClock) -> None:
     qm.put_many("Q", [b"1", b"2"])
     with qm.lease(seconds=30):
         assert qm.get("Q", read_order="strict").body == b"1"
-    with pytest.raises(OrderPending):
+    with pytest.raises(errors.OrderPending):
         other.get("Q", read_order="strict")
     call = waiting(other, lambda: other.get("Q", read_order="strict", wait=100).body)
     clock.advance(30)
@@ -175,11 +157,11 @@ def test_a_clock_that_is_set_back_does_not_keep_a_lease_for_longer(qm: QueueMana
     with lease:
         qm.get("Q")
     jump(clock, -3600)
-    with pytest.raises(NoMessageAvailable):  # the look that finds the jump
+    with pytest.raises(errors.NoMessageAvailable):  # the look that finds the jump
         qm.get("Q")
     assert qm.inspect.units()[0].ends_at == clock.now() + 30
     clock.advance(29)
-    with pytest.raises(NoMessageAvailable):
+    with pytest.raises(errors.NoMessageAvailable):
         qm.get("Q")
     clock.advance(1)
     assert qm.get("Q").body == b"1"
@@ -193,7 +175,7 @@ def test_a_clock_that_is_set_forward_ends_a_lease_for_all(qm: QueueManager, cloc
     jump(clock, 3600)
     assert qm.get("Q").body == b"1"
     jump(clock, -3600)
-    with pytest.raises(LeaseOver):
+    with pytest.raises(errors.LeaseOver):
         lease.commit()
 
 
@@ -232,25 +214,25 @@ def test_commit_of_the_connection_settles_the_lease_that_it_is_in(qm: QueueManag
         assert lease.status == "committed"
         qm.put("Q", b"2")
     assert bodies(qm) == [b"1", b"2"]
-    with pytest.raises(LeaseOver), lease:
+    with pytest.raises(errors.LeaseOver), lease:
         pass
 
 
 def test_a_connection_has_one_unit(qm: QueueManager) -> None:
     lease = qm.lease()
     with qm.unit_of_work():
-        with pytest.raises(CallerError, match="2128"), lease:
+        with pytest.raises(errors.CallerError, match="2128"), lease:
             pass
         qm.put("Q", b"1")
     qm.put("Q", b"2", syncpoint=True)
-    with pytest.raises(CallerError, match="2128"), lease:
+    with pytest.raises(errors.CallerError, match="2128"), lease:
         pass
     qm.back_out()
-    with lease, pytest.raises(CallerError, match="2128"), qm.unit_of_work():
+    with lease, pytest.raises(errors.CallerError, match="2128"), qm.unit_of_work():
         pass
     with lease:
         qm.put("Q", b"3")
-        with pytest.raises(WrongState):
+        with pytest.raises(errors.WrongState):
             qm.prepare("P")
     assert bodies(qm) == [b"1"]
 
@@ -263,9 +245,9 @@ def test_an_operator_backs_out_a_lease_by_its_name_and_the_token_is_nowhere(qm: 
     assert lease.name == name_of(lease.token)
     assert lease.token not in f"{lease!r} {qm.inspect.units()} {list(qm.inspect.look('Q'))}"
     qm.admin.end_lease(lease.name)
-    with pytest.raises(LeaseOver):
+    with pytest.raises(errors.LeaseOver):
         lease.commit()
-    with pytest.raises(LeaseOver):
+    with pytest.raises(errors.LeaseOver):
         qm.admin.end_lease(lease.name)
     assert (qm.depth("Q"), qm.inspect.units()) == (0, [])
 
@@ -279,9 +261,9 @@ def test_all_acts_under_a_lease_count_for_its_limit(qm: QueueManager, other: Que
         qm.put_many("Q", [b"1", b"2"])
     with other.resume_lease(lease.token):
         other.put("Q", b"3")
-        with pytest.raises(UnitTooLarge):
+        with pytest.raises(errors.UnitTooLarge):
             other.put("Q", b"4")
-    with lease, pytest.raises(UnitTooLarge):
+    with lease, pytest.raises(errors.UnitTooLarge):
         qm.put("Q", b"5")
     lease.commit()
     assert bodies(qm) == [b"1", b"2", b"3"]
@@ -298,45 +280,43 @@ def test_the_rest_of_a_large_group_is_not_read_from_a_lease_that_is_over(qm: Que
         qm.connect().close()
         left = qm._services.store
         if getattr(left, "shortcuts", None) is not None:
-            with pytest.raises(LeaseOver):
+            with pytest.raises(errors.LeaseOver):
                 list(messages)
 
 
-def test_half_a_group_that_a_lease_has_put_is_taken_back_and_the_handle_stands_where_it_entered(
-    qm: QueueManager, clock: ManualClock
-) -> None:
+def test_half_a_group_of_a_lease_is_taken_back_and_so_is_the_handle(qm: QueueManager, clock: ManualClock) -> None:
     with qm.open("Q", output=True) as handle:
         lease = qm.lease(seconds=30)
         lease.__enter__()
         handle.put(b"1", logical=True, flags=Flags.IN_GROUP)
         clock.advance(30)
-        with pytest.raises(LeaseOver):
+        with pytest.raises(errors.LeaseOver):
             handle.internals.withdraw(handle.internals.put_state, whole_group=True)
-        with pytest.raises(LeaseOver) as refused:
+        with pytest.raises(errors.LeaseOver) as refused:
             handle.put(b"2", logical=True, flags=Flags.IN_GROUP)
-        lease.__exit__(LeaseOver, refused.value, None)
+        lease.__exit__(errors.LeaseOver, refused.value, None)
         assert not handle.internals.put_state.group_open
     assert (qm.depth("Q"), qm.inspect.units()) == (0, [])
 
 
 @pytest.mark.parametrize("bad", [0, 86_400.1, True, None, float("nan")], ids=repr)
 def test_a_lease_is_a_time(qm: QueueManager, bad: Any) -> None:
-    with pytest.raises(ArgumentError, match="seconds must be a number of seconds above 0 and up to 86,400"):
+    with pytest.raises(errors.ArgumentError, match="seconds must be a number of seconds above 0 and up to 86,400"):
         qm.lease(seconds=bad)
     lease = qm.lease(seconds=86_400)
-    with pytest.raises(ArgumentError, match="seconds must be a number of seconds above 0"):
+    with pytest.raises(errors.ArgumentError, match="seconds must be a number of seconds above 0"):
         lease.extend(bad)
     assert qm.inspect.units()[0].ends_at == lease.ends_at
 
 
 @pytest.mark.parametrize("bad", ["", None, b"token", "\ud800"], ids=repr)
 def test_a_token_and_a_user_are_texts(qm: QueueManager, bad: Any) -> None:
-    with pytest.raises(ArgumentError, match="token must be a text, the token of a lease"):
+    with pytest.raises(errors.ArgumentError, match="token must be a text, the token of a lease"):
         qm.resume_lease(bad)
     if bad is not None:
-        with pytest.raises(ArgumentError, match="user must be the name of a user"):
+        with pytest.raises(errors.ArgumentError, match="user must be the name of a user"):
             qm.lease(user=bad)
-    with pytest.raises(LeaseOver):
+    with pytest.raises(errors.LeaseOver):
         qm.resume_lease("no token of ours")
     assert qm.inspect.units() == []
 
@@ -345,7 +325,7 @@ def test_a_token_and_a_user_are_texts(qm: QueueManager, bad: Any) -> None:
 def test_a_user_has_at_most_so_many_that_are_not_over(qm: QueueManager, clock: ManualClock) -> None:
     first = qm.lease(seconds=30, user="ann", most=2)
     qm.lease(seconds=60, user="ann", most=2)
-    with pytest.raises(UnitNotAvailable, match="user ann has 2 leases open") as refused:
+    with pytest.raises(errors.UnitNotAvailable, match="user ann has 2 leases open") as refused:
         qm.lease(user="ann", most=2)
     assert refused.value.data == {"user": "ann", "most": 2}
     assert len(qm.inspect.units()) == 2, "nothing has begun"
@@ -355,11 +335,11 @@ def test_a_user_has_at_most_so_many_that_are_not_over(qm: QueueManager, clock: M
     qm.lease(seconds=30, user="ann", most=2)
     jump(clock, 31)
     qm.lease(seconds=30, user="ann", most=2)  # one is over, whether anybody has backed it out or not
-    with pytest.raises(UnitNotAvailable):
+    with pytest.raises(errors.UnitNotAvailable):
         qm.lease(user="ann", most=2)
     qm.lease(user="ann")  # any number
     for bad in (0, 1.5, True):
-        with pytest.raises(ArgumentError, match="most"):
+        with pytest.raises(errors.ArgumentError, match="most"):
             qm.lease(most=bad)  # type: ignore[arg-type]
 
 
@@ -374,7 +354,7 @@ def test_the_bound_on_leases_holds_for_those_that_begin_at_once(qm: QueueManager
         for _ in range(3):
             try:
                 each.lease(seconds=600, most=5)
-            except UnitNotAvailable as error:
+            except errors.UnitNotAvailable as error:
                 refused.append(error)
 
     for call in [Call(partial(begin, each)) for each in connections]:
@@ -385,7 +365,7 @@ def test_the_bound_on_leases_holds_for_those_that_begin_at_once(qm: QueueManager
 @pytest.mark.every_store
 def test_two_leases_cannot_have_one_name(qm: QueueManager, store: RestartableStore) -> None:
     lease = qm.lease(seconds=60)
-    with pytest.raises(UnitExists, match="already a lease of this name"):
+    with pytest.raises(errors.UnitExists, match="already a lease of this name"):
         store.begin_lease(qm._session.owner, name_of(lease.token), "", 60.0, None)
     lease.commit()
     store.begin_lease(qm._session.owner, name_of(lease.token), "", 60.0, None)
@@ -469,7 +449,7 @@ def test_a_prepared_get_goes_on_without_its_lock(store: RestartableStore, clock:
         qm.settle(names[0], "commit")
         qm.settle(names[1], "back_out")
         assert [(one.body, one.backout_count) for one in qm.browse("Q")] == [(b"2", 1)]
-        with pytest.raises(NotFound):
+        with pytest.raises(errors.NotFound):
             qm.inspect.unique_ids("Q", lock_id=locked.lock_id)
 
 

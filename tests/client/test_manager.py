@@ -12,16 +12,7 @@ import pytest
 from tests.helpers.support import Stores, bodies, drained
 
 import inorder
-from inorder import Flags, Match, Message, NoMessageAvailable, QueueManager, Reason, UnknownQueue, connect
-from inorder.errors import (
-    InorderError,
-    ObjectExists,
-    ObjectInUse,
-    PutInhibited,
-    QueueCondition,
-    QueueNotEmpty,
-    UnknownObject,
-)
+from inorder import Flags, Match, Message, NoMessageAvailable, QueueManager, Reason, UnknownQueue, connect, errors
 from inorder.model.attributes import SYSTEM_QUEUES
 from inorder.model.message import IN_GROUP
 from inorder.stores.engine import clearing
@@ -96,7 +87,7 @@ def test_an_alteration_takes_effect_at_once(qm: QueueManager, clock: ManualClock
     handle = qm.open("Q")
     clock.advance(5)
     qm.alter_queue("Q", put_allowed=False)
-    with pytest.raises(PutInhibited):
+    with pytest.raises(errors.PutInhibited):
         handle.put(b"m1")
     status = qm.inspect.status("Q")
     assert status.altered_at == status.created_at + 5
@@ -112,18 +103,18 @@ def test_a_queue_that_may_be_there_is_left_as_it_is(qm: QueueManager) -> None:
     qm.create_queue("A", type="alias", exist_ok=True, base_queue="N")
     qm.create_queue("M", type="model", exist_ok=True)
     qm.create_queue("M", type="model", exist_ok=True)
-    with pytest.raises(ObjectExists):
+    with pytest.raises(errors.ObjectExists):
         qm.create_queue("N")
 
 
 def test_a_queue_that_is_there_and_is_another_is_named_with_what_differs(qm: QueueManager) -> None:
     qm.create_queue("N", max_depth=5)
     with pytest.raises(
-        ObjectExists, match="'N' already exists: its max_depth is 5, not 6, its order is 'put', not"
+        errors.ObjectExists, match="'N' already exists: its max_depth is 5, not 6, its order is 'put', not"
     ) as raised:
         qm.create_queue("N", exist_ok=True, max_depth=6, order="commit", delivery="priority")
     assert raised.value.data["differs"] == {"max_depth": (5, 6), "order": ("put", "commit")}
-    with pytest.raises(ObjectExists, match="its type is 'local', not 'model'"):
+    with pytest.raises(errors.ObjectExists, match="its type is 'local', not 'model'"):
         qm.create_queue("N", type="model", exist_ok=True)
     assert qm.attributes("N").max_depth == 5
 
@@ -131,9 +122,9 @@ def test_a_queue_that_is_there_and_is_another_is_named_with_what_differs(qm: Que
 @pytest.mark.every_store
 def test_a_queue_is_deleted_when_it_is_empty_and_closed(qm: QueueManager) -> None:
     qm.put("Q", b"m1")
-    with qm.open("Q"), pytest.raises(ObjectInUse, match=r"Q is open\b(?s:.)*'inorder connection list Q' shows"):
+    with qm.open("Q"), pytest.raises(errors.ObjectInUse, match=r"Q is open\b(?s:.)*'inorder connection list Q' shows"):
         qm.delete_queue("Q", purge=True)
-    with pytest.raises(QueueNotEmpty):
+    with pytest.raises(errors.QueueNotEmpty):
         qm.delete_queue("Q")
     qm.delete_queue("Q", purge=True)
     with pytest.raises(UnknownQueue):
@@ -146,7 +137,7 @@ def test_a_queue_that_is_open_through_an_alias_is_not_deleted(qm: QueueManager) 
     qm.create_queue("A", type="alias", base_queue="Q")
     handle = qm.open("A", browse=True)
     for name in ("A", "Q"):
-        with pytest.raises(ObjectInUse):
+        with pytest.raises(errors.ObjectInUse):
             qm.delete_queue(name)
     handle.close()
     qm.delete_queue("A")
@@ -186,7 +177,7 @@ def test_closing_a_default_handle_warns_of_an_unfinished_group(qm: QueueManager)
 
 def test_put_many_puts_all_or_none(qm: QueueManager) -> None:
     qm.alter_queue("Q", max_depth=3)
-    with pytest.raises(InorderError, match="2053"):
+    with pytest.raises(errors.InorderError, match="2053"):
         qm.put_many("Q", [b"1", b"2", b"3", b"4"])
     assert qm.depth("Q") == 0
     results = qm.put_many("Q", [b"1", Message(b"2", priority=5)], format="MQSTR")
@@ -331,7 +322,7 @@ BAD: list[tuple[Call, Reason, str]] = [
 @pytest.mark.parametrize(("call", "reason", "says"), BAD)
 def test_a_wrong_call_says_why_and_changes_nothing(qm: QueueManager, call: Call, reason: Reason, says: str) -> None:
     qm.admin.create_process("THERE")
-    with pytest.raises(InorderError, match=says) as caught:
+    with pytest.raises(errors.InorderError, match=says) as caught:
         call(qm)
     assert caught.value.reason is reason
     assert [one.name for one in qm.admin.processes()] == ["THERE"]
@@ -340,15 +331,15 @@ def test_a_wrong_call_says_why_and_changes_nothing(qm: QueueManager, call: Call,
 
 def test_an_object_is_altered_by_what_was_there(store: QueueStore) -> None:
     store.define_object("channel", "TO.B", "{}")
-    with pytest.raises(ObjectExists):
+    with pytest.raises(errors.ObjectExists):
         store.define_object("channel", "TO.B", '{"x": 1}')
-    with pytest.raises(QueueCondition) as changed:
+    with pytest.raises(errors.QueueCondition) as changed:
         store.alter_object("channel", "TO.B", '{"x": 1}', '{"x": 2}')
     assert changed.value.reason is Reason.OBJECT_CHANGED
-    with pytest.raises(UnknownObject) as unknown:
+    with pytest.raises(errors.UnknownObject) as unknown:
         store.alter_object("channel", "TO.C", "{}", "{}")
     assert unknown.value.reason is Reason.UNKNOWN_OBJECT_NAME
-    with pytest.raises(UnknownObject):
+    with pytest.raises(errors.UnknownObject):
         store.delete_object("process", "TO.B")
     assert [one.attributes for one in store.objects("channel")] == ["{}"]
 
@@ -440,7 +431,7 @@ def test_what_the_connection_opened_for_calls_by_name_is_in_nobodys_way(qm: Queu
 
 def test_a_handle_by_name_that_is_inside_a_group_is_not_closed(qm: QueueManager) -> None:
     qm.put("Q", b"1", logical=True, flags=Flags.IN_GROUP)
-    with pytest.raises(ObjectInUse, match="close_queue"):
+    with pytest.raises(errors.ObjectInUse, match="close_queue"):
         qm.admin.clear_queue("Q")
     qm.put("Q", b"2", logical=True, flags=Flags.LAST_IN_GROUP)
     assert qm.admin.clear_queue("Q") == 2
@@ -451,7 +442,7 @@ def test_what_a_unit_of_work_holds_keeps_all_the_rest_too(qm: QueueManager) -> N
     qm.put("Q", b"plain")
     qm.put("Q", b"uncommitted", confirm_id=7)
     qm.close_queue("Q")
-    with pytest.raises(QueueNotEmpty):
+    with pytest.raises(errors.QueueNotEmpty):
         qm.admin.clear_queue("Q")
     assert qm.depth("Q") == 2
 
@@ -508,9 +499,7 @@ def test_an_interrupted_clear_leaves_the_rest(qm: QueueManager, between: list[Ca
 
 
 @pytest.mark.every_store
-def test_locks_that_are_cleared_in_steps_end_with_their_last_message(
-    qm: QueueManager, between: list[Callable[[], object]]
-) -> None:
+def test_locks_cleared_in_steps_end_with_their_last(qm: QueueManager, between: list[Callable[[], object]]) -> None:
     qm.put_many("Q", [b"1", b"2", b"3", b"4"])
     qm.browse_and_lock("Q", Match())
     qm.close_queue("Q")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import io
 import itertools
 import math
 import re
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.helpers.public_calls import GIVEN
 
 from inorder import (
     GetOptions,
@@ -96,10 +96,6 @@ ODD: dict[str, Any] = {
     "a pair of what cannot be compared": (Prickly(), Prickly()),
 }
 
-GIVEN: Mapping[str, Callable[[], Any]] = {  # what the other arguments are
-    "body": lambda: b"x", "messages": lambda: [b"x"], "count": lambda: 1, "uid": lambda: UniqueId("X", 1),
-    "stream": io.BytesIO, "options": GetOptions, "listener": lambda: print,
-}  # fmt: skip
 KEYWORDS: Mapping[str, list[str]] = {  # what is given by keyword, and no annotation says so
     "put_stream": [*MESSAGE_FIELDS],
     "set": ["get_allowed", "put_allowed"],
@@ -164,7 +160,7 @@ def call(method: Callable[..., Any], parameters: list[inspect.Parameter], odd: s
         if one.kind is one.VAR_POSITIONAL:
             positional += [value] if one.name == odd else []
         elif one.name == odd or (one.default is one.empty and one.kind is not one.VAR_KEYWORD):
-            given = value if one.name == odd else GIVEN.get(one.name, lambda: "Q")()
+            given = value if one.name == odd else {**GIVEN, "options": GetOptions}.get(one.name, lambda: "Q")()
             if one.kind is one.KEYWORD_ONLY:
                 keywords[one.name] = given
             else:

@@ -16,20 +16,11 @@ from tests.helpers.spanning import act_at
 from tests.helpers.support import error_of, until
 
 import inorder
-from inorder import InorderError, QueueManager, Reason, StoreError
+from inorder import InorderError, QueueManager, Reason, StoreError, errors
 from inorder.aio import connect as aio_connect
 from inorder.client import two_phases
 from inorder.client.owners import OwnerSession
 from inorder.client.unit_names import coordinator_of
-from inorder.errors import (
-    ArgumentError,
-    ConnectionBroken,
-    OrderPending,
-    StoreFull,
-    UnitNotAvailable,
-    UnitNotFound,
-    WrongState,
-)
 from inorder.mq import channels
 from inorder.stores.seam.tables import Branch
 
@@ -122,9 +113,7 @@ def heal(qm: QueueManager, manager: str, verb: str = "settle_prepared") -> None:
     delattr(part_at(qm, manager).store, verb)
 
 
-def test_the_record_is_there_before_the_first_prepare_and_says_what_is_decided_where(
-    sites: Sites, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_record_with_its_places_precedes_the_first_prepare(sites: Sites, monkeypatch: pytest.MonkeyPatch) -> None:
     found: dict[str, list[tuple[str, str]]] = {}
 
     def look(name: str) -> None:
@@ -154,7 +143,7 @@ def test_a_part_has_the_name_of_its_unit_which_a_strict_reader_is_told(sites: Si
         assert found == ((Branch("PARIS", "PARIS"), Branch("ROME", "ROME")), program.internals.owner)
         sites.paris.put("Q", b"2")
         withheld = error_of(sites.paris.get, "Q", read_order="strict")
-        assert isinstance(withheld, OrderPending)
+        assert isinstance(withheld, errors.OrderPending)
         told.append(str(withheld))
         assert part.name in told[0]
 
@@ -208,7 +197,7 @@ def test_a_commit_here_that_fails_backs_out_everywhere(sites: Sites, at: At) -> 
 
         def full(owner: int, outcome: str, *given: Any, **named: Any) -> Any:
             if outcome == "commit":
-                raise StoreFull("full")
+                raise errors.StoreFull("full")
             return settle(owner, outcome, *given, **named)
 
         store.settle = full
@@ -219,9 +208,7 @@ def test_a_commit_here_that_fails_backs_out_everywhere(sites: Sites, at: At) -> 
     assert (sites.bodies(), sites.in_doubt()) == ([[], [], []], [])
 
 
-def test_an_owner_that_cannot_settle_is_a_warning_and_the_next_call_there_settles(
-    sites: Sites, at: At, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_owner_that_cannot_settle_is_a_warning(sites: Sites, at: At, caplog: pytest.LogCaptureFixture) -> None:
     london = sites.london
     at("unit-decided", lambda: unreachable(london, "PARIS"))
     with london.unit_of_work() as unit:
@@ -285,8 +272,8 @@ def test_a_lost_part_backs_the_rest_out(sites: Sites) -> None:
     part = part_at(london, "PARIS")
     part.is_lost = True
     london._session.leave_owner(part)
-    assert isinstance(error_of(london.put, "L", b"2", syncpoint=True), ConnectionBroken)
-    assert isinstance(error_of(london.commit), ConnectionBroken)
+    assert isinstance(error_of(london.put, "L", b"2", syncpoint=True), errors.ConnectionBroken)
+    assert isinstance(error_of(london.commit), errors.ConnectionBroken)
     assert (sites.bodies(), sites.in_doubt()) == ([[], [], []], [])
 
 
@@ -297,7 +284,7 @@ def test_an_operator_forgets_a_unit_whose_owner_is_gone_and_settles_a_part_by_ha
     (unit,) = london.inspect.units()
     heal(london, "PARIS")
     london.admin.forget_in_doubt(unit.name)
-    assert isinstance(error_of(london.admin.forget_in_doubt, unit.name), UnitNotFound)
+    assert isinstance(error_of(london.admin.forget_in_doubt, unit.name), errors.UnitNotFound)
     assert sites.in_doubt() == [("prepared", "")]
     paris.settle(paris.inspect.units()[0].name, "commit")
     assert sites.bodies() == [[b"1"]] * 3
@@ -305,7 +292,7 @@ def test_an_operator_forgets_a_unit_whose_owner_is_gone_and_settles_a_part_by_ha
     other, refused = london.connect(), list[InorderError]()
     at("unit-recorded", lambda: refused.append(error_of(london.admin.forget_in_doubt, name_of(london))))
     sites.put(other)
-    assert [type(one) for one in refused] == [WrongState]
+    assert [type(one) for one in refused] == [errors.WrongState]
 
 
 def name_of(qm: QueueManager) -> str:
@@ -338,7 +325,7 @@ def test_another_users_part_at_the_owner_is_left_to_him(sites: Sites, at: At, mo
     sites.put()
     heal(london, "PARIS")
     monkeypatch.setattr(OwnerSession, "branch", property(lambda one: Branch(one.of.connection, one.of.manager, "bob")))
-    monkeypatch.setattr(part_at(london, "PARIS").store, "settle_prepared", fails(UnitNotFound("not bob's")))
+    monkeypatch.setattr(part_at(london, "PARIS").store, "settle_prepared", fails(errors.UnitNotFound("not bob's")))
     assert london.admin.settle_in_doubt() == []
     assert sites.in_doubt() == [("global", "commit"), ("prepared", "")]
 
@@ -347,19 +334,19 @@ def test_the_store_refuses_what_is_no_global_unit_of_the_connection(sites: Sites
     store, owner = sites.london._store, sites.london.internals.owner
     branches = [Branch("PARIS", "PARIS")]
     for wrong in ([], branches * 101, [Branch("x" * 257, "")], [Branch("\ud800", "")]):
-        with pytest.raises(ArgumentError):
+        with pytest.raises(errors.ArgumentError):
             store.begin_global(owner, wrong)
     name = store.begin_global(owner, branches)
-    with pytest.raises(WrongState):
+    with pytest.raises(errors.WrongState):
         store.begin_global(owner, branches)
-    with pytest.raises(WrongState):
+    with pytest.raises(errors.WrongState):
         store.end_global(name, ["PARIS"])
     other = sites.london.connect()
     for bad in ("nobody's", name):
-        with pytest.raises(ConnectionBroken):
+        with pytest.raises(errors.ConnectionBroken):
             store.settle(other.internals.owner, "commit", decides=bad)
     assert store.settle(owner, "commit", decides=name) is False
-    with pytest.raises(ConnectionBroken):
+    with pytest.raises(errors.ConnectionBroken):
         store.settle(owner, "back_out", decides=name)
     store.end_global(name, ["PARIS"], "somebody else")
     assert sites.in_doubt() == [("global", "commit")]
@@ -372,7 +359,7 @@ def test_a_user_has_at_most_so_many_units_in_doubt(sites: Sites, monkeypatch: py
     monkeypatch.setattr("inorder.stores.engine.global_units.UNITS_MAX", 1)
     store, owner = sites.london._store, sites.london.internals.owner
     store.settle(owner, "commit", decides=store.begin_global(owner, [Branch("PARIS", "PARIS")]))
-    with pytest.raises(UnitNotAvailable):
+    with pytest.raises(errors.UnitNotAvailable):
         store.begin_global(owner, [Branch("PARIS", "PARIS")])
 
 

@@ -12,15 +12,7 @@ from typing import Any
 import pytest
 from tests.helpers.support import Call, Stores, bodies, room_of, waiting
 
-from inorder import FOREVER, NoMessageAvailable, QueueManager, Reason, connect
-from inorder.errors import (
-    ConnectionBroken,
-    ConnectionClosed,
-    GetInhibited,
-    QueueDeleted,
-    QueueManagerStopping,
-    WaitEnded,
-)
+from inorder import FOREVER, NoMessageAvailable, QueueManager, Reason, connect, errors
 from inorder.support.clock import SLEEP_SECONDS_MAX, SystemClock
 
 THREADS = 4
@@ -103,7 +95,7 @@ def test_inhibiting_gets_through_an_alias_ends_its_waits_only(qm: QueueManager) 
     assert served.result() == b"1"
     through, direct = Waiter(qm, lambda one: one.get("A", wait=FOREVER).body), Waiter(qm, general)
     qm.alter_queue("A", get_allowed=False)
-    assert isinstance(through.call.error(), GetInhibited)
+    assert isinstance(through.call.error(), errors.GetInhibited)
     direct.sleeps()
     qm.put("Q", b"2")
     assert direct.result() == b"2"
@@ -116,7 +108,7 @@ def test_stopping_the_queue_manager_ends_every_wait(qm: QueueManager) -> None:
     qm.admin.stop()
     for one in waiters:
         error = one.call.error()
-        assert isinstance(error, QueueManagerStopping)
+        assert isinstance(error, errors.QueueManagerStopping)
         assert error.reason == 2162
     qm.internals.abandon()
 
@@ -125,7 +117,7 @@ def test_abandoning_its_connection_ends_a_wait(qm: QueueManager) -> None:
     waiter, other = Waiter(qm, general), Waiter(qm, general)
     waiter.qm.internals.abandon()
     error = waiter.call.error()
-    assert isinstance(error, ConnectionBroken)
+    assert isinstance(error, errors.ConnectionBroken)
     assert error.reason == 2009
     other.sleeps()
     qm.put("Q", b"1")
@@ -139,7 +131,7 @@ def test_deleting_its_dynamic_queue_ends_a_wait(qm: QueueManager) -> None:
     waiter = Waiter(qm, lambda one: one.get("TMP", wait=FOREVER).body)
     creator.close()
     error = waiter.call.error()
-    assert isinstance(error, QueueDeleted)
+    assert isinstance(error, errors.QueueDeleted)
     assert error.reason == 2052
 
 
@@ -215,7 +207,7 @@ def test_a_get_that_waits_is_ended_and_the_connection_goes_on(qm: QueueManager) 
     call = waiting(waits, lambda: waits.get("Q", wait=FOREVER))
     assert waits.end_waits()
     error = call.error()
-    assert isinstance(error, WaitEnded)
+    assert isinstance(error, errors.WaitEnded)
     assert error.reason is Reason.WAIT_ENDED
     assert not qm.inspect.waits()
     qm.put("Q", b"1")
@@ -228,7 +220,7 @@ def test_its_unit_of_work_goes_on(qm: QueueManager) -> None:
     def work() -> None:
         with waits.unit_of_work():
             waits.put("Q", b"1")
-            with pytest.raises(WaitEnded):
+            with pytest.raises(errors.WaitEnded):
                 waits.get("Q", wait=FOREVER, read_order="relaxed")
 
     call = Call(work)
@@ -246,7 +238,7 @@ def test_a_browse_that_waits_is_ended_with_its_cursor_where_it_was(qm: QueueMana
     assert queue.browse_next().body == b"2"
     call = waiting(other, lambda: queue.browse_next(wait=FOREVER))
     assert other.end_waits()
-    assert isinstance(call.error(), WaitEnded)
+    assert isinstance(call.error(), errors.WaitEnded)
     qm.put("Q", b"3")
     assert queue.browse_next().body == b"3"
 
@@ -256,7 +248,7 @@ def test_it_ends_the_waits_of_its_own_connection_alone(qm: QueueManager) -> None
     first = waiting(one, lambda: one.get("Q", wait=FOREVER))
     second = waiting(other, lambda: other.get("Q", wait=FOREVER))
     assert one.end_waits()
-    assert isinstance(first.error(), WaitEnded)
+    assert isinstance(first.error(), errors.WaitEnded)
     second.sleeps(other)
     qm.put("Q", b"1")
     assert second.result().body == b"1"
@@ -268,7 +260,7 @@ def test_who_does_not_wait_is_not_ended_and_who_is_closed_is_told(qm: QueueManag
     with pytest.raises(NoMessageAvailable):
         other.get("Q", wait=0)
     other.close()
-    with pytest.raises(ConnectionClosed):
+    with pytest.raises(errors.ConnectionClosed):
         other.end_waits()
 
 
@@ -281,4 +273,4 @@ def test_a_watch_is_told_of_each_change_until_its_end(qm: QueueManager) -> None:
     call.sleeps(watcher)
     assert told[-1] == 1
     assert watcher.end_waits()
-    assert isinstance(call.error(), WaitEnded)
+    assert isinstance(call.error(), errors.WaitEnded)

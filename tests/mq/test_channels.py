@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
+from signal import SIGKILL
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from tests.helpers.carried import ITS_OWN, SAME, fill
 from tests.helpers.channelled import World, bodies, carry, link, manager, numbers, put_back, world_of
 from tests.helpers.support import Make
 
-from inorder import CallerError, connect
+from inorder import CallerError, Flags, connect
 from inorder.errors import (
     ArgumentError,
     ChannelStopped,
@@ -136,28 +137,8 @@ def test_two_carriers_at_once_that_die_at_random(world: World, seed: int) -> Non
 # --- who carries
 
 
-def test_one_at_a_time_carries_and_the_next_one_takes_over(world: World) -> None:
-    world.put(0, 8)
-    seen: list[object] = []
-
-    def second(_: float) -> bool:
-        """After the first batch of the first one."""
-        with connect(world.source) as other:
-            with pytest.raises(ObjectInUse):
-                channels.run_channel(other, "TO.B", until_empty=True)
-            seen.append(channels.status(other)[0].status)
-        return True  # the first one ends
-
-    channels.run_channel(world.a, "TO.B", wait=second)
-    assert (seen, bodies(world.b)) == (["running"], numbers(0, 4))
-    assert world.run().number == 2
-    assert bodies(world.b) == numbers(0, 8)
-
-
 @pytest.mark.parametrize(("mode", "there"), [("quiesce", 4), ("force", 4), ("terminate", 4)])
-def test_a_run_that_is_stopped_ends_and_goes_on_after_a_start(
-    world: World, mode: channels.defining.StopMode, there: int
-) -> None:
+def test_a_stopped_run_goes_on_after_a_start(world: World, mode: channels.defining.StopMode, there: int) -> None:
     """C-6."""
     world.put(0, 8)
 
@@ -408,9 +389,11 @@ def test_an_exit_changes_vetoes_or_stops(world: World, side: str) -> None:
         return channels.run_channel(world.a, "TO.B", until_empty=True, exits=["tests.helpers.channelled"])
 
     for body in (b"a", b"vetoed", b"b"):
-        world.a.put("Q", body, manager="B")
+        put = world.a.put("Q", body, manager="B", properties={"colour": "red"}, priority=5)
     run()
     assert (bodies(world.b), bodies(world.b, "DEAD")) == ([b"A", b"B"], [b"vetoed"])
+    last = list(world.b.browse("Q"))[-1]
+    assert (last.message_id, last.priority, dict(last.properties)) == (put.message_id, 5, {"colour": "red"})
     world.a.put("Q", b"raises", manager="B")
     with pytest.raises(CallerError) as failed:
         run()
@@ -474,3 +457,34 @@ def test_a_channel_that_cannot_run_says_why(world: World, tmp_path: Path) -> Non
     says = r"there is no store at NOTDEF, and no connection NOTDEF is defined: 'inorder connection define NOTDEF"
     with pytest.raises(StoreError, match=says):
         channels.ping_channel(world.a, "TO.B")
+
+
+# --- much to carry
+
+
+PIECE_BYTES, PIECES = 100_000, 50
+CARRY = "from tests.helpers.channelled import carry\ncarry(*arguments)"
+
+
+@pytest.mark.gate
+def test_a_large_message_goes_on_in_its_middle(tmp_path: Path) -> None:
+    """A message of five megabytes in fifty pieces: what was received is not sent again, whoever dies."""
+    one, other = str(tmp_path / "a.db"), str(tmp_path / "b.db")
+    manager(one, "A")
+    manager(other, "B")
+    link(one, "B", other)
+    large = bytes(range(250)) * (PIECE_BYTES * PIECES // 250)
+    with connect(one) as a, connect(other) as b:
+        a.alter_queue("B", max_length=PIECE_BYTES)
+        a.put("Q", large, manager="B", flags=Flags.SEGMENTATION_ALLOWED)
+        assert a.depth("B") == PIECES
+        for point, there in (("received:3", 12), ("sending:2", 12), ("delivered:4", 24), ("claimed:5", 40)):
+            assert forked.run(CARRY, one, "TO.B", kill_at=point) == -SIGKILL
+            assert b.depth("Q") == there, point
+            assert not list(b.browse("Q", logical=True, complete=True, all_segments=True)), "it is not whole yet"
+        before = channels.received(b)[0].number
+        carry(one, "TO.B")
+        got = b.get("Q", logical=True, complete=True, all_segments=True)
+        assert got.body == large
+        assert (b.depth("Q"), a.depth("B")) == (0, 0)
+        assert channels.received(b)[0].number - before == (PIECES - 40 + 3) // 4

@@ -1,4 +1,7 @@
-"""What people do in the console, in a browser: by keys alone, on a phone, in the dark, without script, on paper."""
+"""What people do in the console, in a browser: by keys alone, on a phone, in the dark, without script, on paper.
+
+axe-core finds nothing on any page: labels, headings, roles, contrast.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from selenium.webdriver import Chrome
 from tests.helpers.support import bodies_at
 from tests.server.conftest import Served
+from tests.server.windows import SECONDS, browser, link, window
+from tests.tiers import gate, nightly
+from tools.console.shots import PHONE, WIDE
 
 import inorder
-from inorder import Report
+from inorder import QueueManager, Report
 from inorder.client.bulk import ClaimReader
 from inorder.mq import channels
 from inorder.stores.seam.views import ScheduleRecord, TaskMinute, TaskRecord, WorkerRecord
@@ -22,11 +29,9 @@ from inorder.testing import ManualClock
 
 pytest.importorskip("selenium")
 
-from selenium.webdriver import Chrome, Keys
-from tests.server.windows import Window, browser, link, window
-from tests.tiers import gate, nightly
+from selenium.webdriver import Keys
+from tests.server.windows import Window
 from tools.console.screenshots import dress
-from tools.console.shots import PHONE, WIDE
 
 __all__ = ["browser", "link"]
 LONG = "A.QUEUE.WITH.A.NAME.AS.LONG.AS.NAMES.MAY.EVER.BE"
@@ -152,7 +157,7 @@ def test_all_works_without_script(shop: Served, link: str, browser: Chrome) -> N
             browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
-def _work(qm: inorder.QueueManager) -> None:
+def _work(qm: QueueManager) -> None:
     """Leaves a message that waits for its next attempt, and the record of a worker, which ends with this connection."""
     qm.put(LONG, b"w")
     with qm.unit_of_work() as unit:
@@ -174,7 +179,7 @@ def full(shop: Served) -> Iterator[list[str]]:
         yield _filled(shop, worker)
 
 
-def _filled(shop: Served, worker: inorder.QueueManager) -> list[str]:
+def _filled(shop: Served, worker: QueueManager) -> list[str]:
     with inorder.connect(shop.store, program="P" * 28) as qm:
         qm.accounts.create_user("N" * 64, queues={LONG: ["put"]}, roles=["application"], subjects=["CN=" + "S" * 200])
         qm.accounts.create_token("N" * 64, "L" * 64)
@@ -254,3 +259,30 @@ def test_paper_has_what_was_found_and_nothing_to_press(full: list[str], link: st
                 assert not one.is_displayed(), f"{one.get_attribute('outerHTML')} of {seen.path}"
             paper = "return [getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]"
             assert seen.browser.execute_script(paper) == ["rgb(0, 0, 0)", "rgb(255, 255, 255)"], seen.path
+
+
+pytest.importorskip("selenium")
+
+
+ASK = "axe.run(document).then((found) => arguments[0](found.violations.map((one) => [one.id, one.nodes[0].html])))"
+
+
+@pytest.mark.parametrize(
+    ("size", "is_dark"),
+    [
+        pytest.param(WIDE, False, marks=gate, id="light"),
+        pytest.param(WIDE, True, marks=nightly, id="dark"),
+        pytest.param(PHONE, False, marks=nightly, id="phone-light"),
+        pytest.param(PHONE, True, marks=nightly, id="phone-dark"),
+    ],
+)
+def test_axe_finds_nothing(full: list[str], link: str, browser: Chrome, size: tuple[int, int], is_dark: bool) -> None:
+    axe = pytest.importorskip("axe_core_python", reason="it brings axe-core")
+    script = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+    browser.set_script_timeout(SECONDS)
+    with window(browser, link, size, is_dark=is_dark) as seen:
+        for page in full:
+            seen.go(page)
+            browser.execute_script("document.querySelectorAll('details').forEach((one) => one.open = true)")
+            browser.execute_cdp_cmd("Runtime.evaluate", {"expression": script})
+            assert browser.execute_async_script(ASK) == [], page

@@ -1,7 +1,8 @@
-"""Functions that leave their thread, or their unit of work, otherwise than they found it."""
+"""Functions that leave their thread or their unit of work otherwise than they found it; what their exceptions mean."""
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -14,10 +15,12 @@ from tests.work.test_worker import AT_ONCE, tasks
 
 from inorder import ConnectionBroken, Got, QueueManager
 from inorder.errors import ArgumentError, CallerError
-from inorder.work import Dead, Discard, Outcome, Tasks
+from inorder.work import Backoff, Dead, Discard, Outcome, Retry, Tasks
+from inorder.work.attempts import judge, said
+from inorder.work.tasks import Task
 
 __all__ = ["tasks"]
-DONE, RETRIED, DEAD = Outcome.DONE, Outcome.RETRIED, Outcome.DEAD
+DONE, RETRIED, DISCARDED, DEAD = Outcome.DONE, Outcome.RETRIED, Outcome.DISCARDED, Outcome.DEAD
 
 
 # --- what returns before the work is done
@@ -79,9 +82,7 @@ def test_a_unit_that_the_function_backs_out_is_an_attempt(qm: QueueManager, task
 
 @pytest.mark.parametrize("error", [ValueError("no"), Dead("no"), Discard("no")])
 @pytest.mark.parametrize("ends", ["commit", "close"])
-def test_what_fails_after_its_own_commit_is_done_and_says_why(
-    qm: QueueManager, tasks: Tasks, ends: str, error: Exception
-) -> None:
+def test_what_fails_after_its_commit_is_done(qm: QueueManager, tasks: Tasks, ends: str, error: Exception) -> None:
     @tasks.task("Q")
     def pack(message: Got, own: QueueManager) -> None:
         own.put("NEXT", message.body)
@@ -199,3 +200,58 @@ def test_a_function_that_begins_a_unit_hears_that_it_is_in_the_workers(qm: Queue
     assert heard.outcomes == [DONE]
     assert "it is the worker's, which commits it when the function of task see returns" in told[0]
     assert "commit it or back it out first" not in told[0]
+
+
+# ---- what an exception means for the message
+
+
+@pytest.mark.parametrize(
+    ("error", "attempt", "outcome", "delay", "is_final"),
+    [
+        (OSError("no"), 1, RETRIED, 2.0, False),
+        (OSError("no"), 2, RETRIED, 4.0, False),
+        (OSError("no"), 3, DEAD, 0.0, False),
+        (Retry("no"), 1, RETRIED, 2.0, False),
+        (Retry("no", after=7), 1, RETRIED, 7.0, False),
+        (Retry("no", after=7), 3, DEAD, 0.0, False),
+        (Discard(), 1, DISCARDED, 0.0, True),
+        (Dead("no"), 1, DEAD, 0.0, True),
+        (KeyError("no"), 1, DEAD, 0.0, True),
+        (SystemExit(1), 1, RETRIED, 2.0, False),
+        (asyncio.CancelledError(), 1, RETRIED, 2.0, False),
+    ],
+)
+def test_what_errors_mean(error: BaseException, attempt: int, outcome: Outcome, delay: float, is_final: bool) -> None:
+    tasks = Tasks()
+    tasks.task("Q", name="see", backoff=Backoff(first=2), dead_on=LookupError)(lambda message: None)
+    task: Task = next(iter(tasks))
+    verdict = judge(task, error, attempt, 3, luck=lambda: 0.5)
+    assert (verdict.outcome, verdict.delay) == (outcome, delay)
+    assert verdict.is_failure
+    assert verdict.error
+    assert verdict.is_final is is_final
+
+
+class Wordless(Exception):
+    """Its text cannot be had."""
+
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ValueError("no"), "ValueError: no (test_functions.py:"),
+        (ValueError("x" * 5_000), f"ValueError: {'x' * 800} (test_functions.py:"),
+        (Wordless(), "Wordless: its text cannot be had, RuntimeError (test_functions.py:"),
+        (Dead(), "Dead"),
+        (Discard("old"), "old"),
+    ],
+)
+def test_an_exception_in_one_line_says_what_it_is_and_where(error: Exception, expected: str) -> None:
+    with pytest.raises(type(error)) as raised:
+        raise error
+    line = said(raised.value)
+    assert line.startswith(expected)
+    assert len(line) <= 1_000, "more is not kept with the message"

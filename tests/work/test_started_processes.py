@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -16,20 +17,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from tests.cli.test_json import keys_below
-from tests.helpers.support import Make
+from tests.helpers.support import LIMIT_SECONDS, Make, until
+from tests.helpers.working import dead_letter_queue
 from tests.tiers import gate, nightly
 from tools.proof.working import seen_first
 
 import inorder
 from inorder import QueueManager
 from inorder.client.programs import WORKER
-from inorder.work import Schedule
-
-from ..helpers.support import LIMIT_SECONDS, until
-from ..helpers.working import dead_letter_queue
+from inorder.work import Schedule, Tasks, Worker
+from inorder.work.processes import CANNOT_GO_ON, HAD_STOPPED, Happened, Supervisor, serve
 
 on_sqlite = pytest.mark.parametrize("place", [pytest.param("sqlite", marks=nightly)], indirect=True)
 in_gate = pytest.mark.parametrize("place", [pytest.param("sqlite", marks=gate)], indirect=True)
@@ -200,9 +201,7 @@ class Work:
             self.process.wait()
 
 
-def test_whatever_is_killed_no_attempt_is_lost_and_every_dead_letter_has_its_reason(
-    qm: QueueManager, place: str, tmp_path: Path
-) -> None:
+def test_whatever_is_killed_no_attempt_and_no_reason_is_lost(qm: QueueManager, place: str, tmp_path: Path) -> None:
     good = [f"{number}".encode() for number in range(30)]
     qm.put_many("Q", [*good[:10], b"kill", b"once 1", *good[10:20], b"fail", b"once 2", *good[20:]])
     with Work(tmp_path, place, "shop_tasks", "--processes", "2") as work:
@@ -242,9 +241,7 @@ def test_workers_are_seen_and_one_that_was_killed_is_not(qm: QueueManager, place
         (tmp_path / "goes on").touch()
         work.has_ended(1)
         assert work.end(signal.SIGTERM) == 0
-    until(
-        lambda: not any(one.program.name.startswith(WORKER) for one in qm.inspect.connections()), "no worker is shown"
-    )
+    until(lambda: not any(one.program.name.startswith(WORKER) for one in qm.inspect.connections()), "none is shown")
 
 
 @on_sqlite
@@ -297,9 +294,7 @@ def test_processes_are_replaced_when_their_source_changes(qm: QueueManager, plac
 
 
 @on_sqlite
-def test_a_process_that_somebody_else_ends_is_reported_and_replaced(
-    qm: QueueManager, place: str, tmp_path: Path
-) -> None:
+def test_a_process_ended_by_somebody_is_reported_and_replaced(qm: QueueManager, place: str, tmp_path: Path) -> None:
     qm.put("Q", b"1")
     with Work(tmp_path, place, "shop_tasks") as work:
         work.has_ended(1)  # it handles signals by now
@@ -394,9 +389,7 @@ def test_a_function_may_fork_and_read_standard_input(qm: QueueManager, place: st
 
 @on_sqlite
 @pytest.mark.parametrize("ends", ["asked", "killed", "its supervisor killed"])
-def test_what_a_function_has_started_ends_with_its_process(
-    qm: QueueManager, place: str, tmp_path: Path, ends: str
-) -> None:
+def test_what_a_function_starts_ends_with_its_process(qm: QueueManager, place: str, tmp_path: Path, ends: str) -> None:
     qm.put("LEAVES", b"kill" if ends == "killed" else b"")
     with Work(tmp_path, place, "shop_clean") as work:
         work.has_ended(1)
@@ -451,3 +444,48 @@ def asked(port: int, page: str) -> str:
     """What is at the address of metrics."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}", timeout=LIMIT_SECONDS) as answer:
         return str(answer.read(), "utf-8")
+
+
+# ---- the supervisor, with processes that end when the test says so
+
+
+def test_a_process_that_is_killed_for_being_late_is_killed_and_reported_once() -> None:
+    """It takes its time, even to be killed: its memory is large, say, or it waits for a disk."""
+    said, process = list[Happened](), Mock(pid=4711, poll=Mock(return_value=None))
+    supervisor = Supervisor(lambda *_: [], environment={}, count=1, grace=0, log=said.append)
+    (child,) = supervisor._children
+    child.process, child.starts_at = process, None
+    supervisor._ends_at = 0.0
+    assert supervisor._time_left() == 0
+    supervisor._kill_late()
+    assert supervisor._time_left() is None, "it must wait for the end of the process, and not ask over and over"
+    supervisor._kill_late()
+    assert (process.kill.call_count, [one.event for one in said]) == (1, ["killed"])
+
+
+def test_a_process_that_the_system_cannot_start_is_tried_again() -> None:
+    """Its program is not there at first."""
+    said, commands = list[Happened](), [[os.devnull + "/none"], [sys.executable, "-c", "import signal; signal.pause()"]]
+
+    def log(happened: Happened) -> None:
+        said.append(happened)
+        if happened.event == "started":
+            signal.raise_signal(signal.SIGTERM)
+
+    supervisor = Supervisor(lambda *_: commands.pop(0), environment={}, count=1, grace=60, log=log)
+    assert supervisor.run()
+    failed, started = said
+    assert (failed.event, failed.process, failed.pid) == ("failed", 1, None)
+    assert failed.error == os.strerror(errno.ENOTDIR), "the reason of the system, in its words"
+    assert (started.event, started.process) == ("started", 1)
+
+
+@pytest.mark.parametrize(("others", "status"), [(False, CANNOT_GO_ON), (True, HAD_STOPPED)])
+def test_the_status_of_a_process_says_that_a_task_has_stopped(qm: QueueManager, others: bool, status: int) -> None:
+    tasks = Tasks()
+    tasks.task("NOWHERE", name="lost")(lambda message: None)
+    if others:
+        tasks.task("Q", name="see")(lambda message: signal.raise_signal(signal.SIGTERM))
+    worker = Worker(qm, tasks, log=lambda event: qm.put("Q", b"1") if event.kind == "stopped" and others else None)
+    assert serve(worker, LIMIT_SECONDS) == status
+    assert list(worker.stopped) == ["lost"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +19,8 @@ from inorder.client.programs import user_name
 from inorder.mq.words import COMMAND_QUEUE
 from inorder.mqi.conversion import CharacterSet
 from inorder.mqi.pcf.coding import Coding
-from inorder.mqi.pcf.serving import BEGUN_QUEUE, CommandServer, answer_requests, rights_of
+from inorder.mqi.pcf.serving import BEGUN_QUEUE, CommandServer, answer_requests, make_begun_queue, rights_of
+from inorder.testing.remote import the_server
 
 CREATE = {"MQCA_Q_NAME": "NEW", "MQIA_Q_TYPE": 1}
 FIELDS: dict[str, Any] = {"format": "MQADMIN", "message_type": 1, "reply_to_queue": "REPLIES"}
@@ -78,9 +81,7 @@ def test_replies_are_those_that_the_request_asks_for(qm: QueueManager, server: C
     assert serve(server) == 0
 
 
-def test_a_request_in_another_byte_order_and_character_set_is_answered_in_them(
-    qm: QueueManager, server: CommandServer
-) -> None:
+def test_a_request_in_another_byte_order_and_character_set_is_answered(qm: QueueManager, server: CommandServer) -> None:
     qm.create_queue("A", description="Größe")
     texts = CharacterSet(lambda data: data.decode("cp273"), lambda text: text.encode("cp273"))
     coding = Coding(">", texts)
@@ -94,8 +95,7 @@ def test_a_request_in_another_byte_order_and_character_set_is_answered_in_them(
 
 
 @pytest.mark.parametrize(
-    ("fields", "wanted"),
-    [({"format": "MQSTR"}, "MD_FORMAT_ERROR"), ({"coded_character_set_id": 9999}, "CCSID_ERROR")],
+    ("fields", "wanted"), [({"format": "MQSTR"}, "MD_FORMAT_ERROR"), ({"coded_character_set_id": 9999}, "CCSID_ERROR")]
 )
 def test_a_message_that_is_no_request_is_answered_with_a_reason(
     qm: QueueManager, server: CommandServer, fields: dict[str, Any], wanted: str
@@ -208,3 +208,34 @@ def test_killed_anywhere_a_server_leaves_no_command_done_twice_or_lost(make: Mak
     while lives < KILLS_MAX and not judged(make("sqlite"), f"{point}:{lives + 1}"):
         lives += 1
     assert 8 < lives < KILLS_MAX, f"it was killed {lives} times"
+
+
+# ---- a server asks for the authorities of its users
+
+
+def asked(qm: QueueManager, command: str, given: dict[str, Any]) -> list[int]:
+    """The reasons in the replies to a request that this user puts."""
+    sent = qm.put(COMMAND_QUEUE, request(command, given), **FIELDS)
+    answer_requests(qm, [sent.uid], rights_of(qm, user_name()))
+    return [one.reason for one in answers(qm, sent.message_id)]
+
+
+def test_a_server_asks_for_the_authorities_of_its_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with inorder.connect(tmp_path / "qm.db") as qm:
+        for name in (COMMAND_QUEUE, "REPLIES", "OTHER"):
+            qm.create_queue(name)
+        make_begun_queue(qm)
+        for name in ("boss", "runner"):
+            qm.accounts.create_user(name, roles=["admin" if name == "boss" else "operator"])
+        server = the_server(os.getpid())
+        administrators = server.add(str(tmp_path / "qm.db"), qm)
+        try:
+            for name, wanted in (("runner", [2035]), ("boss", [0])):
+                token = qm.accounts.create_token(name, "test")
+                server.admit(token, administrators)
+                with inorder.connect(server.url, token=token) as there:
+                    assert asked(there, "CREATE_Q", CREATE) == wanted
+                    assert asked(there, "CLEAR_Q", {"MQCA_Q_NAME": "OTHER"}) == [0]
+            assert qm.attributes("NEW").type == "local"
+        finally:
+            server.remove(administrators)

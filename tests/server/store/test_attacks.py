@@ -17,18 +17,7 @@ import pytest
 from tests.helpers.support import Call
 
 import inorder
-from inorder.errors import (
-    ArgumentError,
-    ConfirmIdMismatch,
-    ConnectionBroken,
-    InorderError,
-    LogInRefused,
-    NoMessageUnderCursor,
-    NotAuthorized,
-    NotOpenFor,
-    QueueFull,
-    UnknownQueue,
-)
+from inorder import errors
 from inorder.model.attributes import define_queue
 from inorder.model.kinds import Report
 from inorder.model.message import Message, Place, UniqueId
@@ -82,7 +71,7 @@ class Attacker(RemoteStore):
         """Makes a call that a client refuses itself. Raises: the error of the server."""
         raise self.raw(FrameKind.CALL, encode_call(verb, given, {}))
 
-    def raw(self, kind: FrameKind, payload: bytes, number: int | None = None) -> InorderError:
+    def raw(self, kind: FrameKind, payload: bytes, number: int | None = None) -> errors.InorderError:
         """The error that the server answers to a payload."""
         found, answer = self._link.call(payload, kind=kind, number=number)
         assert found == FrameKind.ERROR
@@ -158,40 +147,41 @@ def call(verb: str, *arguments: Any) -> bytes:
     return msgspec.msgpack.encode([verb, arguments])
 
 
-def raises(error: InorderError) -> None:
+def raises(error: errors.InorderError) -> None:
     raise error
 
 
 # fmt: off
-REFUSED: list[tuple[str, Attack, type[InorderError]]] = [
-    ("read a queue by its name", opens("SECRET", browse=True), NotAuthorized),
-    ("put through an alias of the queue manager", opens("SECRET", output=True, manager="BACK"), NotAuthorized),
+REFUSED: list[tuple[str, Attack, type[errors.InorderError]]] = [
+    ("read a queue by its name", opens("SECRET", browse=True), errors.NotAuthorized),
+    ("put through an alias of the queue manager", opens("SECRET", output=True, manager="BACK"), errors.NotAuthorized),
     ("make a queue through an alias of the queue manager",
-        opens("MODEL", input="shared", manager="BACK", dynamic_name="SECRET.2"), NotAuthorized),
-    ("put to another queue manager", opens("PAYROLL", output=True, manager="TO.PARIS"), NotAuthorized),
+        opens("MODEL", input="shared", manager="BACK", dynamic_name="SECRET.2"), errors.NotAuthorized),
+    ("put to another queue manager", opens("PAYROLL", output=True, manager="TO.PARIS"), errors.NotAuthorized),
     ("look at a queue", lambda _, client: client.look(
-        LookRequest(queue="SECRET", order="physical", after=None, most=9, preview=9)), NotAuthorized),
+        LookRequest(queue="SECRET", order="physical", after=None, most=9, preview=9)), errors.NotAuthorized),
     ("put a cursor on a message of another queue", lambda at, client: client.get(client.request(
         browse="cursor")._replace(cursor=UNSET._replace(place=Place(0, 1, 0), number=at.secret.uid.number))),
-        NoMessageUnderCursor),
-    ("read a user", lambda _, client: client.asks("object", "user", "victim"), NotAuthorized),
+        errors.NoMessageUnderCursor),
+    ("read a user", lambda _, client: client.asks("object", "user", "victim"), errors.NotAuthorized),
     ("ask for a report where one may not put", lambda _, client: client.puts(
-        Message(b"x", report=int(Report.COA), reply_to_queue="SECRET")), NotAuthorized),
+        Message(b"x", report=int(Report.COA), reply_to_queue="SECRET")), errors.NotAuthorized),
     ("take a message under the unique id of the future", lambda at, client: client.puts(
-        uid=UniqueId(at.secret.uid.origin, 10**12)), NotAuthorized),
+        uid=UniqueId(at.secret.uid.origin, 10**12)), errors.NotAuthorized),
     ("confirm under a made-up id", lambda at, client: client.one(
-        Event.CONFIRM_PUT, at.clients[0].puts(confirm_id=5), confirm_id=2**63), ConfirmIdMismatch),
+        Event.CONFIRM_PUT, at.clients[0].puts(confirm_id=5), confirm_id=2**63), errors.ConfirmIdMismatch),
     ("watch with a handle for puts", lambda _, client: raises(client.raw(FrameKind.WATCH, call(
-        "check_handle", client.open(0, "A", OpenOptions(output=True)).handle))), NotOpenFor),
+        "check_handle", client.open(0, "A", OpenOptions(output=True)).handle))), errors.NotOpenFor),
     ("settle the unit of another connection", lambda _, client: raises(
-        client.raw(FrameKind.CALL, call("settle", 1, "commit", None))), ArgumentError),
-    ("a lease without an end", lambda _, client: client.begin_lease(0, "l", "", 1e300, None), ArgumentError),
-    ("a lease of no time", lambda _, client: client.begin_lease(0, "l", "", 0.0, None), ArgumentError),
+        client.raw(FrameKind.CALL, call("settle", 1, "commit", None))), errors.ArgumentError),
+    ("a lease without an end", lambda _, client: client.begin_lease(0, "l", "", 1e300, None), errors.ArgumentError),
+    ("a lease of no time", lambda _, client: client.begin_lease(0, "l", "", 0.0, None), errors.ArgumentError),
     ("a selector that is too long", lambda _, client: client.get(
-        client.request(match=Match(selector="NOT " * 9_000 + "x=1"))), InorderError),
+        client.request(match=Match(selector="NOT " * 9_000 + "x=1"))), errors.InorderError),
     ("a long name of a prepared unit", lambda _, client: (
-        client.puts(in_unit=True), client.prepare(0, "n" * 257)), ArgumentError),
-    ("a long name of a lease", lambda _, client: client.begin_lease(0, "n" * 257, "", 60.0, None), ArgumentError),
+        client.puts(in_unit=True), client.prepare(0, "n" * 257)), errors.ArgumentError),
+    ("a long name of a lease",
+        lambda _, client: client.begin_lease(0, "n" * 257, "", 60.0, None), errors.ArgumentError),
 ]
 # fmt: on
 
@@ -218,7 +208,7 @@ def test_a_client_causes_no_event_of_the_queue_manager_s(at: Served) -> None:
     attacker = at.user("attacker", "get put browse", how=ANY)
     held = victim.puts(b"held", confirm_id=5)
     for event in set(Event) - {Event.CONFIRM_PUT, Event.CONFIRM_GET, Event.UNLOCK, Event.DELETE}:
-        with pytest.raises(ArgumentError, match="event must be one of"):
+        with pytest.raises(errors.ArgumentError, match="event must be one of"):
             attacker.one(event, held)
     victim.one(Event.CONFIRM_PUT, held)
     assert at.bodies() == [b"held"]
@@ -230,7 +220,7 @@ def test_a_made_up_report_shows_its_maker_and_leaves_the_queue_readable(at: Serv
     token = next(at.qm.browse("A")).token
     made_up = Message(b"lies", report=FULL, reply_to_queue="A", user_identifier="root").with_values(token=token)
     for reason in (-1, 2**40):
-        with pytest.raises(ArgumentError, match="reason must be"):
+        with pytest.raises(errors.ArgumentError, match="reason must be"):
             attacker.report_exception(0, made_up, reason, in_unit=False)
     attacker.report_exception(0, made_up.with_values(token=b"\xff" * 40), 2030, in_unit=False)
     assert at.bodies() == [b"mine"]  # nobody put a message with such a token
@@ -246,7 +236,7 @@ def test_only_control_keeps_reports_of_what_claims_delivered_from_being_made(at:
     epoch = client.begin_claims(client.handle, "app").epoch
     claimer = Claimer(client.handle, "app", epoch)
     client.claim(ClaimRequest(claimer, 0, GetOptions(), 1, 1_000))
-    with pytest.raises(NotAuthorized, match="reports"):
+    with pytest.raises(errors.NotAuthorized, match="reports"):
         client.settle_claims(claimer._replace(delivers=False), 1)
     assert client.settle_claims(claimer, 1) == 1
 
@@ -255,10 +245,10 @@ def test_an_error_names_no_queue_that_the_user_may_not_see(at: Served) -> None:
     at.qm.accounts.create_user("attacker", roles=["application"], queues={"SEC*": ["put"], "A*": ["put"]})
     at.qm.create_queue("AB")
     client = at.client("attacker")
-    with pytest.raises(UnknownQueue, match="did you mean SECRET"):
+    with pytest.raises(errors.UnknownQueue, match="did you mean SECRET"):
         client.open(0, "SECRE", OpenOptions(output=True))
     at.qm.accounts.alter_user("attacker", queues={"SECRE": ["put"]})
-    with pytest.raises(UnknownQueue) as refused:
+    with pytest.raises(errors.UnknownQueue) as refused:
         client.open(0, "SECRE", OpenOptions(output=True))
     assert "SECRET" not in str(refused.value)
     assert refused.value.data["nearest"] == []
@@ -275,7 +265,7 @@ def test_a_part_of_the_check_that_is_not_there_is_refused(at: Served) -> None:
     operator = at.user("operator", role="operator")
     _, parts = operator.check(None)
     for part in (-1, parts):
-        with pytest.raises(ArgumentError, match="part must be"):
+        with pytest.raises(errors.ArgumentError, match="part must be"):
             operator.check(part)
 
 
@@ -285,16 +275,16 @@ def test_a_part_of_the_check_that_is_not_there_is_refused(at: Served) -> None:
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        (lambda at, _: at.qm.accounts.alter_user("me", queues={"A": ["put"]}), NotAuthorized),
-        (lambda at, _: at.qm.accounts.alter_user("me", enabled=False), LogInRefused),
-        (lambda at, _: at.qm.accounts.delete_user("me"), LogInRefused),
-        (lambda at, client: at.qm.accounts.revoke_token(client.token), LogInRefused),
+        (lambda at, _: at.qm.accounts.alter_user("me", queues={"A": ["put"]}), errors.NotAuthorized),
+        (lambda at, _: at.qm.accounts.alter_user("me", enabled=False), errors.LogInRefused),
+        (lambda at, _: at.qm.accounts.delete_user("me"), errors.LogInRefused),
+        (lambda at, client: at.qm.accounts.revoke_token(client.token), errors.LogInRefused),
     ],
     ids=["no get", "disabled", "deleted", "revoked"],
 )
 @pytest.mark.parametrize("browse", [None, "first"])
 def test_a_wait_gives_nothing_to_a_user_who_is_out(
-    at: Served, change: Callable[[Served, Attacker], Any], error: type[InorderError], browse: Any
+    at: Served, change: Callable[[Served, Attacker], Any], error: type[errors.InorderError], browse: Any
 ) -> None:
     client = at.user("me", "get browse", how=OpenOptions(input="shared", browse=True))
     waiting = Call(lambda: client.wait(client.request(wait=600.0, browse=browse)))
@@ -314,22 +304,22 @@ def test_a_revoked_token_ends_a_wait(at: Served, monkeypatch: pytest.MonkeyPatch
     waiting = Call(lambda: client.wait(client.request(wait=600.0, syncpoint=True)))
     at.until_it_waits(client)
     at.qm.accounts.revoke_token(client.token)
-    with pytest.raises(ConnectionBroken):
+    with pytest.raises(errors.ConnectionBroken):
         waiting.result()
 
 
 def test_a_role_counts_from_the_next_call_on(at: Served) -> None:
     client = at.user("me", "put")
-    with pytest.raises(NotAuthorized):
+    with pytest.raises(errors.NotAuthorized):
         client.clear_queue("A")
     at.qm.accounts.alter_user("me", roles=["operator"], queues={})
     client.clear_queue("A")
     at.qm.accounts.alter_user("me", roles=["reader"])
-    with pytest.raises(NotAuthorized):
+    with pytest.raises(errors.NotAuthorized):
         client.clear_queue("A")
     at.qm.accounts.delete_user("me")
     at.qm.accounts.create_user("me", roles=["admin"])
-    with pytest.raises(LogInRefused):  # the new user of the name is another one
+    with pytest.raises(errors.LogInRefused):  # the new user of the name is another one
         client.clear_queue("A")
 
 
@@ -346,7 +336,7 @@ def test_a_watch_tells_nothing_to_a_user_who_is_out(at: Served) -> None:
     at.qm.accounts.alter_user("me", queues={"A": ["put"]})
     seen = len(told)
     at.qm.put("A", b"x")
-    with pytest.raises(NotAuthorized):
+    with pytest.raises(errors.NotAuthorized):
         watching.result()
     assert len(told) == seen
 
@@ -391,8 +381,9 @@ def test_nobody_stages_more_rows_than_a_queue_may_have(at: Served) -> None:
 
     stage(client, "first", 3)
     stage(client, "second", 2)
+    refused = "user me has staged 5 rows for A; 1 more would exceed its limit of 5"
     for name in ("first", "third"):
-        with pytest.raises(QueueFull, match="user me has staged 5 rows for A; 1 more would exceed its limit of 5"):
+        with pytest.raises(errors.QueueFull, match=refused):
             stage(client, name, 1, is_bounded=False)
     stage(other, "other", 5)
     client.undo_staging(["first"])
