@@ -76,8 +76,7 @@ class Attribute:
     def check(self, value: object) -> Any:
         """Checks a value and returns it in the form in which it is stored.
 
-        Raises:
-            ArgumentError: if the value is not allowed; with MQ's reason for this attribute, or 9017.
+        Raises: ArgumentError, if the value is not allowed; with MQ's reason for this attribute, or 9017.
         """
         return self.takes.check(self.name, value)
 
@@ -160,8 +159,7 @@ def check_queue_name(name: object, *, argument: str = "name", reason: Reason = R
         argument: the caller's name for this argument.
         reason: MQ's reason, if it has one (2011 for dynamic names).
 
-    Raises:
-        ArgumentError: if the name is not valid.
+    Raises: ArgumentError, if the name is not valid.
     """
     if not is_name(name):
         raise bad_argument(argument, name, NAMES_ALLOWED.format(NAME_LENGTH_MAX), reason)
