@@ -93,18 +93,12 @@ def test_which_type_has_which_attributes(kind: str, names: set[str]) -> None:
 
 
 def test_who_may_change_what() -> None:
-    changed_by = {name: each.changed_by for name, each in QUEUE_ATTRIBUTES.items()}
-    found = {name for name in changed_by if changed_by[name] == "create"}
-    assert found == {"name", "type", "definition_type"}
-    assert {name for name in changed_by if changed_by[name] == "set"} == {
-        "get_allowed",
-        "put_allowed",
-        "trigger_control",
-        "trigger_type",
-        "trigger_priority",
-        "trigger_depth",
-        "trigger_data",
-    }
+    changed_by: dict[str, set[str]] = {}
+    for name, each in QUEUE_ATTRIBUTES.items():
+        changed_by.setdefault(each.changed_by, set()).add(name)
+    assert changed_by["create"] == {"name", "type", "definition_type"}
+    triggers = {f"trigger_{name}" for name in ("control", "type", "priority", "depth", "data")}
+    assert changed_by["set"] == {"get_allowed", "put_allowed", *triggers}
 
 
 # ---- defaults
@@ -222,11 +216,8 @@ def test_a_bad_value_is_refused(make: Any, name: str, value: object, reason: Rea
 
 
 def test_the_tables_of_bad_values_miss_no_attribute() -> None:
-    assert {name for name, *_ in BAD} == set(QUEUE_ATTRIBUTES) - {
-        "name",
-        "type",
-        "base_queue",
-    } - OF_REMOTE - OF_COLLECTING
+    elsewhere = {"name", "type", "base_queue"} | OF_REMOTE | OF_COLLECTING
+    assert {name for name, *_ in BAD} == set(QUEUE_ATTRIBUTES) - elsewhere
     assert {name for name, *_ in BAD_OF_MANAGER} == set(MANAGER_ATTRIBUTES)
 
 

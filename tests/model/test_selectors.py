@@ -283,9 +283,7 @@ def test_properties_that_are_long_count_for_more(qm: QueueManager, asked: list[i
 
 @every_store
 @pytest.mark.parametrize("order", ["relaxed", "strict"])
-def test_a_call_that_waits_goes_on_behind_what_it_has_seen(
-    qm: QueueManager, order: Any, asked: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_call_that_waits_goes_on_behind_what_it_has_seen(qm: QueueManager, order: Any, asked: list[int]) -> None:
     """Also past what fits and is held by others, to which it comes back."""
     qm.put_many("Q", [Message(b"", properties={"n": n}) for n in range(FAR)])
     with qm.connect() as other, qm.connect() as reader:

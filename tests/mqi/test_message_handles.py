@@ -147,7 +147,7 @@ def test_a_value_is_read_as_its_options_say(handle: int) -> None:
     properties.set_property(HCONN, handle, smpo, b"n", None, mq.MQTYPE_INT16, struct.pack(">h", 5))
     properties.set_property(HCONN, handle, smpo, b"t", None, mq.MQTYPE_STRING, bytes.fromhex("c1"))
     properties.set_property(HCONN, handle, smpo, b"f", None, mq.MQTYPE_FLOAT32, struct.pack(">f", 2.5))
-    assert handles.handle_of(HCONN, handle).values() == {"n": 5, "t": "A", "f": 2.5}
+    assert handles.composed(HCONN, 0, handle, mq.MQACTP_NEW) == {"n": 5, "t": "A", "f": 2.5}
 
 
 def test_wildcards_find_properties_one_by_one(handle: int) -> None:

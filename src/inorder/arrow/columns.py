@@ -20,11 +20,11 @@ from ..model.fields import GIVEN, Instants, MessageTypes, PropertySets, ReportOp
 from ..model.message import REPLY_NEEDED
 from ..model.parameters import Integer, Octets, ParameterKind, Seconds, Text
 from ..model.properties import Properties
+from ..rules.ordering import PRIORITY_MAX
 from ..support.advice import unknown_name
 from .properties import FIELD_OF, as_texts
 from .schema import PLACE
 
-PRIORITY_MAX = 9
 CHUNK_ROWS, CHUNK_BYTES = 10_000, 16 * 2**20
 POSITIONS = frozenset({name for name, _ in PLACE} | {"store", "length", "backout_count", "uid_origin", "uid_number"})
 """Columns of the source that say where a message was: a put makes new values, so these are ignored."""
@@ -313,19 +313,3 @@ def chunks(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     rows = max(1, min(CHUNK_ROWS, count * CHUNK_BYTES // max(1, batch.nbytes)))
     for first in range(0, count, rows):
         yield batch.slice(first, rows)
-
-
-__all__ = [
-    "COLUMNS",
-    "POSITIONS",
-    "Column",
-    "Fault",
-    "Judged",
-    "cast_columns",
-    "check_schema",
-    "chunks",
-    "judge",
-    "judged_of",
-    "kept",
-    "rows_where",
-]

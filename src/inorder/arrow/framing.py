@@ -163,6 +163,3 @@ class FlatTable:
         if not place:
             raise struct.error
         return FlatTable(self._data, place + self._unpacked("<I", place)[0])
-
-
-__all__ = ["END", "Broken", "Frame", "Frames", "TooLong"]

@@ -183,6 +183,3 @@ def _one(pieces: Sequence[BulkRow]) -> BulkRow:
     row[FLAGS] |= pieces[-1][FLAGS] & LAST_SEGMENT
     row[ORIGINAL_LENGTH] = stored_original_length(row[MESSAGE_TYPE], row[FLAGS], row[ORIGINAL_LENGTH], row[LENGTH])
     return tuple(row)
-
-
-__all__ = ["Origin", "batches", "joined", "record_batch"]

@@ -104,6 +104,3 @@ def _value(message: Message, name: str, queue: str) -> Any:
     if name == "properties":
         return as_pairs(value) or None
     return int(value) if name in ("flags", "message_type") else value
-
-
-__all__ = ["SCHEMA", "ParquetFile"]

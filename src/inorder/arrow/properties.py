@@ -70,6 +70,3 @@ def as_texts(column: pa.Array) -> tuple[pa.Array, list[tuple[int, str]]]:
             faults.append((row, str(wrong.args[0])))
         texts.append(text)
     return pa.array(texts, pa.string()), faults
-
-
-__all__ = ["ALLOWED", "FIELD_OF", "PROPERTIES", "as_maps", "as_pairs", "as_texts", "properties_of"]

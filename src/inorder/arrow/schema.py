@@ -66,6 +66,3 @@ def arrow_schema(body: Body = "binary") -> pa.Schema:
     if body == "string":
         schema = schema.set(schema.get_field_index("body"), pa.field("body", pa.string()))
     return schema
-
-
-__all__ = ["CONTENT", "DESCRIPTOR", "PLACE", "POSITION", "TIME", "Body", "arrow_schema"]

@@ -88,6 +88,3 @@ def _bad_row(faults: Sequence[Fault], before: int) -> Exception:
     number = before + first.row + 1
     text = f"row {number:,}: {first.why}{more}"
     return ArgumentError(text, reason=Reason.ARGUMENT_ERROR, argument="row", value=number, allowed="a message")
-
-
-__all__ = ["head", "parts", "schema_of", "staged"]

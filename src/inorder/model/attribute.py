@@ -76,8 +76,7 @@ class Attribute:
     def check(self, value: object) -> Any:
         """Checks a value and returns it in the form in which it is stored.
 
-        Raises:
-            ArgumentError: if the value is not allowed; with MQ's reason for this attribute, or 9017.
+        Raises: ArgumentError, if the value is not allowed; with MQ's reason for this attribute, or 9017.
         """
         return self.takes.check(self.name, value)
 
@@ -160,8 +159,7 @@ def check_queue_name(name: object, *, argument: str = "name", reason: Reason = R
         argument: the caller's name for this argument.
         reason: MQ's reason, if it has one (2011 for dynamic names).
 
-    Raises:
-        ArgumentError: if the name is not valid.
+    Raises: ArgumentError, if the name is not valid.
     """
     if not is_name(name):
         raise bad_argument(argument, name, NAMES_ALLOWED.format(NAME_LENGTH_MAX), reason)
@@ -241,14 +239,8 @@ def _attribute(declared: Field[Any], applies_to: frozenset[str]) -> Attribute:
 
 WHOSE: Final = {"sender": "a sender channel", "receiver": "a receiver channel"}  # others are types of queues
 
-# The ways to set an attribute, for each value of ``changed_by``.
-_OPEN_TO: Final[Mapping[ChangedBy, frozenset[str]]] = MappingProxyType(
-    {
-        "create": frozenset({"create"}),
-        "alter": frozenset({"create", "alter"}),
-        "set": frozenset({"create", "alter", "set"}),
-    }
-)
+# The ways to set an attribute; what a later one can change, the earlier ones can set, too.
+_WAYS: Final = ("create", "alter", "set")
 
 
 def checked(table: Table, owner: str, by: str, given: Mapping[str, object]) -> dict[str, Any]:
@@ -277,7 +269,7 @@ def _complaint(table: Table, owner: str, by: str, name: str) -> tuple[Reason, st
     if owner not in table[name].applies_to:
         whose = WHOSE.get(owner, f"a queue of type {owner!r}")
         return Reason.SELECTOR_NOT_FOR_TYPE, f"{whose} has no attribute {name!r}"
-    if by not in _OPEN_TO[changed_by(table[name], owner)]:
+    if by not in _WAYS[: _WAYS.index(changed_by(table[name], owner)) + 1]:
         way = "changed after creation" if by == "alter" else "set through a handle"
         return Reason.SELECTOR_ERROR, f"attribute {name!r} cannot be {way}"
     return None

@@ -122,10 +122,6 @@ class MessageHandle:
         if self.cursor >= at:
             self.cursor -= 1
 
-    def values(self) -> dict[str, PropertyValue]:
-        """The properties as a message has them."""
-        return {one.name: one.value for one in self.properties}
-
 
 def _full(name: str) -> str:
     return name if "." in name else USR + name

@@ -108,6 +108,12 @@ def _put_int(address: int | None, value: int) -> None:
         ctypes.c_int32.from_address(address).value = value
 
 
+def _with_int(address: int | None, answer: tuple[int, int, int]) -> Answer:
+    """Writes the integer of a verb's answer; returns the rest of it."""
+    _put_int(address, answer[0])
+    return answer[1:]
+
+
 def _int(address: int | None) -> int:
     """The handle at an address; 0, which is none, without an address."""
     return 0 if address is None else ctypes.c_int32.from_address(address).value
@@ -150,15 +156,11 @@ def _bad_buffer(address: int | None, length: int) -> Answer | None:
 
 
 def _conn(name: int | None, hconn: int) -> Answer:
-    found, completion, reason = verbs.mqconn(_name(name))
-    _put_int(hconn, found)
-    return completion, reason
+    return _with_int(hconn, verbs.mqconn(_name(name)))
 
 
 def _connx(name: int | None, cno: int | None, hconn: int) -> Answer:
-    found, completion, reason = verbs.mqconnx(_name(name), _structure(cno, "CNO"))
-    _put_int(hconn, found)
-    return completion, reason
+    return _with_int(hconn, verbs.mqconnx(_name(name), _structure(cno, "CNO")))
 
 
 def _disc(hconn: int) -> Answer:
@@ -176,9 +178,7 @@ def _begin(hconn: int, bo: int | None) -> Answer:
 
 
 def _open(hconn: int, od: int | None, options: int, hobj: int) -> Answer:
-    found, completion, reason = verbs.mqopen(hconn, _structure(od, "OD"), options)
-    _put_int(hobj, found)
-    return completion, reason
+    return _with_int(hobj, verbs.mqopen(hconn, _structure(od, "OD"), options))
 
 
 def _close(hconn: int, hobj: int, options: int) -> Answer:
@@ -203,13 +203,10 @@ def _put1(hconn: int, od: int | None, md: int | None, pmo: int | None, length: i
 def _get(
     hconn: int, hobj: int, md: int | None, gmo: int | None, length: int, buffer: int | None, data_length: int | None
 ) -> Answer:
-    if bad := _bad_buffer(buffer, length):
-        return bad
-    found, completion, reason = verbs.mqget(
-        hconn, hobj, _structure(md, "MD"), _structure(gmo, "GMO"), _bytes(buffer, length)
+    return _bad_buffer(buffer, length) or _with_int(
+        data_length,
+        verbs.mqget(hconn, hobj, _structure(md, "MD"), _structure(gmo, "GMO"), _bytes(buffer, length)),
     )
-    _put_int(data_length, found)
-    return completion, reason
 
 
 def _bad_arrays(
@@ -353,11 +350,10 @@ def _dltmp(hconn: int, hmsg: int, dmpo: int | None, name: int | None) -> Answer:
 def _bufmh(
     hconn: int, hmsg: int, bmho: int | None, md: int | None, length: int, buffer: int | None, data_length: int | None
 ) -> Answer:
-    size, completion, reason = verbs.mqbufmh(
-        hconn, hmsg, _structure(bmho, "BMHO"), _structure(md, "MD"), _bytes(buffer, length)
+    return _with_int(
+        data_length,
+        verbs.mqbufmh(hconn, hmsg, _structure(bmho, "BMHO"), _structure(md, "MD"), _bytes(buffer, length)),
     )
-    _put_int(data_length, size)
-    return completion, reason
 
 
 def _mhbuf(
@@ -370,11 +366,10 @@ def _mhbuf(
     buffer: int | None,
     data_length: int | None,
 ) -> Answer:
-    size, completion, reason = verbs.mqmhbuf(
+    answer = verbs.mqmhbuf(
         hconn, hmsg, _structure(mhbo, "MHBO"), _charv(name), _structure(md, "MD"), _bytes(buffer, length)
     )
-    _put_int(data_length, size)
-    return completion, reason
+    return _with_int(data_length, answer)
 
 
 _DOORS: Final[dict[str, Callable[..., Answer]]] = {

@@ -169,7 +169,6 @@ def _message(
 
 
 def _properties_of(message: Message | bytes) -> Properties:
-    """The properties of the message to put."""
     return message.properties if isinstance(message, Message) else NO_PROPERTIES
 
 

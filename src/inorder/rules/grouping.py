@@ -164,8 +164,7 @@ def put_row(state: GroupState, flags: int, *, logical: bool) -> PutRow:
 def number_put(state: GroupState, message: Message, *, logical: bool, new_id: Callable[[], bytes]) -> Numbers:
     """Sets the group id, sequence number and offset of a put (R2.10 to R2.12).
 
-    Raises:
-        ArgumentError: 2250 or 2251, if the number would exceed 999,999,999 (R1.8, R1.9).
+    Raises: ArgumentError 2250 or 2251, if the number would exceed 999,999,999 (R1.8, R1.9).
     """
     row = put_row(state, message.flags, logical=logical)
     sequence_number = _sequence_number(row, state, message)
@@ -210,8 +209,7 @@ def check_put(state: GroupState, message: Message, *, logical: bool, persistent:
 
     Returns: the warning for a put without logical order after one with it (R2.16), otherwise None.
 
-    Raises:
-        InconsistentCall: in logical order, with reason 2242, 2241, 2185 or 2245, the first that applies.
+    Raises: InconsistentCall in logical order, with reason 2242, 2241, 2185 or 2245, the first that applies.
     """
     if not (state.group_open or state.message_open):
         return None
@@ -291,8 +289,7 @@ def next_member(state: GroupState) -> Numbers | None:
 def wanted(state: GroupState, options: GetOptions) -> Wanted:
     """The search of a call, given the position of its handle (G1 to G5, R3.21 to R3.23, R3.49, R3.50).
 
-    Raises:
-        MatchError: 2247, in logical order for a criterion that the next message cannot match.
+    Raises: MatchError 2247, in logical order for a criterion that the next message cannot match.
     """
     if not options.logical:
         if not (options.match or options.complete or options.all_segments or options.all_messages):
@@ -332,9 +329,8 @@ def _must_agree(match: Match, **known: object) -> None:
 def check_get(state: GroupState, options: GetOptions, *, in_unit: bool) -> None:
     """Checks that a removing get suits the group that its handle has open (R3.36).
 
-    Raises:
-        InconsistentCall: 2245, in logical order if the first member was got inside a unit of work and this one would be
-            got outside, or the other way round.
+    Raises: InconsistentCall 2245, in logical order if the first member was got inside a unit of work and this one would
+    be got outside, or the other way round.
     """
     if options.logical and (state.group_open or state.message_open) and state.in_unit != in_unit:
         raise InconsistentCall(

@@ -72,9 +72,8 @@ def split(message: Message, limit: int, reason: Reason) -> Sequence[Piece]:
     Args:
         reason: the reason code if the limit is too small to split: 2030 or 2031.
 
-    Raises:
-        MessageTooBig: if the limit is below 16 bytes, or below the length of the headers at the front of the body
-            (R2.24).
+    Raises: MessageTooBig, if the limit is below 16 bytes, or below the length of the headers at the front of the body
+    (R2.24).
     """
     size = limit // SPLIT_UNIT * SPLIT_UNIT
     if size < max(SPLIT_UNIT, headers_length(message)):

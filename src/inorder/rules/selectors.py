@@ -196,10 +196,10 @@ class _Compiler:
     # --- conditions
 
     def _all(self, node: Node) -> Operand:
-        return Operand(BOOLEAN, _all_of([self.condition(each) for each in node.operands]))
+        return Operand(BOOLEAN, _joined([self.condition(each) for each in node.operands], decides=False))
 
     def _any(self, node: Node) -> Operand:
-        return Operand(BOOLEAN, _any_of([self.condition(each) for each in node.operands]))
+        return Operand(BOOLEAN, _joined([self.condition(each) for each in node.operands], decides=True))
 
     def _not(self, node: Node) -> Operand:
         run = self.condition(node.operands[0])
@@ -342,32 +342,21 @@ def _truth(run: Run) -> Run:
     return truth
 
 
-def _all_of(parts: list[Run]) -> Run:
-    def conjunction(fields: Fields, values: Values) -> bool | None:
-        result: bool | None = True
+def _joined(parts: list[Run], *, decides: bool) -> Run:
+    """Joins conditions by AND, where a false one decides, or by OR, where a true one does."""
+    otherwise = not decides
+
+    def joined(fields: Fields, values: Values) -> bool | None:
+        result: bool | None = otherwise
         for part in parts:
-            truth = part(fields, values)
-            if truth is False:
-                return False
-            if truth is not True:
+            truth: object = part(fields, values)
+            if truth is decides:
+                return decides
+            if truth is not otherwise:
                 result = None
         return result
 
-    return conjunction
-
-
-def _any_of(parts: list[Run]) -> Run:
-    def disjunction(fields: Fields, values: Values) -> bool | None:
-        result: bool | None = False
-        for part in parts:
-            truth = part(fields, values)
-            if truth is True:
-                return True
-            if truth is not False:
-                result = None
-        return result
-
-    return disjunction
+    return joined
 
 
 def _comparison_with(run: Run, test: Callable[[Any, Any], bool], constant: Any) -> Run:

@@ -384,7 +384,7 @@ def test_without_a_futex_it_is_looked_for_changes(
     assert call.result() == b"1"
 
 
-def test_an_error_of_the_system_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_the_system_is_told() -> None:
     with pytest.raises(OSError, match="Invalid argument"):
         bell.sleep(ctypes.addressof(ctypes.c_uint64()), 0, 0, 1.0)  # no bits
 

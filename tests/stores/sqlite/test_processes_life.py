@@ -133,7 +133,7 @@ def test_a_file_that_is_deleted_while_it_is_open(
 
 
 def test_a_store_that_is_restored_under_a_program_works_for_all_that_come_after(
-    path: Path, qm: QueueManager, child: Program, monkeypatch: pytest.MonkeyPatch
+    path: Path, qm: QueueManager, child: Program
 ) -> None:
     """A program that lives has numbers that the backup has yet to give; its syncs must not count for the others."""
     backup = path.with_name("backup.db")

@@ -135,7 +135,6 @@ class Catalog:
         self._changed(None)
 
     def remove(self, name: str) -> None:
-        """Removes a definition."""
         row, attributes = self._known.row(name), self._known[name]
         self._backend.remove_records(DefinitionRow, id=row.id)
         if attributes.type == "home_server":

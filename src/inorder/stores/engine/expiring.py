@@ -59,7 +59,6 @@ class ExpiringVerbs(OpenStore):
 
     @in_operation()
     def _drop_staging(self, operation: Operation, unit: int) -> None:
-        """Drops an expired staging."""
         names = [one.name for one in operation.backend.select(UnitRow, id=unit)]
         for _, one in staging.found_all(operation, names).values():
             if one.expires_at <= operation.now:

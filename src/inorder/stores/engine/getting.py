@@ -171,8 +171,6 @@ class GettingVerbs(OpenStore):
         self.waiting.wait_apart(one.connection.id, one.queue_name, WATCHING, look, ended, is_told=False)
 
     def _look_for(self, handle: int, changed: Callable[[], object]) -> Look:
-        """Returns the look of a watch."""
-
         def look() -> tuple[bool, float | None]:
             again_at = self._expect(handle)
             changed()

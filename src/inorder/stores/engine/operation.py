@@ -378,7 +378,6 @@ class Operation:
     # --- units
 
     def unit(self, number: int) -> UnitRow:
-        """Returns the unit of this number."""
         return self.unit_owners.unit(number)
 
     def begin_unit(

@@ -120,19 +120,13 @@ class OperatorVerbs(OpenStore):
         carried = _carried(operation, {one.queue: one.oldest_put_at for one in counts}, name)
         views = []
         for one in counts:
-            row, handles = defined[one.queue], opens.get(one.queue, ())
+            row, handles, counted = defined[one.queue], opens.get(one.queue, ()), one._asdict()
+            del counted["queue"]
             views.append(
                 QueueView(
                     name=row.name,
                     created_at=row.created_at,
-                    depth=one.depth,
-                    arrived=one.arrived,
-                    numbered=one.numbered,
-                    puts=one.puts,
-                    gets=one.gets,
-                    locked=one.locked,
-                    delayed=one.delayed,
-                    oldest_put_at=one.oldest_put_at,
+                    **counted,
                     open_input_count=sum(handle.input for handle in handles),
                     open_output_count=sum(handle.output for handle in handles),
                     waiters=waits[one.queue],

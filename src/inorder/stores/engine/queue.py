@@ -136,7 +136,6 @@ class LocalQueue:
         return row if row is not None and row.placed else None
 
     def by_uid(self, uid: UniqueId) -> QueuedMessage | None:
-        """Returns the message with this unique id, or None."""
         return next(iter(self.backend.rows(queue=self.id, uid=uid)), None)
 
     def named_unit(self, kind: UnitKind, name: str) -> UnitRow | None:

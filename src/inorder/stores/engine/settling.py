@@ -94,7 +94,6 @@ def happen(
 def _changed(
     operation: Operation, row: QueuedMessage, before: State, after: State, unit: UnitRow | None
 ) -> QueuedMessage:
-    """The row in its new state."""
     held = row.unit if after in HELD and unit is None else None if unit is None else unit.id
     is_away = row.away if unit is None else unit.kind in ("session", "prepared", "lease")
     shows = becomes_visible(before, after)
@@ -335,7 +334,6 @@ def _show(operation: Operation, unit: int, queue: LocalQueue, before: State) -> 
 
 
 def _held(operation: Operation, unit: int, queue: LocalQueue, state: State) -> list[QueuedMessage]:
-    """Returns the unit's messages on a queue in one state."""
     return [row for row in operation.backend.rows(unit=unit) if row.queue == queue.id and row.state is state]
 
 

@@ -19,7 +19,6 @@ class UnitOwners(NamedTuple):
     units: dict[int, UnitRow]
 
     def unit(self, number: int) -> UnitRow:
-        """Returns the unit of this number."""
         unit = self.units.get(number)
         if unit is None:
             unit = only(self.backend.select(UnitRow, id=number), f"unit {number}")

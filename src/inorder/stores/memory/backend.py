@@ -557,7 +557,6 @@ class MemoryBackend(MemoryBulk):
 
 
 def _has(record: Any, where: dict[str, Any]) -> bool:
-    """Whether a record has these values."""
     for name, wanted in where.items():
         value = getattr(record, name)
         if isinstance(wanted, UpTo):

@@ -363,12 +363,7 @@ class PostgresBackend(SqlBackend):
         if most is not None or len(rows) < 2:
             return super().read(rows, most)
         asked = [self.engine.run(self.sql["message by number"], (row.number,)) for row in rows]  # all in one round trip
-        return [row._replace(message=self._full(row.number, one)) for row, one in zip(rows, asked, strict=True)]
-
-    def _full(self, number: int, answer: StatementResult) -> Message:
-        for columns in answer.fetchall():
-            return self.codec.full(columns)
-        raise self.codec.damaged(number, "its content is missing")
+        return [row._replace(message=self.full(row.number, one)) for row, one in zip(rows, asked, strict=True)]
 
     def _may_share(self, queue: int) -> bool:
         return self._kind.together and self._together.may_come(queue, feeds=self._kind.feeds)

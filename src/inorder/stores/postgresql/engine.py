@@ -79,7 +79,6 @@ class PostgresEngine:
         return held
 
     def run_held_back(self) -> None:
-        """Runs the held-back statement."""
         first, self._first = self._first, None
         if first is not None:
             first()

@@ -63,7 +63,6 @@ class Known:
         self._may_guess = self._may_append = False
 
     def begin(self, *, may_guess: bool, may_append: bool) -> None:
-        """Begins a transaction."""
         self._may_guess, self._may_append = may_guess, may_append
         if self._seen or self._told or self._placed:
             self._seen, self._told, self._placed = {}, {}, {}
@@ -148,7 +147,6 @@ class Known:
         self._seen = {}
 
     def forget(self) -> None:
-        """Forgets everything."""
         self._left = {}
 
     def commit(self, counts: Sequence[QueueCounters], attention: Mapping[int, int]) -> None:

@@ -186,7 +186,6 @@ class Pipeline:
     # --- sending
 
     def execute(self, text: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> StatementResult:
-        """Sends a statement."""
         if self._is_out_of_step:
             self.recover()
         if isinstance(values, dict):

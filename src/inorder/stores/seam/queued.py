@@ -63,7 +63,6 @@ class QueuedMessage(NamedTuple):
 
     @property
     def placed(self) -> bool:
-        """Whether it has a place."""
         return self.place.number > 0
 
     @property

@@ -148,17 +148,20 @@ class SqlSearch(SqlRecords):
 
     def whole(self, number: int) -> Message:
         """Reads a message with its body. Raises: StoreDamaged."""
-        for columns in self.engine.execute(self.sql["message by number"], (number,)):
-            return self.codec.full(columns)
+        return self.full(number, self.engine.execute(self.sql["message by number"], (number,)))
+
+    def full(self, number: int, found: Iterable[tuple[Any, ...]], *, partly: bool = False) -> Message:
+        """Makes the message of a statement's only row: see `Codec.full`. Raises: StoreDamaged, also without a row."""
+        for columns in found:
+            return self.codec.full(columns, partly=partly)
         raise self.codec.damaged(number, "its content is missing")
 
     def _beginning_of(self, number: int, most: int) -> Message:
         """The same with the beginning of the body, which cannot be verified."""
         beginning = self.engine.beginning(number, most)
-        if beginning is not None:
-            for columns in self.engine.execute(self.sql["message by number without body"], (number, beginning)):
-                return self.codec.full(columns, partly=True)
-        raise self.codec.damaged(number, "its content is missing")
+        sql = self.sql["message by number without body"]
+        found = () if beginning is None else self.engine.execute(sql, (number, beginning))
+        return self.full(number, found, partly=True)
 
     def row_of(self, chosen: Selection) -> Callable[[tuple[Any, ...]], Any]:
         """Returns the function that converts the columns of a statement with this selection."""

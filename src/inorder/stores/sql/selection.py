@@ -45,7 +45,6 @@ class Selection(NamedTuple):
         return DESCRIBED_COLUMNS if self.described else NARROW_COLUMNS
 
     def such(self, condition: str, **values: Any) -> Selection:
-        """Adds a condition."""
         return self._replace(condition=self.condition + condition, values={**self.values, **values})
 
 

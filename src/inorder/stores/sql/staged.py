@@ -105,7 +105,6 @@ class SqlStagings:
 
 
 def _contents(numbers: Sequence[int], columns: Columns) -> Iterator[tuple[Any, ...]]:
-    """Returns the values for `content`."""
     return zip(
         numbers,
         columns["put_at"],
@@ -127,7 +126,6 @@ def _staged(
     columns: Columns,
     keys: Sequence[Sequence[Any]],
 ) -> Iterator[tuple[Any, ...]]:
-    """Returns the values for `staged`."""
     return zip(
         itertools.repeat(unit, len(wholes)),
         range(first, first + len(wholes)),

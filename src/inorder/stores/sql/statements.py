@@ -148,7 +148,6 @@ def _of_each_head(found: re.Match[str]) -> str:
 
 
 def _filled(text: str, parts: Texts) -> str:
-    """Replaces each {part} in a text."""
     for part, replacement in parts.items():
         text = text.replace(f"{{{part}}}", replacement)
     return text

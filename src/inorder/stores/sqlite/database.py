@@ -106,7 +106,7 @@ class Database:
                     self._identity = identity_of(self.path)
                 self._coordination = attach(self._sidecar, mode, self._user, self._identity)
                 self._turn = self._coordination.lock_of(TURN)
-                self.log = Log(self.path, self._coordination, self._connect_for_checkpoints)
+                self.log = Log(self.path, self._coordination, lambda: self._connect(CHECKPOINT_CACHE_KIB))
                 self._open_first()
                 databases.add(self)
             except BaseException:
@@ -159,20 +159,13 @@ class Database:
             patiently(connection, statement)
         return connection
 
-    def _connect_for_use(self) -> apsw.Connection:
+    def _connect_anew(self) -> apsw.Connection:
         connection = self._connect(CACHE_KIB)
         connection.set_wal_hook(self.log.note_length)
-        return connection
-
-    def _connect_anew(self) -> apsw.Connection:
-        connection = self._connect_for_use()
         execute, number = connection.cursor().execute, self.log.next_number()
         # Together, or an exception from outside comes between: see `locks`.
         self._connection, self.execute, self.log.connected, self.log.is_sought = connection, execute, number, True
         return connection
-
-    def _connect_for_checkpoints(self) -> apsw.Connection:
-        return self._connect(CHECKPOINT_CACHE_KIB)
 
     def _create(self, connection: apsw.Connection) -> None:
         # Still in a rollback journal, and synced: see opening.py.
@@ -306,7 +299,9 @@ class Database:
         if self.is_inside and self._refusal is None:  # in a child made by fork, the open files are the parent's
             self._roll_back(error)
             self._leave()
-        self._raise_ours(error)
+        ours = store_error(self.path, error, self._connection)
+        if ours is not None:
+            raise ours from error
 
     def _roll_back(self, error: BaseException) -> None:
         connection = self._connection
@@ -383,11 +378,6 @@ class Database:
         except apsw.Error:
             # Closing it rolls back as well; the next call connects again.
             self._disconnect()
-
-    def _raise_ours(self, error: BaseException) -> None:
-        ours = store_error(self.path, error, self._connection)
-        if ours is not None:
-            raise ours from error
 
     def refuse_lost(self) -> None:
         """Raise StoreError if only a process that opens the store anew can use it: replaced, or a sync failed."""

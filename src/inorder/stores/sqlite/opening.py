@@ -95,6 +95,10 @@ def refuse_unfit(path: Path) -> int | None:
     return _version_in(path) if path.exists() else None
 
 
+def _unfit(path: Path, why: str, **data: Any) -> StoreError:
+    return StoreError(f"{path} cannot be opened: {why}", path=str(path), **data)
+
+
 def is_of_store(path: Path, store: Path) -> bool:
     """Whether a path leads, under any name, to a store's file or to one beside it, whether that exists or not.
 
@@ -314,10 +318,10 @@ def _refuse_mounted(path: Path) -> None:
             path=str(path),
         )
     if kind in NETWORK_FILE_SYSTEMS:
-        raise StoreError(
-            f"{path} cannot be opened: it lies on a network file system ({kind}), and SQLite's write-ahead log needs "
-            "memory that all its users share, on one host. Put the store on a local disk.",
-            path=str(path),
+        raise _unfit(
+            path,
+            f"it lies on a network file system ({kind}), and SQLite's write-ahead log needs memory that all its users "
+            "share, on one host. Put the store on a local disk.",
             file_system=kind,
         )
 
