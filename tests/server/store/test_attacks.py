@@ -421,7 +421,7 @@ def test_a_payload_does_not_become_many_times_larger(at: Served) -> None:
     client, count = at.user("me"), VALUES_MAX + 1
     bomb = b"\x92\xaakeep_handles\x91\xdd" + struct.pack(">I", count) + b"\x80" * count
     error = client.raw(FrameKind.CALL, bomb)
-    assert isinstance(error, ArgumentError), "the caller shall not try again"
+    assert isinstance(error, errors.ArgumentError), "the caller shall not try again"
     assert f"at most {VALUES_MAX:,} values" in str(error)
 
 
