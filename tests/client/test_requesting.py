@@ -12,23 +12,11 @@ import pytest
 from tests.helpers.support import Call, Make, bodies, waiting
 from tests.tiers import ON_BOTH
 
-from inorder import (
-    ArgumentError,
-    CallerError,
-    Flags,
-    Got,
-    Message,
-    MessageType,
-    NoMessageAvailable,
-    QueueManager,
-    Reason,
-    UnknownQueue,
-    connect,
-)
+from inorder import Flags, Got, Message, MessageType, QueueManager, Reason, connect, errors
 from inorder.client.requesting import MODEL
-from inorder.errors import ObjectInUse, QueueDeleted, WrongQueueType
 from inorder.testing import ManualClock
 
+UNKNOWN = Reason.UNKNOWN_OBJECT_NAME
 ID = b"mine".ljust(24, b"\0")
 
 
@@ -48,9 +36,7 @@ def names(qm: QueueManager) -> list[str]:
     return [queue.name for queue in qm.queues() if queue.type == "local"]
 
 
-def test_the_temporary_queue_serves_all_requests_and_goes_with_the_connection(
-    qm: QueueManager, server: QueueManager
-) -> None:
+def test_a_temporary_queue_serves_all_requests_of_its_connection(qm: QueueManager, server: QueueManager) -> None:
     qm.create_queue("MODEL", type="model", max_depth=7)
     requester, queues = qm.connect(), list[str]()
     for model in ({}, {}, {"reply_to_queue": "MODEL"}, {"reply_to_queue": "MODEL"}):
@@ -64,7 +50,7 @@ def test_the_temporary_queue_serves_all_requests_and_goes_with_the_connection(
     assert qm.attributes(queues[2]).max_depth == 7
     requester.close()
     assert names(qm) == ["Q"]
-    with pytest.raises((UnknownQueue, QueueDeleted)):
+    with pytest.raises((errors.UnknownQueue, errors.QueueDeleted)):
         server.reply(request, b"too late")
 
 
@@ -109,7 +95,7 @@ def test_nobody_works_for_a_requester_who_has_gone(qm: QueueManager, clock: Manu
     [request] = qm.connect().browse("Q")
     clock.advance(10)
     error = call.error()
-    assert isinstance(error, NoMessageAvailable)
+    assert isinstance(error, errors.NoMessageAvailable)
     assert error.reason == Reason.NO_MSG_AVAILABLE
     assert f"no reply within 10 s to the request {request.message_id.hex()} on Q" in str(error)
     assert error.data == {
@@ -133,7 +119,7 @@ def test_a_reply_that_is_late_goes_by_itself(qm: QueueManager, server: QueueMana
     assert (request.persistent, request.reply_to_queue, reply.persistent) == (True, "A", True)
     call, request = asked(qm, server, reply_to_queue="R", expiry=20)
     clock.advance(15)
-    assert isinstance(call.error(), NoMessageAvailable)
+    assert isinstance(call.error(), errors.NoMessageAvailable)
     server.reply(request, b"late")
     assert qm.depth("R") == 1
     clock.advance(20)
@@ -141,9 +127,7 @@ def test_a_reply_that_is_late_goes_by_itself(qm: QueueManager, server: QueueMana
 
 
 @pytest.mark.parametrize(("timeout", "life"), [(0.01, 0.1), (math.inf, math.inf), (1e9, 99_999_999.9), (3, 3)])
-def test_the_life_of_a_request_is_the_wait_within_its_bounds(
-    qm: QueueManager, server: QueueManager, timeout: float, life: float
-) -> None:
+def test_a_request_lives_as_long_as_a_wait(qm: QueueManager, server: QueueManager, timeout: float, life: float) -> None:
     call = waiting(qm, lambda: qm.request("Q", b"", timeout=timeout))
     request = server.get("Q")
     assert request.expiry == pytest.approx(life)
@@ -179,35 +163,35 @@ def test_so_many_replies_as_are_wanted(qm: QueueManager, server: QueueManager, c
     call = waiting(qm, lambda: next(replies))
     clock.advance(10)
     error = call.error()
-    assert isinstance(error, NoMessageAvailable)
+    assert isinstance(error, errors.NoMessageAvailable)
     assert "1 of 2 replies within 10 s" in str(error)
 
 
 REFUSED: dict[str, tuple[Callable[[QueueManager], object], type[Exception], Reason]] = {
     "no queue for replies": (
-        lambda qm: qm.request("Q", b"", timeout=1, reply_to_queue="GONE"), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME),
-    "no queue for requests": (lambda qm: qm.request("GONE", b"", timeout=1), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME),
-    "a model for requests": (lambda qm: qm.request("PERM", b"", timeout=1), WrongQueueType, Reason.Q_TYPE_ERROR),
+        lambda qm: qm.request("Q", b"", timeout=1, reply_to_queue="GONE"), errors.UnknownQueue, UNKNOWN),
+    "no queue for requests": (lambda qm: qm.request("GONE", b"", timeout=1), errors.UnknownQueue, UNKNOWN),
+    "a model for requests": (lambda qm: qm.request("PERM", b"", timeout=1), errors.WrongQueueType, Reason.Q_TYPE_ERROR),
     "a model of queues that stay": (
-        lambda qm: qm.request("Q", b"", timeout=1, reply_to_queue="PERM"), ArgumentError, Reason.Q_TYPE_ERROR),
+        lambda qm: qm.request("Q", b"", timeout=1, reply_to_queue="PERM"), errors.ArgumentError, Reason.Q_TYPE_ERROR),
     "a queue that another reads alone": (
-        lambda qm: qm.request("Q", b"", timeout=1, reply_to_queue="ALONE"), ObjectInUse, Reason.OBJECT_IN_USE),
-    "no time": (lambda qm: qm.request("Q", b"", timeout=0), ArgumentError, Reason.WAIT_INTERVAL_ERROR),
-    "time before": (lambda qm: qm.replies("Q", b"", timeout=-1), ArgumentError, Reason.WAIT_INTERVAL_ERROR),
+        lambda qm: qm.request("Q", b"", timeout=1, reply_to_queue="ALONE"), errors.ObjectInUse, Reason.OBJECT_IN_USE),
+    "no time": (lambda qm: qm.request("Q", b"", timeout=0), errors.ArgumentError, Reason.WAIT_INTERVAL_ERROR),
+    "time before": (lambda qm: qm.replies("Q", b"", timeout=-1), errors.ArgumentError, Reason.WAIT_INTERVAL_ERROR),
     "no number": (
-        lambda qm: qm.request("Q", b"", timeout=None), ArgumentError, Reason.WAIT_INTERVAL_ERROR),  # type: ignore[arg-type]
-    "no reply": (lambda qm: qm.replies("Q", b"", timeout=1, count=0), ArgumentError, Reason.ARGUMENT_ERROR),
+        lambda qm: qm.request("Q", b"", timeout=None), errors.ArgumentError, Reason.WAIT_INTERVAL_ERROR),  # type: ignore[arg-type]
+    "no reply": (lambda qm: qm.replies("Q", b"", timeout=1, count=0), errors.ArgumentError, Reason.ARGUMENT_ERROR),
     "in a unit of work": (
-        lambda qm: qm.request("Q", b"", timeout=1, syncpoint=True), ArgumentError, Reason.ARGUMENT_ERROR),  # type: ignore[call-arg]
+        lambda qm: qm.request("Q", b"", timeout=1, syncpoint=True), errors.ArgumentError, Reason.ARGUMENT_ERROR),  # type: ignore[call-arg]
     "a bad field": (
-        lambda qm: qm.request("Q", b"", timeout=1, expiry=0), ArgumentError, Reason.EXPIRY_ERROR),
+        lambda qm: qm.request("Q", b"", timeout=1, expiry=0), errors.ArgumentError, Reason.EXPIRY_ERROR),
     "a reply to what asks for none": (
-        lambda qm: qm.reply(Message(b""), b""), CallerError, Reason.MISSING_REPLY_TO_Q),
-    "a reply to nothing": (lambda qm: qm.reply(b"", b""), ArgumentError, Reason.ARGUMENT_ERROR),  # type: ignore[arg-type]
+        lambda qm: qm.reply(Message(b""), b""), errors.CallerError, Reason.MISSING_REPLY_TO_Q),
+    "a reply to nothing": (lambda qm: qm.reply(b"", b""), errors.ArgumentError, Reason.ARGUMENT_ERROR),  # type: ignore[arg-type]
     "a reply to elsewhere": (
         lambda qm: qm.reply(Message(b"", reply_to_queue="Q", reply_to_queue_manager="QM2"), b""),
-        CallerError, Reason.UNKNOWN_REMOTE_Q_MGR),
-    "no function": (lambda qm: qm.serve("Q", "answer"), ArgumentError, Reason.OPTIONS_ERROR),  # type: ignore[arg-type]
+        errors.CallerError, Reason.UNKNOWN_REMOTE_Q_MGR),
+    "no function": (lambda qm: qm.serve("Q", "answer"), errors.ArgumentError, Reason.OPTIONS_ERROR),  # type: ignore[arg-type]
 }  # fmt: skip
 
 
@@ -224,14 +208,14 @@ def test_what_is_refused_has_put_nothing(qm: QueueManager) -> None:
 
 def test_a_queue_that_has_the_name_of_the_model_is_in_the_way(qm: QueueManager) -> None:
     qm.create_queue(MODEL)
-    with pytest.raises(ArgumentError, match=MODEL):
+    with pytest.raises(errors.ArgumentError, match=MODEL):
         qm.request("Q", b"", timeout=1)
 
 
 def test_a_persistent_request_may_have_a_reply_that_is_not(qm: QueueManager, server: QueueManager) -> None:
     call, request = asked(qm, server, persistent=True)
     assert request.persistent
-    with pytest.raises(ArgumentError) as raised:
+    with pytest.raises(errors.ArgumentError) as raised:
         server.reply(request, b"", persistent=True)
     assert raised.value.reason == Reason.PERSISTENT_NOT_ALLOWED
     server.reply(request, b"")
@@ -257,7 +241,7 @@ def test_a_message_that_needs_no_answer_is_given_none(qm: QueueManager) -> None:
     qm.put("Q", b"1")
     assert qm.serve("Q", lambda request: None, wait=0) == 1
     qm.put("Q", b"2")
-    with pytest.raises(CallerError, match="does not ask for a reply"):
+    with pytest.raises(errors.CallerError, match="does not ask for a reply"):
         qm.serve("Q", lambda request: b"all the same", wait=0)
     assert bodies(qm) == [b"2"]
 
@@ -308,7 +292,7 @@ def test_a_request_that_fails_again_and_again_is_put_aside(qm: QueueManager, ser
 
 
 def test_serving_needs_a_connection_without_a_unit_of_work(qm: QueueManager) -> None:
-    with qm.unit_of_work(), pytest.raises(CallerError) as raised:
+    with qm.unit_of_work(), pytest.raises(errors.CallerError) as raised:
         qm.serve("Q", lambda request: None, wait=0)
     assert raised.value.reason == Reason.UOW_IN_PROGRESS
 
@@ -335,6 +319,6 @@ def test_another_process_answers(place: str, make: Make) -> None:
                 assert [reply.body for reply in replies] == [b"1 A%d" % n for n in range(20)]
             server.kill()
         for reply_to in ("", "R"):
-            with pytest.raises(NoMessageAvailable):
+            with pytest.raises(errors.NoMessageAvailable):
                 qm.request("Q", b"nobody is there", timeout=0.1, reply_to_queue=reply_to)
         assert qm.depth("R") == 0

@@ -13,23 +13,8 @@ from typing import Any
 
 import pytest
 from tests.helpers.support import Make
+from tests.tiers import gate, nightly
 from tools.proof import limited, working
-from tools.proof.working import (
-    ALWAYS,
-    ATTEMPTS,
-    DEAD,
-    DISCARDED,
-    REASON,
-    RUNS,
-    Report,
-    Round,
-    judge,
-    lost_keys,
-    prepare,
-    put_keys,
-    schedule,
-    seen_first,
-)
 
 import inorder
 from inorder.work.results import RESULTS
@@ -39,9 +24,7 @@ SEED = int(os.environ.get("INORDER_CRASH_SEED", random.SystemRandom().getrandbit
 
 
 @pytest.mark.parametrize("tasks", [working, limited])
-@pytest.mark.parametrize(
-    "often", [pytest.param(False, marks=pytest.mark.gate), pytest.param(True, marks=pytest.mark.nightly)]
-)
+@pytest.mark.parametrize("often", [pytest.param(False, marks=gate), pytest.param(True, marks=nightly)])
 def test_killed_workers_break_no_promise(tmp_path: Path, tasks: Any, often: bool) -> None:
     """Nor does one whose tasks have limits and results."""
     kills = (40 if tasks is limited else 20) if often else 1
@@ -49,10 +32,10 @@ def test_killed_workers_break_no_promise(tmp_path: Path, tasks: Any, often: bool
     assert not report.findings, f"INORDER_CRASH_SEED={SEED} tries the same plan\n{report}"
     assert report.kills >= kills
     assert report.calls > 0
-    assert tasks is limited or report.runs >= RUNS
+    assert tasks is limited or report.runs >= working.RUNS
 
 
-@pytest.mark.nightly
+@nightly
 @pytest.mark.postgresql
 @pytest.mark.parametrize("tasks", [working, limited])
 def test_killed_workers_break_no_promise_on_a_server(tmp_path: Path, postgresql: str, make: Make, tasks: Any) -> None:
@@ -63,28 +46,28 @@ def test_killed_workers_break_no_promise_on_a_server(tmp_path: Path, postgresql:
 
 
 @pytest.fixture
-def one(tmp_path: Path) -> Round:
+def one(tmp_path: Path) -> working.Round:
     """A round in which nobody works: what is wrong is made by hand."""
     now = time.time()
-    fails = (0, ALWAYS, 0, DEAD, DISCARDED)
-    made = Round(str(tmp_path / "store.db"), tmp_path / "calls.txt", True, fails, now - 7200.0)
-    prepare(made)
-    seen_first(made.place, schedule(), now - 3600.0)  # an hour's runs, put by one that was not killed
+    fails = (0, working.ALWAYS, 0, working.DEAD, working.DISCARDED)
+    made = working.Round(str(tmp_path / "store.db"), tmp_path / "calls.txt", True, fails, now - 7200.0)
+    working.prepare(made)
+    working.seen_first(made.place, working.schedule(), now - 3600.0)  # an hour's runs, put by one that was not killed
     with inorder.connect(made.place) as qm:
-        put_keys(made, qm)
+        working.put_keys(made, qm)
     return made
 
 
-def test_what_is_as_promised_is_no_finding(one: Round) -> None:
-    bury(one, b"1", attempts=ATTEMPTS, error="ValueError: message 1 fails")
-    bury(one, b"3", attempts=2, error="message 3 is given up", reason=REASON)
+def test_what_is_as_promised_is_no_finding(one: working.Round) -> None:
+    bury(one, b"1", attempts=working.ATTEMPTS, error="ValueError: message 1 fails")
+    bury(one, b"3", attempts=2, error="message 3 is given up", reason=working.REASON)
     bury(one, b"4", discards=True)
     done(one, b"0", b"2")
     one.log.write_text("0 0\n1 0\n1 1\n2 0\n3 0\n3 0 given up\n4 0\n4 1\n4 1 given up\n")
-    assert judge(Report(0), one) == []
+    assert working.judge(working.Report(0), one) == []
 
 
-def test_each_broken_promise_is_a_finding(one: Round) -> None:
+def test_each_broken_promise_is_a_finding(one: working.Round) -> None:
     bury(one, b"0", attempts=1, error="")
     bury(one, b"3", attempts=5, error="ended in the middle of 5 attempts")
     bury(one, b"4", attempts=1, error="message 4 is given up")
@@ -95,7 +78,7 @@ def test_each_broken_promise_is_a_finding(one: Round) -> None:
         qm.put("CLOCK", next(iter(qm.browse("CLOCK"))).body)
         qm.get("KEYED")
         qm.put("KEYED", b"17")
-    found = "\n".join([*lost_keys(one), *judge(Report(0), one)])
+    found = "\n".join([*working.lost_keys(one), *working.judge(working.Report(0), one)])
     promises = (
         "called twice with backout count 0",
         "message 2 has 2 ends",
@@ -116,13 +99,13 @@ def test_each_broken_promise_is_a_finding(one: Round) -> None:
         assert what in found, what
 
 
-def done(one: Round, *given: bytes) -> None:
+def done(one: working.Round, *given: bytes) -> None:
     with inorder.connect(one.place) as qm:
         qm.put_many("NEXT", list(given))
 
 
 def bury(
-    one: Round, body: bytes, *, attempts: int = 0, error: str = "", reason: int = 2362, discards: bool = False
+    one: working.Round, body: bytes, *, attempts: int = 0, error: str = "", reason: int = 2362, discards: bool = False
 ) -> None:
     with inorder.connect(one.place) as qm, qm.unit_of_work():
         (uid,) = (message.uid for message in qm.browse("Q") if message.body == body)
@@ -133,13 +116,15 @@ def bury(
 
 def test_each_broken_promise_of_limits_and_results_is_a_finding(tmp_path: Path) -> None:
     began = time.time() - 0.5
-    one = Round(str(tmp_path / "store.db"), tmp_path / "calls.txt", False, (0,) * limited.JOBS, time.time() - 7200.0)
+    one = working.Round(
+        str(tmp_path / "store.db"), tmp_path / "calls.txt", False, (0,) * limited.JOBS, time.time() - 7200.0
+    )
     ids = limited.prepare(one)
     lines = [f"begin 1 {began:.6f} 1 anna 0", f"begin 2 {began:.6f} 2 bert 0", f"begin 2 {began:.6f} 3 anna 0"]
     lines += ["kill 1", f"end 2 {began:.6f} 2 bert 0", f"begin 3 {began:.6f} 4 bert 0", f"begin 2 {began:.6f} 4 few 0"]
     lines += [f"begin 4 {began:.6f} {number} slow 0" for number in range(10, 22)]
     one.log.write_text("\n".join(lines))
-    found = "\n".join(limited.judge_calls(Report(0), one, began))
+    found = "\n".join(limited.judge_calls(working.Report(0), one, began))
     assert found.count("2 calls of anna ran at once") == 1
     assert "job 4 was called twice with backout count 0" in found
     assert "11 calls of slow have begun in " in found

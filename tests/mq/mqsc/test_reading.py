@@ -7,23 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inorder.errors import CallerError, Reason
-from inorder.mq.mqsc import Assembler, MqscSyntaxError, commands_in, parse
-from inorder.mq.mqsc.commands import (
-    Alter,
-    AlterManager,
-    Clear,
-    Command,
-    Condition,
-    Define,
-    Delete,
-    Display,
-    DisplayManager,
-    End,
-    ObjectCommand,
-)
+from inorder.mq.mqsc import Assembler, MqscSyntaxError, commands, commands_in, parse
 
 
-def read(script: str) -> Command:
+def read(script: str) -> commands.Command:
     """The one command of a script."""
     (source,) = commands_in(script.split("\n"))
     return parse(source)
@@ -41,45 +28,48 @@ def refused(script: str) -> MqscSyntaxError:
 @pytest.mark.parametrize(
     ("script", "command"),
     [
-        ("def ql(a);", Define(name="A", type="local")),
-        ("DEF QL ( 'a' ) ;", Define(name="a", type="local")),
-        ("DEFINE QLOCAL(A) REPLACE LIKE(B)", Define(name="A", type="local", like="B", replace=True)),
-        ("DEFINE QLOCAL(A), NOREPLACE,,LIKE(B)", Define(name="A", type="local", like="B")),
-        ("DEFINE QALIAS(A) TARGQ(B)", Define(name="A", type="alias", attributes={"base_queue": "B"})),
+        ("def ql(a);", commands.Define(name="A", type="local")),
+        ("DEF QL ( 'a' ) ;", commands.Define(name="a", type="local")),
+        ("DEFINE QLOCAL(A) REPLACE LIKE(B)", commands.Define(name="A", type="local", like="B", replace=True)),
+        ("DEFINE QLOCAL(A), NOREPLACE,,LIKE(B)", commands.Define(name="A", type="local", like="B")),
+        ("DEFINE QALIAS(A) TARGQ(B)", commands.Define(name="A", type="alias", attributes={"base_queue": "B"})),
         (
             "DEF QM(A) DEFTYPE(PERMDYN)",
-            Define(name="A", type="model", attributes={"definition_type": "permanent_dynamic"}),
+            commands.Define(name="A", type="model", attributes={"definition_type": "permanent_dynamic"}),
         ),
-        ("ALTER QL(A) MAXDEPTH(5)", Alter(name="A", type="local", changes={"max_depth": 5})),
-        ("ALT QA(A)", Alter(name="A", type="alias", changes={})),
-        ("ALT QMGR MARKINT(1500)", AlterManager(changes={"mark_interval": 1.5})),
-        ("ALT QMGR MARKINT(NOLIMIT) FORCE", AlterManager(changes={"mark_interval": None}, without_effect=("FORCE",))),
-        ("DELETE QL(A) PURGE", Delete(name="A", type="local", purge=True)),
-        ("DELETE QL(A) NOPURGE AUTHREC(NO)", Delete(name="A", type="local", without_effect=("AUTHREC",))),
-        ("DELETE QA(A) IGNSTATE(YES)", Delete(name="A", type="alias", ignores_state=True)),
-        ("CLEAR QL(A)", Clear(name="A")),
-        ("DISPLAY QUEUE(*)", Display(name="*")),
-        ("DIS Q(AB*) TYPE(QA)", Display(name="AB*", type="alias")),
+        ("ALTER QL(A) MAXDEPTH(5)", commands.Alter(name="A", type="local", changes={"max_depth": 5})),
+        ("ALT QA(A)", commands.Alter(name="A", type="alias", changes={})),
+        ("ALT QMGR MARKINT(1500)", commands.AlterManager(changes={"mark_interval": 1.5})),
+        (
+            "ALT QMGR MARKINT(NOLIMIT) FORCE",
+            commands.AlterManager(changes={"mark_interval": None}, without_effect=("FORCE",)),
+        ),
+        ("DELETE QL(A) PURGE", commands.Delete(name="A", type="local", purge=True)),
+        ("DELETE QL(A) NOPURGE AUTHREC(NO)", commands.Delete(name="A", type="local", without_effect=("AUTHREC",))),
+        ("DELETE QA(A) IGNSTATE(YES)", commands.Delete(name="A", type="alias", ignores_state=True)),
+        ("CLEAR QL(A)", commands.Clear(name="A")),
+        ("DISPLAY QUEUE(*)", commands.Display(name="*")),
+        ("DIS Q(AB*) TYPE(QA)", commands.Display(name="AB*", type="alias")),
         ("DIS QUEUE(A) TYPE(ALL) TYPE", None),
-        ("DIS QL(A) MAXDEPTH GET", Display(name="A", type="local", keywords=("MAXDEPTH", "GET"))),
-        ("DIS QL(A) MAXDEPTH ALL", Display(name="A", type="local", keywords=("MAXDEPTH", "ALL"))),
-        ("DIS QUEUE(*) QTYPE", Display(name="*", keywords=("TYPE",))),
-        ("PING QMGR", ObjectCommand(verb="PING", target="QMGR", name="")),
+        ("DIS QL(A) MAXDEPTH GET", commands.Display(name="A", type="local", keywords=("MAXDEPTH", "GET"))),
+        ("DIS QL(A) MAXDEPTH ALL", commands.Display(name="A", type="local", keywords=("MAXDEPTH", "ALL"))),
+        ("DIS QUEUE(*) QTYPE", commands.Display(name="*", keywords=("TYPE",))),
+        ("PING QMGR", commands.ObjectCommand(verb="PING", target="QMGR", name="")),
         (
             "DIS Q('a*') WHERE(CURDEPTH GT 3)",
-            Display(name="a*", where=Condition(keyword="CURDEPTH", operator="GT", value=3)),
+            commands.Display(name="a*", where=commands.Condition(keyword="CURDEPTH", operator="GT", value=3)),
         ),
         (
             "DIS Q(*) WHERE(SHARE EQ NO)",
-            Display(name="*", where=Condition(keyword="SHARE", operator="EQ", value=False)),
+            commands.Display(name="*", where=commands.Condition(keyword="SHARE", operator="EQ", value=False)),
         ),
-        ("DIS QS(*) TYPE(QUEUE) UNCOM", Display(name="*", keywords=("UNCOM",), is_status=True)),
-        ("DIS QMGR MAXHANDS CCSID", DisplayManager(keywords=("MAXHANDS", "CCSID"))),
-        ("end", End()),
-        ("EXIT", End()),
+        ("DIS QS(*) TYPE(QUEUE) UNCOM", commands.Display(name="*", keywords=("UNCOM",), is_status=True)),
+        ("DIS QMGR MAXHANDS CCSID", commands.DisplayManager(keywords=("MAXHANDS", "CCSID"))),
+        ("end", commands.End()),
+        ("EXIT", commands.End()),
     ],
 )
-def test_a_command_is_read(script: str, command: Command | None) -> None:
+def test_a_command_is_read(script: str, command: commands.Command | None) -> None:
     if command is None:
         assert refused(script).found == "TYPE again"
     else:
@@ -104,7 +94,7 @@ def test_a_command_is_read(script: str, command: Command | None) -> None:
     ],
 )
 def test_a_keyword_becomes_an_attribute(parameter: str, name: str, value: object) -> None:
-    assert read(f"DEFINE QLOCAL(A) {parameter}") == Define(name="A", type="local", attributes={name: value})
+    assert read(f"DEFINE QLOCAL(A) {parameter}") == commands.Define(name="A", type="local", attributes={name: value})
 
 
 def test_a_dump_of_mq_is_read_and_what_asks_for_nothing_is_told() -> None:
@@ -114,7 +104,7 @@ def test_a_dump_of_mq_is_read_and_what_asks_for_nothing_is_told() -> None:
         "   NOTRIGGER SCOPE(QMGR) CUSTOM('') CAPEXPRY(NOLIMIT) QDEPTHHI(80) DEFREADA(NO) +\n"
         "   MAXDEPTH(5000) +\n   PROPCTL(COMPAT) +\n   QDPMAXEV(ENABLED) +\n   USAGE(NORMAL) +\n   REPLACE"
     )
-    assert isinstance(command, Define)
+    assert isinstance(command, commands.Define)
     assert command.replace
     assert command.attributes == {
         "backout_requeue_queue": "",
@@ -145,13 +135,13 @@ def test_a_dump_of_mq_is_read_and_what_asks_for_nothing_is_told() -> None:
     ],
 )
 def test_lines_are_put_together(script: str) -> None:
-    assert read(script) == Define(name="FRED", type="local", attributes={"description": "Fred"})
+    assert read(script) == commands.Define(name="FRED", type="local", attributes={"description": "Fred"})
 
 
 def test_a_minus_keeps_the_blanks_of_the_next_line_and_a_plus_does_not() -> None:
     for sign, said in (("-", "a   b"), ("+", "a b")):
         joined = read(f"DEFINE QLOCAL(A) DESCR('a {sign}\n  b')")
-        assert joined == Define(name="A", type="local", attributes={"description": said})
+        assert joined == commands.Define(name="A", type="local", attributes={"description": said})
 
 
 def test_commands_know_their_lines() -> None:
@@ -200,12 +190,7 @@ def test_an_assembler_says_whether_a_command_goes_on() -> None:
         ("DEFINE QLOCAL(A) EXPIRY(0)", 1, 25, "allowed is EXPIRY(seconds above 0 and up to 99,999,999.9) or"),
         ("DEFINE QLOCAL(A) SHARE(YES)", 1, 24, "found a value after SHARE; allowed is SHARE or NOSHARE"),
         ("DEFINE QLOCAL(A) SHARE NOSHARE", 1, 24, "found NOSHARE again; allowed is SHARE only once"),
-        (
-            "DEFINE QLOCAL(A) TARGET(B)",
-            1,
-            18,
-            "found TARGET, which a local queue does not have; allowed is one of",
-        ),
+        ("DEFINE QLOCAL(A) TARGET(B)", 1, 18, "found TARGET, which a local queue does not have; allowed is one of"),
         ("ALTER QMGR MAXDEPTH(1)", 1, 12, "found MAXDEPTH, which the queue manager does not have"),
         ("ALTER QLOCAL(A) DEFTYPE(PERMDYN)", 1, 17, "found DEFTYPE, which ALTER cannot give to a local queue"),
         ("DEFINE QLOCAL(A) CLUSTER(C)", 1, 18, "MQ's attribute CLUSTER, which is not supported: there are no clusters"),
@@ -268,10 +253,7 @@ def test_an_error_says_where_and_what_and_what_is_allowed(script: str, line: int
         ("STOP CONN(0000000000000001)", "MQ's command STOP CONN, which is not supported"),
         ("RESET QSTATS(Q)", "MQ's object QSTATS, which is not supported: there are no accounting"),
         ("CLEAR LISTENER(A)", "found 'LISTENER'; allowed is CLEAR QLOCAL"),
-        (
-            "DIS CHSTATUS(*) JOBNAME",
-            "MQ's attribute JOBNAME, which is not supported: `inorder channel run` is",
-        ),
+        ("DIS CHSTATUS(*) JOBNAME", "MQ's attribute JOBNAME, which is not supported: `inorder channel run` is"),
         ("DIS CHANNEL(*) TYPE(SVRCONN)", "MQ's channel type SVRCONN, which is not supported"),
         ("DIS QMGR REPOS", "MQ's attribute REPOS, which is not supported: there are no clusters"),
         ("DIS QMSTATUS LOGPATH", "MQ's attribute LOGPATH, which is not supported: the store manages its log itself"),

@@ -25,24 +25,14 @@ from inorder.rules.store_verbs import FILLED_IN, lost_of
 from inorder.stores.memory import MemoryStore
 from inorder.stores.remote.address import parse
 from inorder.stores.remote.store import RemoteStore
+from inorder.stores.seam import tables
 from inorder.stores.seam.channel_records import ChannelBatch
 from inorder.stores.seam.records import Act, Claimer, ClaimRequest, GetRequest
-from inorder.stores.seam.tables import (
-    ConnectionRow,
-    EnteredRow,
-    GlobalUnitRow,
-    HandleRow,
-    MarkRow,
-    ObjectRow,
-    ProcessRow,
-    UnitRow,
-    WaitRow,
-)
 from inorder.stores.seam.views import WORKER
 from inorder.testing import ManualClock
 from inorder.testing.remote import the_server
 
-OF_ONE_CONNECTION = {Act, ConnectionRow, EnteredRow, MarkRow, ProcessRow, WaitRow}
+OF_ONE_CONNECTION = {Act, tables.ConnectionRow, tables.EnteredRow, tables.MarkRow, tables.ProcessRow, tables.WaitRow}
 NUMBERS = {*"id unit connection process handle carrier epoch revision identifier uid_number message_id".split()}
 
 
@@ -202,14 +192,14 @@ def state(store: MemoryStore) -> Counter[str]:
     backend: Any = store.backend
     rows = [row for kind, table in backend._records.items() if kind not in OF_ONE_CONNECTION for row in table.values()]
     found = Counter(f"{type(row).__name__} {_named(row)}" for row in rows)
-    units = {one.id: one.kind for one in backend._records[UnitRow].values()}
+    units = {one.id: one.kind for one in backend._records[tables.UnitRow].values()}
     for row in backend._messages.values():
         found[f"message on {row.queue} {row.state} in {units.get(row.unit)} {units.get(row.lock)}"] += 1
     return found
 
 
 def _named(row: Any) -> dict[str, Any]:
-    names = NUMBERS | {HandleRow: {"queue"}, GlobalUnitRow: {"name"}}.get(type(row), set())
-    if isinstance(row, ObjectRow) and row.type == WORKER:  # both have the number of its connection
+    names = NUMBERS | {tables.HandleRow: {"queue"}, tables.GlobalUnitRow: {"name"}}.get(type(row), set())
+    if isinstance(row, tables.ObjectRow) and row.type == WORKER:  # both have the number of its connection
         names |= {"name", "attributes"}
     return {name: one for name, one in row._asdict().items() if name not in names and "AMQ." not in str(one)}

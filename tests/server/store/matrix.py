@@ -22,22 +22,9 @@ from inorder.rules.puts import Program
 from inorder.server.identity import Identity
 from inorder.server.store.checking import Checker, OpenedFor
 from inorder.stores.memory import MemoryStore
+from inorder.stores.seam import records
 from inorder.stores.seam.channel_records import BodyPiece, ChannelBatch, Sender
 from inorder.stores.seam.definitions import as_text
-from inorder.stores.seam.records import (
-    Claimer,
-    ClaimRequest,
-    GetRequest,
-    LedgerKey,
-    LockRequest,
-    OneMessage,
-    PutRequest,
-    Slice,
-    Staged,
-    StageRequest,
-    Stretch,
-    SurveyRequest,
-)
 from inorder.stores.seam.tables import Branch
 from inorder.stores.seam.views import LookRequest, ScheduleRecord, TaskRecord, WorkerRecord
 
@@ -73,7 +60,7 @@ class Side:
         self.put(confirm_id=self.confirm_id)
         self.held = self.put(confirm_id=self.confirm_id)
         self.put()
-        request = LockRequest(handle=self.handle, match=EVERYTHING, confirm_id=self.locking_id, most=1)
+        request = records.LockRequest(handle=self.handle, match=EVERYTHING, confirm_id=self.locking_id, most=1)
         self.lock_id = store.browse_and_lock(request).lock_id
         self.epoch = store.begin_claims(self.handle, self.application).epoch
         self.stage(self.staging)
@@ -88,12 +75,12 @@ class Side:
 
     def put(self, *, in_unit: bool = False, **options: Any) -> UniqueId:
         """Puts a message on Q."""
-        request = PutRequest(self.handle, [b"x"], PutOptions(**options), NOTHING_OPEN, in_unit)
+        request = records.PutRequest(self.handle, [b"x"], PutOptions(**options), NOTHING_OPEN, in_unit)
         return self.store.put(request).results[0].uid
 
     def stage(self, name: str) -> None:
         """Stages a row for Q."""
-        self.store.stage(StageRequest(self.handle, name, 1, {"body": [b"x"]}, 60.0))
+        self.store.stage(records.StageRequest(self.handle, name, 1, {"body": [b"x"]}, 60.0))
 
     def checker(self) -> Checker:
         """The checker of the connection, which has one handle open for everything."""
@@ -126,36 +113,36 @@ def new_world() -> World:
 
 
 def put(at: World, **options: Any) -> Any:
-    return {"request": PutRequest(at.me.handle, [b"x"], PutOptions(**options), NOTHING_OPEN, False)}
+    return {"request": records.PutRequest(at.me.handle, [b"x"], PutOptions(**options), NOTHING_OPEN, False)}
 
 
 def get(at: World, **options: Any) -> Any:
-    return {"request": GetRequest(at.me.handle, GetOptions(**options), NOTHING_OPEN, UNSET, False)}
+    return {"request": records.GetRequest(at.me.handle, GetOptions(**options), NOTHING_OPEN, UNSET, False)}
 
 
 def lock(at: World, confirm_id: int) -> Any:
-    return {"request": LockRequest(handle=at.me.handle, match=EVERYTHING, confirm_id=confirm_id)}
+    return {"request": records.LockRequest(handle=at.me.handle, match=EVERYTHING, confirm_id=confirm_id)}
 
 
 def one(at: World, event: Event, uid: UniqueId, **ids: int) -> Any:
-    return {"request": OneMessage(handle=at.me.handle, event=event, uid=uid, **ids)}
+    return {"request": records.OneMessage(handle=at.me.handle, event=event, uid=uid, **ids)}
 
 
-def claimer(at: World, of: Side, epoch: int | None = None) -> Claimer:
-    return Claimer(at.me.handle, of.application, of.epoch if epoch is None else epoch)
+def claimer(at: World, of: Side, epoch: int | None = None) -> records.Claimer:
+    return records.Claimer(at.me.handle, of.application, of.epoch if epoch is None else epoch)
 
 
 def claim(at: World, of: Side, application: str = "") -> Any:
     by = claimer(at, of)._replace(application=application or of.application)
-    return {"request": ClaimRequest(by, 0, GetOptions(), 1, 1000)}
+    return {"request": records.ClaimRequest(by, 0, GetOptions(), 1, 1000)}
 
 
 def stage(at: World, name: str) -> Any:
-    return {"request": StageRequest(at.me.handle, name, 1, {"body": [b"x"]}, 60.0)}
+    return {"request": records.StageRequest(at.me.handle, name, 1, {"body": [b"x"]}, 60.0)}
 
 
 def settled(name: str) -> Any:
-    return {"key": LedgerKey("a", "", "b"), "stagings": [Staged(name, 1)]}
+    return {"key": records.LedgerKey("a", "", "b"), "stagings": [records.Staged(name, 1)]}
 
 
 def handle(at: World) -> Any:
@@ -298,8 +285,9 @@ MATRIX: list[Case] = [
     ("claim", "a channel's", lambda at: claim(at, at.me, "channel TO.PARIS"), RUNNING),
     ("plan_claims", "own", lambda at: {"claimer": claimer(at, at.me)}, GETTERS),
     ("plan_claims", "another's", lambda at: {"claimer": claimer(at, at.other)}, RUNNING),
-    ("read_claim", "own", lambda at: {"claimer": claimer(at, at.me), "part": Slice(1, 1, 1, 0)}, GETTERS),
-    ("read_claim", "another's", lambda at: {"claimer": claimer(at, at.other), "part": Slice(1, 1, 1, 0)}, RUNNING),
+    ("read_claim", "own", lambda at: {"claimer": claimer(at, at.me), "part": records.Slice(1, 1, 1, 0)}, GETTERS),
+    ("read_claim", "another's", lambda at: {
+        "claimer": claimer(at, at.other), "part": records.Slice(1, 1, 1, 0)}, RUNNING),
     ("settle_claims", "own", lambda at: {"claimer": claimer(at, at.me), "upto": 1}, GETTERS),
     ("settle_claims", "own, of an epoch to come", lambda at: {"claimer": claimer(at, at.me, 9), "upto": 1}, RUNNING),
     ("settle_claims", "another's", lambda at: {"claimer": claimer(at, at.other), "upto": 1}, RUNNING),
@@ -313,8 +301,9 @@ MATRIX: list[Case] = [
     ("release_claims", "another's", of(queue="Q", application="other application"), RUNNING),
     ("release_claims", "a channel's", of(queue="Q", application="channel TO.PARIS"), RUNNING),
     ("claims", "a list", of(), EVERYBODY),
-    ("survey", "any", lambda at: {"request": SurveyRequest(at.me.handle, GetOptions(), UNSET, 1, 1, 1)}, BROWSERS),
-    ("read_stretch", "any", of_handle(stretch=Stretch(False, 0, (0, 0), (0, 0), 0)), BROWSERS),
+    ("survey", "any", lambda at: {
+        "request": records.SurveyRequest(at.me.handle, GetOptions(), UNSET, 1, 1, 1)}, BROWSERS),
+    ("read_stretch", "any", of_handle(stretch=records.Stretch(False, 0, (0, 0), (0, 0), 0)), BROWSERS),
     ("stage", "a new staging", lambda at: stage(at, "new"), PUTTERS),
     ("stage", "an own staging", lambda at: stage(at, at.me.staging), PUTTERS),
     ("stage", "another's staging", lambda at: stage(at, at.other.staging), RUNNING),
@@ -322,7 +311,7 @@ MATRIX: list[Case] = [
     ("settle_staging", "another's", of(**settled("other staging")), RUNNING),
     ("undo_staging", "an own one", of(names=["me staging", "unknown"]), EVERYBODY),
     ("undo_staging", "another's too", of(names=["me staging", "other staging"]), RUNNING),
-    ("in_ledger", "any", of(queue="Q", key=LedgerKey("a", "", "b")), PUTTERS),
+    ("in_ledger", "any", of(queue="Q", key=records.LedgerKey("a", "", "b")), PUTTERS),
     ("last_settled", "any", of(queue="Q", application="a", query="q"), PUTTERS),
     ("take_channel", "any", of_handle(channel="TO.PARIS"), RUNNING),
     ("note_channel", "any", of_handle(channel="TO.PARIS", status="running"), RUNNING),
