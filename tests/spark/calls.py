@@ -21,11 +21,11 @@ SECONDS_MAX = 240
 Make = Callable[..., Any]
 
 
-def with_queues(path: str | Path, *queues: str) -> str:
+def with_queues(path: str | Path, *queues: str, **attributes: Any) -> str:
     """A store, with these queues beside those that it has."""
     with inorder.connect(path) as qm:
         for name in queues:
-            qm.create_queue(name, exist_ok=True)
+            qm.create_queue(name, exist_ok=True, **attributes)
     return str(path)
 
 

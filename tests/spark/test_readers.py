@@ -234,8 +234,7 @@ def test_a_checkpoint_of_another_query_is_refused(url: str, made: Make, drain: M
 
 
 def test_an_alias_is_drained_and_finished_as_the_queue_behind_it(url: str, drain: Make, folder: Path) -> None:
-    with inorder.connect(url) as qm:
-        qm.create_queue("A", type="alias", base_queue="Q")
+    with_queues(url, "A", type="alias", base_queue="Q")
     put(url, b"1")
     reader = drain(queue="A")
     start, end = taken(reader)
@@ -351,8 +350,7 @@ def test_offsets_that_do_not_follow_each_other_are_refused(url: str, made: Make)
 
 
 def test_an_unordered_queue_has_no_browsing_stream(url: str, made: Make) -> None:
-    with inorder.connect(url) as qm:
-        qm.create_queue("U", read_order="unordered")
+    with_queues(url, "U", read_order="unordered")
     reader = made(queue="U")
     with pytest.raises(InorderError, match="unordered"):
         reader.latestOffset(reader.initialOffset(), ALL)

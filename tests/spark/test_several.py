@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, In, InputPartition
 from pyspark.sql.streaming.datasource import ReadMaxBytes, ReadMaxRows
-from tests.spark.calls import ALL, as_logged, checkpoint_at, with_queues
+from tests.spark.calls import ALL, as_logged, checkpoint_at, taken, with_queues
 
 import inorder
 from inorder.errors import (
@@ -154,8 +154,7 @@ def test_claims_that_spark_never_logged_are_given_again_and_logged_ones_read_aga
     put(stores[0], "ORDERS.A", b"1", b"2")
     put(stores[1], "ORDERS.B", b"3")
     first = reader()
-    start = first.initialOffset()
-    end = first.latestOffset(start, ALL)
+    start, end = taken(first)
     put(stores[0], "ORDERS.B", b"later")
     second = reader(partitions=3)
     again = second.latestOffset(start, ALL)
@@ -207,8 +206,7 @@ def test_queues_come_and_go_between_micro_batches(stores: list[str], reader: Rea
 def test_a_queue_that_is_gone_while_spark_needs_its_messages_is_an_error(stores: list[str], reader: Reader) -> None:
     put(stores[0], "ORDERS.A", b"1")
     one = reader()
-    start = one.initialOffset()
-    end = one.latestOffset(start, ALL)
+    start, end = taken(one)
     elsewhere = reader(url=json.dumps(stores[1:]))
     with pytest.raises(CheckpointLost, match=r"messages of queue 'ORDERS\.A', which was deleted, or whose store"):
         elsewhere.partitions(start, end)
@@ -220,8 +218,7 @@ def test_a_queue_may_go_between_the_claim_and_the_plan(
 ) -> None:
     put(stores[0], "ORDERS.A", b"1")
     one = reader()
-    start = one.initialOffset()
-    end = one.latestOffset(start, ALL)
+    start, end = taken(one)
     with inorder.connect(stores[0]) as qm:
         qm.bulk.release_claims("ORDERS.A", "archive")
         qm.get("ORDERS.A")
@@ -271,8 +268,7 @@ def test_another_checkpoint_is_refused(stores: list[str], reader: Reader) -> Non
 
 def test_a_first_batch_without_messages_is_remembered(stores: list[str], reader: Reader) -> None:
     one = reader()
-    start = one.initialOffset()
-    end = one.latestOffset(start, ALL)
+    start, end = taken(one)
     assert end != start
     assert one.partitions(start, as_logged(end)) == []
     put(stores[1], "ORDERS.B", b"1")
@@ -308,8 +304,7 @@ def test_a_query_that_has_stopped_is_finished_or_released(stores: list[str], rea
     put(stores[0], "ORDERS.B", b"3")
     put(stores[1], "ORDERS.B", b"4", b"5", b"6")
     one = reader()
-    start = one.initialOffset()
-    end = one.latestOffset(start, ALL)
+    start, end = taken(one)
     read(one, start, end)
     checkpoint = checkpoint_at(tmp_path / "checkpoint", end)
     both = json.dumps(stores)

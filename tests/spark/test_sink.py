@@ -180,8 +180,8 @@ def rows_for(*targets: str | None, prefix: str = "") -> pa.RecordBatch:
 
 
 def test_each_row_goes_to_the_queue_that_its_column_names(url: str) -> None:
-    with inorder.connect(with_queues(url, "A", "B", "BAD")) as qm:
-        qm.create_queue("MODEL", type="model")
+    with_queues(url, "A", "B", "BAD")
+    with_queues(url, "MODEL", type="model")
     writer = batch_writer(url, TO, queueColumn="to", transaction="monday", badRows="queue:BAD")
     given = rows_for("A", "B", None, "A", "NOWHERE", "MODEL", "")
     writer.commit([writer.write(iter([given])), writer.write(iter([rows_for("B", prefix="second ")]))])
@@ -215,9 +215,9 @@ def test_a_name_under_which_another_write_has_put_on_one_of_the_queues_is_refuse
 
 
 def test_such_a_name_is_also_refused_where_the_queue_is_remote(url: str) -> None:
-    with inorder.connect(with_queues(url, "A")) as qm:
-        qm.create_queue("PARIS", usage="transmission")
-        qm.create_queue("FAR", type="remote", remote_queue="THERE", remote_manager="PARIS")
+    with_queues(url, "A")
+    with_queues(url, "PARIS", usage="transmission")
+    with_queues(url, "FAR", type="remote", remote_queue="THERE", remote_manager="PARIS")
     for _ in range(2):
         one = batch_writer(url, TO, queue="A", queueColumn="to", transaction="monday")
         one.commit([one.write(iter([rows_for("A", "FAR")]))])

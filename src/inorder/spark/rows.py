@@ -48,10 +48,7 @@ ACCEPTED: Final[Mapping[Given, tuple[tuple[type[DataType], ...], str]]] = {
     "integer": (INTEGERS, "cast it to int"),
     "number": (NUMBERS, "cast it to double, in seconds"),
     "text": (TEXTS, "cast it to string"),
-    "binary": (
-        (BinaryType,),
-        "make it binary: unhex(...) of hexadecimal digits, encode(..., 'UTF-8') of a text",
-    ),
+    "binary": ((BinaryType,), "make it binary: unhex(...) of hexadecimal digits, encode(..., 'UTF-8') of a text"),
     "text or binary": ((BinaryType, *TEXTS), "cast it to string, or make it binary"),
     "boolean": ((BooleanType,), "cast it to boolean"),
     "time": ((TimestampType,), "cast it to timestamp"),
@@ -88,7 +85,7 @@ def check_columns(schema: StructType, options: SinkOptions) -> None:
         if is_key and not isinstance(field.dataType, KEYS):
             raise OptionsError(
                 f"the column {field.name!r} is {field.dataType.simpleString()}, which cannot order or group messages: "
-                "cast it to a number, string, binary, date or timestamp",
+                "cast it to a number, string, binary, date or timestamp"
             )
         _check_column(field.name, field.dataType, is_key)
     if "body" not in names:

@@ -22,11 +22,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
-from pyspark.sql.datasource import (
-    DataSourceArrowWriter,
-    DataSourceStreamWriter,
-    WriterCommitMessage,
-)
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from ..arrow.columns import Fault, Judged, chunks, judged_of, kept
@@ -342,7 +338,7 @@ def reported(messages: Sequence[WriterCommitMessage | None]) -> list[TaskMessage
     if len(told) != len(messages):
         raise QueueCondition(
             f"{len(messages) - len(told)} of {len(messages)} tasks did not report their staged rows: nothing was put. "
-            "Run the batch again",
+            "Run the batch again"
         )
     return sorted(told, key=lambda one: one.partition)
 
@@ -379,7 +375,7 @@ class StreamBatches(Writer):
         if "" in queries or len(queries) != 1:
             raise OptionsError(
                 "this Spark does not tell its tasks their query, so that a repeated batch could not be recognised: use "
-                "PySpark 4.3 or later, or foreachBatch with a batch write and option transaction",
+                "PySpark 4.3 or later, or foreachBatch with a batch write and option transaction"
             )
         if self._settle(messages, queries.pop(), str(batchId)).already:
             log.warning("batch %d was committed before; Spark ran it again, and it put nothing", batchId)

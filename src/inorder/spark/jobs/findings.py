@@ -319,11 +319,7 @@ def _fault_words() -> dict[str, tuple[Column, Column, Column]]:
             _says("message %d is followed by message %d: %d are missing", before, sequence, sequence - before - 1),
         ),
         "sequence_repeated": (before + 1, sequence, _says("sequence number %d is used again", sequence)),
-        "segment_gap": (
-            end,
-            offset,
-            _says("bytes %d to %d of message %d are missing", end, offset - 1, sequence),
-        ),
+        "segment_gap": (end, offset, _says("bytes %d to %d of message %d are missing", end, offset - 1, sequence)),
         "segment_overlap": (
             end,
             offset,

@@ -25,16 +25,7 @@ from ...errors import OptionsError
 from ...model.message import ANY_GROUP, ANY_SEGMENT, LAST_SEGMENT, MessageType
 from ..schema import arrow_schema
 from . import groups, lanes
-from .archive import (
-    ORDER,
-    PLACE,
-    Archive,
-    check_removable,
-    check_target,
-    columns,
-    is_member,
-    read_archive,
-)
+from .archive import ORDER, PLACE, Archive, check_removable, check_target, columns, is_member, read_archive
 from .groups import GROUP
 from .lanes import LANE_ROWS, Lanes, make_lanes, partitions, repartition_by_lane
 from .troubles import told_plainly
