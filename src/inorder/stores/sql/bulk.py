@@ -24,9 +24,8 @@ from ..seam.tables import UnitRow
 from .attention import GROUPS
 from .codec import READ_IN_BULK
 from .engine import TAKE_AWAY
-from .search import SqlSearch
+from .search import NO_END, SqlSearch
 
-NO_END = 2**62
 PLACE, GROUP_PLACE = ("rank", "number", "ordinal"), ("group_rank", "group_number", "group_ordinal")
 LENGTH = READ_IN_BULK.index("length")
 HEAD = READ_IN_BULK.index("delivery")  # in logical order this column has the head of the row's group

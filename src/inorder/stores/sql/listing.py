@@ -19,11 +19,10 @@ from ..seam.queued import STEP, QueuedMessage, SeenRow, as_got, cost_of, onlooke
 from ..seam.views import UNPLACED, WITH_HEAD, WITHOUT_HEAD, LookRequest, OrderView, Position
 from .asking import Asking
 from .attention import DUE, EXPIRES, LEASES
-from .search import PAGES, START, SqlSearch
+from .search import NO_END, PAGES, START, SqlSearch
 from .selection import ALL_HEADS, HEADS, Heads, Selection, filled
 
 READ_WHOLE_MAX = 2048  # bytes: a longer body is not read with its row, and only its beginning
-NO_END = 2**62
 MADE = 3  # evaluating a selector costs this many times more if a message is made from the row
 THERE = " AND (m.expires_at IS NULL OR m.expires_at > :now OR m.away = 1 OR m.claimed IS NOT NULL)"
 IS_FIRST = (
@@ -45,14 +44,9 @@ class SqlListings(SqlSearch):
         at_once = max(request.preview, READ_WHOLE_MAX)
         numbers = json.dumps([row.number for _, row in found])
         shown = []
-        contents = {
-            columns[0]: columns for columns in self.engine.execute(self.sql["message previews"], (numbers, at_once))
-        }
+        contents = {one[0]: [one] for one in self.engine.execute(self.sql["message previews"], (numbers, at_once))}
         for position, row in found:
-            if row.number not in contents:
-                raise self.codec.damaged(row.number, "its content is missing")
-            columns = contents[row.number]
-            message = self.codec.full(columns, partly=True)
+            message = self.full(row.number, contents.get(row.number, ()), partly=True)
             long = message.length > at_once
             body = self.engine.beginning(row.number, request.preview) if long else message.body
             if body is None:

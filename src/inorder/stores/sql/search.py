@@ -43,6 +43,7 @@ from .selection import (
 PAGES = (1, 64, 1024)  # rows in a page: first few, then more
 SEEN_PAGES = (16, 128)  # the same for rows that a selector is evaluated on, until a step is over
 START = Place(-PRIORITY_MAX - 1, 0, 0)  # before every place
+NO_END = 2**62  # above every number
 UNFINISHED_MAX = 100  # unfinished groups before a withheld one whose holders are looked up
 
 

@@ -27,10 +27,10 @@ from ..engine.queue import LocalQueue
 from ..seam.queued import QueuedMessage, up_to
 from ..seam.records import GetOutcome, GetRequest, Rest
 from .attention import GROUPS
-from .bulk import NO_END, Levels, SqlBulk
+from .bulk import Levels, SqlBulk
 from .codec import GOT_BODY
 from .engine import MANY, TAKE_AWAY, WITHIN
-from .search import START, StrictSearch, is_own
+from .search import NO_END, START, StrictSearch, is_own
 from .selection import EVERYTHING, Heads
 
 PAGE_MESSAGES: Final = 256  # of a large group, returned at once
