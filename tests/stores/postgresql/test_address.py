@@ -7,6 +7,7 @@ import logging
 import pickle
 import re
 import traceback
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,7 @@ REFUSED = [
     f"postgresql://ann:{SECRET}\n@host/db",
     f"postgresql://ann:{SECRET}\udc80@host/db",
 ]
+NUMBERS = count(1)
 NAMES = ["Orders", '"orders"', "", "1x", "pg_x", "a" * 64, "a&schema=b", "a;drop", "%C3%A9"]
 
 
@@ -100,9 +102,9 @@ def test_an_unknown_parameter_is_named_where_nothing_is_secret() -> None:
 
 @pytest.fixture
 def secret_url(postgresql: str) -> str:
-    """A store's URL with a password that nobody asks for."""
+    """The URL of a store that does not exist, with a password that nobody asks for."""
     user, _, rest = postgresql.partition("@")
-    return f"{user}:{ENCODED}@{rest}?schema=secret_store&password={SECRET}"
+    return f"{user}:{ENCODED}@{rest}?schema=secret_store_{next(NUMBERS)}&password={SECRET}"
 
 
 TRIED = [
