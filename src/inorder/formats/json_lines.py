@@ -22,7 +22,7 @@ from ..model.fields import GIVEN, Transmission
 from ..model.message import Message
 from ..model.parameters import ID_LENGTH, TEXT_ID, Integer, Octets
 from ..rules.puts import PutResult
-from ..support.clock import utc
+from ..stores.seam.damage import utc
 from .errors import FormatError
 
 LINE_BYTES_MAX: Final = 6 * MESSAGE_LENGTH_MAX + 2**20  # a body all of control characters, and a descriptor

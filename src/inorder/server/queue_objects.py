@@ -15,7 +15,7 @@ from typing import Any, Final
 from ..model.attributes import QUEUE_ATTRIBUTES, QueueAttributes, QueueStatus
 from ..model.parameters import one_of
 from ..mq import words
-from ..support.clock import utc
+from ..stores.seam.damage import utc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

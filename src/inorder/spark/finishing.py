@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from ..client.bulk import LedgerKey
 from ..errors import CheckpointLost, OptionsError
-from ..support.clock import utc
+from ..stores.seam.damage import utc
 from .drain import claim_of
 from .opening import check_queue, made_at, open_store
 from .options import DEFAULT_SINK_APPLICATION, SourceOptions, source_options, store_places, store_text

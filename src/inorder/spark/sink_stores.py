@@ -29,7 +29,7 @@ from ..client.bulk import LedgerKey, Settled, Staged, Stager
 from ..client.manager import QueueManager
 from ..client.queue import Queue
 from ..errors import CheckpointLost, CheckpointTooOld, Fenced, InorderError, OptionsError
-from ..support.clock import utc
+from ..stores.seam.damage import utc
 from . import points
 from .opening import check_queue, made_at, side_by_side, store_for_task, two_copies
 from .options import SinkOptions

@@ -1,4 +1,4 @@
-"""Clocks: the time for expiry, delivery delay and waits. Every function gets its clock as an argument. Times as dates.
+"""Clocks: the time for expiry, delivery delay and waits. Every function gets its clock as an argument.
 
 `SystemClock` is the machine's. `inorder.testing.ManualClock` only moves when a test moves it.
 """
@@ -8,10 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from datetime import datetime, timezone
 from typing import Protocol
-
-from ..errors import StoreDamaged
 
 SLEEP_SECONDS_MAX = 60.0  # a sleep until a time checks the clock this often, because somebody may set it
 
@@ -46,13 +43,3 @@ class SystemClock:
 
     def watch(self, moved: Callable[[], None]) -> None:
         """Does nothing: a sleeper checks the clock again by itself."""
-
-
-def utc(seconds: float) -> datetime:
-    """Returns a stored time as a date. Raises: StoreDamaged, if there is no such date."""
-    try:
-        return datetime.fromtimestamp(seconds, timezone.utc)
-    except (ValueError, OverflowError, OSError) as error:
-        wrong = f"a time: {seconds!r} s since 1970 is not a date"
-        remedy = "`inorder check` lists what is wrong; restore the store from a backup."
-        raise StoreDamaged(f"{wrong}. {remedy}", reason=None, where="a time") from error

@@ -6,7 +6,7 @@ import pytest
 
 import inorder
 from inorder.mq.mqsc import Answer, columns, run_script
-from inorder.support.clock import utc
+from inorder.stores.seam.damage import utc
 from inorder.testing import ManualClock
 
 

@@ -16,8 +16,8 @@ from ...errors import Reason, UnknownObject
 from ...model.attribute import Attribute
 from ...model.channel_attributes import CHANNEL_ATTRIBUTES, SYSTEM_CHANNELS, ChannelAttributes, define
 from ...stores.seam.channel_records import ChannelNow
+from ...stores.seam.damage import utc
 from ...stores.seam.definitions import CHANNEL, channel_of
-from ...support.clock import utc
 from .. import channels, words
 from .commands import ObjectCommand
 from .errors import unsupported

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 
 from ...client.manager import QueueManager
 from ...errors import UnknownObject
+from ...stores.seam.damage import utc
 from ...stores.seam.views import ConnectionView, Opening, Unit
-from ...support.clock import utc
 from ..words import integers, lacking
 from .commands import Handles, ObjectCommand
 from .filters import is_like

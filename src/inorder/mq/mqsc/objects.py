@@ -11,7 +11,7 @@ from ...client.manager import QueueManager
 from ...errors import UnknownObject
 from ...model.attribute import Attribute
 from ...model.attributes import DEAD_LETTERS
-from ...support.clock import utc
+from ...stores.seam.damage import utc
 from ..words import MqWord, words_of
 from .commands import Alter, AlterManager, Condition, Define, Delete, Display, ObjectCommand
 from .errors import unknown_word

@@ -12,7 +12,7 @@ from typing import Final
 
 from ...model.attribute import COUNT_MAX, Attribute
 from ...model.attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES, QueueStatus, QueueType
-from ...support.clock import utc
+from ...stores.seam.damage import utc
 from .. import words
 
 ENDS: Final = frozenset({"END", "QUIT", "EXIT"})

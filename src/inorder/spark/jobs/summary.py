@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
 
-from ...support.clock import utc
+from ...stores.seam.damage import utc
 from .archive import is_member
 from .findings import COUNTED, GROUP, KINDS, PUT_EARLIER, Promised
 

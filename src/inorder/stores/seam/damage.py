@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
 from typing import Final, TypeVar
 
 from ...errors import StoreDamaged
@@ -34,6 +35,14 @@ def only(found: Sequence[T], where: str) -> T:
     if len(found) != 1:
         raise damaged(where, f"others refer to it, but it {'is missing' if not found else 'exists more than once'}")
     return found[0]
+
+
+def utc(seconds: float) -> datetime:
+    """Returns a stored time as a date. Raises: StoreDamaged, if there is no such date."""
+    try:
+        return datetime.fromtimestamp(seconds, timezone.utc)
+    except (ValueError, OverflowError, OSError) as error:
+        raise damaged("a time", f"{seconds!r} s since 1970 is not a date") from error
 
 
 def decodes(where: str) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
