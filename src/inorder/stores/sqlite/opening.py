@@ -78,18 +78,15 @@ def refuse_unfit(path: Path) -> int | None:
     """
     folder = path.parent
     if not folder.is_dir():
-        raise StoreError(f"{path} cannot be opened: there is no folder {folder}. Create it first.", path=str(path))
+        raise _unfit(path, f"there is no folder {folder}. Create it first.")
     _refuse_mounted(path)
     if is_beside_any_store(path):
-        raise StoreError(
-            f"{path} cannot be opened: it is the name of a file beside another store. Name another file.",
-            path=str(path),
-        )
+        raise _unfit(path, "it is the name of a file beside another store. Name another file.")
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-        raise StoreError(
-            f"{path} cannot be opened: the folder {folder} cannot be read, or cannot be written, and a store "
-            "needs files beside it, whose names it syncs. Give this user the rights to read and write there.",
-            path=str(path),
+        raise _unfit(
+            path,
+            f"the folder {folder} cannot be read, or cannot be written, and a store needs files beside it, whose names "
+            "it syncs. Give this user the rights to read and write there.",
         )
     _refuse_strange_beside(path)
     return _version_in(path) if path.exists() else None
@@ -156,30 +153,30 @@ def _refuse_strange_beside(path: Path) -> None:
         except FileNotFoundError:  # also if another process has just closed the store and so removed it
             continue
         if not stat.S_ISREG(mode):
-            raise StoreError(
-                f"{path} cannot be opened: {beside} belongs to it, and is a link or not an ordinary file. Nothing was "
-                "written. Find out who made it, and remove it.",
-                path=str(path),
+            raise _unfit(
+                path,
+                f"{beside} belongs to it, and is a link or not an ordinary file. Nothing was written. Find out who "
+                "made it, and remove it.",
             )
 
 
 def _version_in(path: Path) -> int | None:
     status = path.stat()
     if stat.S_ISDIR(status.st_mode):
-        raise StoreError(f"{path} cannot be opened: it is a directory. Name a file in it.", path=str(path))
+        raise _unfit(path, "it is a directory. Name a file in it.")
     if not stat.S_ISREG(status.st_mode):
-        raise StoreError(f"{path} cannot be opened: it is not an ordinary file. Name another.", path=str(path))
+        raise _unfit(path, "it is not an ordinary file. Name another.")
     if not os.access(path, os.R_OK | os.W_OK):
-        raise StoreError(
-            f"{path} cannot be opened: this user cannot read and write it. Give this user those rights: "
-            "a reader also writes, to record what it got.",
-            path=str(path),
+        raise _unfit(
+            path,
+            "this user cannot read and write it. Give this user those rights: a reader also writes, to record what it "
+            "got.",
         )
     if status.st_nlink > 1:
-        raise StoreError(
-            f"{path} cannot be opened: the file has {status.st_nlink} names (hard links). A program that uses another "
-            "name would have another log, and the two would damage the store. Remove the other names.",
-            path=str(path),
+        raise _unfit(
+            path,
+            f"the file has {status.st_nlink} names (hard links). A program that uses another name would have another "
+            "log, and the two would damage the store. Remove the other names.",
         )
     return _version_of_ours(path, status.st_size) if status.st_size else None
 
@@ -312,10 +309,10 @@ def _refuse_mounted(path: Path) -> None:
         mounts = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape") if MOUNTS.exists() else ""
     kind = file_system(path, mounts)
     if any(folder == f"{path}/" and path.is_file() for folder, _ in _mounted(mounts)):
-        raise StoreError(
-            f"{path} cannot be opened: this file alone is mounted here, and its log would lie elsewhere. Mount the "
-            "folder that has the store and the files beside it.",
-            path=str(path),
+        raise _unfit(
+            path,
+            "this file alone is mounted here, and its log would lie elsewhere. Mount the folder that has the store and "
+            "the files beside it.",
         )
     if kind in NETWORK_FILE_SYSTEMS:
         raise _unfit(
