@@ -56,7 +56,7 @@ class Limits:
 
     @property
     def call(self) -> int:
-        """Bytes of the unanswered calls of one connection to the store: the connection ends."""
+        """Bytes that the unanswered calls of one connection to the store may have; with more, the connection ends."""
         return self.body + self.json
 
 
