@@ -1,4 +1,4 @@
-"""A store elsewhere whose wire a test can cut, a call of each verb, and what is in the store after that."""
+"""A remote store whose connection a test can cut, a call of each verb, and the state of the store afterwards."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NUMBERS = {*"id unit connection process handle carrier epoch revision identifier
 
 
 class Far(World):
-    """A world whose side `me` is a program elsewhere; a proxy is between it and the server."""
+    """A world whose side `me` is a remote program that reaches the server through a proxy."""
 
     proxy: Proxy
     far: RemoteStore
@@ -50,7 +50,7 @@ class _Elsewhere(Side):
 
 @contextmanager
 def elsewhere() -> Iterator[Far]:
-    """A store in memory, with two sides, one of them behind a proxy."""
+    """A store in memory with two sides, one of them connected through a proxy."""
     inner = MemoryStore("QM1", clock=ManualClock())
     for one in (define_queue("Q"), define_queue("OTHER.Q"), define_queue("MODEL", "model")):
         inner.create_queue(one)
@@ -73,7 +73,7 @@ def elsewhere() -> Iterator[Far]:
 
 
 class Call(NamedTuple):
-    """A call, and what is done before it in the same connection."""
+    """A call, and a preparation that runs before it in the same connection."""
 
     title: str
     verb: str
@@ -81,11 +81,11 @@ class Call(NamedTuple):
     before: Callable[[Far], object] = lambda _: None
 
     def lost(self, at: Far) -> str:
-        """What `lost_of` says of it."""
+        """The result of `lost_of` for this call."""
         return lost_of(self.verb, self.arguments(at))
 
     def made(self, at: Far) -> Any:
-        """Makes the call; returns its answer, or the class of its error."""
+        """Makes the call. Returns its answer, or the class of its error."""
         given = {"owner": 0, "user": "me", "most": None}
         filled = {name: given[name] for name in FILLED_IN.get(self.verb, ())}
         try:
@@ -95,7 +95,7 @@ class Call(NamedTuple):
 
 
 def calls() -> dict[str, Call]:
-    """A call of each verb, by its title; some verbs have several."""
+    """Calls by their titles, at least one of each verb."""
     found: dict[str, Call] = {}
     for verb, title, arguments, who in [*MATRIX, *MADE]:
         if "admin" in who.split() and "other" not in title and "channel's" not in title:
@@ -188,7 +188,7 @@ MORE = [
 
 
 def state(store: MemoryStore) -> Counter[str]:
-    """All rows of a store but those of one connection alone, without what numbers them."""
+    """The rows of a store, counted, without those of single connections and without generated numbers."""
     backend: Any = store.backend
     rows = [row for kind, table in backend._records.items() if kind not in OF_ONE_CONNECTION for row in table.values()]
     found = Counter(f"{type(row).__name__} {_named(row)}" for row in rows)
@@ -200,6 +200,6 @@ def state(store: MemoryStore) -> Counter[str]:
 
 def _named(row: Any) -> dict[str, Any]:
     names = NUMBERS | {tables.HandleRow: {"queue"}, tables.GlobalUnitRow: {"name"}}.get(type(row), set())
-    if isinstance(row, tables.ObjectRow) and row.type == WORKER:  # both have the number of its connection
+    if isinstance(row, tables.ObjectRow) and row.type == WORKER:  # both contain the number of the worker's connection
         names |= {"name", "attributes"}
     return {name: one for name, one in row._asdict().items() if name not in names and "AMQ." not in str(one)}

@@ -1,7 +1,7 @@
-"""Two users with things of their own, and the matrix: every verb that travels, and who may call it.
+"""Two users who own one thing of each kind, and the matrix: every remote verb, and who may call it.
 
-The matrix is written from docs/explanation/remote-authority.md. A case says who may make the call: roles, "nobody" (a
-user of the role application without a grant), and the grants on the queue Q that suffice alone, or together (get+put).
+The matrix is written from docs/explanation/remote-authority.md. A case lists who may make the call: roles, "nobody" (a
+user of the role application without a grant), and grants on the queue Q, single or combined (get+put).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ TOGETHER = ("get+put", "browse+get")
 
 
 def identity_of(subject: str, name: str = "me") -> Identity:
-    """A user with a role, or of the role application with these grants on Q."""
+    """A user with this role, or of the role application with these grants on Q."""
     if subject in ROLES and subject != "application":
         return Identity(name=name, roles=frozenset({subject}))
     grants = [] if subject == "nobody" else subject.split("+")
@@ -47,7 +47,7 @@ def identity_of(subject: str, name: str = "me") -> Identity:
 
 
 class Side:
-    """A connection of a user, who has one thing of each kind on the queue Q."""
+    """A connection of a user who owns one thing of each kind on the queue Q."""
 
     def __init__(self, store: MemoryStore, user: str, number: int) -> None:
         self.store, self.user = store, user
@@ -74,24 +74,20 @@ class Side:
         return owner
 
     def put(self, *, in_unit: bool = False, **options: Any) -> UniqueId:
-        """Puts a message on Q."""
         request = records.PutRequest(self.handle, [b"x"], PutOptions(**options), NOTHING_OPEN, in_unit)
         return self.store.put(request).results[0].uid
 
     def stage(self, name: str) -> None:
-        """Stages a row for Q."""
         self.store.stage(records.StageRequest(self.handle, name, 1, {"body": [b"x"]}, 60.0))
 
     def checker(self) -> Checker:
-        """The checker of the connection, which has one handle open for everything."""
+        """A checker for the connection, which knows its one handle."""
         found = Checker(self.store, self.owner)
         found.handles[self.handle] = OpenedFor("Q", "Q", made=False)
         return found
 
 
 class World(NamedTuple):
-    """A store with two users."""
-
     store: MemoryStore
     me: Side
     other: Side
@@ -155,7 +151,7 @@ def opened(name: str, **how: Any) -> Callable[[World], Any]:
 
 
 def worker(tasks: Sequence[str] = (), schedules: Sequence[str] = ()) -> WorkerRecord:
-    """A record of a worker with a task or a schedule on each queue."""
+    """The record of a worker with a task or a schedule on each of these queues."""
     of_schedules = [ScheduleRecord("s", one, "* * * * *", "UTC", None, None, False, "") for one in schedules]
     return WorkerRecord(0, "p", 1, 0.0, 0.0, [TaskRecord("t", one) for one in tasks], of_schedules)
 
@@ -175,7 +171,7 @@ BROWSERS, BOTH = f"{LOOKING} browse browse+get", f"{RUNNING} get+put"
 INQUIRERS, DISPLAYERS = f"{LOOKING} inquire", f"{LOOKING} display"
 USERS = f"{LOOKING} put get browse inquire display get+put browse+get"
 
-# verb, case: the arguments, and who may.
+# Verb, case, arguments, and the subjects that may make the call.
 # fmt: off
 Case = tuple[str, str, Callable[[World], Any], str]
 MATRIX: list[Case] = [
@@ -351,7 +347,7 @@ MATRIX: list[Case] = [
     ("discard_expired", "any", of(limit=1), EVERYBODY),
     ("check", "any", of(part=None), RUNNING),
 ]
-# The calls that a check lets pass, because the store itself looks for the user's things only.
+# Calls that the checker lets pass, because the store itself finds only the user's own things.
 MADE: list[Case] = [
     ("settle_prepared", "own", of(name="me prepared", outcome="commit"), EVERYBODY),
     ("settle_prepared", "another's", of(name="other prepared", outcome="back_out"), RUNNING),

@@ -1,4 +1,4 @@
-"""A WebSocket to a server's store that sends whatever a test wants."""
+"""A WebSocket connection to a server's store that can send arbitrary frames and bytes."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ SECONDS = 50.0
 
 
 class Raw:
-    """A client of the loopback with a token.
+    """A client on the loopback address.
 
     Attributes:
-        response: the answer to the upgrade.
+        response: the server's answer to the upgrade.
     """
 
     def __init__(self, port: int, token: str | None, path: str = PATH, **headers: str) -> None:
@@ -55,7 +55,7 @@ class Raw:
                 self._socket.sendall(data)
 
     def _next(self) -> Any:
-        """The next event; None: the connection has ended."""
+        """The next event, or None when the connection has ended."""
         while not self._events:
             try:
                 data = self._socket.recv(65536)
@@ -81,7 +81,7 @@ class Raw:
         self._flush()
 
     def octets(self, data: bytes) -> None:
-        """Sends bytes that need be no frame of a WebSocket."""
+        """Sends bytes that need not be a WebSocket frame."""
         self._socket.sendall(data)
 
     def frame(self, kind: int, payload: bytes = b"", number: int = 1, flags: int = 0) -> None:
@@ -94,10 +94,10 @@ class Raw:
     def call(self, verb: str, *arguments: Any, number: int = 1, **keywords: Any) -> None:
         self.frame(FrameKind.CALL, encode_call(verb, arguments, keywords), number)
 
-    # --- what comes
+    # --- receiving
 
     def answer(self) -> tuple[int, int, bytes]:
-        """The kind, the number and the payload of the next frame; (0, code, reason): it is the last one."""
+        """The kind, number and payload of the next frame, or (0, code, reason) at the end of the connection."""
         found = self._next()
         if found is None:
             return 0, 0, b""
@@ -115,7 +115,7 @@ class Raw:
         return msgspec.msgpack.decode(payload, type=Hello)
 
     def ends(self) -> list[str]:
-        """Reads to the end. Returns the classes of the errors that came."""
+        """Reads to the end of the connection. Returns the classes of the errors that were received."""
         errors: list[str] = []
         while True:
             kind, _, payload = self.answer()

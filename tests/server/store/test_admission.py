@@ -1,4 +1,4 @@
-"""Who may connect to a store elsewhere, how often, and for how long (W-5, W-6)."""
+"""Limits of connections to a remote store: who may connect, how often, and for how long (W-5, W-6)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_user_has_so_many_connections(store: MemoryStore) -> None:
     def connects() -> bool:
         try:
             made.append(RemoteStore(address))
-        except StoreError:  # the server has not counted the end yet
+        except StoreError:  # the server has not noticed yet that `one` is closed
             return False
         return True
 

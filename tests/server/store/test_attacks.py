@@ -1,4 +1,4 @@
-"""Attacks on the server of a store elsewhere, by users with few rights and clients that send whatever they like."""
+"""Attacks on the server of a remote store by users with few rights and by clients that send arbitrary data."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ FULL = int(Report.EXCEPTION_WITH_FULL_DATA)
 
 
 class Attacker(RemoteStore):
-    """A client of a user, with a handle of the queue A."""
+    """A client logged in as a user, which can have a handle of the queue A."""
 
     def __init__(self, url: str, user: str, token: str, how: OpenOptions | None) -> None:
         super().__init__(parse(url, {"token": token}), "attack", reconnects=0.0)
@@ -68,18 +68,18 @@ class Attacker(RemoteStore):
         return self.one_message(OneMessage(handle=self.handle, event=event, uid=uid, **ids))
 
     def asks(self, verb: str, *given: Any) -> None:
-        """Makes a call that a client refuses itself. Raises: the error of the server."""
+        """Makes a call that the client itself would refuse. Raises: the error of the server."""
         raise self.raw(FrameKind.CALL, encode_call(verb, given, {}))
 
     def raw(self, kind: FrameKind, payload: bytes, number: int | None = None) -> errors.InorderError:
-        """The error that the server answers to a payload."""
+        """Sends a payload. Returns the error that the server answers."""
         found, answer = self._link.call(payload, kind=kind, number=number)
         assert found == FrameKind.ERROR
         return decode_error(answer)
 
 
 class Served:
-    """A store in a file, its server, and clients of users of it."""
+    """A store in a file, its server, and clients of its users."""
 
     def __init__(self, path: Path) -> None:
         self.qm = inorder.connect(path)
@@ -104,7 +104,6 @@ class Served:
         return self.client(name, how)
 
     def client(self, name: str, how: OpenOptions | None = None) -> Attacker:
-        """A client of a user."""
         token = self.qm.accounts.create_token(name, "test")
         self.server.admit(token, self.administrators)
         self.clients.append(Attacker(self.server.url, name, token, how))
@@ -127,13 +126,13 @@ class Served:
 
 @pytest.fixture
 def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
-    monkeypatch.setattr(connected_clients, "pause", lambda _: asyncio.Event().wait())  # each call asks by itself
+    monkeypatch.setattr(connected_clients, "pause", lambda _: asyncio.Event().wait())  # only calls check their user
     served = Served(tmp_path / "a.db")
     yield served
     served.close()
 
 
-# --- attacks that the table and the store refuse
+# --- attacks that the table of authorities and the store refuse
 
 Attack = Callable[[Served, Attacker], Any]
 
@@ -319,7 +318,7 @@ def test_a_role_counts_from_the_next_call_on(at: Served) -> None:
         client.clear_queue("A")
     at.qm.accounts.delete_user("me")
     at.qm.accounts.create_user("me", roles=["admin"])
-    with pytest.raises(errors.LogInRefused):  # the new user of the name is another one
+    with pytest.raises(errors.LogInRefused):  # the new user with that name is a different user
         client.clear_queue("A")
 
 

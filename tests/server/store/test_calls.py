@@ -1,4 +1,4 @@
-"""Who makes the calls of a connection: the loop's own thread, if a call is brief and need not wait; and their order."""
+"""The thread and the order of a connection's calls: brief calls that need not wait run in the event loop."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def qm(store: MemoryStore) -> Iterator[QueueManager]:
 
 @pytest.fixture
 def elsewhere(qm: QueueManager) -> ServedStore:
-    """The side of the program, with a handle."""
+    """The client's side of the connection, which has a handle."""
     assert isinstance(qm._store, ServedStore)
     return qm._store
 
 
 @pytest.fixture
 def threads(store: MemoryStore) -> list[tuple[str, str]]:
-    """The calls that reach the store, and the beginning of the name of the thread of each."""
+    """The calls that reach the store, each with the first part of its thread's name."""
     found = []
 
     def noted(verb: str) -> Callable[..., Any]:
@@ -117,11 +117,11 @@ def test_the_loop_does_not_wait_for_another_thread_that_writes(qm: QueueManager,
     assert qm.get("Q").body == b"later"
 
 
-# ---- calls that the client sends before it has the answers
+# ---- calls that the client sends before earlier ones are answered
 
 
 def checks(elsewhere: ServedStore, count: int) -> RemoteLink:
-    """Sends so many calls at once, whose numbers begin at 1,000."""
+    """Sends this many calls at once, numbered from 1,000. Returns the link."""
     link = elsewhere._link
     payload = encode_call("manager", (), {})
     for number in range(1_000, 1_000 + count):

@@ -1,4 +1,4 @@
-"""Every verb that travels, tried by every role and every single grant, with things of one's own and of others."""
+"""Every remote verb, checked for every role and every single grant, on the user's own things and on those of others."""
 
 from __future__ import annotations
 

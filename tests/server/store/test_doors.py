@@ -1,4 +1,4 @@
-"""The command, asyncio and workers as a user runs them: each in a process of its own, on a server in another one."""
+"""The command, asyncio and workers in separate processes, connected to a server in another process."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Clients with a valid token that send what no client of ours sends: an error or a close, and nobody else notices.
+"""Clients with a valid token that send invalid data: they get an error or are closed, and no other client notices.
 
-Which frames and payloads are none is in `tests/stores/remote/test_wire.py`; here is what a server does with one of each
-kind.
+`tests/stores/remote/test_wire.py` lists invalid frames and payloads; here a server gets some of each kind.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class Place(SimpleNamespace):
     """A server with a store.
 
     Attributes:
-        qm: another program elsewhere, which must not notice anything.
+        qm: another remote program, which must not notice anything.
         store, port, token: of the server.
     """
 
@@ -156,13 +155,13 @@ def test_what_no_client_sends_ends_the_connection(place: Place, what: str) -> No
         raw.begin()
         try:
             ENDING[what](raw)
-        except ConnectionError:  # it has ended before all was sent
+        except ConnectionError:  # the connection ended before everything was sent
             return
         assert set(raw.ends()) <= {"WireError"}
 
 
 def refused(raw: Raw, kind: int, payload: bytes) -> str:
-    """The error of a frame that does not end the connection."""
+    """The class of the error that answers a frame without ending the connection."""
     raw.frame(kind, payload, 5)
     found, number, answer = raw.answer()
     assert (found, number) == (FrameKind.ERROR, 5), answer
@@ -238,7 +237,7 @@ def test_what_comes_after_a_goodbye_finds_no_connection(place: Place) -> None:
 
 
 def test_a_made_up_secret_ends_no_connection(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may be of a server that has begun again: so the new connection waits for the old one, and is refused."""
+    """It could be a secret of the server before a restart: the new connection waits for the old one, and is refused."""
     monkeypatch.setattr(connection, "PAUSES", (0.001, 0.001))
     with place.raw() as one:
         old = one.begin()
@@ -298,12 +297,12 @@ def test_memory_is_bounded_by_what_clients_send(place: Place) -> None:
             raw.begin()
             for payload in (b"\xdd\xff\xff\xff\xff", b"\x91" * PIECE_MAX, b"\xc0" * PIECE_MAX):
                 refused(raw, FrameKind.CALL, payload)
-            raw.frame(FrameKind.CALL, FULL, 7, Flag.MORE)  # and goes, without the rest
+            raw.frame(FrameKind.CALL, FULL, 7, Flag.MORE)  # and disconnects without sending the rest
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 < 200 * 2**20
 
 
 def _any(draw: random.Random) -> Any:
-    """A value of msgpack."""
+    """A random msgpack value."""
     kind = draw.randrange(9)
     if kind < 2:
         return [_any(draw) for _ in range(draw.randrange(4))]
@@ -318,7 +317,7 @@ def _any(draw: random.Random) -> Any:
 
 
 def _mutated(draw: random.Random, value: Any) -> Any:
-    """The value with another one in one place."""
+    """The value with one place replaced by a random value."""
     if isinstance(value, list) and value and draw.random() < 0.85:
         at = draw.randrange(len(value))
         return [*value[:at], _mutated(draw, value[at]), *value[at + 1 :]]
@@ -329,7 +328,7 @@ def _mutated(draw: random.Random, value: Any) -> Any:
     "count", [pytest.param(300), pytest.param(5_000, marks=gate), pytest.param(200_000, marks=nightly)]
 )
 def test_calls_with_chance_values_get_answers(place: Place, count: int) -> None:
-    """Each call of the matrix with one value replaced: an answer or an error, and never an unexpected one."""
+    """Each call of the matrix with one value replaced gets an answer or an expected error."""
     seed = random.SystemRandom().getrandbits(32)
     draw = random.Random(seed)
     with elsewhere() as at:
@@ -401,7 +400,7 @@ def url_of(running: Running) -> str:
 
 @contextlib.contextmanager
 def client_of(running: Running, what: str) -> Iterator[subprocess.Popen[str]]:
-    """A program elsewhere in a process of its own, which says when it is ready."""
+    """A remote program in a separate process, entered when the program is ready."""
     one = subprocess.Popen(
         [sys.executable, "-c", CLIENT, url_of(running), what],
         stdin=subprocess.PIPE,

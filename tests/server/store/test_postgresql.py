@@ -1,4 +1,4 @@
-"""A database behind the server: many connections of programs elsewhere share a few sessions (W-3)."""
+"""A server with a database: the connections of many remote programs share a few sessions (W-3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program elsewhere whose connection breaks: its unit of work, lease, handles, waits, and each verb (W-3, W-4)."""
+"""A remote program whose connection breaks: its unit of work, lease, handles, waits, and each verb (W-3, W-4)."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ WAYS: list[Way] = ["to server", "to client"]
 
 
 class Wire:
-    """A program elsewhere, the wire to its server, and another program at the server.
+    """A remote program, the connection to its server, and another program at the server.
 
     Attributes:
-        qm: of the program elsewhere.
+        qm: of the remote program.
         near: of the program at the server.
     """
 
@@ -49,7 +49,7 @@ class Wire:
         self._units = {one.name for one in self.near.inspect.units()}
 
     def units(self) -> list[str]:
-        """The names of the units that the program elsewhere has begun."""
+        """The names of the units that the remote program has begun."""
         return [one.name for one in self.near.inspect.units() if one.name not in self._units]
 
     def bodies(self) -> list[bytes]:
@@ -74,7 +74,7 @@ def wire() -> Iterator[Wire]:
 
 
 def test_a_call_that_the_server_does_not_take_is_refused_before_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server would end the connection; so its unit of work stays, and nothing is unknown."""
+    """Otherwise the server would end the connection: the unit would be lost, and the outcome unknown."""
     limits = Limits(body=4 * PIECE_MAX, json=0)
     monkeypatch.setattr(remote, "Settings", partial(Settings, limits=limits))
     with elsewhere() as at:
@@ -211,7 +211,7 @@ def test_entering_a_lease_is_repeated(wire: Wire, way: Way) -> None:
 
 
 def test_a_get_that_is_repeated_does_not_overtake_the_first_message(wire: Wire) -> None:
-    """The server has not noticed that the connection is lost which has got the message."""
+    """The server has not yet noticed that the connection that got the message is lost."""
     for body in (b"1", b"2", b"3"):
         wire.near.put("A", body)
     for order in ("relaxed", "strict"):
@@ -341,7 +341,7 @@ def test_reconnecting_can_be_switched_off(wire: Wire) -> None:
             wire.qm.depth("A")
 
 
-# --- bytes
+# --- cuts at each byte
 
 
 def size_of(wire: Wire, way: Way, act: Callable[[], object]) -> int:
@@ -481,7 +481,7 @@ def test_a_client_whose_connection_the_store_has_lost_connects_again() -> None:
     far.inner.close_store()
 
 
-# ---- each verb, before the server has a call, and before the client has its answer (W-4)
+# ---- each verb, cut before the server has the call and before the client has the answer (W-4)
 
 
 CALLS: Final = calls()
@@ -503,7 +503,7 @@ def test_a_call_whose_connection_breaks_happens_once_or_its_outcome_is_unknown(t
     for way in ("to server", "to client"):
         with elsewhere() as at:
             call.before(at)
-            at.far._reserve(1)  # so that a put asks for no more
+            at.far._reserve(1)  # so that a put need not reserve numbers
             at.proxy.cut_after(way, 0)
             _check(call, call.made(at), way, lost, answer)
             assert at.far.manager().name == "QM1", "the connection is made again"
