@@ -14,7 +14,6 @@ ARROW = {"Content-Type": "application/vnd.apache.arrow.stream"}
 
 
 def stream_of(*batches: pa.RecordBatch, schema: pa.Schema | None = None, **options: Any) -> bytes:
-    """A whole stream."""
     sink = io.BytesIO()
     with ipc.new_stream(sink, schema or batches[0].schema, options=ipc.IpcWriteOptions(**options)) as writer:
         for batch in batches:
@@ -27,12 +26,12 @@ def batch_of(bodies: Sequence[bytes], **columns: Any) -> pa.RecordBatch:
 
 
 def keyed(key: str) -> dict[str, str]:
-    """The headers of a put."""
+    """The headers of a put with this idempotency key."""
     return ARROW | {"Idempotency-Key": key}
 
 
 def rows_in(answer: httpx.Response) -> list[dict[str, Any]]:
-    """What a stream has; it must be whole."""
+    """The rows of a stream, which must be complete."""
     assert answer.status_code == 200, answer.text
     assert answer.content.endswith(b"\xff\xff\xff\xff\0\0\0\0"), "the stream has no end"
     rows: list[dict[str, Any]] = ipc.open_stream(answer.content).read_all().to_pylist()

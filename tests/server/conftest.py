@@ -1,4 +1,4 @@
-"""A server as tests call it: the application in this process, or `inorder serve` in one of its own."""
+"""The server under test: the application in this process, or `inorder serve` in a separate one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CSRF = {"ibm-mq-rest-csrf-token": ""}
 TEXT = {"Content-Type": "text/plain;charset=utf-8"}
 AS_ANYBODY = httpx.BasicAuth("mqadmin", TOKEN)
 PASSWORD = "the password of the tests, \u00e4 and \u20ac"
-AS_NOBODY = httpx.Auth()  # which adds nothing
+AS_NOBODY = httpx.Auth()  # adds no credentials
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -47,7 +47,7 @@ Work = Callable[[httpx.AsyncClient], Awaitable[None]]
 
 
 class Everybody:
-    """An authenticator to whom everybody is the same one."""
+    """An authenticator that gives every caller the same identity."""
 
     def __init__(self, identity: Identity) -> None:
         self.identity = identity
@@ -67,24 +67,24 @@ class Everybody:
 
 
 def with_role(role: str) -> Everybody:
-    """Everybody is mqadmin, with this role alone."""
+    """An authenticator for which every caller is mqadmin, with this role only."""
     return Everybody(Identity(name="mqadmin", roles=frozenset({role})))
 
 
 def somebody(name: str, *authorities: Authority, queue: str = "Q1") -> Everybody:
-    """Everybody is somebody who has some authorities on one queue alone."""
+    """An authenticator for which every caller is this user, with these authorities on one queue only."""
     return Everybody(Identity(name=name, roles=frozenset({"application"}), queues={queue: authorities}))
 
 
 class Served(NamedTuple):
-    """A store, and how to work with the application that serves it; `folder` has files of servers."""
+    """A store with the settings of its server; `folder` holds the files of servers."""
 
     store: Path | str
     settings: Settings
     folder: Path
 
     def run(self, work: Work, authenticator: Authenticator | None = None, **changes: Any) -> None:
-        """Has the work done with a client that has the token, between start and end of the application."""
+        """Runs `work` with a client that has the token, between startup and shutdown of the application."""
 
         async def inside() -> None:
             async with alive(self.app(authenticator, **changes)) as app, client_of(app) as client:
@@ -98,12 +98,12 @@ class Served(NamedTuple):
 
 @functools.cache
 def hash_of(password: str) -> str:
-    """A quick one: the server takes its cost from the hash, and the default is meant to be slow."""
+    """A cheap hash: the server reads the cost from the hash, and the default is slow on purpose."""
     return PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(password)
 
 
 def add(served: Served, name: str, *, password: str | None = PASSWORD, **given: Any) -> None:
-    """Defines a user."""
+    """Creates a user."""
     with inorder.connect(served.store) as qm:
         qm.accounts.create_user(name, password_hash=None if password is None else hash_of(password), **given)
 
@@ -116,7 +116,7 @@ def client_of(app: ASGIApp, kind: type[httpx.AsyncClient] = httpx.AsyncClient, *
 
 @contextlib.asynccontextmanager
 async def alive(app: ASGIApp) -> AsyncIterator[ASGIApp]:
-    """Between the start and the end of a worker."""
+    """Runs the application's lifespan: startup before the block, shutdown after it."""
     said: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
     told: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
     state: dict[str, Any] = {}
@@ -133,17 +133,16 @@ async def alive(app: ASGIApp) -> AsyncIterator[ASGIApp]:
 
 
 def serving(authenticator: Authenticator | None = None, **changes: Any) -> pytest.MarkDecorator:
-    """The application that `client` asks has this authenticator and these settings."""
+    """Gives the application of the fixture `client` this authenticator and these settings."""
     return pytest.mark.serving(authenticator, **changes)
 
 
 def app_of(client: httpx.AsyncClient) -> Any:
-    """The application that a client asks."""
     return client._transport.app  # type: ignore[attr-defined]
 
 
 class Starting(httpx.AsyncClient):
-    """A client whose application starts when the client is entered, and ends after it."""
+    """A client whose application starts when the client is entered, and stops when it is left."""
 
     async def __aenter__(self) -> Starting:
         self._life = alive(app_of(self))
@@ -158,18 +157,18 @@ class Starting(httpx.AsyncClient):
 
 @pytest.fixture
 def client(request: pytest.FixtureRequest, served: Served) -> httpx.AsyncClient:
-    """A client with the token. The application starts before an `async def` test, and ends after it."""
+    """A client with the token. The application starts before an `async def` test and stops after it."""
     mark = request.node.get_closest_marker("serving")
     return client_of(served.app(*mark.args, **mark.kwargs) if mark else served.app(), Starting)
 
 
 @pytest.fixture
 def ours(client: httpx.AsyncClient) -> Described:
-    """Our own interface; all that is asked and answered is held against its description."""
+    """A client of our own interface that checks each request and answer against the description."""
     return Described(client, document())
 
 
-# For a fact of the server that stores can differ in.
+# For behaviour of the server in which stores can differ.
 on_both = pytest.mark.parametrize("served", ON_BOTH, indirect=True)
 
 
@@ -191,13 +190,13 @@ def qm(served: Served) -> Iterator[inorder.QueueManager]:
 
 
 class Running:
-    """`inorder serve` in a process of its own."""
+    """`inorder serve` in a separate process."""
 
     def __init__(self, store: Path | str, *arguments: str, folder: Path | None = None) -> None:
         self.store = store
         beside = Path(store) if folder is None else folder / "server"
         self.token_file = beside.with_suffix(".token")
-        has_token = not {"0.0.0.0", "192.0.2.1"} & set(arguments)  # there is none where others reach the server
+        has_token = not {"0.0.0.0", "192.0.2.1"} & set(arguments)  # a server that others can reach has none
         self.log = beside.with_suffix(".log")
         file = ["--token-file", str(self.token_file)] if has_token else []
         words = ["serve", str(store), "--port", "0", "--json", *file, *arguments]
@@ -217,16 +216,16 @@ class Running:
         return httpx.Client(base_url=self.record["url"], **(named | given))
 
     def workers(self) -> set[int]:
-        """The processes that have answered, by the log."""
+        """The ids of the processes that have answered, according to the log."""
         return {json.loads(line)["process"] for line in self.log.read_text().splitlines()}
 
     def stop(self, number: int = signal.SIGTERM) -> int:
-        """Sends a signal, and waits for the end; the exit status."""
+        """Sends a signal and waits for the server to exit. Returns its exit status."""
         self.process.send_signal(number)
         return self.process.wait(60)
 
     def kill(self) -> None:
-        """Ends the server and its workers at once."""
+        """Kills the server and its workers."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(60)
@@ -239,7 +238,7 @@ Start = Callable[..., Running]
 
 @pytest.fixture
 def start(served: Served) -> Iterator[Start]:
-    """Starts servers of the store; those that still run at the end are killed."""
+    """Starts servers of the store; kills those that still run at the end."""
     begun: list[Running] = []
 
     def one(*arguments: str) -> Running:

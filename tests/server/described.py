@@ -1,4 +1,4 @@
-"""A client of our own interface that holds every request and every answer against the description."""
+"""A client of our own interface that checks every request and answer against the description."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Described:
     async def __call__(
         self, name: str, given: Any = None, *, queue: str = "Q1", headers: dict[str, str] | None = None, **query: Any
     ) -> httpx.Response:
-        """Makes a request, and checks that the description says so of it and of its answer."""
+        """Makes a request, and checks that the description allows it and its answer."""
         path, method, operation = self.operations[name]
         words = {key: str(value).lower() if isinstance(value, bool) else value for key, value in query.items()}
         body = {} if given is None else {"json": given}
@@ -67,13 +67,13 @@ class Described:
 
 
 async def described(client: httpx.AsyncClient) -> Described:
-    """A client with the description that its server gives."""
+    """A client with the description that its server publishes."""
     answer = await client.get(f"{BASE}/openapi.json")
     assert answer.status_code == 200, answer.text
     return Described(client, answer.json())
 
 
 def refusal(response: httpx.Response) -> tuple[int, str, int]:
-    """Status, number and reason code of a problem."""
+    """The status, message id and reason code of an error."""
     (error,) = response.json()["error"]
     return response.status_code, error["messageId"], error["reasonCode"]

@@ -1,4 +1,4 @@
-"""A client of a stream of events in the process of the application: it reads what was sent so far, and leaves."""
+"""A client of event streams that runs in the application's process and can read a stream before it ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.server.conftest import PORT, TOKEN
 
 
 class Event(NamedTuple):
-    """One event; a sign of life has no kind."""
+    """One event; a heartbeat has no kind."""
 
     kind: str
     cursor: str
@@ -22,7 +22,7 @@ class Event(NamedTuple):
 
 
 def parsed(block: str) -> Event:
-    """As HTML says how they are read; fields come once. The data of the console's is plain text."""
+    """Parses an event as HTML specifies, if no field repeats. The data of the console's events is plain text."""
     fields = dict(line.partition(": ")[::2] for line in block.split("\n"))
     data = fields.get("data", "null")
     shown = json.loads(data) if data[:1] in ("{", "n") else data
@@ -30,13 +30,11 @@ def parsed(block: str) -> Event:
 
 
 class Listener:
-    """One request."""
-
     def __init__(self, app: ASGIApp, path: str, query: str, headers: Mapping[str, str | None]) -> None:
         self._sent: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._left = asyncio.Event()
         self._asked = False
-        self.takes = asyncio.Event()  # cleared: it does not take what is sent
+        self.takes = asyncio.Event()  # while cleared, the client reads nothing
         self.takes.set()
         self._text = ""
         self.status = 0
@@ -63,7 +61,7 @@ class Listener:
         await self._sent.put(message)
 
     async def next(self) -> Event | None:
-        """The next block; None: the stream has ended."""
+        """The next block, or None at the end of the stream."""
         while "\n\n" not in self._text:
             message = await self._sent.get()
             if message["type"] == "http.response.start":
@@ -77,7 +75,7 @@ class Listener:
         return parsed(block)
 
     async def event(self) -> Event:
-        """The next event; signs of life are passed over."""
+        """The next event; heartbeats are skipped."""
         while True:
             found = await self.next()
             assert found is not None, "the stream has ended"
@@ -85,20 +83,20 @@ class Listener:
                 return found
 
     async def rest(self) -> str:
-        """What is sent until the end."""
+        """Reads to the end of the stream. Returns the text after the last complete block."""
         while await self.next() is not None:
             pass
         return self._text
 
     async def leave(self) -> None:
-        """The client goes."""
+        """Disconnects."""
         self._left.set()
         await self.task
 
 
 @contextlib.asynccontextmanager
 async def listening(app: ASGIApp, path: str, query: str = "", **headers: str | None) -> AsyncIterator[Listener]:
-    """A client until the end of the block. It has the launch token, unless authorization is None, or another one."""
+    """A client that disconnects after the block. It sends the launch token unless `authorization` says otherwise."""
     one = Listener(app, path, query, {name.replace("_", "-"): value for name, value in headers.items()})
     try:
         yield one

@@ -1,4 +1,4 @@
-"""Real servers on other addresses, with TLS, users and client certificates; and that no log has a secret."""
+"""Real servers on other addresses, with TLS, users and client certificates; their output contains no secret."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def signer(tmp_path: Path) -> Signer:
 
 
 def tls_of(signed: Signed | None = None) -> ssl.SSLContext:
-    """A client's side, which takes any server, and may show a certificate."""
+    """The TLS settings of a client that accepts any server and can present a certificate."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     if signed is not None:
@@ -49,7 +49,7 @@ def address() -> Iterator[str]:
     """An address of this machine that is not loopback."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
         try:
-            one.connect(("192.0.2.1", 9))  # sends nothing; it says which address would
+            one.connect(("192.0.2.1", 9))  # sends nothing, but selects a local address
         except OSError:
             pytest.skip("this machine has no address but loopback")
         yield one.getsockname()[0]
@@ -142,7 +142,7 @@ TO_COME = ("20990101000000Z", "20990201000000Z")
 def test_lists_of_revoked_certificates_that_do_not_count_are_refused_at_the_start(
     served: Served, signer: Signer, tmp_path: Path
 ) -> None:
-    """Else the server would refuse each client, with an error that says nothing."""
+    """Otherwise the server would refuse every client with an error that does not say why."""
     (tmp_path / "other").mkdir()
     other = Signer(tmp_path / "other", "another authority")
 
@@ -181,7 +181,7 @@ def test_lists_of_revoked_certificates_that_do_not_count_are_refused_at_the_star
 
 @gate
 def test_the_marks_on_a_list_are_those_of_the_certificates(signer: Signer) -> None:
-    """As openssl numbers them; the signer is part of a mark, in whatever letters and kind of string."""
+    """Serial numbers are those that openssl shows; issuers are compared regardless of case and string type."""
     numbers = [signer.sign(f"one {n}", f"/CN=one {n}") for n in range(3)]
     marks = [revocation.mark_of(der_of(one.certificate)) for one in numbers]
     for one, mark in zip(numbers, marks, strict=True):
@@ -231,7 +231,7 @@ def test_a_subject_is_what_openssl_says(signer: Signer, subject: str) -> None:
 
 @gate
 def test_no_secret_is_in_any_output_of_a_server(start: Start, served: Served, signer: Signer) -> None:
-    """Traffic of each kind that carries a secret, right and wrong, and errors; then all that the server has said."""
+    """Sends secrets of each kind, right and wrong, and causes errors; then searches all output of the server."""
     add(served, "anna", roles=["admin"])
     body, wrong = "the-body-of-a-message", "a-wrong-password-of-somebody"
     with inorder.connect(served.store) as qm:
@@ -281,7 +281,7 @@ def test_no_secret_is_in_any_output_of_a_server(start: Start, served: Served, si
 
 
 def send_nonsense(url: httpx.URL, token: str, wrong: str) -> None:
-    """What is not HTTP, and what is not TLS, with secrets in it."""
+    """Sends invalid HTTP, and plain text instead of TLS, both with secrets."""
     raw = b"GET / HTTP/1.1\r\nAuthorization: Bearer %b\r\nBad header %b\r\n\r\n" % (token.encode(), wrong.encode())
     with socket.create_connection((url.host, url.port or 0)) as plain, tls_of().wrap_socket(plain) as one:
         one.sendall(raw)
@@ -291,7 +291,7 @@ def send_nonsense(url: httpx.URL, token: str, wrong: str) -> None:
 
 
 def forms_of(secret: str) -> set[str]:
-    """How a log might have it."""
+    """The forms in which a log might contain the secret."""
     data = secret.encode()
     encoded = {base64.b64encode(data).decode().rstrip("="), base64.urlsafe_b64encode(data).decode().rstrip("=")}
     return {

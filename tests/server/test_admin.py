@@ -40,7 +40,7 @@ def ok(**more: Any) -> dict[str, Any]:
     return {"completionCode": 0, "reasonCode": 0, **more}
 
 
-# A command, and what it is answered.
+# A command and its answer.
 ANSWERED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (text("DEFINE QLOCAL(NEW)"), {"commandResponse": [ok(text=["AMQ8006I: Queue NEW defined."])], **DONE}),
     (text("ALTER QLOCAL(Q1) MAXDEPTH(5)"), {"commandResponse": [ok(text=["AMQ8008I: Queue Q1 altered."])], **DONE}),
@@ -143,7 +143,7 @@ WRONG_MEMBERS = [
 
 @pytest.mark.parametrize(("command", "said"), WRONG_MEMBERS, ids=lambda one: str(one)[:60])
 async def test_an_objects_error_names_the_member(client: httpx.AsyncClient, command: dict[str, Any], said: str) -> None:
-    """Its sender wrote no line of MQSC."""
+    """The error has no line number, because the sender wrote no MQSC."""
     body = json.dumps(command).replace("Infinity", "1e999")
     headers = {"Content-Type": "application/json"}
     (found,) = (await client.post(V2 + MQSC, content=body, headers=headers)).json()["error"]
@@ -176,7 +176,7 @@ async def test_bodies_that_are_not_commands_are_refused(client: httpx.AsyncClien
 
 
 async def test_every_attribute_that_display_has_is_a_member(client: httpx.AsyncClient) -> None:
-    """JSON has the keywords of the table in small letters, and takes them back; ours only if they differ from MQ."""
+    """JSON shows and accepts the keywords in lower case; our own are shown only where the value differs from MQ."""
     shown = (await client.post(V2 + MQSC, json=as_object("display", "qlocal", "Q1"))).json()
     (item,) = shown["commandResponse"]
     keywords = {word.lower() for word, each in keywords_of("local").items() if each.mq_name}
@@ -281,7 +281,7 @@ async def test_queues_are_filtered(
 
 
 async def test_a_queue_is_made_like_another_one(client: httpx.AsyncClient, qm: QueueManager) -> None:
-    """What the body does not say comes from there; where nothing is named, from the default object of the type."""
+    """Attributes that the body leaves out come from `like`, or else from the default object of the type."""
     qm.create_queue("PATTERN", max_depth=7, description="a pattern", order="commit", default_priority=4)
     qm.create_queue("NICK", type="alias", base_queue="PATTERN")
     qm.create_queue("SYSTEM.DEFAULT.LOCAL.QUEUE", max_depth=11)
@@ -367,7 +367,7 @@ async def test_a_queue_is_made_altered_and_deleted(client: httpx.AsyncClient, qm
 
 @pytest.mark.parametrize("by", ["address", "command"])
 async def test_a_queue_that_requests_have_used_is_deleted(client: httpx.AsyncClient, qm: QueueManager, by: str) -> None:
-    """Connections of the server keep a queue open by its name; that is nobody's use of it."""
+    """Connections of the server keep a queue open under its name, which does not count as use."""
     messages = f"{V1}/messaging/qmgr/QM1/queue/Q1/message"
     puts = (client.post(messages, content="1", headers={"Content-Type": "text/plain"}) for _ in range(8))
     assert {one.status_code for one in await asyncio.gather(*puts)} == {201}

@@ -1,4 +1,4 @@
-"""Bulk over HTTP: Arrow streams in, once for each key; claims out, the same for the same request."""
+"""Bulk transfer over HTTP: a stream is put once for each key; a repeated claim answers with the same messages."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def claimed(client: httpx.AsyncClient, epoch: int, after: int, **more: Any
     return await client.post(f"{R}/arrow", params={"epoch": epoch, "after": after, **more})
 
 
-# --- in
+# --- puts
 
 
 async def test_a_stream_is_put_and_its_key_again_answers_the_same(client: httpx.AsyncClient, served: Served) -> None:
@@ -96,7 +96,7 @@ async def test_columns_are_the_fields_of_messages(client: httpx.AsyncClient, qm:
         put_at=pa.array([None, now], pa.timestamp("ms", tz="Europe/Berlin")),
         expiry=pa.array([60, None], pa.int64()),
         properties=pa.array([[("colour", "red")], None], pa.map_(pa.string(), pa.string())),
-        number=pa.array([17, 18], pa.int64()),  # where they were: passed over
+        number=pa.array([17, 18], pa.int64()),  # where the messages were read: ignored
     )
     answer = await client.post(f"{Q}/arrow", content=stream_of(batch), headers=keyed("k"))
     assert answer.status_code == 200, answer.text
@@ -124,7 +124,7 @@ FORGED = {
 async def test_rows_of_a_stream_have_the_name_of_the_user(
     served: Served, role: str, forged: dict[str, Any], qm: QueueManager
 ) -> None:
-    """Whatever they say, unless the user may control the queue manager."""
+    """The rows' own context is ignored unless the user may control the queue manager."""
     keeps = authorities.may([role], {}, "control", authorities.MANAGER)
     assert keeps == (role != "application"), "the roles of this test are of both kinds"
     who = Identity(name="annabella-maria", roles=frozenset({role}), queues={"Q1": ("put",)})
@@ -277,7 +277,7 @@ MEBIBYTE = 2**20
 
 
 def pieces_of(count: int) -> Iterator[bytes]:
-    """A stream of `count` record batches of 4 MiB, made as it is sent, in pieces as a network brings them."""
+    """A stream of `count` record batches of 4 MiB, generated while it is sent, in pieces as a network delivers them."""
     batch = stream_of(batch_of([bytes(1024)] * 4096))
     first = 8 + struct.unpack_from("<i", batch, 4)[0]
     yield batch[:first]
@@ -289,7 +289,7 @@ def pieces_of(count: int) -> Iterator[bytes]:
 
 @pytest.mark.nightly
 async def test_the_memory_of_a_stream_is_bounded_whatever_its_length(client: httpx.AsyncClient) -> None:
-    """96 MiB go in."""
+    """Sends 96 MiB."""
 
     async def sent() -> AsyncIterator[bytes]:
         for piece in pieces_of(24):
@@ -305,7 +305,7 @@ async def test_the_memory_of_a_stream_is_bounded_whatever_its_length(client: htt
     assert pa.total_allocated_bytes() - arrow < 16 * MEBIBYTE
 
 
-# --- out
+# --- claims
 
 
 @serving(somebody("shop", "get"))
@@ -362,7 +362,7 @@ async def test_a_claim_waits_for_messages_without_a_thread(client: httpx.AsyncCl
 
 
 async def test_what_was_read_can_be_put(client: httpx.AsyncClient, qm: QueueManager) -> None:
-    """The stream that a claim is goes into another queue as it is."""
+    """The stream of a claim is put to another queue unchanged."""
     message = Message(body=b"x", priority=4, properties={"n": 2**40, "b": b"\0"}, correlation_id=b"c")
     qm.create_queue("Q2")
     qm.put("Q1", message)

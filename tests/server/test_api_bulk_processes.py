@@ -1,4 +1,4 @@
-"""Bulk over HTTP with servers in processes of their own: kills and cut connections in the middle."""
+"""Bulk transfer over HTTP with servers in separate processes, kills and cut connections."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ HALF = len(STREAM) // 2
 
 
 def staged(served: Served) -> int:
-    """How many rows are staged."""
+    """The number of staged rows."""
     with inorder.connect(served.store) as qm:
         return sum(one.puts for one in qm.inspect.units() if one.kind == "staging")
 
 
 def waited(served: Served, *, is_there: bool) -> None:
-    """Until there is something staged, or nothing any more."""
+    """Waits until rows are staged, or until none are."""
     until(lambda: (staged(served) > 0) == is_there, "what is staged comes, or goes")
 
 
 def half(running: Running) -> Asked:
-    """A request of whose body one half was sent."""
+    """A request of which half the body was sent."""
     return Asked(running, f"{Q}/arrow", STREAM[:HALF], len(STREAM), **keyed("k"))
 
 

@@ -1,4 +1,4 @@
-"""The description of our interface: it is OpenAPI 3.1, it is complete, and each operation does what it says."""
+"""The description of our interface: it is valid OpenAPI 3.1, complete, and true of each operation."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def test_what_is_said_of_null_in_a_message_is_true(qm: QueueManager, ours:
 
 
 def test_every_error_that_the_interface_names_is_described() -> None:
-    """What is answered is held against this by `Described`; here is what no test of ours may have reached."""
+    """`Described` checks the answers that tests receive; this covers errors that no test may have caused."""
     folder = Path(interface.__file__).parent
     shared = [folder.parent / name for name in ("addresses.py", "authentication.py", "guard.py", "disconnects.py")]
     named = {
@@ -107,7 +107,7 @@ def test_every_error_that_the_interface_names_is_described() -> None:
 
 
 async def test_each_operation_answers_as_it_is_described(ours: Described) -> None:
-    """In an order in which each does what it is for."""
+    """The order gives each operation something to act on."""
     asked: set[str] = set()
 
     async def ask(name: str, given: Any = None, **more: Any) -> Any:
@@ -152,7 +152,7 @@ async def test_each_operation_answers_as_it_is_described(ours: Described) -> Non
 
 @pytest.mark.parametrize("one", interface.OPERATIONS, ids=lambda one: one.name)
 async def test_what_is_not_described_is_refused(client: httpx.AsyncClient, one: ApiOperation) -> None:
-    """A parameter or a header that says something must never be passed over."""
+    """A parameter or header with a meaning must never be ignored."""
     address = f"{BASE}/{one.path.replace('{queue}', 'Q1').replace('{reader}', 'r')}"
     required = {each.name: "x" for each in one.parameters if each.required and each.where == "header"}
     in_query = await client.request(one.method, address, params={"colour": "red"}, headers=required)
@@ -169,7 +169,7 @@ BODILESS = [one for one in interface.OPERATIONS if one.body is None]
 
 @pytest.mark.parametrize("one", BODILESS, ids=lambda one: one.name)
 async def test_a_body_that_says_nothing_is_refused(client: httpx.AsyncClient, one: ApiOperation) -> None:
-    """What a client believes to have asked there would be passed over."""
+    """Otherwise the server would ignore something that the client believes it has asked for."""
 
     async def chunks() -> AsyncIterator[bytes]:
         yield b"{}"
@@ -185,7 +185,7 @@ EVERY: tuple[Authority, ...] = ("put", "get", "browse", "inquire", "display")
 
 @pytest.mark.parametrize("one", GUARDED, ids=lambda one: one.name)
 def test_an_operation_demands_its_authority(served: Served, one: ApiOperation) -> None:
-    """Without it 403 comes before anything else; with all the others, too; with it, on another queue, too."""
+    """403 comes before any other error: without the authority, even with all others, and with it on another queue."""
     address = f"{BASE}/{one.path}".replace("{reader}", "r")
 
     async def ask(client: httpx.AsyncClient, queue: str) -> tuple[int, str, int]:

@@ -1,4 +1,4 @@
-"""Server-sent events: queues as they change, messages as they arrive; none missed, none twice, nothing left behind."""
+"""Server-sent events: changes of queues and new messages, none missed or repeated, and nothing left running."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SOON = 0.02
 
 @pytest.fixture
 def app(client: httpx.AsyncClient) -> ASGIApp:
-    """The application; the client asks nothing of it."""
+    """The application, which these tests call without the client."""
     asked: ASGIApp = app_of(client)
     return asked
 
@@ -36,7 +36,7 @@ async def bodies_of(listener: Listener, count: int) -> list[str]:
 
 
 async def begun(listener: Listener) -> str:
-    """Where a stream begins that has nothing to show yet."""
+    """The cursor at which a stream without events begins."""
     while True:
         found = await listener.next()
         assert found is not None
@@ -64,7 +64,7 @@ async def test_messages_come_as_they_arrive_and_stay(start: str, app: ASGIApp, q
 
 
 async def test_who_comes_again_with_the_last_id_gets_each_message_once(served: Served, qm: QueueManager) -> None:
-    """Nor at another server: each visit is to a new one."""
+    """Each visit is to a new server."""
     seen: list[str] = []
     cursor = ""
     for number in range(20):
@@ -73,7 +73,7 @@ async def test_who_comes_again_with_the_last_id_gets_each_message_once(served: S
         async with alive(served.app()) as app, listening(app, MESSAGES, f"bodies=true{query}", **given) as listener:
             cursor = cursor or await begun(listener)
             qm.put_many("Q1", [b"%d-%d" % (number, n) for n in range(3)])
-            for _ in range(3 if number % 3 else 2):  # sometimes it leaves before the last
+            for _ in range(3 if number % 3 else 2):  # sometimes the client leaves before the last event
                 found = await listener.event()
                 seen.append(found.data["body"])
                 cursor = found.cursor
@@ -195,7 +195,7 @@ async def test_all_queues_come_first_and_then_what_changes(
 
 
 def faster(monkeypatch: pytest.MonkeyPatch, beats: float = SOON) -> None:
-    """Looks follow each other at once, and signs of life, too."""
+    """Lets samples follow each other at once, and sets the seconds between heartbeats."""
     monkeypatch.setattr("inorder.server.sampling.SAMPLE_SECONDS", 0.0)
     monkeypatch.setattr(events, "HEARTBEAT_SECONDS", beats)
     real = asyncio.sleep
@@ -203,7 +203,7 @@ def faster(monkeypatch: pytest.MonkeyPatch, beats: float = SOON) -> None:
 
 
 async def told(listener: Listener, queue: str, depth: int) -> bool:
-    """Once the stream says that a queue has a depth."""
+    """Reads until the stream reports that a queue has a depth."""
     while True:
         found: Event = await listener.event()
         if any((one["name"], one["depth"]) == (queue, depth) for one in found.data["queues"]):
@@ -229,13 +229,13 @@ async def test_any_number_of_clients_make_one_look(monkeypatch: pytest.MonkeyPat
     assert looks == 1
 
 
-# --- both
+# --- streams of both kinds
 
 
 @pytest.mark.parametrize("path", [QUEUES, MESSAGES])
 async def test_there_are_signs_of_life_and_an_end(path: str, monkeypatch: pytest.MonkeyPatch, app: ASGIApp) -> None:
     faster(monkeypatch)
-    monkeypatch.setattr(events, "_now", itertools.count(0.0, SOON).__next__)  # so much later at each look at the clock
+    monkeypatch.setattr(events, "_now", itertools.count(0.0, SOON).__next__)  # each reading of the clock is later
     monkeypatch.setattr(events, "STREAM_SECONDS", 20 * SOON)
 
     async with listening(app, path) as listener:
@@ -279,7 +279,7 @@ async def test_a_client_that_takes_nothing_is_cut_off(path: str, app: ASGIApp, q
 
 
 async def test_streams_that_wait_have_no_thread_of_their_own(app: ASGIApp) -> None:
-    """One thread watches the queue for all of them; when all have gone nothing is left but what rests for a while."""
+    """One thread watches the queue for all of them; after the last one ends, at most a few idle tasks remain."""
 
     before = threading.active_count()
     listeners = [Listener(app, MESSAGES, "", {}) for _ in range(100)]
@@ -290,7 +290,7 @@ async def test_streams_that_wait_have_no_thread_of_their_own(app: ASGIApp) -> No
     assert tasks >= 100
     for one in listeners:
         await one.leave()
-    while len(asyncio.all_tasks()) > 10:  # those that were cancelled end
+    while len(asyncio.all_tasks()) > 10:  # until the cancelled ones have ended
         await asyncio.sleep(0)
 
 

@@ -82,7 +82,7 @@ async def test_a_get_waits_in_a_lease_no_longer_than_it_lasts(ours: Described, s
 
 
 async def test_a_get_waits_on_when_the_deadline_was_moved(ours: Described, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the clock of this worker each deadline is over; what counts is what the store says."""
+    """By this worker's clock every deadline has passed; the store's answer decides."""
     looks: list[str] = []
     resume = aio.QueueManager.resume_lease
 
@@ -118,7 +118,7 @@ async def test_a_deadline_that_cannot_be(ours: Described, seconds: str) -> None:
 
 
 def test_a_lease_is_its_users_alone(served: Served, qm: QueueManager) -> None:
-    """A token that somebody has seen is of no use under another name."""
+    """A token that another user has seen is useless to that user."""
     tokens: list[dict[str, str]] = []
 
     async def of_ann(client: httpx.AsyncClient) -> None:
@@ -170,7 +170,7 @@ async def test_the_bound_on_leases_holds_for_requests_that_come_at_once(qm: Queu
 async def test_the_token_is_nowhere_else(served: Served, client: httpx.AsyncClient, ours: Described) -> None:
     token = (await lease_of(ours))["Inorder-Lease"]
     assert refusal(await client.get(f"{BASE}/lease", params={"Inorder-Lease": token}))[:2] == (400, "INWB0003E")
-    for other in ("browse", "queue"):  # a lease that is shown where it means nothing is refused, not passed over
+    for other in ("browse", "queue"):  # a lease that would have no effect is refused, not ignored
         assert refusal(await ours(other, headers={"Inorder-Lease": token}))[:2] == (400, "MQWB0302E")
     with inorder.connect(served.store) as qm:
         assert token not in str(qm.inspect.units())

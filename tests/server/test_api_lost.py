@@ -1,4 +1,4 @@
-"""Answers that nobody reads: what was taken stays held, and the way back is the same, whoever noticed what."""
+"""Answers that no client reads: the messages stay held and can be recovered, whether or not the server noticed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from inorder import QueueManager
 from inorder.server.calls import Call
 
 Q = "/inorder/v1/queues/Q1"
-AT_ONCE = struct.pack("ii", 1, 0)  # SO_LINGER: the connection is reset, and nothing that was sent is read
+AT_ONCE = struct.pack("ii", 1, 0)  # SO_LINGER: a close resets the connection and discards unread data
 
 
 class Asked:
-    """A request on a socket of its own, whose answer is never read; of its body a part may be missing."""
+    """A request on its own socket, whose answer is never read; part of its body may be missing."""
 
     def __init__(self, running: Running, path: str, part: bytes = b"", length: int = 0, **more: str) -> None:
         url = httpx.URL(running.record["url"])

@@ -1,4 +1,4 @@
-"""Our interface: messages put, got and browsed, in groups, once under a key, with waits, cursors and locks."""
+"""Our interface: messages put, got and browsed, in groups, once for each key, with waits, cursors and locks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from inorder.server.disconnects import IsWanted
 
 ID = "0102030405060708090a0b0c0d0e0f101112131415161718"
 
-# What is put, and what the message has then.
+# A request's body, and fields of the message.
 PUT: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"body": "Hello Wörld"}, {"body": "Hello Wörld".encode(), "format": "MQSTR", "coded_character_set_id": 1208}),
     ({"body": "x", "format": "", "coded_character_set_id": 819}, {"format": "", "coded_character_set_id": 819}),
@@ -57,7 +57,7 @@ PUT: list[tuple[dict[str, Any], dict[str, Any]]] = [
 async def test_a_message_is_what_was_put(
     served: Served, given: dict[str, Any], fields: dict[str, Any], ours: Described
 ) -> None:
-    with inorder.connect(served.store) as qm:  # while it is open, messages that are not persistent stay
+    with inorder.connect(served.store) as qm:  # while it is open, messages that are not persistent survive
         done = await ours("put", given)
         assert done.status_code == 201, done.text
         message = qm.get("Q1")
@@ -80,7 +80,7 @@ async def test_what_was_got_can_be_put(qm: QueueManager, ours: Described) -> Non
 
 @serving(somebody("annabella-maria", "put"))
 async def test_a_message_has_the_name_of_who_put_it(qm: QueueManager, ours: Described) -> None:
-    """Whatever it says itself: of a user, a program, or a time."""
+    """The user, program and time that the request gives are ignored."""
     forged = {
         "user_identifier": "bob", "put_application_name": "bob's", "accounting_token": "07",
         "application_identity_data": "bob", "application_origin_data": "bob", "put_at": "2001-01-01T00:00:00Z",
@@ -95,7 +95,7 @@ async def test_a_message_has_the_name_of_who_put_it(qm: QueueManager, ours: Desc
     assert qm.depth("Q1") == 2
 
 
-# What is refused, the status, and a word of the text.
+# A request's body, its refusal, and a word of the error's text.
 REFUSED: list[tuple[Any, tuple[int, str, int], str]] = [
     ([], (400, "INWB0004E", 0), "object"),
     ({}, (400, "INWB0004E", 0), "either body or body_base64"),
@@ -138,7 +138,7 @@ async def test_an_error_with_a_picture_of_the_place_is_one_line(ours: Described)
     assert message.endswith("but must be a condition [2459 SELECTOR_SYNTAX_ERROR]")
 
 
-# Which operation, with what, and how it is refused.
+# An operation, its query and headers, and the expected status and message id.
 WRONG: list[tuple[str, dict[str, Any], dict[str, str], tuple[int, str]]] = [
     ("get", {"wait": "1e9"}, {}, (400, "INWB0003E")),
     ("get", {"wait": "-1"}, {}, (400, "INWB0003E")),
@@ -195,7 +195,7 @@ async def test_a_queue_that_is_not_there(ours: Described) -> None:
 
 @serving(limits=Limits(body=100_000, json=1_000))
 async def test_a_body_may_be_as_long_as_the_limit_says(ours: Described) -> None:
-    """In base64 it is longer by a third; what is longer still is refused before it is read."""
+    """Base64 makes it a third longer. A longer body than that is refused before it is read."""
     whole = {"body_base64": base64.b64encode(b"\xff" * 99_999).decode()}
     assert (await ours("put", whole)).status_code == 201
     assert len((await ours("get")).json()["body_base64"]) == 4 * 33_333
@@ -203,7 +203,7 @@ async def test_a_body_may_be_as_long_as_the_limit_says(ours: Described) -> None:
     assert refusal(longer) == (413, "INWB0005E", 0)
 
 
-# --- what is got
+# --- gets
 
 
 def bodies_of(answer: httpx.Response) -> list[str]:
@@ -238,7 +238,7 @@ async def test_a_group_in_one_request_and_one_answer(ours: Described) -> None:
 
 @serving(connections=1)
 async def test_no_request_goes_on_with_the_group_of_another(ours: Described) -> None:
-    """What a handle remembers of a group ends with the request: the next one begins with a group's first message."""
+    """A handle forgets its group at the end of a request: the next one begins with the first message of a group."""
     for name in ("a", "b"):
         await ours("put_many", {"messages": [{"body": f"{name}1"}, {"body": f"{name}2"}]}, group=True)
     assert (await ours("get", logical=True)).json()["body"] == "a1"
@@ -259,7 +259,7 @@ async def test_strict_order_is_kept(ours: Described, served: Served) -> None:
             assert (await ours("get", queue="STRICT", read_order="relaxed")).json()["body"] == "second"
 
 
-# --- once
+# --- idempotency
 
 
 async def test_a_repeated_request_acts_once(ours: Described) -> None:
@@ -289,7 +289,7 @@ async def test_a_put_is_repeated_with_its_unique_id(ours: Described) -> None:
 
 @pytest.mark.parametrize("ahead", [1, 3, 10**6, 2**63 - 2])
 async def test_a_unique_id_that_was_not_given_yet_cannot_be_taken(ours: Described, ahead: int) -> None:
-    """Two messages would have it (A-1)."""
+    """Otherwise two messages would have it (A-1)."""
     uid = (await ours("put", {"body": "a"})).json()["uid"]
     forged = f"{uid['origin']}:{min(uid['number'] + ahead, 2**63 - 1)}"
     refused = await ours("put", {"body": "forged"}, uid=forged)
@@ -329,7 +329,7 @@ async def test_too_many_waits_are_refused(ours: Described, served: Served) -> No
 
 
 async def until_waiting(served: Served) -> None:
-    """Returns when a get has looked at Q1."""
+    """Returns when a get has opened Q1."""
     with inorder.connect(served.store) as qm:
         await asyncio.to_thread(until, lambda: qm.inspect.status("Q1").open_input_count > 0, "a get waits")
     await asyncio.sleep(0)
@@ -340,9 +340,9 @@ async def until_waiting(served: Served) -> None:
 async def test_a_client_that_goes_has_taken_nothing(
     qm: QueueManager, served: Served, monkeypatch: pytest.MonkeyPatch, name: str, asks_the_system: bool
 ) -> None:
-    """It goes when its message is taken, and the answer made: the message is in its place again.
+    """The client disconnects after the message is taken and the answer made; the message is in its place again.
 
-    One that is taken in one call was never gone; one that was in a unit of work comes back, which counts (A-40).
+    A message taken in a single call was never removed. One taken in a unit of work is backed out and counted (A-40).
     """
     qm.put("Q1", b"a")
 
@@ -368,7 +368,7 @@ async def test_a_client_that_goes_has_taken_nothing(
 
 @pytest.mark.parametrize("seed", range(2))
 async def test_a_browse_never_misses_and_never_repeats(served: Served, qm: QueueManager, seed: int) -> None:
-    """Between two pages messages are put and got, units committed and backed out; each page comes from a new worker."""
+    """Between pages, messages are put and units are committed or backed out; a new worker serves each page."""
     chance = random.Random(seed)
     shown, kept, uncommitted, cursor = list[str](), set[str](), set[str](), dict[str, Any]()
 
@@ -503,7 +503,7 @@ async def test_a_confirm_id_undoes_everything_under_it(ours: Described) -> None:
 
 
 async def test_a_number_without_a_fraction_is_an_integer(ours: Described) -> None:
-    """So JSON Schema has it, and some programs write each number with a point."""
+    """JSON Schema says so, and some programs write every number with a decimal point."""
     put = await ours("put", {"body": "a", "priority": 7.0, "sequence_number": 1e0}, confirm_id=7)
     uid = put.json()["uid"]
     uid["number"] = float(uid["number"])

@@ -1,4 +1,4 @@
-"""Users who go, or lose an authority, while their request waits: it takes, shows and claims nothing for them."""
+"""Users who are disabled or lose an authority while a request waits: it takes, shows and claims nothing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OUT: list[tuple[str, How, tuple[int, str, int]]] = [
 
 
 async def asked(client: httpx.AsyncClient, ask: str) -> httpx.Response:
-    """The answer to a request that waits."""
+    """Sends a request that waits. Returns its answer."""
     method, path, headers, query = "POST", f"{Q}/get", dict[str, str](), {"wait": 600}
     match ask:
         case "get_many" | "get_group":
@@ -62,7 +62,7 @@ async def asked(client: httpx.AsyncClient, ask: str) -> httpx.Response:
 
 @pytest.fixture
 def looked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Requests that have looked, and wait."""
+    """Requests that have looked at the queue and now wait."""
     found: list[object] = []
     has_looked = waiting.QueueWatch._has_looked
 
@@ -77,7 +77,7 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 async def refused_as_it_waits(
     client: httpx.AsyncClient, qm: QueueManager, ask: str, looked: list[object], then: Callable[[], object]
 ) -> tuple[int, str, int]:
-    """What it is answered if something happens while it waits, and then a message comes."""
+    """The refusal of a waiting request after `then` was called and a message has arrived."""
     asking = asyncio.ensure_future(asked(client, ask))
     while not looked:
         assert not asking.done(), "it did not wait"
@@ -115,7 +115,7 @@ async def test_a_request_that_waits_gives_nothing_to_a_user_who_is_out(
 
 @contextlib.asynccontextmanager
 async def listened(client: httpx.AsyncClient, qm: QueueManager, path: str) -> AsyncIterator[Listener]:
-    """A stream of anna's."""
+    """A stream that anna has opened."""
     token = qm.accounts.create_token("anna", "a program")
     async with listening(app_of(client), path, authorization=f"Bearer {token}") as listener:
         await listener.next()
@@ -125,14 +125,14 @@ async def listened(client: httpx.AsyncClient, qm: QueueManager, path: str) -> As
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether a user may go on is looked up at once."""
+    """Makes the server look up connected users without pauses."""
     real = asyncio.sleep
     monkeypatch.setattr(connected_clients, "pause", lambda seconds: real(0.001))
 
 
 @pytest.fixture
 def silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Streams say nothing by themselves."""
+    """Keeps streams from sending anything by themselves."""
     monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 600.0)
     monkeypatch.setattr(events, "pause", lambda seconds: asyncio.sleep(600))
 
@@ -152,7 +152,6 @@ async def test_a_stream_ends_with_its_user(
     client: httpx.AsyncClient,
     qm: QueueManager,
 ) -> None:
-    """Nothing more is shown."""
     _, how, expected = out
     add(served, "anna", **GRANTED)
     faster(monkeypatch, beats)
@@ -211,14 +210,14 @@ SECONDS = 7_200.0
 
 @pytest.fixture
 def session_ends(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Moves the clock of the server to the end of the sessions that have begun."""
+    """A function that moves the server's clock to the end of the sessions that have begun."""
     real, passed = time.time, [0.0]
     monkeypatch.setattr("time.time", lambda: real() + passed[0])
     return lambda: passed.__setitem__(0, SECONDS)
 
 
 async def _logged_in(client: httpx.AsyncClient) -> str:
-    """The cookie of a session of anna's."""
+    """Logs anna in. Returns the cookie of her session."""
     client.auth = AS_NOBODY
     answer = await client.post("/ibmmq/rest/v3/login", json={"username": "anna", "password": PASSWORD})
     assert answer.status_code == 204, answer.text
@@ -266,7 +265,7 @@ async def test_a_request_that_waits_gives_nothing_when_its_session_is_over(
 async def test_a_stream_that_a_token_began_outlives_a_session(
     served: Served, session_ends: Callable[[], None], soon: None
 ) -> None:
-    """A cookie beside the token says nothing."""
+    """A cookie beside the token is ignored."""
     add(served, "anna", **GRANTED)
     async with alive(served.app()) as app, client_of(app) as client:
         cookie = await _logged_in(client)
@@ -282,7 +281,7 @@ async def test_a_stream_that_a_token_began_outlives_a_session(
 async def test_a_stream_goes_on_for_a_user_who_is_back(
     served: Served, monkeypatch: pytest.MonkeyPatch, client: httpx.AsyncClient, qm: QueueManager
 ) -> None:
-    """What the watch has seen counts only if it is still so."""
+    """A notice of the watch ends the stream only if it is still true."""
     add(served, "anna", **GRANTED)
     monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 600.0)
     outs: list[asyncio.Event] = []
@@ -299,7 +298,7 @@ async def test_a_stream_goes_on_for_a_user_who_is_back(
     async with listened(client, qm, f"{Q}/events") as listener:
         outs[0].set()
         assert not (await listener.next() or pytest.fail("it has ended")).kind
-        outs[0].set()  # it says nothing of that: the user is there
+        outs[0].set()  # ignored: the user still exists
         qm.put("Q1", b"x")
         assert (await listener.event()).kind == "message"
         assert not outs[0].is_set()
@@ -318,14 +317,14 @@ async def test_a_stream_of_queues_shows_what_its_user_may_see_now(
         assert ([one["name"] for one in found["queues"]], found["gone"]) == (["Q2"], ["Q1"])
 
 
-# --- one look for any number of streams, and nothing left when they have gone
+# --- one look-up for any number of streams, and none after the last stream has ended
 
 ANNA = Identity(name="anna", roles=frozenset({"reader"}), session="1", token="t1")
 turns = asyncio.sleep
 
 
 class Looks:
-    """The answers to looks, which come when the test says so."""
+    """Answers look-ups of users when the test says so."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[Identity] = []
@@ -345,7 +344,7 @@ class Looks:
         return found
 
     async def look(self) -> None:
-        """Each watch looks once."""
+        """Makes each watch look up its user once."""
         await _settled()
         due, self._due = self._due, asyncio.Event()
         due.set()

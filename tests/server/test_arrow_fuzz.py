@@ -1,6 +1,6 @@
-"""Arrow streams that are not as they should be, at the door: a clear 4xx, nothing put or left staged, bounded memory.
+"""Malformed Arrow streams sent to the server: a clear 4xx, nothing put or left staged, bounded memory.
 
-What pyarrow and the framing say of single messages is tested below the door; here is what a client gets for it.
+Tests of the Arrow code cover single messages; these cover the answers that a client gets.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ STREAMS = (
 
 
 def messages_of(stream: bytes) -> list[bytes]:
-    """Schema and record batches, without the end."""
+    """The schema and record batches of a stream, without its end."""
     return [bytes(one.serialize()) for one in ipc.MessageReader.open_stream(io.BytesIO(stream))]
 
 
 async def refused(client: httpx.AsyncClient, content: Any, *allowed: int) -> int:
-    """The status of the refusal of a stream, which says what is wrong."""
+    """Checks that a stream is refused with an explanation. Returns the status."""
     answer = await client.post(ADDRESS, content=content, headers=keyed(str(uuid.uuid4())))
     (error,) = answer.json()["error"]
     assert answer.status_code in (allowed or (400,)), answer.text
@@ -90,7 +90,7 @@ NAMES = st.sampled_from(["body", "priority", "properties", "format", "put_at", "
 
 @st.composite
 def wrong_streams(draw: st.DrawFn) -> bytes:
-    """Columns of types that nobody expects, some of them nested or encoded, all null or empty."""
+    """Columns of unexpected types, some of them nested or encoded, whose values are all null or absent."""
     drawn = draw(st.lists(st.tuples(NAMES, TYPES), min_size=1, max_size=3))
     columns = ([] if draw(st.booleans()) else [("body", pa.binary())]) + drawn
     count = draw(st.integers(0, 3))
@@ -99,13 +99,13 @@ def wrong_streams(draw: st.DrawFn) -> bytes:
         batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(columns))
         batch.validate(full=True)
         return stream_of(batch)
-    except (pa.ArrowException, NotImplementedError):  # what Arrow cannot make nobody can send
+    except (pa.ArrowException, NotImplementedError):  # nobody can send a batch that Arrow cannot make
         return stream_of(schema=pa.schema(columns))
 
 
 @st.composite
 def mutated(draw: st.DrawFn) -> bytes:
-    """A good stream with messages taken out, repeated, moved or of another stream, and numbers that are not true."""
+    """A valid stream with messages dropped, repeated, reversed or taken from another stream, and with wrong numbers."""
     messages = messages_of(draw(st.sampled_from(STREAMS)))
     for _ in range(draw(st.integers(0, 2))):
         at = draw(st.integers(0, len(messages) - 1))
@@ -129,7 +129,7 @@ def mutated(draw: st.DrawFn) -> bytes:
 
 @nightly
 def test_whatever_arrives_is_put_as_a_whole_or_refused_as_a_whole(served: Served) -> None:
-    """What is changed may still be a stream: then there is what its answer says, and else nothing."""
+    """A changed stream may still be valid: then the answer must be true; otherwise nothing is put."""
     statuses: Counter[int] = Counter()
     streams: list[tuple[bytes, int]] = []
 
@@ -160,7 +160,7 @@ def test_whatever_arrives_is_put_as_a_whole_or_refused_as_a_whole(served: Served
 
 
 def declaring(length: int) -> bytes:
-    """A stream whose first record batch says that its body has so many bytes; they do not come."""
+    """A stream whose first record batch declares a body of this many bytes, which do not follow."""
     schema, batch = messages_of(stream_of(batch_of([bytes(64)])))
     found = struct.pack("<q", len(batch) - 8 - struct.unpack_from("<i", batch, 4)[0])
     assert batch.count(found) == 1, "the head has the length of its body once"
@@ -168,18 +168,18 @@ def declaring(length: int) -> bytes:
 
 
 def bomb(compression: str) -> bytes:
-    """128 MiB in some hundred KiB or less."""
+    """128 MiB, compressed to a few hundred KiB or less."""
     return stream_of(batch_of([bytes(128 * MEBIBYTE)]), compression=compression)
 
 
 def rows_of_nothing(count: int) -> bytes:
-    """Rows that need no bytes."""
+    """A stream of rows that need no bytes."""
     column = pa.FixedSizeBinaryArray.from_buffers(pa.binary(0), count, [None, pa.py_buffer(b"")])
     return stream_of(pa.record_batch({"body": column}))
 
 
 def more_rows_than_bytes(count: int) -> bytes:
-    """A record batch that says it has so many rows, and so do its columns."""
+    """A record batch that declares this many rows, as do its columns."""
     schema, batch = messages_of(stream_of(batch_of([b"x"] * 99, priority=pa.nulls(99, pa.int8()))))
     found = struct.pack("<q", 99)
     assert batch.count(found) >= 3, "the batch and each column have it"

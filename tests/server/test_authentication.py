@@ -1,4 +1,4 @@
-"""Who is let in: tokens, passwords, cookies, names of hosts, origins; and what the log and the metrics say."""
+"""Authentication by tokens, passwords and cookies; host names and origins; the log and the metrics."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_a_login_gives_a_cookie_and_a_logout_takes_it(client: httpx.AsyncC
     assert number_of(refused) == (401, "MQWB0104E", 0)
     for wrong in ({}, {"username": "me"}, {"username": 1, "password": ""}, {"username": "", "password": "", "x": 1}):
         assert number_of(await client.post(LOGIN, json=wrong)) == (400, "INWB0004E", 0)
-    del client.headers["ibm-mq-rest-csrf-token"]  # which a login does not need
+    del client.headers["ibm-mq-rest-csrf-token"]  # a login does not need it
     done = await client.post(LOGIN, json={"username": "me", "password": TOKEN})
     assert (done.status_code, done.content) == (204, b"")
     (cookie,) = done.headers.get_list("set-cookie")
@@ -108,7 +108,7 @@ def test_a_cookie_that_was_changed_is_not_valid() -> None:
         other = "A" if cookie[place] != "A" else "B"
         changed = cookie[:place] + other + cookie[place + 1 :]
         assert sessions.read(changed) in (None, ("me", "this one"))
-        if sessions.read(changed):  # base64 has bits that do not count, at the end of each part
+        if sessions.read(changed):  # the last character of each base64 part has unused bits
             assert cookie[place + 1 : place + 2] in ("", ".")
     for nonsense in ("", ".", "a", "a.b", "é.é", cookie.split(".")[0], "." + cookie.split(".")[1]):
         assert sessions.read(nonsense) is None
@@ -207,8 +207,6 @@ def test_metrics_are_those_of_the_store(served: Served, workers: int) -> None:
 
 
 class Lines(logging.Handler):
-    """The lines of the log."""
-
     def __init__(self) -> None:
         super().__init__()
         self.setFormatter(JsonFormatter())
@@ -261,7 +259,7 @@ def test_the_line_of_a_request_is_the_same_with_and_without_a_record(
     log.propagate = False
     log.addHandler(ours)
     fields = ("GET", path, 200, 0.0001234567, identity, client)
-    log_request(log, *fields)  # only the server's own handler hears of it
+    log_request(log, *fields)  # only the server's own handler gets it
     log.addHandler(other)
     log_request(log, *fields)
     first, second = written.getvalue().splitlines()

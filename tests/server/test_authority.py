@@ -1,4 +1,4 @@
-"""Each way by which a user has something put, as each role: nothing lands where the same user is answered 403."""
+"""Each way to have a message put, for each role: nothing reaches a queue on which the same user may not put."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SECRET = "what was got from Q1 by a user who may"
 ASKS = {"report": int(Report.COA_WITH_FULL_DATA | Report.EXCEPTION)}
 ELSEWHERE = ("DEAD", "START", "PARIS")
 GRANTED = {"Q1": ["put", "get", "browse"], "NAME": ["put"], "FAR": ["put"], "REPLIES": ["put"]}
-ROLES: dict[str, tuple[dict[str, Any], bool, bool]] = {  # how it is defined; whether it puts on Q1, and everywhere
+ROLES: dict[str, tuple[dict[str, Any], bool, bool]] = {  # definition; may it put on Q1; may it put everywhere
     "admin": ({"roles": ["admin"]}, True, True),
     "operator": ({"roles": ["operator"]}, True, True),
     "reader": ({"roles": ["reader"]}, False, False),
@@ -110,7 +110,7 @@ def site(served: Served) -> Served:
 
 
 def landed(served: Served, *queues: str) -> list[str]:
-    """The queues on which the body lies, but for what is on its way to Q9."""
+    """The queues that contain the body, except copies on their way to Q9."""
     with inorder.connect(served.store) as qm:
         there = [(name, one) for name in queues for one in qm.browse(name)]
     return sorted(
@@ -138,7 +138,7 @@ async def test_a_body_lands_where_its_user_may(client: httpx.AsyncClient, site: 
         answer = await WAYS[way](client, target)
         assert answer.status_code in (DONE if may_all else (403,)), answer.text
     if may_all:
-        arrives = way not in ("put by a remote name", "put_arrow")  # the one goes on; the other takes no other reports
+        arrives = way not in ("put by a remote name", "put_arrow")  # forwarded; asks only for exceptions
         assert landed(site, "DEAD", "START") == (["DEAD", "START"] if arrives else [])
         return
     assert landed(site, *ELSEWHERE, "Q1", "REPLIES") == []
@@ -147,11 +147,11 @@ async def test_a_body_lands_where_its_user_may(client: httpx.AsyncClient, site: 
     assert landed(site, *ELSEWHERE) == []
 
 
-# --- what is put again
+# --- messages that are put again
 
 
 def lay(served: Served, queue: str, **given: Any) -> str:
-    """A message of a program's, which asks for reports on START."""
+    """Puts a message that asks for reports on START, or a dead letter of it. Returns its unique id."""
     with inorder.connect(served.store) as qm:
         message = inorder.Message(SECRET.encode(), report=Report.COD_WITH_FULL_DATA, reply_to_queue="START")
         if given:
@@ -176,7 +176,7 @@ AGAIN: dict[str, tuple[str, dict[str, str], str, dict[str, Any]]] = {
 async def test_what_is_put_again_counts_as_whoever_puts_it(
     client: httpx.AsyncClient, site: Served, role: str, act: str
 ) -> None:
-    """The message asks for a report on START: whoever may not put there cannot have it put again."""
+    """The message asks for a report on START: a user who may not put there cannot have it put again."""
     given, _, may_all = ROLES[role]
     if role == "application":
         given = {**given, "queues": {**GRANTED, "DEAD": ["get", "browse"]}}
@@ -271,7 +271,7 @@ def delete(qm: inorder.QueueManager) -> None:
 
 LOSSES: dict[Lose, int] = {disable: 401, disable_and_enable: 401, take_away: 403, delete: 401}
 loses = pytest.mark.parametrize("lose", LOSSES)
-SLOW: dict[str, tuple[str, dict[str, str], bytes]] = {  # what is asked, and its body
+SLOW: dict[str, tuple[str, dict[str, str], bytes]] = {  # path, headers and body of a request
     "put": (f"{OURS}/Q1/put", {"Content-Type": "application/json"}, b'{"body": "late"}'),
     "IBM's put": ("/ibmmq/rest/v3/messaging/qmgr/QM1/queue/Q1/message", TEXT, b"late"),
     "MQSC": (
@@ -283,7 +283,7 @@ SLOW: dict[str, tuple[str, dict[str, str], bytes]] = {  # what is asked, and its
 
 
 async def slowly(served: Served, body: bytes, lose: Lose) -> AsyncIterator[bytes]:
-    """A body, in the middle of which its user loses the authority."""
+    """A body in the middle of which its user loses the authority."""
     yield body[: len(body) // 2]
     with inorder.connect(served.store) as qm:
         lose(qm)
@@ -323,7 +323,7 @@ async def test_a_stream_puts_nothing_for_a_user_who_is_out_at_its_end(
 
 
 async def taken_slowly(client: httpx.AsyncClient, request: httpx.Request, then: Callable[[], None]) -> bytes:
-    """What a client is sent who does something when the first bytes are there; the answer must be broken off."""
+    """Calls `then` when the first bytes of the answer arrive. Returns the body, which must be incomplete."""
     sent: list[dict[str, Any]] = []
 
     async def receive() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The console: who gets in, what its pages allow a browser, how forms are guarded, and that names are only text."""
+"""The console: log-in, the browser policy of its pages, protection of its forms, and escaping of names."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ async def test_log_out_needs_the_token_of_the_session_and_ends_it(client: httpx.
 async def test_a_form_without_its_token_does_nothing(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The form of every page; with its token each one acts."""
+    """The form of every page is refused without its token and acts with it."""
     acted: list[str] = []
 
     async def act(visit: Visit) -> Response:
@@ -135,7 +135,7 @@ async def test_a_visitor_sees_what_he_may_see(client: httpx.AsyncClient) -> None
     for one in (page for page in PAGES if page.path != "live"):
         place = "/console/" + re.sub(r"\{\w+\}", "Q1", one.path)
         status = (await client.get(place)).status_code
-        needs = one.authority is not None or one.path == "dead"  # which asks to browse the dead-letter queue
+        needs = one.authority is not None or one.path == "dead"  # it needs browse on the dead-letter queue
         assert needs == (status == 403), one
 
 

@@ -1,4 +1,4 @@
-"""What the console does to messages: each act, each refusal; nothing else is touched, and all of it is noted."""
+"""Acts of the console on messages: each act and each refusal; nothing else changes, and every act is logged."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def csrf_of(client: httpx.AsyncClient) -> str:
 
 
 async def send(client: httpx.AsyncClient, path: str, **fields: Any) -> httpx.Response:
-    """A form of the console, with its token."""
+    """Sends a form of the console, with its token."""
     return await client.post(f"/console/{path}", data={"csrf": await csrf_of(client), **fields})
 
 
@@ -37,7 +37,7 @@ async def upload(client: httpx.AsyncClient, data: bytes, **fields: str) -> httpx
 
 
 def put(served: Served, *bodies: bytes, queue: str = "Q1", **fields: Any) -> list[str]:
-    """The unique ids of messages put, as pages have them."""
+    """Puts messages. Returns their unique ids as pages show them."""
     with inorder.connect(served.store) as qm:
         return [uid_text(qm.put(queue, body, **fields).uid) for body in bodies]
 
@@ -187,7 +187,7 @@ async def test_an_error_in_the_middle_backs_all_of_it_out_and_is_noted(
 
 
 def chosen_in(page: httpx.Response) -> set[str]:
-    """The messages that the form of a page is about, as it would send them."""
+    """The messages on which the form of a page would act."""
     fields = re.findall(r'<input type="hidden" name="uid" value="([^"]*)"', page.text)
     return {uid for field in fields for uid in html.unescape(field).split()}
 

@@ -1,4 +1,4 @@
-"""Dead letters, what is held, MQSC, the lists; and that no page changes anything when it is looked at."""
+"""Dead letters, held messages, MQSC and lists of the console; no page changes anything when it is viewed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OF_EACH_MINUTE = "sample"  # the server adds to it by itself
 
 
 def rows(store: Path | str) -> dict[str, list[tuple[object, ...]]]:
-    """All rows of a store but those of connections that look, and the samples of depths."""
+    """All rows of a store, except those of connections and the samples of depths."""
     if isinstance(store, str):
         return rows_on_server(store)
     with_names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
@@ -48,7 +48,7 @@ def rows(store: Path | str) -> dict[str, list[tuple[object, ...]]]:
 
 
 def rows_on_server(url: str) -> dict[str, list[tuple[object, ...]]]:
-    """The same of a store on a server; calls that wait and numbers that were drawn ahead are a connection's, too."""
+    """The same for a store on a server, where waiting calls and numbers drawn ahead belong to connections, too."""
     import psycopg
 
     schema = url.rpartition("schema=")[2]
@@ -60,7 +60,7 @@ def rows_on_server(url: str) -> dict[str, list[tuple[object, ...]]]:
 
 @pytest.fixture
 def dead(served: Served) -> Served:
-    """Two reports that found REPORTS full, and one for a queue that is not there."""
+    """Two reports that found REPORTS full, and one for a queue that does not exist."""
     with inorder.connect(served.store) as qm:
         qm.create_queue("REPORTS", max_depth=1)
         qm.create_queue("DEAD")
@@ -318,7 +318,7 @@ async def test_claims_are_released_by_the_name_of_their_application(
 
 
 def table_below(page: str, heading: str) -> str:
-    """The text of the table behind a heading, without its marks."""
+    """The text of the table below a heading, without its tags."""
     below = page.partition(f"<h2>{heading}</h2>")[2].partition("</table>")[0]
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", below)).split())
 
@@ -477,7 +477,7 @@ async def test_channels_users_and_acts_are_listed_without_secrets(client: httpx.
 
 
 def full(store: Path | str) -> inorder.QueueManager:
-    """A store with something of everything, and names that look like markup; the connection holds some of it."""
+    """A store with things of every kind, many of them named like markup; the connection holds some of them."""
     qm = inorder.connect(store, program=HOSTILE)
     qm.create_queue("DEAD")
     qm.admin.alter_manager(dead_letter_queue="DEAD")
@@ -508,7 +508,7 @@ def full(store: Path | str) -> inorder.QueueManager:
 
 @on_both
 async def test_no_get_changes_a_row_and_no_name_is_markup(client: httpx.AsyncClient, served: Served) -> None:
-    """On all pages, and whatever they link to; and each time there names its zone."""
+    """Visits all pages and everything that they link to. Each time that a page shows names its zone."""
     holder = full(served.store)
     seen, with_times = set[str](), set[str]()
     await client.get("/console/")  # so that the server is connected

@@ -1,4 +1,4 @@
-"""The page of the console about our HTTP interface: all of the description is on it, and its lines do what they say."""
+"""The console's page about our HTTP interface: it contains the whole description, and its curl lines work."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BASE = f"http://localhost:{PORT}/inorder/v1"
 
 
 class Tags(HTMLParser):
-    """The elements of a page; raises AssertionError where one ends that is not the last that began."""
+    """Parses the elements of a page. Raises AssertionError if an end tag does not match the last open element."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -67,13 +67,13 @@ def words(html: str) -> str:
 
 
 def sections(page: str) -> dict[str, str]:
-    """The part of each operation, by its name."""
+    """The sections of the page by their ids."""
     parts = re.split(r'<(?:div|section) class="(?:card )?inside" id="([\w-]+)">', page)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
 class Request(NamedTuple):
-    """What a line for curl asks for."""
+    """The request that a curl line makes."""
 
     method: str
     url: str
@@ -88,7 +88,7 @@ def lines_of(part: str) -> str:
 
 
 def request_in(line: str) -> Request:
-    """A line as a shell and curl read it."""
+    """Parses a line as a shell and curl do."""
     method, url, body, headers = "", "", None, {}
     taken = iter(shlex.split(line.replace("\\\n", " "))[1:])
     for word in taken:
@@ -187,7 +187,7 @@ async def test_the_address_is_the_one_that_the_browser_used(client: httpx.AsyncC
 
 
 def longer_lines_of(part: str) -> str:
-    """The second line; empty: there is none."""
+    """The second curl line, or an empty string."""
     found = re.findall(r'<pre class="line"[^>]*>(.*?)</pre>', part, re.DOTALL)
     return unescape(found[1]) if len(found) > 1 else ""
 
@@ -202,7 +202,7 @@ async def test_a_longer_line_has_the_optional_parameters_that_have_an_example(cl
             assert line == "", name
             continue
         asked = request_in(line)
-        query = urlsplit(asked.url).query  # Python 3.10 takes no empty one
+        query = urlsplit(asked.url).query  # Python 3.10 rejects an empty one
         given = dict(parse_qsl(query, strict_parsing=True) if query else ()) | asked.headers
         assert asked.method == method
         wanted = {name for name, each in examples.items() if each["in"] != "path"}
@@ -210,7 +210,7 @@ async def test_a_longer_line_has_the_optional_parameters_that_have_an_example(cl
         for operation in (each for each in OPERATIONS if each.name == name):
             for each in operation.parameters:
                 if each.name in given:
-                    each.kind.read(each.name, given[each.name])  # raises ValueError
+                    each.kind.read(each.name, given[each.name])  # raises ValueError for a wrong example
         shown[name] = given
     assert (shown["get"]["wait"], shown["get"]["selector"]) == ("5", "colour = 'red'")
     assert shown["put"]["Idempotency-Key"] == "order-17"
@@ -252,7 +252,7 @@ async def test_a_line_asks_for_what_is_described(client: httpx.AsyncClient) -> N
             assert (asked.body or "").startswith("@"), "a file"
 
 
-# Which of the two lines of each operation are sent, one after the other.
+# The operations whose short and longer lines are sent, in this order.
 DONE_IN_ORDER: dict[Callable[[str], str], str] = {
     lines_of: "openapi queues queue put put_many browse get get_many begin_lease browse_and_lock begin_reader"
     " settle_claims release_claims",

@@ -1,4 +1,4 @@
-"""The console in a browser: headless Chromium, as Debian has it, on a server in a process of its own."""
+"""The console in a browser: headless Chromium as Debian packages it, with a server in a separate process."""
 
 from __future__ import annotations
 
