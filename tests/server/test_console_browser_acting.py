@@ -1,6 +1,6 @@
-"""What people do in the console, in a browser: by keys alone, on a phone, in the dark, without script, on paper.
+"""Use of the console in a browser: by keys alone, on a phone, in dark mode, without script, on paper.
 
-axe-core finds nothing on any page: labels, headings, roles, contrast.
+axe-core finds no fault in the labels, headings, roles and contrast of any page.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from tools.console.screenshots import dress
 
 __all__ = ["browser", "link"]
 LONG = "A.QUEUE.WITH.A.NAME.AS.LONG.AS.NAMES.MAY.EVER.BE"
-REFUSED = re.compile(r"the server responded with a status of (400|422) ")  # what forms are answered that are wrong
-PAPER = (760, 1000)  # about as wide as what fits on a page
+REFUSED = re.compile(r"the server responded with a status of (400|422) ")  # the answers to wrong forms
+PAPER = (760, 1000)  # about the width of a printed page
 
 
 @pytest.fixture
 def shop(served: Served) -> Served:
-    """Three queues, and two dead letters: what Q1 sent found REPORTS full."""
+    """Four queues, and two dead letters: reports of puts to Q1 that found REPORTS full."""
     with inorder.connect(served.store, program="maker") as qm:
         qm.create_queue("Q2")
         qm.create_queue("REPORTS", max_depth=1)
@@ -55,7 +55,7 @@ def shop(served: Served) -> Served:
 
 
 def choose(seen: Window, action: str, target: str = "") -> None:
-    """Selects the first row and says what is to be done with it, by keys."""
+    """Selects the first row and presses the button of an act, by keys."""
     seen.press("j")
     seen.press("x")
     seen.wait(lambda: len(seen.all("input[name=uid]:checked")) == 1)
@@ -67,7 +67,7 @@ def choose(seen: Window, action: str, target: str = "") -> None:
 
 
 def confirm(shop: Served, seen: Window) -> None:
-    """Types another name, which does nothing, then that of the queue."""
+    """Types a wrong name, which changes nothing, then the name of the queue."""
     seen.type_in("input[name=typed]", "Q2")
     seen.press(Keys.ENTER)
     seen.wait(lambda: seen.all(".problem") and "Type the name of the queue, Q1" in seen.text(".problem"))
@@ -92,7 +92,7 @@ def test_by_keys_alone_messages_are_put_copied_moved_and_deleted(shop: Served, l
         seen.type_in("textarea[name=properties]", "size:int=3")
         seen.tab_to("form.sides button.main")
         seen.press(Keys.ENTER)
-        seen.wait(lambda: "JSON" in seen.text(".problem"))  # and what was typed is there still
+        seen.wait(lambda: "JSON" in seen.text(".problem"))  # and the typed text is kept
         seen.tab_to("textarea[name=body]")
         seen.press(Keys.CONTROL + Keys.END)
         seen.press(' "red"}')
@@ -158,7 +158,7 @@ def test_all_works_without_script(shop: Served, link: str, browser: Chrome) -> N
 
 
 def _work(qm: QueueManager) -> None:
-    """Leaves a message that waits for its next attempt, and the record of a worker, which ends with this connection."""
+    """Leaves a message that waits for its next attempt, and the record of a worker that ends with this connection."""
     qm.put(LONG, b"w")
     with qm.unit_of_work() as unit:
         qm.get(LONG)
@@ -174,7 +174,7 @@ def _work(qm: QueueManager) -> None:
 
 @pytest.fixture
 def full(shop: Served) -> Iterator[list[str]]:
-    """Fills the shop with names as long as names may be; all pages of it, with what a form leads to."""
+    """Fills the shop with names of the greatest length. Yields the paths of all its pages, with forms."""
     with inorder.connect(shop.store, program="P" * 28) as worker:
         yield _filled(shop, worker)
 
@@ -211,7 +211,7 @@ def _filled(shop: Served, worker: QueueManager) -> list[str]:
 
 
 def reviewed(seen: Window, action: str) -> None:
-    """To the page that asks whether a message is to be deleted, or a letter discarded."""
+    """Goes to the page that asks for confirmation of a delete or a discard."""
     seen.go("dead" if action == "discard" else f"queue/{LONG}")
     seen.all("input[name=uid][type=checkbox]")[0].click()
     seen.all(f"button[value={action}]")[0].click()

@@ -1,4 +1,4 @@
-"""Forms for definitions, users and tokens: what they change, who may use them, and what the log of acts has."""
+"""Forms for definitions, users and tokens: their effects, the authority that they need, and the log of acts."""
 
 from __future__ import annotations
 

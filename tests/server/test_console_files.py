@@ -1,4 +1,4 @@
-"""Exports and imports of the console: what a browse shows, read back whole or not at all."""
+"""Exports and imports of the console: messages as a browse returns them, imported completely or not at all."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ async def test_an_export_as_dmpmqmsg_is_read_back(client: httpx.AsyncClient, two
 @gate
 def test_an_export_that_fails_on_its_way_never_looks_whole(two: Served, start: Start) -> None:
     put(two, *[b"1"] * 2 * files.PAGE)
-    put(two, b"2", properties={"a": 1})  # for which dmpmqmsg has no place
+    put(two, b"2", properties={"a": 1})  # dmpmqmsg cannot hold properties
     with start().client() as client, pytest.raises(httpx.RemoteProtocolError):
         client.get("/console/queue/Q1/export?form=dmpmqmsg")
 
@@ -138,7 +138,7 @@ async def test_exports_are_imported_whole(client: httpx.AsyncClient, qm: QueueMa
 
 
 def test_lines_are_put_as_they_are_read(served: Served) -> None:
-    """So that of a long file no more than a line is in memory."""
+    """A long file needs no more memory than one line."""
     pending: list[int] = []
 
     def lines(qm: inorder.QueueManager) -> Iterator[bytes]:

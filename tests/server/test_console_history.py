@@ -1,4 +1,4 @@
-"""The pictures of a queue over an hour, a day and a week: their axes and values, gaps, and what keeps them."""
+"""Pictures of a queue over an hour, a day and a week: axes, values, gaps, and the samples of the server."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def texts(picture: str) -> list[str]:
 
 
 def lived(served: Served, *counts: int, every: float, ago: float) -> None:
-    """Puts so many messages before each sample, and gets one; the samples begin so long ago."""
+    """Puts this many messages before each sample, and gets one; the first sample is `ago` seconds old."""
     import time
 
     clock = ManualClock(time.time() - ago)
@@ -158,7 +158,7 @@ def test_the_page_shows_the_hour_and_links_to_the_others(served: Served) -> None
 
 @pytest.mark.parametrize(("every", "shown"), [(900, "hour"), (7_200, "day"), (90_000, "week")])
 def test_the_page_opens_on_the_first_period_that_has_two_values(served: Served, every: float, shown: str) -> None:
-    lived(served, 4, 7, every=every, ago=2 * every)  # the server adds a value of now
+    lived(served, 4, 7, every=every, ago=2 * every)  # the server adds a current value
     (page,) = seen(served, "queue/Q1?order=physical")
     assert f'&amp;over={shown}#history" aria-current="true">{shown}</a>' in page
     assert f'aria-label="Depth of Q1, the last {shown}' in page

@@ -1,4 +1,4 @@
-"""What the console shows: what is wrong, both orders of a queue, who holds and who waits, a message in its views."""
+"""The pages of the console: warnings, both orders of a queue, holders and waiting programs, views of a message."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ IN, LAST, SEGMENT, END = Flags.IN_GROUP, Flags.LAST_IN_GROUP, Flags.SEGMENT, Fla
 
 
 def seen(served: Served, *places: str, status: int = 200) -> list[str]:
-    """The pages, without their tags."""
+    """The HTML of these pages."""
     found: list[str] = []
 
     async def work(client: httpx.AsyncClient) -> None:
@@ -56,18 +56,18 @@ def one(served: Served, place: str, **given: Any) -> str:
 
 
 def following(page: str) -> str:
-    """The place of the next page; empty: there is none."""
+    """The path of the next page, or an empty string."""
     found = re.search(r'href="/console/([^"]*)">Next', page)
     return unescape(found[1]) if found else ""
 
 
 def place_of(sight: MessageView, queue: str = "Q1") -> str:
-    """The page of a message."""
+    """The path of a message's page."""
     assert sight.message.uid is not None
     return f"queue/{queue}/message/{sight.message.uid.number}-{sight.message.uid.origin}"
 
 
-# --- what is wrong
+# --- warnings
 
 
 def test_a_sound_queue_manager_says_so(served: Served) -> None:
@@ -135,7 +135,7 @@ def test_a_strict_reader_that_waits_is_named_with_whom_it_waits_for(served: Serv
 
 @pytest.fixture
 def groups(qm: QueueManager) -> QueueManager:
-    """Two groups and a message, mixed: 'whole' is whole, 'torn' lacks its second message."""
+    """Two groups and a single message, interleaved: 'whole' is complete, 'torn' lacks its second message."""
     for name, number, flags in ((b"whole", 1, IN), (b"torn", 1, IN), (b"whole", 2, LAST), (b"torn", 3, LAST)):
         qm.put("Q1", name + b"-%d" % number, group_id=name, sequence_number=number, flags=flags)
     qm.put("Q1", b"alone", properties={"colour": "red"})
@@ -464,7 +464,7 @@ def test_events_say_that_something_has_changed_and_end_with_the_server(
         qm.put("Q1", b"x")
         assert [next(lines), next(lines)] == ["", "data: look"]
         running.process.terminate()
-        list(lines)  # to the end, which comes
+        list(lines)  # reads to the end of the stream
     assert running.process.wait(60) == 0
 
 

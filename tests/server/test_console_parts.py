@@ -1,4 +1,4 @@
-"""The parts of the console that need no server: samples and rates, pictures, cursors, words, bodies."""
+"""Parts of the console that need no server: samples and rates, pictures, cursors, labels, bodies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from inorder.stores.seam.views import ConnectionView, Position, QueueView
 
 
 class Clock:
-    """Stands still until it is set."""
+    """A clock that stands still until it is set."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
@@ -191,8 +191,8 @@ def test_views_of_a_body(data: bytes, views: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("data", "shown"),
     [
-        (rb'["\u202e"]', r'"\u202e"'),  # it would turn the text around
-        (rb'["\ud800"]', r'"\ud800"'),  # half a character, which UTF-8 cannot have
+        (rb'["\u202e"]', r'"\u202e"'),  # it would reverse the text
+        (rb'["\ud800"]', r'"\ud800"'),  # half a surrogate pair, which UTF-8 cannot encode
         (rb'["\u0007"]', r'"\u0007"'),
         ('["ü"]'.encode(), '"ü"'),
     ],
@@ -211,7 +211,7 @@ def test_every_body_has_a_view(data: bytes, more: int) -> None:
 
 
 def test_connections_of_a_process_stand_together() -> None:
-    """Of a store on a server each has the time at which it opened the store."""
+    """In a store on a server, each connection has the time at which it opened the store."""
     program = Program(name="shop", user="anna")
 
     def connected(number: int, process: int | None, host: str, since: float) -> ConnectionView:
@@ -258,7 +258,7 @@ def test_a_row_says_that_a_body_goes_on_only_where_it_does(body: bytes, text: st
         assert listing.row(sight).body == text
 
 
-# Each time names its zone; test_console_acting_held.py looks at all pages.
+# Each time names its zone; test_console_acting_held.py checks all pages.
 TEMPLATES = Path(labels.__file__).parent / "templates"
 
 

@@ -1,4 +1,4 @@
-"""The page of tasks: the records of workers, put together by task, schedule and process."""
+"""The page of tasks, which combines the records of workers by task, schedule and process."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def test_the_page_needs_the_authority_display(client: httpx.AsyncClient) -
 
 
 def fail(qm: inorder.QueueManager) -> None:
-    """Leaves a message that waits ten minutes for its next attempt."""
+    """Leaves a message that waits ten minutes for its next attempt, and the record of a worker."""
     qm.put("Q1", b"1")
     with qm.unit_of_work() as unit:
         qm.get("Q1")

@@ -1,7 +1,7 @@
-"""Calls that IBM's pages and samples publish, as they are written there, against a server process.
+"""Calls that IBM's pages and samples publish, sent to a server process as they are written.
 
 Each is a curl line of IBM's documentation (9.0 to 9.3) or of its samples on GitHub (cp4i-mq-samples, mq-dev-patterns),
-with this server's address in place of theirs. What a page shows as the answer is compared.
+with this server's address in place of IBM's. The answer is compared with the one that the page shows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ OURS = "https://localhost:9443"
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Running]:
-    """A server of QM1, with TLS as theirs has it."""
+    """A server of QM1 with TLS, as IBM's examples use it."""
     store = tmp_path / "qm1.db"
     with inorder.connect(store, name="QM1") as qm:
         for name in ("MSGQ", "DEV.QUEUE.1"):
@@ -37,13 +37,13 @@ def server(tmp_path: Path) -> Iterator[Running]:
 
 
 class Curl:
-    """curl itself, in a folder of its own for its cookies, with our server and token in place of theirs."""
+    """Runs curl in a folder for its cookies, with our server and token in place of IBM's."""
 
     def __init__(self, server: Running, folder: Path) -> None:
         self._server, self._folder = server, folder
 
     def __call__(self, line: str) -> tuple[int, str, httpx.Headers]:
-        """Status, body and headers."""
+        """Runs a curl line. Returns the status, the body and the headers."""
         line = line.replace("PASSWORD", self._server.token).replace(OURS, self._server.record["url"].rstrip("/"))
         words = shlex.split(re.sub(r"(-u \w+):\w+", rf"\1:{self._server.token}", line))[1:]
         told = ("-s", "-D", "head", "-o", "body", "-w", "%{http_code}")
@@ -57,7 +57,7 @@ class Curl:
         return int(ran.stdout), (self._folder / "body").read_text(), headers
 
 
-# The line, the status, and what the page shows of the answer: a text, an object, or nothing.
+# The line, the status, and the answer that the page shows: a text, an object, or None if it shows none.
 LINES: list[tuple[str, int, Any]] = [
     # "Using token-based authentication with the REST API"
     (f"""curl -k {OURS}/ibmmq/rest/v1/login -X POST -H "Content-Type: application/json"
@@ -90,7 +90,7 @@ LINES: list[tuple[str, int, Any]] = [
         -H "accept: application/json; charset=utf-8" -H "ibm-mq-rest-csrf-token: blank"
         -H "content-type: text/plain; charset=utf-8" -H "ibm-mq-md-expiry: unlimited" -H "ibm-mq-md-priority: 9"
         -H "ibm-mq-md-persistence: persistent" -d "Test message" """, 201, ""),
-    # "POST - plain text MQSC command", and "POST - JSON formatted command", with a type of channel that is here
+    # "POST - plain text MQSC command", and "POST - JSON formatted command", with a channel type of inorder
     (f"""curl -k {OURS}/ibmmq/rest/v2/admin/action/qmgr/QM1/mqsc -X POST -u mqadmin:mqadmin
         -H "ibm-mq-rest-csrf-token: value" -H "Content-Type: application/json"
         --data '{{"type": "runCommand", "parameters": {{"command": "DEFINE CHANNEL(NEWSVRCONN) CHLTYPE(RCVR)"}}}}'""",

@@ -1,4 +1,4 @@
-"""Whatever a client or a browser sends, the answer is one of the interface's or a page: never an error of ours."""
+"""Any request of a client or a browser gets an answer of the interface or a page, never an internal error."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def requests(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def check(answer: httpx.Response, request: dict[str, Any]) -> None:
-    """The answer is whole, and what is wrong is said in the one form."""
+    """Checks that an error has the common form and is not an internal one."""
     assert answer.status_code < 600, request
     if answer.status_code >= 400 and request["method"] != "HEAD":
         (error,) = answer.json()["error"]
@@ -88,7 +88,7 @@ def check(answer: httpx.Response, request: dict[str, Any]) -> None:
         assert "Traceback" not in answer.text
 
 
-# One server for all examples: what one leaves is what the next finds, as with a real one.
+# All examples share one store, so each finds what earlier ones left, as on a real server.
 @nightly
 def test_any_request_is_answered(served: Served) -> None:
     sent: list[dict[str, Any]] = []
@@ -136,7 +136,7 @@ VISITS = st.fixed_dictionaries(
 
 
 def path_of(visit: dict[str, Any]) -> str:
-    """The address of a page with these names in it."""
+    """The address of a page, with the names and the query of a visit."""
     names = iter(visit["names"])
     given_names = re.sub(
         r"\{\w+\}", lambda _: quote(next(names).encode("utf-8", "replace"), safe=""), visit["page"].path

@@ -1,4 +1,4 @@
-"""What is checked of every request, whatever it asks for."""
+"""Checks that apply to every request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOST = (b"host", b"localhost")
 
 
 class Seen:
-    """An application behind a guard, which notes what comes to it."""
+    """An application behind a guard, which records the requests that reach it."""
 
     def __init__(self, served: Served, **changes: Any) -> None:
         self.scopes: list[Scope] = []
@@ -37,7 +37,7 @@ class Seen:
         await Response()(scope, receive, send)
 
     def ask(self, target: bytes, *headers: tuple[bytes, bytes]) -> tuple[int, str]:
-        """Status and number of what a request is answered, as uvicorn passes it on."""
+        """Sends a request as uvicorn passes it on. Returns the status and message id of the answer."""
         raw, _, query = target.partition(b"?")
         scope = {"type": "http", "method": "GET", "path": raw.decode(), "raw_path": raw, "query_string": query}
         sent: list[Any] = []
@@ -87,7 +87,7 @@ def test_a_whole_address_is_a_target_too(served: Served, target: bytes, path: by
 def test_the_host_of_a_whole_address_is_the_one_that_counts(
     served: Served, target: bytes, host: bytes, answer: tuple[int, str]
 ) -> None:
-    """RFC 9112, 3.2.2; and RFC 9110, 7.4: an address for TLS is none on a connection without."""
+    """RFC 9112, 3.2.2; and RFC 9110, 7.4: an https address is refused on a connection without TLS."""
     assert Seen(served).ask(target, (b"host", host)) == answer
 
 
@@ -155,7 +155,7 @@ async def test_a_body_as_it_is_may_say_so(client: httpx.AsyncClient, coding: str
     assert no_body.text == "x"
 
 
-# --- a body as JSON, and none where there is to be none
+# --- JSON bodies, and requests that take no body
 
 JSON = {"Content-Type": "application/json"}
 Q = "/inorder/v1/queues/Q1"

@@ -1,4 +1,4 @@
-"""The examples of the pages on HTTP, against a server, and the pages that start their own, on a port that is free."""
+"""The examples of the HTTP pages, run against a server; pages that start their own server get a free port."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ WHOLE = [
     pytest.param(ROOT / "docs/tutorial/another-machine.md", marks=nightly),
 ]
 AT = "http://127.0.0.1:9443"
-# What stands before the lines of the page: the commands, and a curl that fails where the answer is an error.
+# Put before the lines of the page: the command, and a curl that fails if the answer is an error.
 AROUND = """
 inorder() { PYTHON -m inorder "$@"; }
 curl() { command curl --silent --show-error --fail-with-body --retry 120 --retry-connrefused --retry-delay 1 "$@"; }
 """
-# What a line of the page leaves to people: the server has a terminal of its own, and passwords are typed.
+# Replacements for steps that the page leaves to people: the server has its own terminal, and passwords are typed.
 TYPED = {
     "inorder serve orders.db --token-file ~/.inorder-token\n": "PYTHON -m inorder serve orders.db --port PORT"
     " --token-file ~/.inorder-token > server.log 2>&1 & echo $! > server.pid\ncurl http://127.0.0.1:PORT/health\n",
@@ -106,7 +106,7 @@ def as_typed(steps: list[str], port: int) -> str:
 
 @nightly
 def test_the_steps_at_a_prompt_run_one_after_the_other(tmp_path: Path) -> None:
-    """All that need no other host, no certificate and no service manager; the events come to a client that stays."""
+    """All steps that need no other host, certificate or service manager; a client stays to get the events."""
     assert shutil.which("curl"), "the page needs curl: apt install curl"
     port, (*steps, users) = free_port(), [one for one in STEPS if "curl -N" not in one]
     (watched,) = [one for one in STEPS if "curl -N" in one]

@@ -1,4 +1,4 @@
-"""IBM's messaging interface: requests and what they are answered, as its pages have them."""
+"""IBM's messaging interface: requests and their answers, as IBM's pages describe them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CORRELATION = "414d5120514d4144455620202020202067d8bf5923582e02"
 
 
 def number_of(response: httpx.Response) -> tuple[int, str, int]:
-    """Status, number, and reason code of a problem."""
+    """The status, message id and reason code of an error, whose other fields must agree with them."""
     (error,) = response.json()["error"]
     assert error["msgId"] == error["messageId"]
     assert error["message"].startswith(error["messageId"])
@@ -56,7 +56,7 @@ async def test_what_was_put_is_browsed_and_got(client: httpx.AsyncClient, base: 
         assert (await client.request(method, f"{base}/message")).status_code == 204
 
 
-# A header, its value, and what the message has then.
+# A version, a header, its value, and fields of the message.
 SAID: list[tuple[str, str, str, dict[str, Any]]] = [
     (V1, "ibm-mq-md-correlationId", CORRELATION, {"correlation_id": bytes.fromhex(CORRELATION)}),
     (V2, "ibm-mq-md-correlationId", CORRELATION.upper(), {"correlation_id": bytes.fromhex(CORRELATION)}),
@@ -79,7 +79,7 @@ SAID: list[tuple[str, str, str, dict[str, Any]]] = [
 async def test_headers_say_what_the_message_has(
     served: Served, base: str, name: str, value: str, fields: dict[str, Any], client: httpx.AsyncClient
 ) -> None:
-    with inorder.connect(served.store) as qm:  # while it is open, messages that are not persistent stay
+    with inorder.connect(served.store) as qm:  # while it is open, messages that are not persistent survive
         put = await client.post(f"{base}/message", content="x", headers=TEXT | {name: value})
         assert put.status_code == 201, put.text
         answer = await client.get(f"{base}/message")
@@ -110,7 +110,7 @@ async def test_an_expiry_is_milliseconds(client: httpx.AsyncClient) -> None:
         assert int(asked) - 60_000 <= left <= int(asked)
 
 
-# What is refused: version, headers, and the number.
+# A version, headers, and the refusal.
 REFUSED: list[tuple[str, dict[str, str], tuple[int, str, int]]] = [
     (V1, {"Content-Type": "application/octet-stream"}, (415, "MQWB0306E", 0)),
     (V1, {"Content-Type": ""}, (415, "MQWB0306E", 0)),
@@ -332,7 +332,7 @@ async def test_bodies_of_all_requests_are_bounded_and_one_that_does_not_come_is_
 
 
 class Client:
-    """A client as a server sees it, which goes away at a chosen moment."""
+    """A client as a server sees it, which disconnects at a chosen moment."""
 
     def __init__(self) -> None:
         self.sent: list[Any] = []
@@ -376,7 +376,7 @@ async def test_a_client_that_goes_while_its_get_waits_takes_nothing(client: http
 async def test_a_client_that_goes_when_its_message_was_taken_leaves_it_in_its_place(
     qm: QueueManager, served: Served, monkeypatch: pytest.MonkeyPatch, asks_the_system: bool
 ) -> None:
-    """The client goes between the take and the commit: while the answer is made."""
+    """The client disconnects between the get and the commit, while the answer is made."""
     for number in range(3):
         qm.put("Q1", b"%d" % number, format="MQSTR")
     goes = Client()
@@ -384,7 +384,7 @@ async def test_a_client_that_goes_when_its_message_was_taken_leaves_it_in_its_pl
     has_left: list[bool] = []
 
     def leave(call: Any, message: Any) -> Any:
-        if asks_the_system:  # it says so itself: this is a connection's thread
+        if asks_the_system:  # a connection's thread, which may not set the client's event
             has_left.append(True)
         else:
             goes.leave()
@@ -398,7 +398,7 @@ async def test_a_client_that_goes_when_its_message_was_taken_leaves_it_in_its_pl
         await app(scope, goes.receive, goes.send)
     assert [one.get("status") for one in goes.sent][:1] == [499]
     messages = list(qm.browse("Q1"))
-    times = 0 if asks_the_system else 1  # that it was in a unit of work
+    times = 0 if asks_the_system else 1  # it was got in a unit of work, which was backed out
     assert [(one.body, one.backout_count) for one in messages] == [(b"0", times), (b"1", 0), (b"2", 0)]
 
 
@@ -406,7 +406,7 @@ async def test_a_client_that_goes_when_its_message_was_taken_leaves_it_in_its_pl
 async def test_a_long_message_is_taken_in_a_thread(
     qm: QueueManager, served: Served, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    """The loop's own thread has no time for it, and nobody else could write meanwhile."""
+    """In the loop's thread it would take too long, and nobody else could write meanwhile."""
     text = "x" * (disconnects.BRIEF_MAX + 1)
     for body in ("short", text):
         qm.put("Q1", body.encode(), format="MQSTR", coded_character_set_id=1208)
@@ -429,7 +429,7 @@ async def test_a_long_message_is_taken_in_a_thread(
 
 
 async def test_a_client_that_stays_gets_one_message_after_the_other_in_one_go(qm: QueueManager, served: Served) -> None:
-    """As on a system that can say whether the client has gone."""
+    """Runs as on a system that can tell whether the client has disconnected."""
     async with alive(served.app()) as app:
         for body, status, left in ((b"first", 200, 1), (b"no text", 501, 1), (b"", 204, 0)):
             if status == 200:
@@ -475,11 +475,11 @@ async def test_a_stop_ends_what_waits(served: Served) -> None:
 
 
 def context_of(app: Any) -> Any:
-    """What the workers' requests share."""
+    """The context that the requests of a worker share."""
     return app._app._interface._context()
 
 
-# The header, and the properties that it is.
+# Values of the header, and their properties.
 READ: list[tuple[list[str], dict[str, PropertyValue]]] = [
     (["myProp1;5;i1", 'myProp2;"My String";string'], {"myProp1": 5, "myProp2": "My String"}),
     (['myProp1;5;i1, myProp2;"My String";string'], {"myProp1": 5, "myProp2": "My String"}),

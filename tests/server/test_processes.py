@@ -1,4 +1,4 @@
-"""`inorder serve` as processes: several workers, stops, kills, and connections that are not as they should be."""
+"""`inorder serve` as processes: several workers, stops, kills, and connections that misbehave."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_stop_answers_what_waits_and_ends(start: Start, served: Served, worker
 
 @nightly
 def test_a_queue_that_several_workers_have_used_can_be_cleared_and_deleted(start: Start, served: Served) -> None:
-    """Puts by name leave it open in each worker, and nobody who asks one worker can reach the others."""
+    """Puts by name leave the queue open in each worker, and a request to one worker cannot reach the others."""
     running = start("--workers", "2")
 
     def put(number: int) -> None:
@@ -115,7 +115,7 @@ def has_ended(process: int) -> bool:
 
 
 def supervising() -> ServerSupervisor:
-    supervisor = ServerSupervisor.__new__(ServerSupervisor)  # it would take the signals of this process
+    supervisor = ServerSupervisor.__new__(ServerSupervisor)  # __init__ would handle the signals of this process
     supervisor.config, supervisor.should_exit = Config(str, log_config=None), threading.Event()
     supervisor.sockets, supervisor.status, supervisor._was_ready, supervisor._places = [], 0, False, []
     return supervisor
@@ -131,7 +131,7 @@ class Worker:
 
 
 def test_workers_that_cannot_start_are_tried_again_later_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a database cannot be reached, say; the other workers serve again when it can."""
+    """For example, if a database cannot be reached; workers serve again when it can."""
     supervisor, now, begun = supervising(), 1000.0, list[float]()
     monkeypatch.setattr("inorder.server.running.time.monotonic", lambda: now)
 
@@ -202,7 +202,7 @@ def asked(client: httpx.Client) -> int:
 
 
 def test_the_supervisor_does_not_wait_for_the_answer_of_a_worker_that_is_dead() -> None:
-    """Which it would do for a minute, deaf to signals, if the worker was killed after it was seen to live."""
+    """If a worker was killed after it was seen alive, the supervisor would wait for a minute, deaf to signals."""
     supervisor = supervising()
     worker = Process.__new__(Process)
     asking, worker.child_conn = Pipe()
@@ -212,7 +212,7 @@ def test_the_supervisor_does_not_wait_for_the_answer_of_a_worker_that_is_dead() 
             send=asking.send, poll=lambda seconds: pytest.fail("it waits for the dead"), close=asking.close
         ),
     )
-    ended = supervisor.should_exit.set  # nothing is begun again here
+    ended = supervisor.should_exit.set  # so that no other worker is started
     worker.process = cast(
         "Any", SimpleNamespace(is_alive=lambda: True, kill=ended, join=lambda: None, exitcode=-9, pid=1)
     )
@@ -223,7 +223,7 @@ def test_the_supervisor_does_not_wait_for_the_answer_of_a_worker_that_is_dead() 
 
 
 def talk(address: tuple[str, int], data: bytes) -> bytes:
-    """What comes on a connection until its end."""
+    """Sends data. Returns everything received until the end of the connection."""
     with socket.create_connection(address, timeout=60) as one:
         one.sendall(data)
         one.shutdown(socket.SHUT_WR)
@@ -279,7 +279,7 @@ def test_what_libraries_log_is_json_and_has_no_bytes_of_bodies() -> None:
 def test_idle_connections_take_no_descriptors_that_the_store_needs(
     start: Start, served: Served, arguments: tuple[str, ...]
 ) -> None:
-    """Nobody has said who they are; what the server cannot take it closes."""
+    """The clients of these connections have not logged in; the server closes those that it cannot take."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
@@ -309,7 +309,7 @@ def test_idle_connections_take_no_descriptors_that_the_store_needs(
 
 
 def test_a_signal_just_before_the_server_runs_is_not_lost(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """uvicorn does not handle signals yet, and the command has announced the address."""
+    """The command has announced the address, but uvicorn does not handle signals yet."""
     run = Server.run
 
     def signalled(self: Server, sockets: list[socket.socket] | None = None) -> None:
@@ -317,6 +317,6 @@ def test_a_signal_just_before_the_server_runs_is_not_lost(served: Served, monkey
         assert self.should_exit, "the server would run on"
         run(self, sockets or [])
 
-    monkeypatch.setattr(running, "CONFIGURATION", None)  # the log stays as the tests have it
+    monkeypatch.setattr(running, "CONFIGURATION", None)  # keeps the log as the tests have configured it
     monkeypatch.setattr(Server, "run", signalled)
     assert running.serve(served.settings, running.listening("127.0.0.1", 0)) == 0

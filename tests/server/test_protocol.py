@@ -1,4 +1,4 @@
-"""One connection: heads that do not come, and more connections than the server takes."""
+"""Connections of a worker: incomplete heads, invalid requests, too many connections, stops, joined writes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 @contextlib.asynccontextmanager
 async def listening(served: Served, limits: Limits, **tls: object) -> AsyncIterator[tuple[Address, asyncio.Event]]:
-    """Connections as a worker has them; and what is set when it stops."""
+    """Serves connections as a worker does. Yields the address, and the event that is set when the worker stops."""
     factory = Factory(replace(served.settings, limits=limits))
     config = Config(factory, factory=True, http=Protocol, ws="none", lifespan="off", log_config=None)
     config.load()
@@ -56,7 +56,6 @@ async def listening(served: Served, limits: Limits, **tls: object) -> AsyncItera
 
 
 async def eventually(is_so: Callable[[], bool]) -> None:
-    """Waits until it is so."""
     until = time.monotonic() + LIMIT_SECONDS
     while not is_so():
         assert time.monotonic() < until
@@ -64,7 +63,7 @@ async def eventually(is_so: Callable[[], bool]) -> None:
 
 
 async def answer_of(reader: asyncio.StreamReader) -> tuple[int, bytes]:
-    """Status and body of the next answer."""
+    """The status and body of the next answer."""
     head = await reader.readuntil(b"\r\n\r\n")
     length = int(next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length"))[15:])
     return int(head.split()[1]), await reader.readexactly(length)
@@ -90,7 +89,7 @@ async def test_a_head_that_does_not_come_ends_the_connection(
         writer.close()
 
 
-# What is sent, and a word of the answer.
+# The bytes sent, and a word of the answer.
 NO_REQUESTS: list[tuple[bytes, str]] = [
     (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(40), "TLS"),
     (b"HELLO\r\n\r\n", "illegal request line"),
@@ -149,7 +148,7 @@ async def test_more_connections_than_the_server_takes_are_refused(served: Served
 async def test_a_stop_does_not_wait_for_the_farewell_of_an_idle_client(
     served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Clients that keep connections for later read nothing meanwhile, so they do not see that TLS ends."""
+    """Clients that keep connections for later read nothing meanwhile, so they do not see the end of TLS."""
     monkeypatch.setattr(protocol, "FAREWELL_SECONDS", 0.01)
     made = certificates.make(tmp_path, ["localhost"])
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -181,7 +180,7 @@ async def test_a_stop_is_said_to_what_waits(served: Served) -> None:
 async def test_a_connection_that_comes_when_the_server_stops_is_answered_so_and_closed(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was accepted before, so the client may have sent its request: it learns that nothing was done."""
+    """It was accepted before the stop, so the client may have sent a request: it learns that nothing was done."""
 
     async with listening(served, Limits(head_seconds=600)) as (address, stopping):
         reader, writer = await asyncio.open_connection(*address)
@@ -227,7 +226,7 @@ async def test_where_nobody_handles_signals_they_are_left_alone() -> None:
 
 
 class Writes(asyncio.Transport):
-    """A transport that keeps what is written."""
+    """A transport that keeps the data written to it."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""nginx and HAProxy in front of `inorder serve`, with the lines of `docs/how-to/elsewhere.md` as they are there."""
+"""nginx and HAProxy in front of `inorder serve`, configured with the lines of `docs/how-to/elsewhere.md`."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from inorder.errors import ConnectionBroken, OutcomeUnknown, StoreError
 from inorder.support.sockets import PROBE_AFTER_SECONDS, has_come
 
 PAGE = ROOT / "docs/how-to/elsewhere.md"
-SHORT = "3s"  # the proxy's own limits of idle connections; those of the page are 7 days
+SHORT = "3s"  # the proxy's own time-outs of idle connections; the page sets 7 days
 WAIT_SECONDS = 600.0
 KEEPALIVE, TICKS_PER_SECOND = 2, 100  # of /proc/net/tcp
 pytestmark = nightly
 
 
 def lines_of(language: str) -> str:
-    """The only block of the page in a language: the configuration of a proxy. Pygments does not know HAProxy's."""
+    """The page's only block in a language, a proxy's configuration. Pygments does not know HAProxy's language."""
     (found,) = [text for one, text in blocks(PAGE) if one == language]
     return found
 
 
 class Places(NamedTuple):
-    """The files of TLS and the ports that replace those of the page: of the server, and two of the proxy.
+    """The TLS files and ports that replace those of the page: one port of the server, two of the proxy.
 
     Attributes:
-        bare: the port that lacks the page's time-outs.
+        bare: the proxy's port without the page's time-outs.
     """
 
     folder: Path
@@ -57,7 +57,7 @@ class Places(NamedTuple):
 
 
 def put_in(text: str, changes: dict[str, str]) -> str:
-    """Replaces parts of the page's lines, each of which must be there once."""
+    """Replaces parts of the page's lines. Each part must occur once."""
     for old, new in changes.items():
         assert text.count(old) == 1, f"say here what the page has in the place of {old!r}"
         text = text.replace(old, new)
@@ -114,7 +114,7 @@ def haproxy(at: Places, answer: str, limit: bool) -> str:
 
 
 class Kind(NamedTuple):
-    """A proxy: its program and its words, what reloads it, and its whole configuration."""
+    """A proxy: its program and arguments, the signal that reloads it, and its whole configuration."""
 
     program: str
     words: Callable[[Path], list[str]]
@@ -129,10 +129,10 @@ KINDS = [
 
 
 class RealProxy:
-    """A proxy in a process of its own, between clients and a server.
+    """A proxy in a separate process, between clients and a server.
 
     Attributes:
-        limit: whether the next configuration has the old process end its connections one second after a reload.
+        limit: whether the next configuration makes the old process end its connections one second after a reload.
     """
 
     def __init__(self, kind: Kind, program: str, at: Places, authority: Path) -> None:
@@ -171,7 +171,7 @@ class RealProxy:
         until(self._is_configured, f"{self._kind.program} answers")
 
     def reload(self) -> None:
-        """Returns when a process with the new configuration answers."""
+        """Reloads the configuration. Returns when a process with the new one answers."""
         assert self._process is not None
         self._configure()
         self._process.send_signal(self._kind.reloads)
@@ -225,7 +225,7 @@ def token(qm: QueueManager) -> str:
 
 @pytest.fixture
 def far(proxy: RealProxy, token: str) -> Iterator[Any]:
-    """A program elsewhere, whose connection goes through the proxy."""
+    """A remote program whose connection goes through the proxy."""
     with inorder.connect(proxy.url, token=token, ca=proxy.authority) as one:
         yield one
 

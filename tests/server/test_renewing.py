@@ -1,4 +1,4 @@
-"""TLS whose files change while a server runs: new connections are made by them, and revoked clients lose theirs."""
+"""TLS files that change while a server runs: new connections use them, and revoked clients are disconnected."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from inorder.server.revocation import Mark
 
 
 class Made:
-    """Contexts of a file, and how often they were made; a file that says `bad` gives none."""
+    """TLS contexts made from a file, and the number of tries; a file that says `bad` gives none."""
 
     def __init__(self, file: Path) -> None:
         self.file, self.contexts = file, list[ssl.SSLContext]()
@@ -46,7 +46,7 @@ class Made:
         return Tls(self.contexts[-1])
 
     def used(self) -> int:
-        """Which of the contexts makes a connection that comes now."""
+        """The index of the context that a new connection uses."""
         made = self.renewed.wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), server_side=True)
         return self.contexts.index(made.context)
 
@@ -87,7 +87,7 @@ def test_files_that_cannot_be_used_at_the_start_are_an_error(tmp_path: Path) -> 
 
 
 class Connection:
-    """What asyncio has of a connection whose client certificate has a number, a last second and signers then."""
+    """A connection as asyncio has it: the number and expiry of its client certificate, and the signers at that time."""
 
     def __init__(self, number: int, *, ends: str = "Jan  1 00:00:00 2100 GMT", signers: str = "A") -> None:
         self._number, self._ends, self._signers = number, ends, signers
@@ -105,7 +105,7 @@ class Connection:
 
 
 class Looked:
-    """What looks at connections; the file names the signers, then the numbers of certificates that were revoked."""
+    """Checks connections; the file names the signers, then the numbers of revoked certificates."""
 
     def __init__(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(revocation, "mark_of", lambda data: Mark((), int(data)))
@@ -126,7 +126,7 @@ class Looked:
         return self._renewed.shown(connection, lambda: self.cut.append(number))
 
     async def becomes(self, text: str) -> None:
-        """Until it has looked by itself."""
+        """Changes the file. Returns when the check has run by itself."""
         self.looks.clear()
         self.file.write_text(text)
         await self.looks.wait()
@@ -151,7 +151,7 @@ async def test_connections_of_revoked_certificates_are_cut_off(tmp_path: Path, m
 async def test_connections_are_cut_off_if_a_signer_of_theirs_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Which of several signed a certificate, by one in between perhaps, is not known: those who count come again."""
+    """It is not known which of the signers signed a certificate, so clients with valid ones must reconnect."""
     looked = Looked(tmp_path / "file", monkeypatch)
     early = looked.shown(1)
     await looked.becomes("AB")
@@ -175,7 +175,7 @@ async def test_connections_are_cut_off_if_a_signer_of_theirs_is_gone(
 async def test_a_connection_whose_certificate_expires_is_cut_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No file changes."""
+    """No file has to change."""
     now = [ssl.cert_time_to_seconds("Nov 24 04:00:00 2026 GMT") - 0.5]
     monkeypatch.setattr(renewing, "time", SimpleNamespace(time=lambda: now[0]))
     looked = Looked(tmp_path / "file", monkeypatch)
@@ -205,7 +205,7 @@ def _is_let_in(running: Running, signed: Signed) -> bool:
 
 
 def _port_of(answer: httpx.Response) -> int:
-    """The client's, of the connection by which a good answer came."""
+    """The client's port of the connection on which a good answer arrived."""
     assert answer.status_code == 200
     port: int = answer.extensions["network_stream"].get_extra_info("client_addr")[1]
     return port
@@ -244,7 +244,7 @@ def test_a_new_list_of_revoked_certificates_closes_connections(
         assert [_is_let_in(running, one) for one in (shop, stolen, late) * 3] == [True, False, True] * 3
     lists.unlink()
     assert [_is_let_in(running, one) for one in (shop, stolen, late)] == [True, False, True]
-    _replaced(lists, signer.revoke())  # with all that were revoked so far
+    _replaced(lists, signer.revoke())  # it lists all that were revoked so far
     assert [_is_let_in(running, one) for one in (shop, stolen, late) * 3] == [True, False, False] * 3
     log = running.log.read_text()
     assert "has expired on 2024-02-01" in log
@@ -253,7 +253,7 @@ def test_a_new_list_of_revoked_certificates_closes_connections(
 
 
 class Client:
-    """A program with a client certificate: it reads a stream of messages of Q1, and waits for one of another queue."""
+    """A program with a client certificate that reads the stream of Q1's messages and waits for one of another queue."""
 
     def __init__(self, served: Served, running: Running, signed: Signed, queue: str) -> None:
         self._running, self._signed, self._queue = running, signed, queue
@@ -269,7 +269,7 @@ class Client:
         return self._running.client(auth=None, verify=tls_of(self._signed))
 
     def _stream(self) -> str:
-        """What the stream says until it ends."""
+        """The text of the stream until its end."""
         said = ""
         with self._client() as client, client.stream("GET", "/inorder/v1/queues/Q1/events") as answer:
             try:
@@ -281,7 +281,7 @@ class Client:
         return said
 
     def _wait(self) -> int:
-        """The status of a get that waits; 0: its connection was cut off."""
+        """The status of a get that waits, or 0 if its connection was cut off."""
         with self._client() as client:
             try:
                 path = f"/ibmmq/rest/v3/messaging/qmgr/QM1/queue/{self._queue}/message"
@@ -305,7 +305,7 @@ def test_a_new_list_ends_the_streams_and_waits_of_who_is_on_it(
     innocent, theirs = Client(served, running, shop, "FOR.SHOP"), Client(served, running, stolen, "FOR.STOLEN")
     _replaced(lists, signer.revoke(stolen))
     with inorder.connect(served.store) as qm:
-        qm.put("FOR.STOLEN", b"x", format="MQSTR")  # before a worker has looked at the list by itself
+        qm.put("FOR.STOLEN", b"x", format="MQSTR")  # before a worker checks the list by itself
         assert theirs.wait.result() == 0
         assert "cut off" in theirs.stream.result(), "nothing is said on it: a worker looks by itself"
         until(lambda: qm.depth("FOR.STOLEN") == 1, "what was got for who is out is back")

@@ -1,4 +1,4 @@
-"""Users at the server: who comes in by what, what each may do, and what is noted."""
+"""Users at the server: log-ins, authorities, and the log of acts."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def command(text: str) -> dict[str, Any]:
 
 
 def change(served: Served, work: Callable[[inorder.QueueManager], object]) -> None:
-    """Something that another program does to the store."""
+    """Changes the store as another program."""
     with inorder.connect(served.store) as qm:
         work(qm)
 
 
 async def name_of(client: httpx.AsyncClient) -> str | int:
-    """Who the server says it is; else the status."""
+    """The name of the user who has logged in, or the status of the refusal."""
     answer = await client.get(LOGIN)
     return str(answer.json()["user"][0]["name"]) if answer.status_code == 200 else answer.status_code
 
@@ -186,7 +186,7 @@ async def test_guesses_of_the_launch_token_are_bounded_by_address(client: httpx.
 async def test_a_program_that_sends_its_password_each_time_pays_once(
     client: httpx.AsyncClient, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And many of its requests at once are not taken for an attack."""
+    """Many of its requests at once are not mistaken for an attack."""
     add(served, "anna")
     tried: list[str] = []
     verifier = passwords.verifier
@@ -223,7 +223,7 @@ def test_what_was_right_is_remembered_for_some_minutes(served: Served, qm: Queue
 async def test_the_loop_answers_others_while_a_password_is_compared(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The comparison goes on only when another request was answered; in the loop it would wait for ever."""
+    """The comparison ends only after another request was answered; in the loop it would wait forever."""
     add(served, "anna")
     loop, others = asyncio.get_running_loop(), asyncio.Event()
 
@@ -252,7 +252,7 @@ ROLES_OF_IBM = {
     "application": ["MQWebUser"],
 }
 
-# A request, the roles that it is allowed to, and the grant on Q1 that allows it to an application.
+# A request, the roles that may make it, and the grant on Q1 with which an application may make it.
 REQUESTS: list[tuple[str, str, dict[str, Any], str, str]] = [
     ("POST", messages("Q1"), {"content": "x", "headers": TEXT}, "admin operator", "put"),
     ("DELETE", messages("Q1"), {}, "admin operator", "get"),
@@ -301,7 +301,7 @@ REQUESTS: list[tuple[str, str, dict[str, Any], str, str]] = [
 async def test_each_request_needs_its_authority(
     client: httpx.AsyncClient, qm: QueueManager, served: Served, row: tuple[str, str, dict[str, Any], str, str]
 ) -> None:
-    """A refusal is 403 with reason 2035, and has changed nothing; what is allowed is answered in some other way."""
+    """A refusal is 403 with reason 2035, and changes nothing; an allowed request gets any other answer."""
     method, path, given, roles, granted = row
     everything = ["put", "get", "browse", "inquire", "set", "display", "alter", "clear"]
     for role in ("admin", "operator", "reader"):
@@ -310,7 +310,7 @@ async def test_each_request_needs_its_authority(
     others = [one for one in everything if one != granted]
     add(served, "others", roles=["application"], queues={"Q1": others, "R1": everything})
     allowed = {*roles.split(), *(["granted"] if granted else [])}
-    order = ["others", "granted", "reader", "operator", "admin"]  # the one who may most comes last
+    order = ["others", "granted", "reader", "operator", "admin"]  # the user with the most authority comes last
     qm.put("Q1", b"x")
     for name in order:
         before = qm.queues(), qm.depth("Q1"), list(qm.accounts.acts())
@@ -323,7 +323,7 @@ async def test_each_request_needs_its_authority(
 
 
 def test_every_command_has_its_need() -> None:
-    """One of each kind of command that the grammar knows is in the table of requests."""
+    """The table of requests has a command of each kind that the grammar knows."""
     texts = [given["json"]["parameters"]["command"] for _, path, given, *_ in REQUESTS if path == MQSC]
     sources = [next(iter(commands_in([text]))) for text in texts]
     commands = [parse(source) for source in sources]

@@ -1,4 +1,4 @@
-"""A browser at the console, as tests use it: headless Chromium, as Debian has it, one for all tests of a file."""
+"""A browser for tests of the console: headless Chromium as Debian packages it, one for all tests of a file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tools.console.screenshots import chromium, dress
 from tools.console.shots import WIDE
 
 SECONDS = 60
-PASSING = (NoSuchElementException, StaleElementReferenceException)  # the page was loaded again in that moment
+PASSING = (NoSuchElementException, StaleElementReferenceException)  # the page was reloaded in that moment
 TABS_MAX = 120  # more than any page of the tests has
 
 
@@ -40,12 +40,12 @@ class Window:
         return self.browser.find_elements(By.CSS_SELECTOR, selector)
 
     def text(self, selector: str = "main") -> str:
-        """What is to be read there; empty: there is no such place, or not yet."""
+        """The visible text of an element, or an empty string while there is no such element."""
         asked = "return document.querySelector(arguments[0])?.innerText ?? ''"
         return str(self.browser.execute_script(asked, selector))
 
     def press(self, key: str) -> None:
-        """Presses it in what has the focus. If the page was loaded again in that moment nothing was pressed yet."""
+        """Presses a key in the focused element, again if the page was reloaded in that moment."""
 
         def is_pressed() -> bool:
             try:
@@ -57,32 +57,31 @@ class Window:
         self.wait(is_pressed)
 
     def wait(self, condition: Callable[[], object]) -> None:
-        """Until it is so."""
+        """Waits until the condition holds."""
         try:
             WebDriverWait(self.browser, SECONDS, ignored_exceptions=PASSING).until(lambda _: condition())
         except TimeoutException:
             raise AssertionError(f"not so in {SECONDS} s: {self.text()}") from None
 
     def complaints(self) -> list[str]:
-        """What the browser has refused, or could not run."""
+        """The browser's messages about refused requests and scripts that failed."""
         return [one["message"] for one in self.browser.get_log("browser")]  # type: ignore[no-untyped-call]
 
     def go(self, path: str) -> None:
-        """To a page of the console."""
         self.browser.get(f"{self.base}/console/{path}")
         self.wait(lambda: self.path == f"/console/{path}".partition("?")[0] and self.all("main"))
 
     @property
     def path(self) -> str:
-        """Where it is, without the server and the query."""
+        """The path of the current page, without the server and the query."""
         return str(self.browser.current_url).removeprefix(self.base).partition("?")[0]
 
     def is_at(self, path: str) -> None:
-        """Waits until it is at a page."""
+        """Waits until the browser is at a page."""
         self.wait(lambda: self.path == f"/console/{path}")
 
     def tab_to(self, selector: str) -> None:
-        """Goes by the tabulator key to what a selector names; what has the focus on the way can be seen to have it."""
+        """Tabs to the element that a selector names. Each element on the way must show that it has the focus."""
         for _ in range(TABS_MAX):
             self.press(Keys.TAB)
             assert self.browser.execute_script(HAS_RING), "the focus is where nobody sees it: " + self.focused()
@@ -91,20 +90,18 @@ class Window:
         raise AssertionError(f"the tabulator does not come to {selector}")
 
     def focused(self) -> str:
-        """What has the focus, as HTML."""
         return str(self.browser.execute_script("return document.activeElement.outerHTML"))[:300]
 
     def type_in(self, selector: str, text: str) -> None:
-        """Goes to a field by the tabulator key, and types."""
+        """Tabs to a field, and types."""
         self.tab_to(selector)
         self.press(text)
 
     def width(self) -> int:
-        """Of the page, in pixels."""
         return int(self.browser.execute_script("return document.documentElement.scrollWidth"))
 
 
-# An element that has the focus by a key shows it by an outline, or is where the browser itself draws one.
+# True if the focused element shows an outline, or if nothing has the focus.
 HAS_RING = """
 const one = document.activeElement, style = getComputedStyle(one), box = one.getBoundingClientRect();
 return one === document.body || (style.outlineStyle !== "none" && box.width > 0 && box.height > 0);
@@ -113,7 +110,7 @@ return one === document.body || (style.outlineStyle !== "none" && box.width > 0 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Chrome]:
-    """One that all tests of a file share: a start takes seconds."""
+    """A browser that all tests of a file share, because it takes seconds to start."""
     with chromium() as one:
         yield one
 
@@ -122,7 +119,7 @@ def browser() -> Iterator[Chrome]:
 def window(
     browser: Chrome, link: str, size: tuple[int, int] = WIDE, *, is_dark: bool = False, downloads: Path | None = None
 ) -> Iterator[Window]:
-    """At a page, as somebody who has not been there before."""
+    """Opens a page in the browser as a new visitor."""
     browser.execute_cdp_cmd("Network.clearBrowserCookies", {})
     dress(browser, size, is_dark=is_dark)
     folder = {} if downloads is None else {"downloadPath": str(downloads)}
@@ -132,11 +129,11 @@ def window(
     try:
         yield Window(browser, link)
     finally:
-        browser.get("about:blank")  # which ends what it listens to
+        browser.get("about:blank")  # ends its event stream
 
 
 @pytest.fixture
 def link(served: Served, start: Start) -> str:
-    """To a server that prints its token, as people start it."""
+    """A link with the launch token of a server, as people get it."""
     running = start()
     return f"{running.record['url']}?token={running.token}"
