@@ -1,4 +1,4 @@
-"""The command as tests call it: in this process, on a store of its own."""
+"""The command for tests: it runs in this process, on a store for each test."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from inorder.cli import main
 
 
 class Ended(NamedTuple):
-    """How a command ended, and what it printed."""
+    """The exit status and the output of a command."""
 
     status: int
     out: str
@@ -23,7 +23,7 @@ class Ended(NamedTuple):
 
     @property
     def records(self) -> list[dict[str, Any]]:
-        """What `--json` told."""
+        """The records that `--json` printed."""
         return [json.loads(line) for line in self.out.splitlines()]
 
 
@@ -31,7 +31,7 @@ Command = Callable[..., Ended]
 
 
 class Terminal(io.StringIO):
-    """A stream at which somebody looks."""
+    """A stream that says that it is a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -39,7 +39,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The path of a store that is not there yet; commands find it by INORDER_STORE."""
+    """The path of a store that does not exist yet; commands find it through INORDER_STORE."""
     path = tmp_path / "orders.db"
     monkeypatch.setenv("INORDER_STORE", str(path))
     monkeypatch.chdir(tmp_path)
@@ -48,7 +48,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def run(store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Runs `inorder` with these arguments, and with this text on standard input."""
+    """Runs `inorder` with arguments, and with `given` on standard input."""
 
     def command(*arguments: str, given: bytes = b"") -> Ended:
         capsys.readouterr()

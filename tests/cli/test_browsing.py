@@ -1,4 +1,4 @@
-"""`inorder browse`: a queue in either order, in whatever state, and nothing taken."""
+"""`inorder browse`: a queue in either order, messages in every state, and none of them removed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def previews(out: str) -> list[str]:
     return [row.split()[-1] for row in out.splitlines()[2:]]
 
 
-# --- what is shown
+# --- rows
 
 
 def test_the_figures_of_the_manual(run: Command, qm: QueueManager) -> None:
@@ -118,7 +118,7 @@ def test_what_is_missing_in_words(missing: Gaps, words: str) -> None:
     assert in_words(missing) == words
 
 
-# --- what is chosen
+# --- limits and choices
 
 
 def test_the_first_are_shown_and_that_there_are_more(run: Command, qm: QueueManager) -> None:
@@ -165,7 +165,7 @@ def test_an_empty_queue_and_one_that_is_not_there(run: Command, queue: str) -> N
     assert "through an alias" in run("browse", "A").out
 
 
-# --- previews, and what could steer a terminal
+# --- previews, and control characters
 
 EVIL = "\x1b[31mred\x07\x9b2J\u202eabc\n"
 
@@ -245,7 +245,7 @@ def test_a_group_has_a_short_name(group_id: bytes, name: str) -> None:
     assert name_of(group_id) == name
 
 
-# --- for machines, and what comes
+# --- JSON, and --follow
 
 
 def test_machines_are_told_the_place_and_the_holder(run: Command, qm: QueueManager) -> None:
@@ -267,7 +267,7 @@ def test_follow_misses_nothing_that_comes_while_it_reads(
     def interfered(self: Inspect, *given: Any, **named: Any) -> Iterator[MessageView]:
         for number, sight in enumerate(look(self, *given, **named)):
             yield sight
-            if number == 0 and named.get("numbered_after") == 0:  # one has been read; its page is over
+            if number == 0 and named.get("numbered_after") == 0:  # the first page, with one message, has been read
                 put(qm, "urgent, before where it reads", priority=9)
                 put(qm, "behind it", priority=0)
 

@@ -1,4 +1,4 @@
-"""`inorder channel`: from a definition to messages at the other store, and what operators do."""
+"""`inorder channel`: from a definition to messages in the other store, and the acts of operators."""
 
 from __future__ import annotations
 

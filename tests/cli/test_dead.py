@@ -14,7 +14,7 @@ from inorder import Report
 
 @pytest.fixture
 def dead(queue: str, store: Path) -> None:
-    """Two reports that found REPORTS full, and one for a queue that is not there."""
+    """Two reports that found REPORTS full, and one for a queue that does not exist."""
     with inorder.connect(store) as qm:
         qm.create_queue("REPORTS", max_depth=1)
         qm.create_queue("DEAD")
@@ -71,7 +71,7 @@ def test_what_was_dropped_is_told(run: Command, queue: str, store: Path) -> None
     with inorder.connect(store) as qm:
         qm.put(queue, b"one", report=Report.COA, reply_to_queue="GONE")
     assert "1 report" in run("dead", "list", "--dead-letter-queue", queue).err
-    nothing = run("dead", "list")  # on the system's queue, as the queue manager names none
+    nothing = run("dead", "list")  # on the system's queue, because the queue manager names none
     assert (nothing.status, nothing.out) == (0, "")
     assert "no dead letters" in nothing.err
 

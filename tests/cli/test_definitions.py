@@ -1,4 +1,4 @@
-"""`inorder export` and `inorder import`: definitions as a script, and what it changes in another store."""
+"""`inorder export` and `inorder import`: definitions as a script, and its changes to another store."""
 
 from __future__ import annotations
 

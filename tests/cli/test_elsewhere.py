@@ -1,4 +1,4 @@
-"""The command with a store elsewhere: which credentials it sends where, and `inorder login`."""
+"""The command with a remote store: the credentials that it sends, and `inorder login`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every command has alike: help with an example, -h, --store before it, and errors in the words of the command."""
+"""Common to all commands: help with an example, -h, --store before the command, errors that name its words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RULE = re.compile(r"\b(?:[A-D]-\d+|[RTGP]\d+\.\d+)\b|\(\d\.\d\)")
 
 
 def every(command: click.Command, context: click.Context) -> Iterator[click.Context]:
-    """The contexts of a command and of all below it."""
+    """The contexts of a command and of all its subcommands."""
     yield context
     if isinstance(command, click.Group):
         for name, below in command.commands.items():

@@ -1,7 +1,7 @@
-"""Ctrl-C while the command starts: status 130, and no traceback, at whatever import it comes.
+"""Ctrl-C while the command starts, at any import: status 130, and no traceback.
 
-A process sends itself the signal at the import with a chosen number. It counts from the first module of `inorder` on:
-before, the interpreter starts, and that is not ours.
+A process sends itself the signal at the import with a chosen number, counted from the first module of `inorder`: the
+earlier imports are those of the interpreter.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ finally:
 
 
 def moments(count: int) -> list[Any]:
-    """So many, of which the gate tries every sixteenth."""
+    """The numbers below a count; the gate tries every sixteenth."""
     return [pytest.param(nth, marks=nightly if nth % 16 else gate) for nth in range(count)]
 
 
 def entry_point() -> tuple[str, str]:
-    """Module and function of the console script."""
+    """The module and function of the console script."""
     found = re.search(r'^inorder = "([\w.]+):(\w+)"$', PYPROJECT.read_text(encoding="utf-8"), re.MULTILINE)
     assert found is not None, "pyproject.toml names no console script inorder"
     return found[1], found[2]
 
 
 def starts(at: int, *arguments: str, interrupt: signal.Handlers = signal.SIG_DFL) -> tuple[int, str]:
-    """Status and standard error of a command that is interrupted at that import; 0: at none, and it tells how many."""
+    """Interrupts a command at an import; 0: at none, and it prints their number. Returns status and standard error."""
     module, function = entry_point()
     text = COUNTING + AS_SCRIPT.format(module=module, function=function)
     ended = subprocess.run(
@@ -75,7 +75,7 @@ def starts(at: int, *arguments: str, interrupt: signal.Handlers = signal.SIG_DFL
 
 @cache
 def imports(*arguments: str) -> int:
-    """How many there are."""
+    """The number of imports of a command."""
     status, told = starts(0, *arguments)
     assert status == 0, told
     return int(told.splitlines()[-1])
@@ -83,7 +83,7 @@ def imports(*arguments: str) -> int:
 
 @pytest.fixture
 def listing(tmp_path: Path) -> tuple[str, ...]:
-    """A command that imports all that a command on a store needs."""
+    """A command that imports everything that a command on a store needs."""
     path = str(tmp_path / "orders.db")
     assert importlib.import_module("inorder.cli").main(["queue", "create", "ORDERS", "--store", path]) == 0
     return "queue", "list", "--store", path
@@ -102,7 +102,7 @@ def test_an_interrupt_that_a_shell_has_ignored_stays_ignored(listing: tuple[str,
 
 
 def test_what_begins_the_command_is_light() -> None:
-    """Whatever it imported would be imported before Ctrl-C is seen to."""
+    """Its own imports are made before Ctrl-C is handled."""
     text = "import sys; before = set(sys.modules); import inorder_command; print(*sorted(set(sys.modules) - before))"
     bare = [sys.executable, "-c", text]
     environment = os.environ | {"PYTHONPATH": str(Path(inorder_command.__file__).parents[1])}
@@ -113,7 +113,7 @@ def test_what_begins_the_command_is_light() -> None:
 
 
 def test_a_put_in_a_script_loads_only_what_it_needs(store: Path, queue: str) -> None:
-    """Tables and progress on a terminal need rich, a folder of files needs processes."""
+    """Tables and progress on a terminal need rich; a folder of files needs processes."""
     words = ["-m", "inorder", "put", queue, "1", "--store", str(store)]
     timed = [sys.executable, "-X", "importtime", *words]
     done = subprocess.run(timed, capture_output=True, text=True, check=True, env=unmeasured())
@@ -128,7 +128,7 @@ def test_a_second_interrupt_does_not_bring_a_traceback(monkeypatch: pytest.Monke
         raise KeyboardInterrupt
 
     monkeypatch.setattr("inorder.cli.main", interrupted)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may have it ignored
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # the caller of the tests may have ignored it
     try:
         assert inorder_command.main() == 130
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

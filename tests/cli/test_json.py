@@ -1,4 +1,4 @@
-"""The page about `--json` has every key that a command tells, and no other."""
+"""The page about `--json` has every key that a command prints, and no other."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def keys_below(heading: str) -> set[str]:
 
 @pytest.fixture
 def busy(run: Command, queue: str, store: Path, tmp_path: Path) -> None:
-    """Two queues, and something of everything on one of them."""
+    """Three queues, one of which has messages in several states."""
     (tmp_path / "binary").write_bytes(b"\xff")
     run("put", queue, "--lines", given=b"1\n2\n3\n4\n")
     run("put", queue, "--file", "binary")
@@ -44,7 +44,7 @@ def busy(run: Command, queue: str, store: Path, tmp_path: Path) -> None:
         qm.prepare("monday")
 
 
-# What one of these commands tells has these keys, but for those that are of some kinds of message or of unit alone.
+# A section of the page, commands that print its keys, and further keys that they print.
 PAGES = [
     ("A put", "put ORDERS x", ()),
     ("A message", "get ORDERS --all", ()),

@@ -64,7 +64,7 @@ def test_what_dmpmqmsg_cannot_say_stays_on_the_queue(run: Command, queue: str) -
 
 
 def test_the_properties_of_a_dump_are_those_of_the_message(run: Command, queue: str, store: Path) -> None:
-    """MQ writes them in a header of the body. Of other inputs the body is as it was."""
+    """MQ writes properties in a header of the body. Other inputs keep such a body unchanged."""
     folder = b"<usr><colour>red</colour></usr>  "[:32]
     body = b"RFH " + struct.pack("<4i8s3i", 2, 36 + 4 + 32, 546, 1208, b"MQSTR   ", 0, 1208, 32) + folder + b"x"
     dump = b"* DMPMQMSG\nA VER 2\nA ENC 546\nA FMT MQHRF2\nX " + body.hex().encode() + b"\n"
@@ -102,7 +102,7 @@ def test_files_are_messages_and_a_message_becomes_a_file(run: Command, queue: st
 
 
 def test_the_descriptor_can_be_given(run: Command, queue: str, store: Path) -> None:
-    with inorder.connect(store):  # a message that is not persistent lasts as long as somebody has the store open
+    with inorder.connect(store):  # a message that is not persistent survives while the store is open
         run(
             "put", queue, "x", "--priority", "3", "--no-persistent", "--expiry", "900", "--message-id", "0a0b",
             "--correlation-id", "ff" * 24, "--reply-to-queue", "BACK", "--body-format", "MQSTR",
@@ -282,7 +282,7 @@ def test_a_queue_is_not_copied_onto_itself_by_another_name_of_the_store_or_of_th
 
 
 def started(*arguments: str) -> subprocess.Popen[bytes]:
-    """A command of its own that can be interrupted, though these tests may run in a background that cannot."""
+    """Starts a command that can be interrupted, even if these tests run in a background that cannot."""
     return subprocess.Popen(
         [sys.executable, "-m", "inorder", *arguments],
         stdout=subprocess.PIPE,
@@ -298,7 +298,7 @@ def test_ctrl_c_leaves_nothing_held(run: Command, queue: str, store: Path) -> No
     assert waiting.stdout.readline() == b"1\n"
     waiting.send_signal(signal.SIGINT)
     _, told = waiting.communicate(timeout=240)
-    last = told.decode().splitlines()[-1]  # on a busy machine it has said before that another program had the lock
+    last = told.decode().splitlines()[-1]  # on a busy machine it first says that another program had the lock
     assert (waiting.returncode, last) == (130, "interrupted; no messages are held")
     with inorder.connect(store) as qm:
         assert not qm.inspect.units()
@@ -310,8 +310,8 @@ BUFFERING = [pytest.param({}, id="buffered", marks=gate), pytest.param({"PYTHONU
 
 @pytest.mark.parametrize("environment", BUFFERING)
 def test_a_broken_pipe_puts_the_rest_back(run: Command, queue: str, store: Path, environment: dict[str, str]) -> None:
-    """An unbuffered stream writes as much as the pipe takes, and says how much: that is not all."""
-    whole = [bytes([65 + number]) * 100_000 for number in range(10)]  # no pipe holds them
+    """An unbuffered stream writes what the pipe takes, and returns how much: that is not everything."""
+    whole = [bytes([65 + number]) * 100_000 for number in range(10)]  # more than a pipe holds
     run("put", queue, "--lines", given=b"\n".join(whole))
     environment = {name: text for name, text in os.environ.items() if name != "PYTHONUNBUFFERED"} | environment
     command = [sys.executable, "-m", "inorder", "get", queue, "--all"]
@@ -351,10 +351,10 @@ def test_output_that_is_full_is_trouble_and_the_message_stays(
 def test_the_files_of_the_store_are_neither_written_nor_read(
     run: Command, queue: str, store: Path, tmp_path: Path, suffix: str, linked: bool
 ) -> None:
-    """To open and close one of them would drop the locks that this process has on it."""
+    """Opening and closing one of them would release the locks that this process has on it."""
     name = tmp_path / f"{store.name}{suffix}"
     run("put", queue, "1")
-    with inorder.connect(store):  # so that the others are there
+    with inorder.connect(store):  # so that the other files exist
         if linked:
             (tmp_path / "link").symlink_to(name)
             name = tmp_path / "link"
@@ -385,7 +385,7 @@ def test_an_odd_user_name_can_put(run: Command, queue: str, store: Path, monkeyp
 
 
 class Endless(io.RawIOBase):
-    """A stream of letters that counts what is read, and holds who reads on and on."""
+    """An endless stream of letters that counts the bytes that are read, and fails after too many."""
 
     def __init__(self, before: bytes = b"") -> None:
         self.given, self._before = 0, before
@@ -495,7 +495,7 @@ LENGTH = 100
 
 @pytest.fixture
 def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A unit has room for three messages, and they are got one by one."""
+    """A unit has room for three messages, which are got one by one."""
     monkeypatch.setattr(parts, "UNIT_BYTES", 3 * LENGTH)
     monkeypatch.setattr(parts, "STEP_MESSAGES", 1)
 
@@ -515,7 +515,7 @@ def test_parts_end_with_the_bytes_or_the_number() -> None:
 
 
 def units_of(store: Path, queue: str) -> list[int]:
-    """How many messages each unit of work has put on a queue in COMMIT order: each has a number of its own."""
+    """The numbers of messages that units of work have put on a queue in COMMIT order, where each unit has a number."""
     with inorder.connect(store) as qm:
         numbers = [message.place.number for message in qm.browse(queue) if message.place]
     return [numbers.count(number) for number in sorted(set(numbers))]

@@ -17,7 +17,7 @@ from inorder.client.bulk import ClaimReader
 
 @pytest.fixture
 def other(store: Path) -> Path:
-    """A store that is not there yet."""
+    """The path of a store that does not exist yet."""
     return store.parent / "other.db"
 
 

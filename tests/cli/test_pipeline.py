@@ -1,6 +1,6 @@
-"""What the commands of jobs look at before Spark begins, and what they tell of their speed.
+"""Checks of the commands of jobs before Spark starts, and the speeds that they print.
 
-Nothing here starts Spark; `tests/spark/test_jobs.py` runs them.
+Nothing here starts Spark; `tests/spark/test_jobs.py` runs the jobs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from inorder.support.advice import how_to_install
 
 
 class Progress(NamedTuple):
-    """As a job reports it; that class is where PySpark is."""
+    """A job's report of its progress; the class itself needs PySpark."""
 
     messages: int
     size: int
@@ -112,12 +112,12 @@ def test_people_read_words_for_figures_and_a_line_for_each_trouble(capsys: pytes
     ]
 
 
-# ---- what is looked at before a JVM begins
+# ---- checks before a JVM starts
 
 
 @pytest.fixture
 def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever would begin Spark fails."""
+    """Makes each start of Spark fail."""
 
     def begun(name: str) -> None:
         raise AssertionError(f"{name} was loaded")
@@ -213,7 +213,7 @@ def test_a_folder_in_which_this_user_may_not_write_is_named(
     closed = tmp_path / "closed"
     closed.mkdir()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(os, "access", lambda path, mode: path != closed)  # tests may run as root, who may everything
+    monkeypatch.setattr(os, "access", lambda path, mode: path != closed)  # root may write everywhere
     with pytest.raises(click.ClickException, match=rf"TARGET {target} cannot be written: .* not write to {closed}\."):
         readiness.check_target("TARGET", target, overwrite=True)
     readiness.check_target("TARGET", "open/new", overwrite=True)
@@ -239,7 +239,7 @@ def test_paths_elsewhere_are_left_to_spark(monkeypatch: pytest.MonkeyPatch) -> N
 
 @dataclass
 class Judged:
-    """What an audit comes to."""
+    """The result of an audit."""
 
     error_count: int
 

@@ -144,7 +144,7 @@ def test_a_long_list_is_written_as_a_short_one(run: Command, monkeypatch: pytest
 
 @pytest.mark.parametrize("is_terminal", [False, True], ids=["pipe", "terminal"])
 def test_a_row_of_a_long_list_costs_few_calls(is_terminal: bool, capsys: pytest.CaptureFixture[str]) -> None:
-    """Laid out cell by cell it cost a thousand; both show the same."""
+    """Laid out cell by cell, a row cost a thousand calls; both ways show the same."""
     answer = output.Output(as_json=False)
     answer.console = Console(file=io.StringIO(), force_terminal=is_terminal, width=80)
     rows = [{"queue": f"ORDERS.{number}", "depth": number} for number in range(2 * output.LAID_OUT_MAX)]

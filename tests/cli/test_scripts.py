@@ -195,7 +195,7 @@ def test_at_a_terminal_commands_are_typed(
 
 
 def test_a_script_of_a_company_is_answered_as_runmqsc_does(run: Command, tmp_path: Path) -> None:
-    """Each command, and its answer, as in `company.txt`; the store is paid.db with three messages on a queue."""
+    """`company.txt` has each command and its answer; the store paid.db has three messages on a queue."""
     path, here = tmp_path / "paid.db", Path(__file__).parent
     with inorder.connect(path, name="PAYMENTS") as qm:
         qm.create_queue("PAY.OLD")

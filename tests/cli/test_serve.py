@@ -1,4 +1,4 @@
-"""`inorder serve`: what it refuses. How it serves is in tests/server."""
+"""`inorder serve`: refused calls, and the settings of accepted ones. The server itself is tested in tests/server."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from inorder.support.advice import how_to_install
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
-    """What would be served: the command goes as far as the processes."""
+    """The settings that would be served; no server is started."""
     found: list[Settings] = []
     monkeypatch.setattr(running, "serve", lambda settings, *given, **named: found.append(settings))
     return found
 
 
 def define(*, password: bool = False, subjects: tuple[str, ...] = (), token: float = 0, enabled: bool = True) -> None:
-    """A user of the store."""
+    """Defines a user of the store."""
     with inorder.connect("orders.db") as qm:
         qm.accounts.create_user("anna", roles=["admin"], subjects=subjects, password_hash="$kept" if password else None)
         if token:
@@ -36,7 +36,7 @@ def define(*, password: bool = False, subjects: tuple[str, ...] = (), token: flo
 
 @pytest.fixture
 def refused(run: Command, queue: str, served: list[Settings]) -> Callable[..., str]:
-    """A call that serves nothing; what it says of it."""
+    """A function that makes a call, checks that it serves nothing, and returns its error."""
 
     def calls(*arguments: str) -> str:
         ended = run("serve", *arguments)

@@ -1,4 +1,4 @@
-"""`inorder trigger-monitor`: programs are started, and each start and end is told."""
+"""`inorder trigger-monitor`: programs are started, and each start and end is reported."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GETS = "import os, inorder, sys; qm = inorder.connect(os.environ['INORDER_STORE'
 
 @pytest.fixture
 def shop(run: Command, store: Path) -> Path:
-    """Two initiation queues; the queues of each have a program, one ends well, one badly."""
+    """Two initiation queues, each for one queue with a program; one program succeeds, the other fails."""
     program = shlex.join([sys.executable, "-c", GETS])
     script = f"""
 DEFINE QLOCAL(START.A)

@@ -1,4 +1,4 @@
-"""What goes wrong outside of queues: closed streams, odd encodings, stores that are locked or not there."""
+"""Trouble outside of queues: closed streams, odd encodings, stores that are locked or missing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from inorder.cli.running import record_of_error, status_of
 
 
 def by_itself(*arguments: str, **streams: Any) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own, with these streams."""
+    """Runs the command in a separate process, with these streams."""
     given: dict[str, Any] = {"stderr": subprocess.PIPE, "text": True} | streams
     return subprocess.run([sys.executable, "-m", "inorder", *arguments], check=False, **given)
 
@@ -74,7 +74,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def locker(queue: str, store: Path) -> Iterator[subprocess.Popen[str]]:
-    """Another program, which has the store locked until its standard input ends."""
+    """Another program, which keeps the store locked until its standard input ends."""
     words = [sys.executable, "-c", LOCKS, str(store)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
         assert program.stdout is not None
@@ -263,7 +263,7 @@ def test_the_exit_status_says_whose_fault_it_is(error: inorder.InorderError, sta
 
 
 def test_names_of_queues_complete_in_a_shell(run: Command, queue: str, store: Path) -> None:
-    patient = "from inorder.cli import running; running.COMPLETION_SECONDS = 60.0; "  # an opening on a busy machine
+    patient = "from inorder.cli import running; running.COMPLETION_SECONDS = 60.0; "  # for a busy machine
     ended = subprocess.run(
         [sys.executable, "-c", patient + "from inorder.cli.app import app; app(prog_name='inorder')"],
         env={"_INORDER_COMPLETE": "bash_complete", "COMP_WORDS": "inorder get OR", "COMP_CWORD": "2",

@@ -1,4 +1,4 @@
-"""`inorder unit`, `lock`, `claim` and `connection`: who holds what, and the end of it by hand; who is there."""
+"""`inorder unit`, `lock`, `claim` and `connection`: lists of holders, and settling and releasing by hand."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from inorder.stores.seam.tables import Branch
 
 
 def in_doubt(qm: inorder.QueueManager, *managers: str) -> str:
-    """Leaves a committed unit of work with parts at these owners; its name."""
+    """Leaves a committed unit of work with parts at these owners. Returns its name."""
     name = qm._store.begin_global(qm.internals.owner, [Branch(f"TO.{one}", one) for one in managers])
     qm._store.settle(qm.internals.owner, "commit", decides=name)
     return name

@@ -19,7 +19,7 @@ from inorder.stores.sqlite.statements import VERSION
     ("damage", "said"),
     [
         ("UPDATE tally SET depth = 5, arrived = 5 WHERE queue <> 0", "the recorded depth is 5, but it has 1 messages"),
-        ("DELETE FROM manager", "the queue manager is missing"),  # nobody could open it
+        ("DELETE FROM manager", "the queue manager is missing"),  # no program could open such a store
     ],
 )
 def test_what_is_wrong_is_said_in_words(run: Command, queue: str, store: Path, damage: str, said: str) -> None:

@@ -1,4 +1,4 @@
-"""Every command with the URL of a store in the place of a path: of one in PostgreSQL, and of one behind a server.
+"""Every command with the URL of a store in place of its path: a store in PostgreSQL, and one behind a server.
 
 No command shows a password or a token.
 """
@@ -22,7 +22,7 @@ from inorder.client.bulk import ClaimReader, Stager
 from inorder.testing.remote import the_server
 
 PASSWORD = "nobody-may-see-this"
-# What a store elsewhere refuses, by the command, with the machine or the command to use instead.
+# The commands that a remote store refuses, with the machine or the command that their errors name instead.
 REFUSED = {
     **dict.fromkeys(
         ("user add", "user alter", "user list", "user password", "user delete", "token create",
@@ -34,9 +34,9 @@ REFUSED = {
     "rename": "run 'inorder rename' on the machine",
     "upgrade": "run inorder upgrade",
 }  # fmt: skip
-# Of Spark; they are run with a URL in tests/spark/test_elsewhere.py.
+# Commands that use Spark; tests/spark/test_elsewhere.py runs them with a URL.
 WITH_SPARK = {"pipeline drain", "pipeline load", "pipeline replay"}
-# It runs until it is stopped: tests/server/test_processes.py.
+# Runs until it is stopped; tested in tests/server/test_processes.py.
 SERVES = {"serve"}
 WITHOUT_STORE = {
     "login", "pipeline reorder", "pipeline audit", "pipeline unload", "mqi run", "mqi env", "mqi build", "mqi install",
@@ -46,21 +46,21 @@ WITHOUT_STORE = {
 
 @pytest.fixture
 def url(postgresql: str, make: Make, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Of a store that is not there yet; the server believes every password."""
+    """The URL of a store that does not exist yet; the server accepts every password."""
     one = make("postgresql")
     monkeypatch.setenv("INORDER_STORE", with_password(one))
     return one
 
 
 def with_password(url: str) -> str:
-    """The URL as the commands are given it."""
+    """The URL as commands get it."""
     given = url.replace("@", f":{PASSWORD}@", 1)
     assert given != url
     return given
 
 
 def held(url: str) -> None:
-    """What commands end by hand: a prepared unit, a claim of one message, a lock, a staging, a group begun."""
+    """Leaves what commands settle by hand: two prepared units, a claim of one message, a lock and a staging."""
     with inorder.connect(url) as qm:
         with qm.open("Q", input="shared", output=True) as handle:
             reader = ClaimReader(handle, "app")
@@ -74,7 +74,7 @@ def held(url: str) -> None:
 
 @pytest.fixture
 def works_on_q(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The module of that name, which `work` is given, and an application's database for `outbox`."""
+    """The module `works_on_q` for `work`, and an application's database for `outbox`."""
     (store.parent / "shop.db").touch()
     text = 'from inorder.work import Tasks\n\ntasks = Tasks()\ntasks.task("Q", name="see")(lambda message: None)\n'
     (store.parent / "works_on_q.py").write_text(text)
@@ -82,7 +82,7 @@ def works_on_q(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "works_on_q", raising=False)
 
 
-# In this order: what they leave is what the next ones find.
+# The order matters: each step finds what the earlier ones have left.
 STEPS: list[tuple[str, list[str], bytes, int]] = [
     ("queue create", ["Q", "--max-depth", "100"], b"", 0),
     ("queue alter", ["Q", "--description", "ours"], b"", 0),

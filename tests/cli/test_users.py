@@ -26,7 +26,7 @@ def qm(queue: str, store: Path) -> Iterator[inorder.QueueManager]:
 
 @pytest.fixture
 def run(run: Command) -> Command:
-    """As `run`, of commands that end with this status."""
+    """Like the shared fixture `run`, but checks the exit status."""
 
     def command(*arguments: str, given: bytes = b"", status: int = 0) -> Ended:
         ended: Ended = run(*arguments, given=given)

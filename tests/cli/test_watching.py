@@ -1,4 +1,4 @@
-"""`inorder watch`: all queues again and again, with their rates, and who waits for what."""
+"""`inorder watch`: all queues again and again, their rates, and the calls that wait."""
 
 from __future__ import annotations
 

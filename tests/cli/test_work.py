@@ -1,6 +1,4 @@
-"""`inorder work` before it works: what it lists, and what it refuses; tests/work/test_started_processes.py has it at
-work.
-"""
+"""`inorder work` before it works: its list, and refused calls. tests/work/test_started_processes.py starts it."""
 
 from __future__ import annotations
 
@@ -42,7 +40,7 @@ def nightly(due):
 
 @pytest.fixture
 def module(store: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A module in the current folder."""
+    """The name of a module in the current folder; another module, `lacking`, cannot be imported."""
     (store.parent / "packing.py").write_text(TASKS)
     (store.parent / "lacking.py").write_text("import nowhere_at_all\n")
     monkeypatch.syspath_prepend(str(store.parent))
