@@ -1,4 +1,4 @@
-"""Folders that files come from and go to."""
+"""A folder of files to read, and an empty one to write to."""
 
 from __future__ import annotations
 

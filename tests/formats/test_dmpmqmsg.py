@@ -1,4 +1,4 @@
-"""The text files of dmpmqmsg: what is written reads back, what the tool writes is read, the rest is refused."""
+"""The text files of dmpmqmsg: ours read back the same, those of the tool are read, others are refused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from inorder.formats import FormatError
 from inorder.formats.dmpmqmsg import ATTRIBUTES, parse, write
 from inorder.model.fields import LATER
 
-# As the source of the tool writes it: unloaded without options, by -dA, by -da, by -dt and -dN, and an empty message.
+# As the tool's source writes messages: without options, with -dA, with -da, with -dt and -dN, and an empty one.
 UNLOADED = b"""\
 * QLOAD Version:1.9 Created:Sat Jan  1 12:00:00 2022
 * Qmgr  = QM1
@@ -127,7 +127,7 @@ def test_messages_without_data_are_empty() -> None:
 
 
 def test_a_segment_as_mq_dumps_it_is_read() -> None:
-    """It has its own length as OriginalLength (R1.12)."""
+    """Its OriginalLength is its own length (R1.12)."""
     (segment,) = messages(after_header("A VER 2\nA MSF 6\nA ORL 4\nX 61626364\n"))
     assert (segment.flags, segment.body) == (6, b"abcd")
 
@@ -140,7 +140,7 @@ def test_a_file_from_windows_reads_the_same(end: bytes) -> None:
 @pytest.mark.parametrize(
     ("data", "bodies"),
     [
-        (b"* QLOAD\nN\nT a\r\n", [b"a\r\n"]),  # data where lines do not end in one
+        (b"* QLOAD\nN\nT a\r\n", [b"a\r\n"]),  # CR is data in a file whose lines end without it
         (b"* QLOAD\nN\nX4142\nX  43  \nX\n", [b"ABC"]),
         (b"\n \n* DMPMQMSG\n\nA PRI 1\n* and\n\nA PER 0\n\nX 41\n* still\nX 42\n\n\nN\nX 43", [b"AB", b"C"]),
         (b"* QLOAD", []),
@@ -150,7 +150,7 @@ def test_blanks_empty_lines_and_comments_do_not_matter(data: bytes, bodies: list
     assert [one.body for one in messages(data)] == bodies
 
 
-# ---- what is written comes back
+# ---- written messages read back
 
 ASCII = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E))
 
@@ -241,7 +241,7 @@ def test_time_and_expiry_are_cut_off() -> None:
     assert message.expiry == 0.1
 
 
-# ---- what is refused
+# ---- refusals
 
 
 @pytest.mark.parametrize(

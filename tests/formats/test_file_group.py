@@ -96,7 +96,7 @@ def test_a_whole_file_is_one_logical_message_in_segments(source: Path) -> None:
 
 def test_a_file_that_is_too_long_for_one_message_is_refused_at_once(source: Path) -> None:
     with open(source / "huge", "wb") as file:  # noqa: PTH123
-        file.truncate(1_000_000_000)  # takes no room
+        file.truncate(1_000_000_000)  # takes no space
     with pytest.raises(ArgumentError, match="rule must be one that splits"):
         next(records(source, "huge", "whole"))
 
@@ -125,7 +125,7 @@ def test_bad_arguments_are_told_at_once(source: Path) -> None:
         next(records(source, "nothing", "whole"))
 
 
-# ---- and back
+# ---- files from records
 
 
 @given(data=DATA, rule=RULES, chunk=st.integers(1, 70))
@@ -259,13 +259,13 @@ MINE = "orders.db"
 
 
 def as_file(path: str) -> list[bytes]:
-    """A group that is a file of three messages, at a path that somebody else chose."""
+    """The messages of a file of three records, at a path that somebody else chose."""
     return [make(manifest(path=path)), b"a", b"b", b"c"]
 
 
 @pytest.fixture
 def store(target: Path) -> Path:
-    """A store in the folder into which files are written, with a message on it, and open nowhere."""
+    """A store with a message in the folder to which files are written; no program has it open."""
     with inorder.connect(target / MINE) as qm:
         qm.create_queue("Q")
         qm.put("Q", b"kept")

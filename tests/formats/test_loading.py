@@ -1,4 +1,4 @@
-"""Loading a folder with several processes: every file once, whatever is killed or backed out."""
+"""Loading a folder with several processes: every file once, despite kills and back-outs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def every_file_is_there_once(store: Path) -> None:
 
 
 class Planted(Exception):
-    """What a test plants."""
+    """An error that a test plants."""
 
 
 def first_attempt_of_five_is_killed_and_of_seven_backed_out(path: str, attempt: int) -> None:
@@ -106,8 +106,8 @@ def test_a_load_that_ends_in_its_middle_is_gone_on_with(store: Path, source: Pat
 
 
 def test_ctrl_c_is_not_for_the_processes(store: Path, source: Path) -> None:
-    """They would end with tracebacks of their own, each beside the end of the call. Not even for the very first one."""
-    resource_tracker._resource_tracker._stop()  # type: ignore[attr-defined] # it begins with the first process
+    """Each process would print its own traceback beside the end of the call. The very first one ignores it, too."""
+    resource_tracker._resource_tracker._stop()  # type: ignore[attr-defined] # so that it starts with the first process
     kinds = []
 
     def interrupt(event: LoadEvent) -> None:
@@ -121,7 +121,7 @@ def test_ctrl_c_is_not_for_the_processes(store: Path, source: Path) -> None:
 
 
 def dies_after_three(store: Path, source: Path) -> None:
-    """The whole call is killed: its processes stay behind, and end."""
+    """Loads until three files are loaded, then kills this process; its own processes stay behind, and end."""
     loaded = 0
 
     def count(event: LoadEvent) -> None:
@@ -169,7 +169,7 @@ def test_bad_arguments_are_refused_before_anything_is_done(store: Path, source: 
 
 
 def test_a_pipe_in_the_folder_is_passed_over_and_the_store_in_it_is_given_up_unread(source: Path, store: Path) -> None:
-    """To open and close a file of the store would drop the locks of the process that loads."""
+    """Opening and closing a file of the store would release the locks of the process that loads."""
     os.mkfifo(source / "pipe")
     with inorder.connect(source / "store.db") as qm:
         qm.create_queue("FILES")

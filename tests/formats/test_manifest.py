@@ -1,4 +1,4 @@
-"""The manifest: the same bytes for the same file, any name, and every bad one refused."""
+"""The manifest: the same bytes for the same file, any file name, and refusals of bad manifests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The listing of a folder: which files, in which order, and what is said of the others."""
+"""The listing of a folder: its files, their order, and reports of skipped ones."""
 
 from __future__ import annotations
 

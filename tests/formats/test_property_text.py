@@ -1,4 +1,4 @@
-"""Properties as words: what is written is read again, and what is no property is told."""
+"""Properties as words: written words are read again, and invalid ones are refused."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ ENTITIES = "<!DOCTYPE usr [<!ENTITY a 'aaaaaaaaaa'>]><usr><a>&a;</a></usr>"
 def test_what_is_malformed_or_cannot_be_a_property_here_stays_in_the_body(data: bytes) -> None:
     message = carrying(data)
     if data == header():
-        message = message.replace(format="MQSTR")  # nothing says that there is a header
+        message = message.replace(format="MQSTR")  # the format does not announce a header
     elif data.endswith(struct.pack("<i", 99)):
         message = message.replace(body=data.replace(struct.pack("<i", 64), struct.pack("<i", 68)))
     assert unfolded(message) is message

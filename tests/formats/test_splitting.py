@@ -1,4 +1,4 @@
-"""Split rules: what a record is, at every chunk size; the text of a rule; what is refused."""
+"""Split rules: their records at every chunk size, their text, and refusals."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_records_are_joined_whole_on_a_stream_that_takes_a_part_of_each_write() 
 
 @given(data=DATA, pattern=PATTERNS, side=st.sampled_from(["start", "end"]), chunk=st.integers(1, 70))
 def test_an_expression_splits_where_finditer_finds_it(data: bytes, pattern: str, side: str, chunk: int) -> None:
-    """In a bound that is larger than the file, the whole file is searched at once."""
+    """With a bound that is larger than the file, the whole file is searched at once."""
     rule = Regex(pattern, side)  # type: ignore[arg-type]
     matches = list(re.finditer(pattern.encode(), data, re.MULTILINE))
     cuts = [0, *(match.start() if side == "start" else match.end() for match in matches), len(data)]
@@ -129,7 +129,7 @@ def test_the_bound_is_the_longest_record_not_one_less() -> None:
 
 
 class Short(io.BytesIO):
-    """A stream that brings one byte at a time, as a pipe may."""
+    """A stream that returns one byte at a time, as a pipe may."""
 
     def read(self, size: int | None = -1) -> bytes:
         return super().read(min(size or 0, 1))

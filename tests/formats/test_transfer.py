@@ -1,4 +1,4 @@
-"""Files over queues, in every store: one group, one step, nothing left of what failed."""
+"""Files over queues: one group, one step, and nothing left of a failed transfer."""
 
 from __future__ import annotations
 
@@ -97,11 +97,11 @@ def test_a_group_that_is_not_whole_is_passed_over(qm: QueueManager, source: Path
     assert (qm.depth("Q"), files(target)) == (3, {})
 
 
-# ---- what fails leaves nothing, and loses nothing
+# ---- failures leave nothing behind, and lose nothing
 
 
 class Changing(Exception):
-    """Raised by a test in the middle of a put."""
+    """Raised by a test in the middle of a put or a get."""
 
 
 @pytest.mark.parametrize("in_unit", [False, True])
@@ -133,7 +133,7 @@ def test_a_put_that_fails_leaves_nothing_in_the_unit(
 
 
 def spoil(qm: QueueManager, source: Path, **changes: bytes) -> None:
-    """A whole group whose records are not those of its manifest."""
+    """Puts a whole group whose records do not match its manifest."""
     with qm.unit_of_work(), qm.open("Q", output=True) as handle:
         for record in records(source, "sub/a.txt", RULE):
             fields: Any = {"format": FORMAT if record.sequence == 1 else ""}

@@ -1,4 +1,4 @@
-"""Spans and metrics in the words of OpenTelemetry's conventions for messaging, by the real SDK."""
+"""Spans and metrics in the terms of OpenTelemetry's conventions for messaging, with the real SDK."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from inorder.stores.seam.telemetry import EVENTS
 
 
 class Watched:
-    """A queue manager that is instrumented, and what was exported."""
+    """An instrumented queue manager, and the spans and metrics that were exported."""
 
     def __init__(self, qm: QueueManager) -> None:
         self._spans, self._reader = InMemorySpanExporter(), InMemoryMetricReader()

@@ -1,4 +1,4 @@
-"""An outbox in an application's database: once and in order whatever is killed, and refusals of one queue."""
+"""An outbox in an application's database: each message once and in order despite kills, and queues that refuse."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Shop(SimpleNamespace):
     """An application's database with an outbox, and a queue manager with queue Q.
 
     Attributes:
-        database: the mover's name of it.
+        database: its name for the mover.
         open: makes a connection of the application.
-        table: the outbox's name, which no other test has.
+        box: the outbox, whose table no other test uses.
     """
 
     database: str
@@ -197,7 +197,7 @@ async def test_it_puts_in_an_asynchronous_session(postgresql: str, qm: QueueMana
         connection.execute(f"DROP TABLE {box.table}".encode())
 
 
-# --- a mover that goes on
+# --- a mover that keeps running
 
 
 def test_a_mover_that_goes_on_moves_what_is_committed_meanwhile(shop: Shop) -> None:
@@ -328,7 +328,7 @@ def test_two_databases_under_one_name_never_put_twice_and_are_told(shop: Shop, t
         box.put(connection, "Q", b"other")
         connection.commit()
         first = box.move(other, shop.qm, ends=lambda: False)
-        next(first)  # it goes on
+        next(first)  # it keeps running
         shop.put(b"mine")
         shop.move()
         box.put(connection, "Q", b"late")
@@ -395,7 +395,7 @@ with inorder.connect(arguments[2], program="mover") as qm:
     "first", [pytest.param(1, marks=gate), *[pytest.param(n, marks=nightly) for n in range(2, 30)]]
 )
 def test_killed_at_each_point_it_puts_each_message_once_and_in_order(make: Make, tmp_path: Path, first: int) -> None:
-    """After each kill the next mover is killed as well, one point later; the last one ends."""
+    """After each kill the next mover is killed, too, one point later; the last one ends."""
     path, url, box = tmp_path / "shop.db", make("sqlite"), Outbox()
     expected = [b"%d" % number for number in range(5)]
     with closing(sqlite3.connect(path)) as connection, inorder.connect(url) as qm:

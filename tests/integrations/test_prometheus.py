@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: what this process does is counted, the store's depths are asked at each scrape."""
+"""Metrics for Prometheus: calls of this process are counted; the store's depths are read at each scrape."""
 
 from __future__ import annotations
 
