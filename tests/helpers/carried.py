@@ -14,7 +14,7 @@ SAME = [name for name in Message.FIELDS if name not in ITS_OWN]
 
 
 def fill(qm: QueueManager, queue: str = "Q") -> None:
-    """Puts twelve messages that differ in every transferred field, and one that expires at once."""
+    """Puts twelve messages that differ in every transferred field, and one that soon expires."""
     qm.put(queue, b"first", priority=3, correlation_id=b"k", format="MQSTR", reply_to_queue="R")
     group = b"g".ljust(24, b"\0")
     for number in (1, 3, 4):  # the second one was taken out earlier

@@ -39,7 +39,7 @@ MANAGER = "INSERT INTO manager (id, attributes) VALUES (1, '{}');"
 
 
 def fill(path: Path) -> None:
-    """Makes the store: messages put in every way, and work in progress by programs that were alive at the copy."""
+    """Makes the store: messages put in every way, and work in progress of programs that were connected at the copy."""
     made = path.with_suffix(".made")
     store = SqliteStore(made, clock=ManualClock(1000.0))
     qm = inorder.connect(store, program="test")

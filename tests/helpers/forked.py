@@ -36,7 +36,6 @@ def run(code: str, *arguments: str, kill_at: str = "") -> int:
 
 
 def _live(code: str, arguments: tuple[str, ...], kill_at: str, environment: dict[str, str]) -> None:
-    """Runs the code in the new process."""
     os.environ.clear()  # the server's environment is that of the first test that used it
     os.environ.update(environment)
     if kill_at:

@@ -2,9 +2,9 @@
 
     python -m tests.helpers.interrupted STORE places|signals|threads COUNT [NAME ...]
 
-Each call, or each named call, is interrupted COUNT times: at random ones of the places where an exception may be
-raised, or at random times, from another thread or by signals, which raise a burst of exceptions every third time. The
-program ends with status 0 if nothing was held after any exception, and each call still works.
+Each call, or each named call, is interrupted COUNT times: at random places where an exception may be raised, or
+at random times, from another thread or by signals, which raise a burst of exceptions every third time. The program ends
+with status 0 if nothing was held after any exception, and each call still works.
 """
 
 from __future__ import annotations

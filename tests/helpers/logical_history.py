@@ -32,7 +32,7 @@ MANY = 3  # writers, and readers
 SIZES = (3, 2, 3, 1)
 LEVELS = (0, 5, 0)
 EXPIRY_SECONDS = 2
-LEASE_SECONDS = 3_600  # no history lasts so long
+LEASE_SECONDS = 3_600  # longer than any history
 WORDS: dict[type[Exception], str] = {
     NoMessageAvailable: NONE,
     OrderPending: PENDING,

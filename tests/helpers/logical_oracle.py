@@ -309,7 +309,7 @@ class Oracle:
         return SELF_BLOCKED if own else PENDING if withheld else NONE
 
     def _blockers(self, before: Place, handle: Handle, named: Unit | None) -> Iterable[Unit | Handle]:
-        """Yields the units and handles that block a chain: they put or hold an earlier first piece, or are inside."""
+        """Yields the blockers of a chain: units that put or hold pieces before it, and handles inside a chain there."""
         for piece in self.pieces:
             if piece.is_first and piece.may_come and piece.place is not None and _is_before(piece.place, before):
                 if piece.in_put is not None:

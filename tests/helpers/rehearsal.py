@@ -39,7 +39,7 @@ class MortalHistory(History):
 
 
 def live(root: QueueManager, path: Path, seed: float, lines: int) -> None:
-    """One life of a worker."""
+    """One life of a worker, which ends at the last line of its history."""
     history = MortalHistory(path, lines)
     qm = root.connect(program=path.stem)
     worker = Worker(qm, history, random.Random(seed), path.stem)

@@ -82,7 +82,7 @@ def test_the_plan_of_a_run_follows_from_its_seed_and_has_every_point() -> None:
 
 
 def test_a_life_that_ends_by_itself_is_a_finding(tmp_path: Path, parent: Parent) -> None:
-    """In this test, because the store cannot be opened."""
+    """This one ends because its store cannot be opened."""
     life = Life(name="victim", seed=SEED, end="begun", nth=1, seconds=0)
     _, findings = live(parent, tmp_path / "no such folder" / STORE, tmp_path, life)
     assert [finding.kind for finding in findings] == ["worker"]

@@ -105,7 +105,7 @@ def test_a_log_that_was_begun_anew_is_refused(recording: Recording) -> None:
 
 
 def test_a_cut_that_leaves_no_store_is_a_finding(recording: Recording, tmp_path: Path) -> None:
-    """In this test, because the database belongs to another program."""
+    """Here the database of another program is left."""
     findings = check_cut(recording, Cut(len(recording.log)), tmp_path / "cut")
     assert [finding.kind for finding in findings] == ["unusable"]
 

@@ -160,7 +160,7 @@ def test_a_server_that_fails_is_a_finding() -> None:
 
 @pytest.mark.nightly
 def test_a_server_that_ends_by_itself_is_a_finding(tmp_path: Path) -> None:
-    """In this test, because its store is no database."""
+    """This one ends because its store is no database."""
     (tmp_path / "store.db").write_bytes(b"this is no database" * 1000)
     slot = Slot(str(tmp_path / "store.db"), tmp_path, 0, Servers("token"))
     slot.run([Life(RANDOM, 1, 60)])

@@ -1,4 +1,4 @@
-"""Strict checks of `contrib/` without running it: systemd units, and files for containers and Kubernetes."""
+"""Strict checks of `contrib/`, without installing it: systemd units, and files for containers and Kubernetes."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_no_two_classes_have_one_name() -> None:
 
 
 def test_rules_and_the_records_of_stores_open_and_print_nothing() -> None:
-    """A contract of `lint-imports` forbids them imports of modules that do."""
+    """`lint-imports` also prevents them from importing modules that do."""
     files = [*(SOURCE / "inorder/rules").glob("*.py"), *(SOURCE / "inorder" / path for path in PURE)]
     for file in files:
         calls = (node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.Call))

@@ -134,13 +134,13 @@ class Ways(Definitions):
 
     @rule(user=users, granted=st.sampled_from(GRANTED), enabled=st.sampled_from([True, True, False]))
     def alter_user(self, user: str, granted: Mapping[str, Sequence[str]], enabled: bool) -> None:
-        """Rights are removed or restored after messages have asked for reports; a disabled user never gets them."""
+        """Refuses or allows reports requested before; requests of a user who has been disabled stay refused."""
         more: Any = {"queues": granted} if user == "few" else {}
         self.both(lambda side: side.operator.accounts.alter_user(user, enabled=enabled, **more).enabled)
 
     @rule(user=users)
     def replace_user(self, user: str) -> None:
-        """The new user of this name gets no reports that messages of the deleted user asked for."""
+        """The new user of this name gets no reports that the deleted user requested."""
 
         def step(side: Any) -> None:
             side.operator.accounts.delete_user(user)

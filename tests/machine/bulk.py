@@ -298,7 +298,7 @@ class Bulk(History):
         wrong=st.sampled_from([0] * 9 + [1]),
     )
     def settle_staging(self, names: Sequence[str], batch: int, query: str = "", wrong: int = 0) -> None:
-        """Settles those of the stagings that exist, or the first name; `wrong` is added to the first one's count."""
+        """Settles the stagings that exist, or the first name; `wrong` is added to the first one's count."""
         there = [name for name in names if name in self.staged] or list(names[:1])
         stagings = [Staged(name, self.staged.get(name, 0) + (wrong if name == there[0] else 0)) for name in there]
         key = LedgerKey("app", query, str(batch) if batch else "")

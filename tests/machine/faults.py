@@ -70,7 +70,7 @@ class Fault:
     """A faulty replacement for one name of a module or class, made from the sound value.
 
     Args:
-        shows_in: histories that find it: of "bulk", of "keys", or of everything.
+        shows_in: the histories that find it: "bulk", "keys", or "" for those of everything.
     """
 
     def __init__(self, where: Any, name: str, wrong: Callable[[Any], Any], shows_in: str = "") -> None:

@@ -202,7 +202,7 @@ class Pairs:
             raise Differs(f"{where}: {left!r} or {right!r}")
 
     def _error(self, left: InorderError, right: InorderError, where: str) -> None:
-        """One that an answer holds."""
+        """Compares errors inside answers."""
         self.check(failed(left), failed(right), where)
 
     def _nothing(self, left: Any, right: Any, where: str) -> None:

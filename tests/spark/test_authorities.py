@@ -1,4 +1,4 @@
-"""Source and sink on a store elsewhere, called as by Spark: the authorities they need, and their credentials."""
+"""Source and sink on a store elsewhere, call by call: the authorities they need, and their credentials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The claim that a stream takes ahead, called as by Spark: during reads, at stops, at deaths and at restarts."""
+"""The claim that a stream takes ahead, call by call: during reads, at stops, at deaths and at restarts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both streams, called as by Spark: offsets, limits, restarts, fencing, lost checkpoints."""
+"""Both streams, call by call: offsets, limits, restarts, fencing, lost checkpoints."""
 
 from __future__ import annotations
 

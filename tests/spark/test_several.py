@@ -1,4 +1,4 @@
-"""One query on several queues in several stores, called as by Spark: offsets, shares, restarts, changing queues."""
+"""One query on several queues in several stores, call by call: offsets, shares, restarts, changing queues."""
 
 from __future__ import annotations
 

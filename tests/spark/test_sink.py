@@ -74,7 +74,7 @@ def test_mistakes_are_told_with_the_remedy(queues: SparkSession, url: str, act: 
     assert on(url) == []
 
 
-# --- the writers, called as by Spark
+# --- the writers, call by call
 
 
 def batch_writer(url: str, kinds: StructType = BODIES, **options: str) -> BatchWriter:
@@ -86,7 +86,7 @@ def stream_writer(url: str, kind: type[Any] = StreamWriter) -> Any:
 
 
 def task(writer: Any, *given: bytes, partition: int = 0) -> TaskMessage:
-    """The message of a task of a query's batch; Spark's context, which would name the query and batch, is missing."""
+    """The message of a task, with the query and the batch, which Spark's context has only inside a task."""
     rows: Any = [Row(body=body) for body in given]
     if not isinstance(writer, RowStreamWriter):
         rows = [pa.record_batch({"body": pa.array(given, pa.binary())})]

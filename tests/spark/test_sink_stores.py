@@ -1,4 +1,4 @@
-"""The sink on several stores, called as by Spark: the choice of a store, and commits repeated after each fault."""
+"""The sink on several stores, call by call: the choice of a store, and commits repeated after each fault."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def stream(spark: SparkSession, url: str, folder: Path, **options: object) -> li
     return bodies(spark.read.parquet(str(folder / "out")).orderBy("delivery_number"))
 
 
-# --- a batch read, called as by Spark
+# --- a batch read, call by call
 
 
 def batch(url: str, *, chosen: StructType | None = None, **options: object) -> list[dict[str, Any]]:

@@ -155,5 +155,5 @@ def wrong_in_store(url: Path | str, *queues: str) -> list[str]:
 
 
 def first_few(items: Iterable[T]) -> list[T]:
-    """A number of complaints that a failure can show."""
+    """The first complaints: a failure with all of them could not be read."""
     return list(islice(items, SHOWN))

@@ -1,6 +1,6 @@
 """Drivers killed with all their processes, at each point or at random; tasks and queries that run twice.
 
-Before the next driver starts, the test compares the progress of the dead one in Spark's logs and in the store.
+Before the next driver starts, the test checks the progress of the dead one in Spark's logs and in the store.
 """
 
 from __future__ import annotations
