@@ -1,4 +1,4 @@
-"""What the tests of `inorder.client.store_transfer` carry from store to store, and how they look at it afterwards."""
+"""Messages that tests of `inorder.client.store_transfer` move between stores, and a view of them afterwards."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 from inorder import Flags, Message, QueueManager, connect
 from inorder.client import store_transfer
 
-# What a place gives, what time takes, and who has had it before.
+# Fields that depend on the store, on the time, or on earlier deliveries.
 ITS_OWN = {"token", "uid", "place", "expiry", "backout_count", "delivery"}
 SAME = [name for name in Message.FIELDS if name not in ITS_OWN]
 
 
 def fill(qm: QueueManager, queue: str = "Q") -> None:
-    """Returns twelve messages that differ in every transferred field, and an expired one."""
+    """Puts twelve messages that differ in every transferred field, and one that soon expires."""
     qm.put(queue, b"first", priority=3, correlation_id=b"k", format="MQSTR", reply_to_queue="R")
     group = b"g".ljust(24, b"\0")
-    for number in (1, 3, 4):  # the second one has been taken out long ago
+    for number in (1, 3, 4):  # the second one was taken out earlier
         member = Message(
             b"member %d" % number, group_id=group, sequence_number=number, flags=Flags.IN_GROUP, priority=3
         )
@@ -39,7 +39,7 @@ def values(message: Message) -> dict[str, Any]:
 
 
 def seen(qm: QueueManager, queue: str = "Q") -> list[dict[str, Any]]:
-    """Returns the messages of a queue, in its order."""
+    """Returns the transferred fields of the messages on a queue, in its order."""
     return [values(message) for message in qm.browse(queue, read_order="relaxed")]
 
 
@@ -47,7 +47,7 @@ CARRY: dict[str, Callable[..., Any]] = {"move": store_transfer.move, "copy": sto
 
 
 def work(command: str, source: str, target: str, begun: Callable[[], None] = lambda: None) -> int:
-    """One run; how many messages.
+    """Runs the command once, and returns the number of messages.
 
     Args:
         begun: called when both stores are open.

@@ -1,4 +1,4 @@
-"""An authority of tests, and the certificates that it signs."""
+"""A certificate authority for tests, and the certificates that it signs."""
 
 from __future__ import annotations
 
@@ -10,25 +10,23 @@ NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"
 
 
 class Signed(NamedTuple):
-    """A certificate with its key."""
-
     certificate: Path
     key: Path
 
 
 class Signer:
-    """Somebody who signs certificates, by openssl."""
+    """A certificate authority that uses openssl."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._folder = folder
         self.certificate, self.key = folder / f"{name}.pem", folder / f"{name}.key"
-        may = ("-addext", "keyUsage=critical,keyCertSign,cRLSign")  # Python 3.13 asks for it
+        may = ("-addext", "keyUsage=critical,keyCertSign,cRLSign")  # required by Python 3.13
         self._run("req", "-x509", *NEW_KEY, "-subj", f"/CN={name}", *may, "-keyout", self.key, "-out", self.certificate)
 
     def sign(
         self, name: str, subject: str, *, use: str = "clientAuth", hosts: str = "", is_expired: bool = False
     ) -> Signed:
-        """A certificate, usually of a client; or of a server with these hosts, as DNS:NAME,IP:ADDRESS."""
+        """Signs a certificate of a client, or of a server with these hosts, written DNS:NAME,IP:ADDRESS."""
         made = Signed(self._folder / f"{name}.pem", self._folder / f"{name}.key")
         request, more = self._folder / f"{name}.csr", self._folder / f"{name}.ext"
         names = f"subjectAltName={hosts}\n" if hosts else ""
@@ -43,7 +41,7 @@ class Signer:
         return made
 
     def revoke(self, *revoked: Signed, between: tuple[str, str] = ("", "")) -> Path:
-        """A list of certificates; it counts between two times, else from now on for a day."""
+        """Returns a revocation list, valid between two times, or for a day from now."""
         made = self._folder / f"{self.certificate.stem}.crl"
         for one in revoked:
             self._run("ca", *self._authority(), "-revoke", one.certificate)
@@ -52,7 +50,7 @@ class Signer:
         return made
 
     def _authority(self) -> tuple[object, ...]:
-        """Words of `openssl ca`, which keeps a list of certificates."""
+        """Arguments of `openssl ca`, whose configuration and index are written first."""
         (self._folder / "index.txt").touch()
         more = self._folder / "ca.cnf"
         more.write_text(

@@ -1,4 +1,4 @@
-"""Queue managers with channels between them, for tests: each has a queue Q, and sends by one named as the other."""
+"""Queue managers for tests of channels: each has a queue Q, and a transmission queue named after the other."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ Place = str
 
 
 def manager(place: Place, name: str) -> None:
-    """Makes a queue manager with a queue Q and a dead-letter queue."""
     with connect(place, name=name) as qm:
         qm.create_queue("Q")
         qm.create_queue("DEAD")
@@ -29,7 +28,7 @@ def manager(place: Place, name: str) -> None:
 
 
 def link(source: Place, to: str, target: Place, **attributes: Any) -> str:
-    """A transmission queue and a channel; its name."""
+    """Makes a transmission queue and a channel, and returns the channel's name."""
     with connect(source) as qm:
         qm.create_queue(to, usage="transmission")
         channels.define_channel(
@@ -41,7 +40,7 @@ def link(source: Place, to: str, target: Place, **attributes: Any) -> str:
 
 
 def carry(source: Place, name: str, begun: Callable[[], None] = lambda: None) -> ChannelNow | None:
-    """One run until there is nothing more; None: another one carries it, or it was stopped."""
+    """Runs the channel until its queue is empty; None if the channel is in use elsewhere or was stopped."""
     with connect(source, program="carrier") as qm:
         begun()
         with suppress(ObjectInUse, ChannelStopped):
@@ -58,11 +57,11 @@ def numbers(first: int, upto: int) -> list[bytes]:
 
 
 class Died(BaseException):
-    """Ends a run as if its process had died."""
+    """Ends a run as the death of its process would."""
 
 
 class World(NamedTuple):
-    """Queue managers A and B, which are open, and channel TO.B between them."""
+    """Open queue managers A and B, and the channel TO.B between them."""
 
     source: Place
     target: Place
@@ -76,7 +75,7 @@ class World(NamedTuple):
         return channels.run_channel(self.a, "TO.B", until_empty=True)
 
     def dies(self, point: str) -> None:
-        """Kills a run at its first visit to this point, between two transactions."""
+        """Ends a run when it first reaches this point, between two transactions."""
 
         def reached(name: str) -> None:
             if name == point:
@@ -97,7 +96,7 @@ class World(NamedTuple):
 
 @contextmanager
 def world_of(source: Place, target: Place) -> Iterator[World]:
-    """Makes both queue managers in empty places."""
+    """Makes both queue managers, in empty places."""
     manager(source, "A")
     manager(target, "B")
     link(source, "B", target)
@@ -112,7 +111,7 @@ def put_back(backup: Path, place: str) -> None:
 
 
 def shout(message: Message, channel: ChannelAttributes) -> Message | None:
-    """An exit: changes, empties, vetoes, raises."""
+    """A channel exit that changes the body, empties it, drops the message or raises, depending on the body."""
     if message.body == b"vetoed":
         return None
     if message.body.startswith(b"secret"):

@@ -1,4 +1,4 @@
-"""Claims by hand, for tests: an application that claims, and queues with groups for it."""
+"""Claims made directly on the store, for tests: an application that claims, and queues with groups for it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STRICT_GROUPS = GetOptions(logical=True, all_messages=True, read_order="strict")
 
 
 class Application:
-    """One start of a reader that claims."""
+    """One run of a reader that claims."""
 
     def __init__(self, store: Store, name: str = "app", queue: str = "Q") -> None:
         self.store = store
@@ -99,7 +99,7 @@ def store_of(qm: QueueManager) -> RestartableStore:
 def interleaved(
     qm: QueueManager, sizes: dict[bytes, int], without: Iterable[tuple[bytes, int]] = (), seed: int = 1
 ) -> dict[bytes, list[bytes]]:
-    """Puts groups of these sizes, mixed; members left out. What each has, in order."""
+    """Puts groups of these sizes, interleaved, without some members. Returns all bodies of each group, in order."""
     waiting = [(name, number) for name, size in sizes.items() for number in range(1, size + 1)]
     random.Random(seed).shuffle(waiting)
     heads = [(name, 1) for name in sizes]

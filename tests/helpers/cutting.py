@@ -2,9 +2,9 @@
 
 A step is a point where the task is suspended. Its moments are
 
-    at once     before a thread has begun what the task waits for, as far as it can be
-    begun       a thread is amid the call: it is held up until the cancel has come; or the loop is
-    answered    the call is over, and the task has not gone on yet
+    at once     before a thread begins the call that the task waits for, if possible
+    begun       during the call: its thread waits until the cancel has arrived, or the loop itself makes the call
+    answered    after the call has ended, and before the task continues
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Cut:
     """One cancel of one task.
 
     Attributes:
-        came: the task has come to that step.
+        came: the task has reached the step.
     """
 
     def __init__(self, step: int, moment: Moment) -> None:
@@ -58,13 +58,13 @@ class Cut:
 
         def cancel() -> None:
             self.cancel()
-            task.get_loop().call_soon(cancelled.set)  # when the task has been told
+            task.get_loop().call_soon(cancelled.set)  # when the task has been cancelled
 
         task.get_loop().call_soon_threadsafe(cancel)
         assert cancelled.wait(LIMIT_SECONDS), "the loop does not go on"
 
     async def cutting(self, work: Coroutine[Any, Any, T]) -> T:
-        """Does the work, with the cancel at its step."""
+        """Runs the work, and cancels it at the step."""
         return await self._step_by_step(work)
 
     @types.coroutine
@@ -82,16 +82,16 @@ class Cut:
             if is_now and (self.moment == "at once" or (is_answered and waits_for is None)):
                 self.task.get_loop().call_soon(self.cancel)
             elif is_now and is_answered:
-                waits_for.add_done_callback(lambda _: self.cancel())  # before the task's own, which lets it go on
+                waits_for.add_done_callback(lambda _: self.cancel())  # before the task's own callback, which resumes it
             try:
                 value, act = (yield waits_for), work.send
-            except BaseException as error:  # noqa: BLE001 - the work's to handle
+            except BaseException as error:  # noqa: BLE001 - raised inside the work
                 value, act = error, work.throw
 
 
 @contextmanager
 def cut(monkeypatch: pytest.MonkeyPatch, step: int, moment: Moment) -> Iterator[Cut]:
-    """Prepares a cancel at a step; do the work in `Cut.cutting`."""
+    """Prepares a cancel at a step; run the work with `Cut.cutting`."""
     one, run = Cut(step, moment), jobs.LaneJob.run
 
     def held_up(job: jobs.LaneJob[Any]) -> None:
@@ -111,7 +111,7 @@ def cut(monkeypatch: pytest.MonkeyPatch, step: int, moment: Moment) -> Iterator[
 
 
 def ended(work: Coroutine[Any, Any, T]) -> T:
-    """Runs the work in its own loop within a time limit; returns its result."""
+    """Runs the work in a new event loop with a time limit, and returns its result."""
 
     async def limited() -> T:
         return await asyncio.wait_for(work, LIMIT_SECONDS)

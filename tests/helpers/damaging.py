@@ -1,4 +1,4 @@
-"""A small store with a row in every table, ways to damage it, and every kind of call that may meet the damage."""
+"""A small store with a row in every table, functions that damage it, and calls of every kind on a damaged store."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MANAGER = "INSERT INTO manager (id, attributes) VALUES (1, '{}');"
 
 
 def fill(path: Path) -> None:
-    """Makes the store: what was put in every way, and what others hold, who were there when the copy was made."""
+    """Makes the store: messages put in every way, and work in progress of programs that were connected at the copy."""
     made = path.with_suffix(".made")
     store = SqliteStore(made, clock=ManualClock(1000.0))
     qm = inorder.connect(store, program="test")
@@ -95,7 +95,7 @@ def _put_all(qm: QueueManager) -> None:
 
 
 def _report_and_trigger(qm: QueueManager) -> None:
-    """Reports and trigger messages that were put, and one that nobody could take."""
+    """Puts reports and trigger messages, and a report that cannot be delivered."""
     qm.create_queue("INITIATION")
     qm.admin.create_process("P", application_id="program")
     qm.create_queue("TRIGGERS", trigger_control=True, trigger_type="every", initiation_queue="INITIATION", process="P")
@@ -104,7 +104,7 @@ def _report_and_trigger(qm: QueueManager) -> None:
 
 
 def _carry_both_ways(store: SqliteStore, qm: QueueManager) -> None:
-    """A channel to another queue manager has sent a batch, one from there has brought one."""
+    """Sends one batch to another queue manager, and receives one from it."""
     there = MemoryStore("OTHER", ManualClock(1000.0))
     with inorder.connect(there, program="there") as other:
         other.create_queue("COMMIT")
@@ -116,7 +116,7 @@ def _carry_both_ways(store: SqliteStore, qm: QueueManager) -> None:
 
 
 def _carry(source: QueueManager, channel: str, target: MemoryStore | SqliteStore) -> None:
-    """Until there is nothing more, or there would be a wait for the next try."""
+    """Runs until there is nothing more, or until the next try would be delayed."""
     channels.run_channel(
         source,
         channel,
@@ -127,7 +127,7 @@ def _carry(source: QueueManager, channel: str, target: MemoryStore | SqliteStore
 
 
 def _come_through_a_door(store: SqliteStore, qm: QueueManager) -> None:
-    """A lease that holds something, a log-in that failed, what was done, by a user and with a token."""
+    """Makes a lease that holds a message, a failed log-in, a user, a token and a recorded act."""
     qm.accounts.create_user("alice", roles=["reader"])
     qm.accounts.create_token("alice", "ci")
     store.try_log_in(["user:alice"])
@@ -150,7 +150,7 @@ def _hold_some(qm: QueueManager) -> None:
 
 
 def _add_what_cannot_be_copied(path: Path) -> None:
-    """A call that waits, a content that is to be removed."""
+    """Adds a waiting call and a content that is to be removed."""
     with contextlib.closing(apsw.Connection(str(path))) as copy:
         one = "(SELECT id FROM connection LIMIT 1)"
         queue = "(SELECT id FROM definition WHERE name = 'Q')"
@@ -165,7 +165,7 @@ def _add_what_cannot_be_copied(path: Path) -> None:
 
 
 def damage(path: Path, *statements: str) -> bool:
-    """Does this to a store, whatever its schema forbids; whether it could be done, for keys stay unique."""
+    """Runs statements on a store although its schema forbids them; False if a unique key prevented them."""
     with contextlib.closing(_raw(path)) as raw:
         schema = raw.execute("SELECT rowid, sql FROM sqlite_schema WHERE type = 'table'").fetchall()
         raw.execute("PRAGMA writable_schema = ON")
@@ -193,7 +193,7 @@ def _raw(path: Path) -> apsw.Connection:
 
 
 def _loose(sql: str) -> str:
-    """The same table, with columns that take everything."""
+    """Returns the definition of the same table with untyped, nullable columns."""
     kept = sql.replace("INTEGER PRIMARY KEY", "\0").replace(") STRICT, ", ") ").replace(") STRICT", ")")
     kept = re.sub(r" (INTEGER|REAL|TEXT|BLOB)( NOT NULL)?\b", "", kept)
     return kept.replace("\0", "INTEGER PRIMARY KEY")
@@ -203,7 +203,7 @@ def _loose(sql: str) -> str:
 
 
 def found_by_check(path: Path) -> list[str]:
-    """What the check says of a store that nobody has opened yet."""
+    """Returns the problems that the check finds in a store that is not open."""
     try:
         database = Database(path, schema=SCHEMA + MANAGER, ladder=LADDER)
     except StoreDamaged as error:
@@ -215,13 +215,13 @@ def found_by_check(path: Path) -> list[str]:
 
 
 def troubles(path: Path) -> Iterator[str]:
-    """Calls of every kind on a store; what any of them raises that is not the package's own error."""
+    """Makes calls of every kind on a store; yields each error that is not one of the package's own."""
     clock = ManualClock(1002.0)
     try:
         store = SqliteStore(path, clock=clock)
     except InorderError:
         return
-    except Exception as error:  # noqa: BLE001 - which one it is, is the question
+    except Exception as error:  # noqa: BLE001 - the test asks which error it is
         yield f"opening: {error!r}"
         return
     try:
@@ -250,7 +250,7 @@ def troubles(path: Path) -> Iterator[str]:
 
 
 def _each(*calls: Callable[[], object]) -> None:
-    """All of them, whatever the package's own errors say on the way."""
+    """Makes all calls, and ignores the package's own errors."""
     for call in calls:
         with contextlib.suppress(InorderError):
             call()
@@ -283,7 +283,7 @@ def _look_around(store: SqliteStore, qm: QueueManager) -> None:
 
 
 def _some(found: Iterable[Message]) -> None:
-    """Of a browse that damage may make endless the beginning."""
+    """Reads the beginning of a browse, which damage may make endless."""
     for _ in itertools.islice(found, 100):
         pass
 

@@ -1,4 +1,4 @@
-"""Queue managers A, in a file, and B, behind `inorder serve` on the loopback, with a channel for one user."""
+"""Queue managers A, in a file, and B, which `inorder serve` serves on the loopback, with a channel for one user."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RIGHTS = {"Q": ("put",)}
 
 
 class Elsewhere(NamedTuple):
-    """Queue manager A and channel TO.B of it, and B, which only the server and `b`, an operator there, have open."""
+    """Queue manager A with its channel TO.B, and B, opened only by the server and by `b`, an operator there."""
 
     a: QueueManager
     b: QueueManager
@@ -37,11 +37,11 @@ class Elsewhere(NamedTuple):
 
     @property
     def at(self) -> str:
-        """The section of the server in the file of credentials."""
+        """The section of the server in the credentials file."""
         return self.url.partition("://")[2]
 
     def log_in(self, token: str) -> None:
-        """Has this process know the token of the server."""
+        """Stores the server's token for this process."""
         log_in(self.credentials, {self.at: token})
 
     def put(self, *bodies: bytes, queue: str = "Q") -> None:
@@ -52,14 +52,14 @@ class Elsewhere(NamedTuple):
 
 
 def log_in(file: Path, tokens: dict[str, str]) -> None:
-    """Writes a file of credentials."""
+    """Writes a credentials file."""
     file.write_text("".join(f"[{server}]\ntoken = {token}\n" for server, token in tokens.items()))
     file.chmod(0o600)
 
 
 @contextlib.contextmanager
 def proxied(monkeypatch: pytest.MonkeyPatch, credentials: Path, *managers: QueueManager) -> Iterator[list[Proxy]]:
-    """A proxy for each queue manager, before a server of this process; `credentials` has tokens for all of them."""
+    """Puts a proxy before a server in this process for each manager; `credentials` gets tokens for all of them."""
     monkeypatch.setattr(remote_store, "PAUSES", (0.001, 0.01))
     monkeypatch.setenv("INORDER_CREDENTIALS", str(credentials))
     server = the_server(os.getpid())
@@ -74,7 +74,7 @@ def proxied(monkeypatch: pytest.MonkeyPatch, credentials: Path, *managers: Queue
 
 @contextlib.contextmanager
 def elsewhere_in(folder: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Iterator[Elsewhere]:
-    """Makes both. The receiver names the user and A's store; the file of credentials has a token of that user.
+    """Makes both. The receiver names the user and A's store; the credentials file has a token of that user.
 
     Args:
         arguments: of `inorder serve`.

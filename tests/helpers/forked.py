@@ -11,7 +11,7 @@ from tools.proof import crash_points
 
 LIMIT_SECONDS = 240.0
 
-# One list for all: there is one server, and it imports what the last one asked for.
+# One list for all tests: the only server imports the modules of the latest list.
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(
     ["tests.helpers.stepping", "tests.stores.sqlite.inside", "tests.helpers.claiming", "tests.helpers.staged"]
@@ -19,11 +19,11 @@ SERVER.set_forkserver_preload(
 
 
 def run(code: str, *arguments: str, kill_at: str = "") -> int:
-    """Runs code in a process of its own, with this one's environment: how that ended, 0 or else.
+    """Runs code in a new process with the environment of this one, and returns its exit status.
 
     Args:
-        code: what to run; the name `arguments` is there.
-        kill_at: a point and a number, "committed:3": it is killed when it comes there for the third time.
+        code: the program; the name `arguments` is defined in it.
+        kill_at: a point and a number: with "committed:3" the process is killed when it is at the point the third time.
     """
     process: BaseProcess = SERVER.Process(target=_live, args=(code, arguments, kill_at, dict(os.environ)), daemon=True)
     process.start()
@@ -36,8 +36,7 @@ def run(code: str, *arguments: str, kill_at: str = "") -> int:
 
 
 def _live(code: str, arguments: tuple[str, ...], kill_at: str, environment: dict[str, str]) -> None:
-    """Runs in the new process."""
-    os.environ.clear()  # the server's is that of the first test which has asked it
+    os.environ.clear()  # the server's environment is that of the first test that used it
     os.environ.update(environment)
     if kill_at:
         crash_points.reach(crash_points.kill_at(kill_at))

@@ -1,4 +1,4 @@
-"""An observer that records events, and a program that makes every call on a store that one process can make."""
+"""An observer that records events, and a program that makes every call that one process can make on a store."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ from inorder.testing import ManualClock
 
 
 class Heard(list[StoreEvent]):
-    """The events that an observer received."""
-
     def named(self, name: str) -> list[StoreEvent]:
         return [event for event in self if event.name == PREFIX + name]
 
@@ -42,7 +40,7 @@ def heard(qm: QueueManager) -> Heard:
 
 
 def check(told: StoreEvent) -> None:
-    """The event has the fields that the table says, no more and no fewer."""
+    """Checks that the event has exactly the fields of the table."""
     name = told.name.removeprefix(PREFIX)
     (measurements, keys), is_call = EVENTS[name], name in REPORTERS
     assert told.metadata.keys() == {*keys, *COMMON_KEYS, *(CALL_KEYS if is_call else ())}, told
@@ -53,7 +51,7 @@ def check(told: StoreEvent) -> None:
 
 
 def gives_pages(qm: QueueManager) -> bool:
-    """Whether a large group comes a page at a time; else it comes whole."""
+    """Whether a large group is returned a page at a time, not whole."""
     store: Any = qm._store
     return store.shortcuts is not None
 
@@ -135,7 +133,7 @@ def through_a_door(qm: QueueManager) -> None:
 
 
 def large_group(qm: QueueManager, size: int = 600) -> list[bytes]:
-    """Puts a group and gets it whole, at some pages at once; its bodies."""
+    """Puts a group and gets it whole, by pages on some stores; returns its bodies."""
     qm.create_queue("GROUPS")
     with qm.unit_of_work(), qm.open("GROUPS", output=True) as handle:
         flags = [IN_GROUP] * (size - 1) + [LAST_IN_GROUP]
@@ -183,7 +181,7 @@ def in_bulk(qm: QueueManager) -> None:
 
 
 def channelled(qm: QueueManager) -> None:
-    """A channel from this queue manager to itself carries a message, after its batch was in doubt and has returned."""
+    """A channel from this queue manager to itself sends a message, after its batch was in doubt and was backed out."""
 
     def connects(_: str) -> Receiver:
         return Receiver(qm.connect())

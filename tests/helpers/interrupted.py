@@ -1,10 +1,10 @@
-"""Calls of every kind, to be interrupted; as a program, which does it.
+"""Calls of every kind, and a program that interrupts them.
 
     python -m tests.helpers.interrupted STORE places|signals|threads COUNT [NAME ...]
 
-Each call, or those that are named, is interrupted so often: at so many of the places where an exception may come, by
-chance; or at random times, by signals or from another thread, every third time by a burst of exceptions. The program
-ends with status 0 if nothing was held after any of them, and each call still works.
+Each call, or each named call, is interrupted COUNT times: at random places where an exception may be raised, or
+at random times, from another thread or by signals, which raise a burst of exceptions every third time. The program ends
+with status 0 if nothing was held after any exception, and each call still works.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def at_once(qm: QueueManager) -> None:
     promises.keep()
 
 
-opening: list[QueueManager] = []  # an exception at the end of `open`, say, leaves a handle open that nobody knows
+opening: list[QueueManager] = []  # an exception at the end of `open`, for instance, leaves a handle open
 
 
 def handle(qm: QueueManager) -> None:
@@ -137,7 +137,7 @@ def claim(qm: QueueManager) -> None:
 def browse(qm: QueueManager, **options: Any) -> None:
     browsing = qm.browse("Q", **options)
     next(browsing)
-    browsing.close()  # what comes into a loop that is dropped is lost
+    browsing.close()  # an exception raised while an abandoned loop is finalized would be lost
 
 
 def clear(qm: QueueManager) -> None:
@@ -196,7 +196,7 @@ CALLS: dict[str, Callable[[QueueManager], object]] = {
 
 
 def ready(qm: QueueManager) -> None:
-    """What each call finds: some messages, none of them held, and no unit."""
+    """Restores the state that each call expects: three messages, none of them held, and no unit."""
     qm.back_out()
     while opening:
         opening.pop().close()
@@ -220,12 +220,12 @@ def ready(qm: QueueManager) -> None:
 
 # ---- for tests
 
-PORTIONS = 4  # of the calls, each of them a test
-ALL_HAVE = 100  # places, or more
+PORTIONS = 4  # each of them is a test
+ALL_HAVE = 100  # every call has at least this number of places
 
 
 def program_on(store: Path | str, qm: QueueManager, how: str, count: int, *names: str) -> subprocess.Popen[str]:
-    """The program, at work: in a process of its own, since CPython miscounts its recursion when a trace raises."""
+    """Starts the program in a process of its own, since CPython miscounts its recursion when a trace raises."""
     for name in ("Q", "OTHER", "EMPTY"):
         qm.create_queue(name)
     arguments = [sys.executable, "-m", "tests.helpers.interrupted", str(store), how, str(count), *names]
@@ -233,7 +233,7 @@ def program_on(store: Path | str, qm: QueueManager, how: str, count: int, *names
 
 
 def disturbs_nobody(store: Path | str, how: str, count: int) -> None:
-    """So many exceptions come into each call, beside a writer in this process, whose every put comes through."""
+    """Interrupts each call `count` times, while a writer in this process puts and gets without an error."""
     with inorder.connect(store) as qm:
         program = program_on(store, qm, how, count)
         puts = gets = 0
@@ -252,7 +252,7 @@ def disturbs_nobody(store: Path | str, how: str, count: int) -> None:
 
 
 def leaves_nothing_held(store: Path | str, places: int, portion: int) -> None:
-    """So many exceptions come into each call of a portion, and nothing is held afterwards."""
+    """Interrupts each call of a portion at `places` places, and checks that nothing is held afterwards."""
     with inorder.connect(store) as qm:
         program = program_on(store, qm, "places", places, *list(CALLS)[portion::PORTIONS])
         said, _ = program.communicate()
@@ -289,7 +289,7 @@ for _ in sys.stdin:
 
 
 class Probe(Protocol):
-    """Sees whether this process keeps others from the store: "free", or what is wrong."""
+    """Returns whether this process blocks others from the store: "free", or the reason."""
 
     def __call__(self) -> str: ...
 
@@ -297,7 +297,7 @@ class Probe(Protocol):
 
 
 class ProcessProbe:
-    """Of a file: another process, for locks of files are a process's."""
+    """For a file: another process, since file locks belong to a process."""
 
     def __init__(self, path: str) -> None:
         self.process = subprocess.Popen(
@@ -323,7 +323,7 @@ WHERE a.application_name = %s AND l.granted AND l.virtualtransaction <> '-1/0' A
 
 
 class ServerProbe:
-    """Of a server: a session that looks at ours."""
+    """For a server: a session that examines the sessions of this process."""
 
     def __init__(self, url: str) -> None:
         import psycopg
@@ -332,7 +332,7 @@ class ServerProbe:
         self._name = f"inorder {os.getpid()}: {PROGRAM}"
 
     def __call__(self) -> str:
-        """Nobody waits for the end of a transaction that has changed nothing: it may be on its way."""
+        """Waits for transactions that are about to end: nothing waits for the end of one that has changed nothing."""
         until = time.monotonic() + ON_ITS_WAY_SECONDS
         while found := self._connection.execute(SESSIONS, (self._name, self._name)).fetchall():
             if time.monotonic() > until:
@@ -348,17 +348,17 @@ def probe_of(store: str) -> Probe:
 
 
 def comes_from_outside(error: BaseException | None) -> bool:
-    """Whether an exception from outside is what all began with."""
+    """Whether an exception from outside was the first cause."""
     while error is not None and not isinstance(error, OUTSIDE):
         error = error.__context__
     return error is not None
 
 
 class Session:
-    """A connection to the store, made again when it was lost.
+    """A connection to the store, made again when it is lost.
 
     Attributes:
-        losses: how often it was.
+        losses: how often it was lost.
     """
 
     def __init__(self, store: str) -> None:
@@ -372,12 +372,12 @@ class Session:
             until(lambda: not sessions(self._store, PROGRAM), "the server has noticed")
 
     def begin_anew(self) -> None:
-        """By another connection: an exception at the end of `open` leaves a handle that nobody knows."""
+        """Makes another connection: an exception at the end of `open` leaves a handle that no code knows."""
         self.end()
         self.qm = inorder.connect(self._store, program=PROGRAM)
 
     def is_ready(self) -> QueueManager:
-        """A connection, with all that calls find."""
+        """Returns a connection whose queues have the state that calls expect."""
         try:
             ready(self.qm)
         except ConnectionBroken:
@@ -388,7 +388,7 @@ class Session:
 
 
 class Meter:
-    """How long a call takes, so that exceptions come into it."""
+    """Measures how long each call takes, so that exceptions are raised during it."""
 
     def __init__(self, qm: QueueManager) -> None:
         self.seconds = dict.fromkeys(CALLS, 0.0)
@@ -400,8 +400,6 @@ class Meter:
 
 
 class Alarm:
-    """Exceptions by SIGALRM."""
-
     def __init__(self) -> None:
         self.came = self._left = 0
         signal.signal(signal.SIGALRM, self._ring)
@@ -413,35 +411,35 @@ class Alarm:
             raise random.choice(OUTSIDE)
 
     def during(self, call: Callable[[], object], after_seconds: float, exceptions: int) -> None:
-        """Makes the call; so many exceptions come into it, close together."""
+        """Makes the call, and raises exceptions during it, in quick succession."""
         try:
             try:
                 self._left = exceptions
                 signal.setitimer(signal.ITIMER_REAL, after_seconds, BURST_SECONDS)
                 call()
             finally:
-                self._left = 0  # no exception can come before this
+                self._left = 0  # no exception is raised after this
         except OUTSIDE:
             pass
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def by_signals(session: Session, count: int, names: Sequence[str]) -> int:
-    """Interrupts by SIGALRM; how many exceptions came."""
+    """Interrupts by SIGALRM; returns the number of exceptions."""
     meter, alarm = Meter(session.is_ready()), Alarm()
     for name in names:
         session.begin_anew()
         for nth in range(count):
             qm = session.is_ready()
             after = 1e-6 + random.random() * meter.seconds[name]
-            with suppress(ConnectionBroken):  # a call of several verbs, on a connection that was lost in its middle
+            with suppress(ConnectionBroken):  # a call that makes several calls, on a connection lost between them
                 alarm.during(functools.partial(CALLS[name], qm), after, 3 if nth % 3 == 0 else 1)
             faulthandler.dump_traceback_later(HANGS_AFTER_SECONDS, exit=True)
     return alarm.came
 
 
 def in_peace(act: Callable[[], object]) -> None:
-    """Does it at last without an exception: one may still be on its way."""
+    """Repeats the act until no exception interrupts it: a late one may still arrive."""
     while True:
         with suppress(*OUTSIDE):
             act()
@@ -449,7 +447,7 @@ def in_peace(act: Callable[[], object]) -> None:
 
 
 def by_another_thread(session: Session, count: int, names: Sequence[str]) -> int:
-    """Interrupts a thread by `PyThreadState_SetAsyncExc`; how many exceptions came."""
+    """Interrupts a thread by `PyThreadState_SetAsyncExc`; returns the number of exceptions."""
     meter, state = Meter(session.is_ready()), SimpleNamespace(inside=False, came=0, done=False, seconds=0.0)
     turns = iter([(name, number) for name in names for number in range(count)])
 
@@ -473,7 +471,7 @@ def by_another_thread(session: Session, count: int, names: Sequence[str]) -> int
             try:
                 calls()
                 state.done = True
-            except OUTSIDE:  # it came a moment late: after the call
+            except OUTSIDE:  # it arrived late, after the call
                 state.inside = False
             except BaseException:
                 state.done = True
@@ -494,7 +492,7 @@ def by_another_thread(session: Session, count: int, names: Sequence[str]) -> int
 
 
 def at_places(store: str, count: int, names: Sequence[str]) -> int:
-    """Interrupts at so many places of each call; how many exceptions came."""
+    """Interrupts each call at `count` of its places; returns the number of exceptions."""
     came, probe, session = 0, probe_of(store), Session(store)
     with inorder.connect(store) as other, ThreadPoolExecutor(1) as thread:
         for name in names:
@@ -509,7 +507,7 @@ def at_places(store: str, count: int, names: Sequence[str]) -> int:
                     interruption.during(functools.partial(call, qm))
                 except OUTSIDE:
                     came += 1
-                except ConnectionBroken as error:  # by what ends a unit or closes a handle, on a connection lost since
+                except ConnectionBroken as error:  # the end of a unit or of a handle, on a connection that was lost
                     if not comes_from_outside(error):
                         raise
                     came += 1

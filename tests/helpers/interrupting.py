@@ -1,7 +1,7 @@
-"""Exceptions from outside: one at a chosen place in a call, or many, by signals and from other threads.
+"""Exceptions from outside, raised at a chosen place in a call.
 
 CPython raises one where a function written in Python begins, after a call has returned, and where a loop goes round.
-`Interruption` counts these places in a call, and raises at one of them, so that each can be tried.
+`Interruption` counts these places in a call, and raises at one of them, so that each can be tested.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ CALLS = frozenset(dis.opmap[name] for name in ("CALL", "CALL_FUNCTION_EX") if na
 BEGINNINGS = frozenset({dis.opmap.get("RESUME", -1)})
 BACKWARD = frozenset(code for name, code in dis.opmap.items() if "JUMP_BACKWARD" in name and "NO_INTERRUPT" not in name)
 CHECKS = CALLS | BEGINNINGS | BACKWARD
-# Callbacks of weak references: Python prints what they raise, and goes on.
+# Callbacks of weak references: Python prints an exception that they raise, and continues.
 CALLBACKS = frozenset({(sys.modules[weakref.WeakSet.__module__].__file__, "_remove"), (weakref.__file__, "remove")})
 IS_KNOWN = sys.implementation.name == "cpython" and sys.version_info[:2] == (3, 11)
 
 
 class Outside(BaseException):
-    """An exception from outside, which no code expects."""
+    """An exception from outside that no code expects."""
 
 
 class Late(TimeoutError):
-    """A time-out of the caller: an exception of the same kind as errors of the system."""
+    """A time-out of the caller, of the same kind as errors of the operating system."""
 
 
 OUTSIDE = (Outside, Late)
@@ -43,7 +43,7 @@ def _handlers(code: CodeType) -> tuple[tuple[int, int, int], ...]:
 
 @functools.cache
 def _has_one_handler(code: CodeType, one: int, other: int) -> bool:
-    """Whether an exception at both instructions goes to the same place."""
+    """Whether the same handler catches an exception at both instructions."""
 
     def at(offset: int) -> int | None:
         return next((target for start, end, target in _handlers(code) if start <= offset < end), None)
@@ -52,10 +52,10 @@ def _has_one_handler(code: CodeType, one: int, other: int) -> bool:
 
 
 class Interruption:
-    """Raises one of `OUTSIDE` at one of the places in a call where an exception from outside may come.
+    """Raises one of `OUTSIDE` at one of the places in a call where an exception from outside may be raised.
 
     Args:
-        at: which of them, from 0; None: it only counts them.
+        at: the number of the place, from 0; None: the places are only counted.
     """
 
     def __init__(self, at: int | None = None) -> None:
@@ -65,8 +65,8 @@ class Interruption:
         self.where = ""
 
     def during(self, call: Callable[[], Any]) -> Any:
-        """Makes the call, and returns what it returns. Raises: one of `OUTSIDE`, and whatever the call raises."""
-        gc.disable()  # what comes into a finalizer that the collector calls is lost, by Python
+        """Makes the call, and returns its result. Raises: one of `OUTSIDE`, or the error of the call."""
+        gc.disable()  # Python discards an exception in a finalizer that the collector calls
         sys.settrace(self._begun)
         try:
             return call()
@@ -79,7 +79,7 @@ class Interruption:
         if event != "call" or code.co_filename == __file__ or (code.co_filename, code.co_name) in CALLBACKS:
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        last = frame.f_lasti  # where it begins, or goes on
+        last = frame.f_lasti  # where it begins or resumes
 
         def step(frame: FrameType, event: str, argument: Any) -> Any:
             nonlocal last

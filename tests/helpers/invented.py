@@ -1,6 +1,6 @@
-"""A release to come that changes the tables of a store: two invented steps, for each kind of store.
+"""A future release that changes the tables of a store by two invented steps, for each kind of store.
 
-The first adds a column and an index, the second makes a table anew and takes over what was in it.
+The first step adds a column and an index, the second rebuilds a table and copies its rows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ INDEX: Final = "CREATE INDEX definition_note ON definition (note)"
 
 
 def _next_schema() -> str:
-    """The tables of the release to come, as its schema.sql would have them."""
+    """The tables of the future release, as in its schema.sql."""
     begin, end = "CREATE TABLE definition (", ") STRICT;"
     before, _, rest = sqlite.SCHEMA.partition(begin)
     inside, _, after = rest.partition(end)

@@ -1,4 +1,4 @@
-"""Histories for `test_logical_schedules`: each step is done by the queue manager and by the oracle, and compared."""
+"""Histories for `test_logical_schedules`: the queue manager and the oracle do each step, and are compared."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MANY = 3  # writers, and readers
 SIZES = (3, 2, 3, 1)
 LEVELS = (0, 5, 0)
 EXPIRY_SECONDS = 2
-LEASE_SECONDS = 3_600  # no history lasts so long
+LEASE_SECONDS = 3_600  # longer than any history
 WORDS: dict[type[Exception], str] = {
     NoMessageAvailable: NONE,
     OrderPending: PENDING,
@@ -44,7 +44,7 @@ WORDS: dict[type[Exception], str] = {
 
 
 def word_of(found: object) -> str:
-    """How the oracle calls what a call returned."""
+    """The oracle's word for the result of a call."""
     if isinstance(found, Message):
         return found.body.decode()
     if found is Reason.NOT_FOUND:
@@ -53,7 +53,7 @@ def word_of(found: object) -> str:
 
 
 class History:
-    """A queue, three writers, three who put in one lease, three readers, a third party, and the oracle.
+    """A queue, three writers, three connections that share a lease, three readers, a third party, and the oracle.
 
     Args:
         mixed: whether a reader may get outside of its unit of work while that holds something.
@@ -78,10 +78,10 @@ class History:
         self.to_put: list[Piece] = []
         self.results: dict[Piece, PutResult] = {}
         self.got: list[Piece] = []
-        self.said: list[str] = []  # the history, for whoever has to understand a failure
+        self.said: list[str] = []  # the history, shown when a test fails
 
     def run(self, steps: list[Step]) -> None:
-        """All steps, behind two groups and two messages that are there already."""
+        """Does all steps, after putting two groups and two messages."""
         opening = "put chain that expires" if self.mixed else "put chain"
         for step in ((opening, 0, 2), ("put single", 0, 0), ("put single", 0, 0), ("put chain", 0, 5)):
             self.do(step)
@@ -169,7 +169,7 @@ class History:
             self._back_out(unit)
 
     def _lease(self, words: list[str], who: int, which: int) -> None:
-        """Somebody settles the lease, and another one begins."""
+        """A sharer settles the lease, and another lease begins."""
         lease = self.sharers[who].resume_lease(self.lease.token)
         if which % 3:
             self._same(f"S{who} commit", lease.commit, OK)
@@ -180,7 +180,7 @@ class History:
         self.lease = self.qm.lease(seconds=LEASE_SECONDS)
 
     def _back_out(self, unit: Unit, handle: Handle | None = None) -> None:
-        """What was put is to be put again, later."""
+        """Backs out a unit; the backed-out puts of chains are to be put again later."""
         for piece in unit.put:
             if piece.chain is not None and not piece.gone:
                 self.to_put.append(Piece(piece.name, piece.level, piece.chain, piece.number, is_last=piece.is_last))
@@ -203,7 +203,7 @@ class History:
     def _get(self, words: list[str], who: int, which: int) -> None:
         handle, options = self.handles[who], dict[str, Any]()
         unit: Unit | None = None
-        if "on" in words:  # as it got the piece before, if it is inside a group
+        if "on" in words:  # in the same kind of unit as the piece before, if it is inside a group
             in_unit = handle.position is None or handle.position.in_unit
             words = ["unit" if in_unit else "confirmed" if which % 3 == 2 else ""]
         if "unit" in words:
@@ -232,9 +232,9 @@ class History:
             self.got.append(found)
 
     def _is_open_question(self, handle: Handle, unit: Unit | None) -> bool:
-        """Whether a get would move a reader on that a unit not settled may put back inside a group.
+        """Whether a get would move a reader although the back out of another unit may return it to a group.
 
-        Where the get does not belong to that unit, who is inside what after the back out is not decided.
+        For a get that does not belong to that unit, the rules do not decide which reader is inside after the back out.
         """
         inside = {chain for reader, chain in self.oracle.entries if reader is handle}
         if unit is not handle.unit and handle.position is None and inside:
@@ -243,7 +243,7 @@ class History:
         return any((handle, chain) in one.left for one in units for chain in inside)
 
     def _look(self) -> None:
-        """A browse from the first is given what a get of somebody who holds nothing would be given: after each step."""
+        """After each step a browse from the first message finds what a get by a reader that holds nothing would get."""
         self._same("look", lambda: self.onlooker.browse_first(logical=True), self.oracle.look())
 
     def _reader(self, words: list[str], who: int, which: int) -> None:
@@ -325,7 +325,7 @@ class History:
     # --- the end
 
     def resolve(self) -> None:
-        """Every unit is committed, every confirm id confirmed, every chain put to its end."""
+        """Commits every unit, confirms every confirm id, and completes every chain."""
         while self.to_put:
             self._put_one(self.to_put.pop(0), 0, None)
         for n in range(MANY):
@@ -343,7 +343,7 @@ class History:
                 self._same(f"qm confirm {piece.name}", confirm, self.oracle.confirm(piece))
 
     def drain(self) -> None:
-        """The readers take all that they are given, each on in the way in which it stands inside a group."""
+        """The readers get everything that they are given, inside a group always in the same kind of unit."""
         before = -1
         while before < len(self.got):
             before = len(self.got)
@@ -352,6 +352,6 @@ class History:
                 self.do(("reader commits", who, 0))
 
     def seen(self) -> list[str]:
-        """All that is left on the queue, in physical order."""
+        """The messages left on the queue, in physical order."""
         assert self.qm.depth("Q") == len(self.oracle.left())
         return [message.body.decode() for message in self.qm.browse("Q")]

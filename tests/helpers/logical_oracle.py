@@ -1,30 +1,30 @@
-"""What strict logical readers of one queue are given, worked out from the rules alone (lifecycle B, C-12).
+"""Predicts from the rules alone what strict logical readers of one queue are given (lifecycle B, C-12).
 
-A queue with read order "required", as lists: no search, no rows, no transaction. It is the second opinion on what the
-rules mean, and therefore imports nothing of the package: neither the rules nor the stores, which share them.
+It models a queue with read order "required" as lists: no search, no rows, no transaction. As a second opinion on the
+meaning of the rules it imports nothing of the package: neither the rules nor the stores, which share them.
 
 Its words. A *piece* is a message: alone, or one of a *chain*, which is a group or a segmented message in no group.
-A chain stands where its first piece stands (B-43). A piece that was got is *held* by a unit until that is settled: the
-unit of work of a connection, a prepared one, or a confirm id. An *entry* is the record that a reader is inside a chain
-(B-45); each get notes what it did to the entries, and that counts when the get is made final and is taken back when
-the get is.
+A chain has the place of its first piece (B-43). A unit *holds* a piece that was got until the unit is settled: the
+unit of work of a connection, a prepared unit, or a confirm id. An *entry* is the record that a reader is inside a
+chain (B-45). Each get notes its changes of the entries; they take effect when the get is made final, and are undone
+when the get is.
 
-Where the rules leave a choice, it is taken so:
+Where the rules leave a choice, the choice is:
 
-* An entry goes when its reader stands elsewhere, at a piece of another chain or of none, however it got that
-  (decision 44), but not while a back out of an open unit would put the reader back inside (C-12, R3.32).
-* An entry made in a unit of work goes when that is backed out. One that was made under a confirm id, or in a unit that
+* An entry ends when its reader is elsewhere, at a piece of another chain or of none, however it got that piece
+  (decision 44), but not while a back out of an open unit would return the reader to the chain (C-12, R3.32).
+* An entry made in a unit of work ends when the unit is backed out. One made under a confirm id, or in a unit that
   was prepared, stays with its reader: neither an undo nor the outcome of a prepared unit moves a handle.
-* A confirm id is settled as a whole, when nothing is held under it any more; what its gets did to entries counts then.
-* Once the last piece has gone for good an entry stays only with units that hold pieces, and comes back to nobody.
-  Who enters the chain after that is inside until its handle closes or stands elsewhere.
-* What holds back stands before, not at the same place (B-11): a first piece that has come back may be got by anyone,
-  although another reader is inside the chain.
-* What expires in the hands of a unit of work holds nobody back (B-14); that it is gone counts when it comes back or the
+* A confirm id is settled as a whole, when nothing is held under it any more; then the changes of its gets take effect.
+* Once the last piece is finally removed, an entry remains only with units that hold pieces, and returns to no reader.
+  A reader that enters the chain later is inside until its handle closes or is elsewhere.
+* Only an earlier place blocks, not the same one (B-11): any reader may get a first piece that has returned, although
+  another reader is inside the chain.
+* A piece that expires while a unit of work holds it blocks no reader (B-14); it counts as gone when it returns or the
   unit is committed (R6.3).
-* A logical get inside a chain that differs in its kind, in a unit or not, is refused only if the next piece is there:
-  otherwise there is none (R3.35, R3.36).
-* A call would wait for itself if on any withheld level something of its own stands in the way (B-21).
+* Inside a chain, a logical get of the other kind, in a unit or not, is refused only if the next piece is available:
+  otherwise none is found (R3.35, R3.36).
+* A call would wait for itself if on any withheld level one of the blockers is its own (B-21).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ OK, IGNORED, REFUSED = "ok", "ignored", "refused"
 
 
 class Place(NamedTuple):
-    """Where something stands: smaller is earlier, within one level (B-5, B-34)."""
+    """A place in the order: smaller is earlier, within one level (B-5, B-34)."""
 
     level: int
     number: int
@@ -47,7 +47,7 @@ class Place(NamedTuple):
 
 
 class Position(NamedTuple):
-    """Inside which chain a handle stands, behind which piece, and whether that was got in a unit of work (R3.36)."""
+    """The chain that a handle is inside, its latest piece, and whether that was got in a unit of work (R3.36)."""
 
     chain: str
     number: int
@@ -56,28 +56,28 @@ class Position(NamedTuple):
 
 @dataclass(eq=False)
 class Unit:
-    """What puts or gets of a connection, or gets of a confirm id, wait in for their outcome."""
+    """Puts and gets of a connection, or gets under a confirm id, that have no outcome yet."""
 
-    confirms: bool = False  # a confirm id: each of its pieces is settled by itself
+    confirms: bool = False  # a confirm id: each of its pieces is settled separately
     put: list[Piece] = field(default_factory=list)
     got: list[Piece] = field(default_factory=list)
     entered: list[tuple[Handle, str]] = field(default_factory=list)
     left: list[tuple[Handle, str]] = field(default_factory=list)
-    left_outside: list[tuple[Handle, str]] = field(default_factory=list)  # while a back out may bring the reader back
-    number: int | None = None  # drawn when it was prepared, on a queue with order=prepare
+    left_outside: list[tuple[Handle, str]] = field(default_factory=list)  # while a back out may return the reader
+    number: int | None = None  # drawn at the prepare, on a queue with order=prepare
 
 
 @dataclass(eq=False)
 class Handle:
-    """A reader: its connection's unit of work, and where it stands."""
+    """A reader: its connection's unit of work, and its position."""
 
     unit: Unit = field(default_factory=Unit)
     position: Position | None = None
-    before: list[Position | None] = field(default_factory=list)  # at most one: what a back out brings back
+    before: list[Position | None] = field(default_factory=list)  # at most one: restored by a back out
     closed: bool = False
 
     def may_stand_in(self, chain: str) -> bool:
-        """Whether it stands inside the chain, or would again after a back out."""
+        """Whether it is inside the chain, or would be after a back out."""
         return any(at is not None and at.chain == chain for at in (self.position, *self.before))
 
 
@@ -124,14 +124,13 @@ class Oracle:
         self.pieces: list[Piece] = []
         self.confirm_ids: dict[int, Unit] = {}
         self.entries: dict[tuple[Handle, str], Place] = {}
-        # Those whose reader is not inside any more: kept by units that hold pieces of the chain.
+        # Entries whose reader is no longer inside: kept by units that hold pieces of the chain.
         self.orphans: dict[tuple[Handle, str], Place] = {}
         self._numbers = 0
 
     # --- puts
 
     def put(self, piece: Piece, unit: Unit | None) -> None:
-        """In a unit of work, or outside of any."""
         self.pieces.append(piece)
         if unit is not None:
             piece.in_put = unit
@@ -144,7 +143,7 @@ class Oracle:
         return self._numbers
 
     def _placed(self, unit: Unit) -> None:
-        """The puts of a unit that have no place yet get theirs: one number, then in put order (B-5)."""
+        """Gives the puts of a unit that have no place yet one number, then places in put order (B-5)."""
         number = self._next()
         for ordinal, piece in enumerate(unit.put):
             if piece.place is None:
@@ -166,7 +165,7 @@ class Oracle:
         return prepared
 
     def commit(self, unit: Unit, handle: Handle | None = None) -> None:
-        """A unit of work or a prepared unit: its puts are visible, its gets final."""
+        """Commits a unit of work or a prepared unit: its puts become visible, its gets final."""
         self._placed(unit)
         for piece in unit.put:
             piece.in_put = None
@@ -178,7 +177,7 @@ class Oracle:
         self._drop_orphans()
 
     def back_out(self, unit: Unit, handle: Handle | None = None) -> None:
-        """A unit of work or a prepared unit: its puts are gone, its gets back in their places."""
+        """Backs out a unit of work or a prepared unit: removes its puts, and returns its gets to their places."""
         self.pieces = [piece for piece in self.pieces if piece not in unit.put]
         got = [piece for piece in unit.got if piece.held_by is unit]
         if handle is not None and handle.before:
@@ -191,7 +190,7 @@ class Oracle:
         self._return(got)
 
     def _forget(self, unit: Unit, handle: Handle | None) -> None:
-        """The unit is not this connection's any more, and no back out can move the handle."""
+        """Detaches the unit from its connection; no back out can move the handle afterwards."""
         unit.put, unit.got, unit.entered, unit.left = [], [], [], []
         left, unit.left_outside = unit.left_outside, []
         if handle is not None:
@@ -221,14 +220,14 @@ class Oracle:
         self._drop_orphans()
 
     def _confirmed(self) -> None:
-        """A confirm id that holds nothing any more is settled (A-10)."""
+        """Settles each confirm id that holds nothing any more (A-10)."""
         for unit in self.confirm_ids.values():
             if not any(piece.held_by is unit and not piece.gone for piece in unit.got):
                 unit.got = []
                 self._count(unit)
 
     def _count(self, unit: Unit) -> None:
-        """The unit is committed: its readers have left what they left in it."""
+        """Applies a committed unit's changes: readers leave the chains that they left in it."""
         left, unit.left = unit.left, []
         for reader, chain in left:
             self._leave(reader, chain)
@@ -244,7 +243,7 @@ class Oracle:
             self._end_entry(reader, chain)
 
     def _end_entry(self, reader: Handle, chain: str) -> None:
-        """It passes to the units that hold a piece of the chain, if any (B-45)."""
+        """Ends the entry, or passes it to the units that hold a piece of the chain (B-45)."""
         place = self.entries.pop((reader, chain), None)
         if place is not None and self._held_of(chain):
             self.orphans[reader, chain] = place
@@ -259,14 +258,14 @@ class Oracle:
         self.orphans = {one: place for one, place in self.orphans.items() if self._held_of(one[1])}
 
     def close(self, handle: Handle) -> None:
-        """The handle goes, its connection's unit stays (R5.7)."""
+        """Closes the handle; its connection's unit remains (R5.7)."""
         handle.closed, handle.position, handle.before = True, None, []
         for reader, chain in list(self.entries):
             if reader is handle:
                 self._end_entry(reader, chain)
 
     def pass_time(self, seconds: float) -> None:
-        """What has expired is gone; what a unit of work got is judged when it comes back, and blocks no more (B-14)."""
+        """Removes expired pieces; one that a unit of work holds blocks no more, and is removed on its return (B-14)."""
         self.now += seconds
         expired = [piece for piece in self.pieces if piece.may_come and piece.expires <= self.now]
         for piece in expired:
@@ -279,7 +278,7 @@ class Oracle:
     # --- gets
 
     def find(self, handle: Handle, unit: Unit | None) -> Piece | str:
-        """What a logical get brings: in the unit of work of its connection, under a confirm id, or outside of any."""
+        """The piece that a logical get returns: in its connection's unit of work, under a confirm id, or in no unit."""
         at = handle.position
         if at is None:
             return self._first(handle, unit)
@@ -290,12 +289,12 @@ class Oracle:
         return found if at.in_unit == (unit is handle.unit) else INCONSISTENT
 
     def look(self) -> str:
-        """A strict logical browse from the first message, by somebody who holds nothing."""
+        """The piece that a strict logical browse returns first to a reader that holds nothing."""
         found = self._first(Handle(), None)
         return found if isinstance(found, str) else found.name
 
     def _first(self, handle: Handle, unit: Unit | None) -> Piece | str:
-        """The first piece of the next chain, level by level (B-11, B-34); or why there is none."""
+        """The first piece of the next chain, level by level (B-11, B-34), or the reason why none is found."""
         withheld = own = False
         for level in sorted({piece.level for piece in self.pieces}, reverse=True):
             heads = [p for p in self.pieces if p.is_first and p.level == level and p.is_available]
@@ -310,7 +309,7 @@ class Oracle:
         return SELF_BLOCKED if own else PENDING if withheld else NONE
 
     def _blockers(self, before: Place, handle: Handle, named: Unit | None) -> Iterable[Unit | Handle]:
-        """Who is in the way of a chain: who puts or holds a first piece before it, who is inside a chain there."""
+        """Yields the blockers of a chain: units that put or hold pieces before it, and handles inside a chain there."""
         for piece in self.pieces:
             if piece.is_first and piece.may_come and piece.place is not None and _is_before(piece.place, before):
                 if piece.in_put is not None:
@@ -326,7 +325,7 @@ class Oracle:
                 yield from (unit for unit in self._holders(chain) if unit is not named)
 
     def take(self, piece: Piece, handle: Handle, unit: Unit | None, *, logical: bool) -> None:
-        """The get that has brought the piece: where the handle stands then, and what that does to entries."""
+        """Records a get of the piece: the new position of the handle, and the changes of entries."""
         left = [(one, chain) for one, chain in self.entries if one is handle and chain != piece.chain]
         if logical and handle.position is None and piece.chain is not None and not piece.is_last:
             if (handle, piece.chain) not in self.entries and unit is handle.unit:
@@ -337,7 +336,7 @@ class Oracle:
         goes_on = piece.chain is not None and not piece.is_last
         handle.position = Position(piece.chain or "", piece.number, unit is handle.unit) if goes_on else None
         self._held(piece, unit)
-        if handle.before and unit is not handle.unit:  # a back out puts the handle back inside (C-12)
+        if handle.before and unit is not handle.unit:  # a back out returns the handle to the chain (C-12)
             handle.unit.left += left
         elif unit is None:
             self._count(Unit(left=left))
@@ -353,9 +352,9 @@ class Oracle:
             unit.got.append(piece)
 
     def remove(self, unit: Unit | None, piece: Piece) -> str:
-        """A get in physical order that names the message, by somebody who is never inside a chain.
+        """A get in physical order that names the message, by a reader that is never inside a chain.
 
-        Only that message could be in its way (B-13).
+        Only that message could block it (B-13).
         """
         if not piece.is_available:
             return NONE
@@ -381,7 +380,7 @@ class Oracle:
         return OK
 
     def undo(self, confirm_id: int) -> str:
-        """It moves no handle."""
+        """Undoes the gets under a confirm id; no handle moves."""
         unit = self.confirm_id(confirm_id)
         got = [piece for piece in unit.got if piece.held_by is unit and not piece.gone]
         unit.got, unit.left = [], []
@@ -394,12 +393,12 @@ class Oracle:
     # --- what can be seen at the end
 
     def left(self) -> list[str]:
-        """What a browser sees, in physical order: the levels from the highest."""
+        """The messages that a browse shows, in physical order, from the highest level."""
         there = [piece for piece in self.pieces if piece.is_available]
         return [piece.name for piece in sorted(there, key=lambda p: (-p.level, _place(p)))]
 
     def logical_sequences(self) -> dict[int, list[str]]:
-        """What a laid-back logical reader reads at each level, once everything is visible (B-43, B-53)."""
+        """The messages that a relaxed logical reader reads at each level, once everything is visible (B-43, B-53)."""
         there = sorted((piece for piece in self.pieces if piece.place is not None and not piece.in_put), key=_place)
         found: dict[int, list[str]] = {}
         for head in there:

@@ -1,11 +1,11 @@
 """The pages of the documents, for tests: their blocks, and the commands in them.
 
-A block is run in the order of the page, in a folder of the page's own:
+Blocks run in the order of the page, in a folder of the page's own:
 
-* `python`: one that begins with `# NAME.py` is written into that file, for a command to run; any other is run.
-* `console`: each line that begins with `$ ` is given to a shell, with `inorder` and `python` at hand and the variables
-  that `export` has set. What stands behind it must come out; `...` stands for anything, an age such as `0.4 s` for any.
-  A command may fail only if its error, `inorder: ...`, is shown.
+* `python`: a block that begins with `# NAME.py` is written into that file, for a command to run; others are run.
+* `console`: a shell runs each line that begins with `$ `; it finds `inorder` and `python`, and the variables that
+  `export` has set. The output must be the text after the line, where `...` stands for any text and an age such as
+  `0.4 s` for any age. A command may fail only if the page shows its error, `inorder: ...`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MENTIONED = re.compile(r"[`']inorder ([a-z][^`'{}|]*?)[`']")
 FILE = re.compile(r"# (\w+\.py)\n")
 EXPORT = re.compile(r"export (\w+)=(\S+)")
 SPARK = re.compile(r"inorder\.spark|inorder pipeline|\bspark\.(create|read)")
-SLOW = re.compile(r"^waiting for .*; press Ctrl-C to stop\n", re.MULTILINE)  # a note of a busy machine
+SLOW = re.compile(r"^waiting for .*; press Ctrl-C to stop\n", re.MULTILINE)  # appears on a busy machine
 AGE = re.compile(r"\b\d\.\d s\b")
 SECONDS_MAX = 600
 
@@ -51,7 +51,7 @@ class Typed(NamedTuple):
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
-    """Yields language and text of each fenced block."""
+    """Returns language and text of each fenced block."""
     return BLOCK.findall(page.read_text(encoding="utf-8"))
 
 
@@ -60,7 +60,6 @@ def name_of(page: Path) -> str:
 
 
 def runs(page: Path) -> bool:
-    """Whether the page has a block to run."""
     return any(language in ("python", "console") for language, _ in blocks(page))
 
 
@@ -69,14 +68,14 @@ def needs_spark(page: Path) -> bool:
 
 
 def typed(console: str) -> Iterator[Typed]:
-    """Returns the commands of a console block."""
+    """Yields the commands of a console block."""
     for part in re.split(r"^\$ ", console.replace("\\\n", ""), flags=re.MULTILINE)[1:]:
         command, _, shown = part.partition("\n")
         yield Typed(command, shown)
 
 
 def commands(page: Path) -> Iterator[list[str]]:
-    """The arguments of each `inorder` in the page's shell and console blocks."""
+    """Yields the arguments of each `inorder` in the page's shell and console blocks."""
     for language, text in blocks(page):
         lines = [one.command for one in typed(text)] if language == "console" else text.replace("\\\n", "").splitlines()
         for line in lines if language in ("console", "sh") else ():
@@ -87,31 +86,31 @@ def commands(page: Path) -> Iterator[list[str]]:
 
 
 def prose(page: Path) -> str:
-    """Returns the text of a page without its blocks."""
+    """The text of a page without its blocks."""
     return FENCED.sub("", page.read_text(encoding="utf-8"))
 
 
 def mentioned(text: str) -> list[str]:
-    """Returns the words after `inorder` in each command that a text names in its sentences."""
+    """The words after `inorder` in each command that a text names in its sentences."""
     return [" ".join(found.split()) for found in MENTIONED.findall(text)]
 
 
 def check_mention(words: str) -> None:
-    """A command that a sentence names; it need not be whole. Raises: click.UsageError, it or an option is not there."""
+    """Checks a command in a sentence, which may lack arguments. Raises: click.UsageError, no such command or option."""
     command: click.Command = app
     for word in words.split():
         if word.startswith("-"):
             options = {"-h", "--help", *(one for each in command.params for one in (*each.opts, *each.secondary_opts))}
             if word.partition("=")[0] not in options:
                 raise click.UsageError(f"inorder {words}: {command.name} has no option {word}")
-        elif isinstance(command, click.Group) and not word.isupper():  # in capital letters: any of them
+        elif isinstance(command, click.Group) and not word.isupper():  # in capitals: any command
             if word not in command.commands:
                 raise click.UsageError(f"inorder {words}: {command.name} has no command {word}")
             command = command.commands[word]
 
 
 def parse(arguments: list[str]) -> click.Context:
-    """Has the command read its arguments, and does nothing. Raises: click.ClickException, it cannot be called so."""
+    """Parses the arguments without running the command. Raises: click.ClickException, they are wrong."""
     command: click.Command = app
     names = ["inorder"]
     while isinstance(command, click.Group):
@@ -124,7 +123,7 @@ def parse(arguments: list[str]) -> click.Context:
 
 
 def run_console(console: str, folder: Path, exported: dict[str, str]) -> None:
-    """Runs the commands of a block; what comes out must be what is shown."""
+    """Runs the commands of a block, and compares their output with the page."""
     for one in typed(console):
         if found := EXPORT.fullmatch(one.command):
             exported[found[1]] = found[2]
@@ -140,7 +139,7 @@ def _run(command: str, folder: Path, exported: Mapping[str, str]) -> tuple[str, 
     tools = folder / ".bin"
     tools.mkdir(exist_ok=True)
     for name, call in (("inorder", "-m inorder"), ("python", "")):
-        if not (tools / name).exists():  # a command in the background may be about to read it
+        if not (tools / name).exists():  # a command in the background may be reading it
             (tools / name).write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {call} "$@"\n')
             (tools / name).chmod(0o755)
     source = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
@@ -151,7 +150,7 @@ def _run(command: str, folder: Path, exported: Mapping[str, str]) -> tuple[str, 
         env={**unmeasured(), **exported, "PATH": path, "PYTHONPATH": source, "PYSPARK_PYTHON": sys.executable},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        # Spark tells of itself there, and differently on every machine.
+        # Spark logs to stderr, differently on every machine.
         stderr=subprocess.PIPE if "pipeline" in command else subprocess.STDOUT,
         text=True,
         timeout=SECONDS_MAX,
@@ -161,7 +160,7 @@ def _run(command: str, folder: Path, exported: Mapping[str, str]) -> tuple[str, 
 
 
 def unmeasured() -> dict[str, str]:
-    """The environment without measuring coverage, which doubles the cost of a start; a page has many."""
+    """The environment without the measurement of coverage, which doubles the time that each command takes to start."""
     return {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_PROCESS_")}
 
 
@@ -169,14 +168,14 @@ def _tidy(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.strip("\n").splitlines())
 
 
-# A port that a page names for its reader may be taken here: it runs with one that is free.
+# The port that a page names may be in use here: a free one is used instead.
 FIXED_PORT = re.compile(r"(start_http_server\()\d+")
 
 
 def run_page(page: Path, folder: Path, *, spark: bool) -> None:
-    """Runs the page's python and console blocks in their order, in this process and folder; Spark's only if asked.
+    """Runs the page's python and console blocks in order, in this process and folder; Spark's only if asked.
 
-    What a page starts in the background and notes in a file `NAME.pid` is over at the end.
+    Programs that a page starts in the background and notes in a file `NAME.pid` are terminated at the end.
     """
     try:
         _run_blocks(page, folder, spark=spark)

@@ -1,4 +1,4 @@
-"""A wire between a client and a server, as a test wants it: cut after so many bytes, or dead."""
+"""A proxy between a client and a server that a test can cut, at once or after a number of bytes, or freeze."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Way = Literal["to server", "to client"]
 
 
 class Proxy:
-    """Passes connections to a port of the loopback on, until it is closed.
+    """Forwards connections to a port of the loopback until it is closed.
 
     Args:
         target: the server's port.
@@ -25,14 +25,14 @@ class Proxy:
 
     def __init__(self, target: int) -> None:
         self.passed: dict[Way, int] = {"to server": 0, "to client": 0}  # bytes, of all connections
-        self.waiting = 0  # connections that have come while it was frozen
+        self.waiting = 0  # connections that arrived while it was frozen
         self._target = target
         self._left: dict[Way, int | None] = {"to server": None, "to client": None}
-        self._lock = threading.Lock()  # of the two dictionaries, and of the ends
+        self._lock = threading.Lock()  # guards the two dictionaries, and the ends
         self._flows = threading.Event()
         self._flows.set()
-        self._ends: list[tuple[socket.socket, socket.socket]] = []  # of the client and of the server
-        self._untold: set[socket.socket] = set()  # ends of the server that do not learn of the client's end
+        self._ends: list[tuple[socket.socket, socket.socket]] = []  # client's end, server's end
+        self._untold: set[socket.socket] = set()  # ends of servers that are not told of the client's end
         self._is_quiet = False
         self._threads: list[threading.Thread] = []
         self._door = socket.create_server((LOOPBACK, 0))
@@ -46,7 +46,7 @@ class Proxy:
         self.close()
 
     def cut(self) -> None:
-        """Cuts all connections now; new ones may come."""
+        """Cuts all connections now; new ones are accepted."""
         with self._lock:
             ends, self._ends = self._ends, []
             self._left = {"to server": None, "to client": None}
@@ -55,7 +55,7 @@ class Proxy:
                 _end(end)
 
     def abandon(self) -> None:
-        """Cuts the clients' ends alone: the server does not notice until `cut` or `close`."""
+        """Cuts only the clients' ends: the server notices at the next `cut` or `close`."""
         with self._lock:
             ends = list(self._ends)
             self._untold.update(server for _, server in ends)
@@ -64,27 +64,27 @@ class Proxy:
             _end(client)
 
     def cut_after(self, way: Way, count: int, *, quietly: bool = False) -> None:
-        """Cuts all connections, once, when `count` more bytes have passed this way; 0: when the next byte comes.
+        """Cuts all connections, once, when `count` more bytes have passed this way; 0: at the next byte.
 
         Args:
-            quietly: as `abandon` does.
+            quietly: cuts only the clients' ends, as `abandon` does.
         """
         with self._lock:
             self._left[way], self._is_quiet = count, quietly
 
     def freeze(self) -> None:
-        """Passes nothing on, and takes no new connection, until `thaw`: nobody is told."""
+        """Forwards nothing, and accepts no connection, until `thaw`; both ends stay open."""
         self._flows.clear()
 
     def thaw(self) -> None:
-        """Ends `freeze`; what came meanwhile passes now."""
+        """Ends `freeze`; forwards the data that arrived meanwhile."""
         self._flows.set()
 
     def close(self) -> None:
-        """Cuts all connections, and takes no more."""
+        """Cuts all connections, and accepts no more."""
         self.thaw()
         _end(self._door)
-        self._threads[0].join()  # so that none comes after the cut
+        self._threads[0].join()  # so that no connection is accepted after the cut
         self.cut()
         for thread in self._threads:
             thread.join()
@@ -124,7 +124,7 @@ class Proxy:
                 sink.sendall(data)
                 if left is not None and left <= len(data):
                     (self.abandon if self._is_quiet else self.cut)()
-        with contextlib.suppress(OSError):  # also after a reset, as of a program that was killed
+        with contextlib.suppress(OSError):  # also after a reset, as by a program that was killed
             if sink not in self._untold:
                 sink.shutdown(socket.SHUT_WR)
 

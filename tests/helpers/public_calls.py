@@ -1,4 +1,4 @@
-"""The public calls by their names, and an argument for each that needs one."""
+"""The public calls by their names, and a valid argument for each that needs one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from inorder import OpenOptions, UniqueId
 
-GIVEN: Mapping[str, Callable[[], Any]] = {  # arguments that are right, by their names
+GIVEN: Mapping[str, Callable[[], Any]] = {  # valid arguments, by their names
     "body": lambda: b"x", "messages": lambda: [b"x"], "value": lambda: 1, "count": lambda: 1,
     "uid": lambda: UniqueId("ELSEWHERE", 1), "stream": lambda: io.BytesIO(b"12345678"), "confirm_id": lambda: 7,
     "lock_id": lambda: 7, "group_id": lambda: b"G", "listener": lambda: print, "changed": lambda: print,
@@ -29,7 +29,7 @@ ON_A_HANDLE = """
 
 
 def called(method: Callable[..., Any], *first: object) -> None:
-    """A call with what it requires; an iterator is asked for its first message."""
+    """Makes a call with the arguments that it requires, and gets the first message of an iterator."""
     required = [
         one
         for one in inspect.signature(method).parameters.values()

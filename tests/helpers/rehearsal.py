@@ -1,7 +1,7 @@
-"""A proof in one process: workers on threads and one store in memory, whose histories break off at random.
+"""A proof in one process: workers on threads and one store in memory, whose histories end at random lines.
 
-A worker that "dies" does so where its history can no longer be written: before a call, or after it and before its
-promise. So the checker sees what killed processes leave, without processes.
+A worker "dies" where its history can no longer be written: before a call, or between the call and its promise. So the
+checker gets the histories that killed processes leave, without processes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Died(BaseException):
 
 
 class MortalHistory(History):
-    """A history that breaks off before the line number `last`."""
+    """A history that fails after `last` lines."""
 
     def __init__(self, path: Path, last: int) -> None:
         super().__init__(path)
@@ -39,7 +39,7 @@ class MortalHistory(History):
 
 
 def live(root: QueueManager, path: Path, seed: float, lines: int) -> None:
-    """One life of a worker."""
+    """One life of a worker, which ends at the last line of its history."""
     history = MortalHistory(path, lines)
     qm = root.connect(program=path.stem)
     worker = Worker(qm, history, random.Random(seed), path.stem)
@@ -53,7 +53,7 @@ def live(root: QueueManager, path: Path, seed: float, lines: int) -> None:
 
 
 def rehearse(folder: Path, seed: int, rounds: int = 2, workers: int = 3, lines_max: int = 150) -> list[Path]:
-    """The folders of some rounds; each ends with an observer."""
+    """Runs some rounds, each of them ended by an observer, and returns their folders."""
     chance = random.Random(seed)
     folders = [folder / f"{number:04}" for number in range(rounds)]
     with inorder.connect() as root:

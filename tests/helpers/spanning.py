@@ -1,7 +1,7 @@
-"""Units of work over three queue managers that are killed, and what is left of them (K-2).
+"""Units of work over three queue managers that are killed, and the bodies that they leave (K-2).
 
-A unit puts one body at each of three places: here, and at two owners. Whole or nowhere means that all places have the
-same bodies.
+A unit puts one body at each of three places: here, and at two owners. If units are atomic, all places have the same
+bodies.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PLACES = ("L", "Q.PARIS", "Q.ROME")
 
 
 def act_at(monkeypatch: pytest.MonkeyPatch, point: str, act: Callable[[], object]) -> None:
-    """Acts once when a commit of this process reaches a point."""
+    """Acts once, when a commit of this process first reaches a point."""
     left = [point]
 
     def reached(name: str) -> None:
@@ -35,7 +35,7 @@ def act_at(monkeypatch: pytest.MonkeyPatch, point: str, act: Callable[[], object
 
 
 def paths(folder: Path) -> list[str]:
-    """The stores of LONDON and the owners, as files."""
+    """The store files of LONDON and the owners."""
     return [str(folder / f"{name.lower()}.db") for name in ("LONDON", *OWNERS)]
 
 
@@ -43,7 +43,7 @@ def create(stores: Sequence[str], locations: Sequence[str] = ()) -> None:
     """Makes LONDON and the owners at these paths or URLs.
 
     Args:
-        locations: of the owners, for LONDON; default: where they are made.
+        locations: of the owners, as LONDON reaches them; default: where they are made.
     """
     home, *owners = stores
     for name, one in zip(OWNERS, owners, strict=True):
@@ -63,7 +63,7 @@ def work(home: str, first: str, units: str = "1", acknowledged: str = "") -> Non
 
     Args:
         home: the store of LONDON.
-        acknowledged: the file that each body is appended to after its commit, on disk.
+        acknowledged: the file that each body is appended to after its commit.
     """
     with inorder.connect(home) as london:
         for number in range(int(first), int(first) + int(units)):
@@ -74,7 +74,7 @@ def work(home: str, first: str, units: str = "1", acknowledged: str = "") -> Non
 
 
 def put(london: QueueManager, body: bytes) -> None:
-    """A unit of work that puts at each place."""
+    """Puts at each place, in one unit of work."""
     with london.unit_of_work():
         for place in PLACES:
             london.put(place, body)
@@ -89,9 +89,9 @@ def note(file: str, body: bytes) -> None:
 
 
 def settled(home: str) -> list[list[bytes]]:
-    """Has everybody come back: settles what is in doubt, and returns the bodies at each place.
+    """Settles the units in doubt, and returns the bodies at each place.
 
-    A server that is only beginning is tried again. Raises: AssertionError, something is still in doubt.
+    Tries again while a server is still starting. Raises: AssertionError, a unit is still in doubt.
     """
     for is_last in (False, False, False, True):
         try:
@@ -103,7 +103,7 @@ def settled(home: str) -> list[list[bytes]]:
 
 
 def _settled(home: str) -> list[list[bytes]]:
-    two_phases.IN_FLIGHT_SECONDS = 0.0  # whoever prepared has died long ago
+    two_phases.IN_FLIGHT_SECONDS = 0.0  # the processes that prepared died long ago
     with inorder.connect(home) as london:
         errors = london.admin.settle_in_doubt()
         assert errors == [], errors

@@ -1,4 +1,4 @@
-"""Staging by hand, for tests: a store, its queues, and the rows staged for them."""
+"""Rows staged directly in a store, for tests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IN, LAST = int(Flags.IN_GROUP), int(Flags.LAST_IN_GROUP)
 
 
 class Writer:
-    """Stages rows through handles of its own connection, and remembers them."""
+    """Stages rows through handles of its own connection, and counts them."""
 
     def __init__(self, store: Store, qm: QueueManager) -> None:
         self.store, self.qm = store, qm
@@ -57,7 +57,7 @@ class Writer:
 
 
 def letters(text: str) -> list[bytes]:
-    """Returns a body for each character."""
+    """One body for each character."""
     return [character.encode() for character in text]
 
 
@@ -70,6 +70,6 @@ def joined(writer: Writer) -> str:
 
 
 def shape(writer: Writer, queue: str = "Q") -> list[tuple[str, int, int]]:
-    """Body, number and flags of what is in groups, by group and number."""
+    """Body, number and flags of the messages in groups, sorted by group and number."""
     found = sorted(writer.browsed(queue), key=lambda one: (one.group_id, one.sequence_number, one.offset))
     return [(one.body.decode(), one.sequence_number, one.flags) for one in found if one.flags & (IN | LAST)]

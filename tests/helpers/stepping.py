@@ -1,8 +1,8 @@
 """Runs a program step by step, and kills it with SIGKILL at its n-th step.
 
 A step is a call of the queue manager that has returned, or a point inside the store's verbs (`points.py`).
-Between two steps a program does nothing that another process could see. Nothing of this is in the program: it is run as
-it is, in a process forked from a server that has imported the package and opened no store.
+Between two steps a program does nothing that another process could see. The program itself is unchanged; it runs in a
+process forked from a server that has imported the package and opened no store.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Life(NamedTuple):
     """The record of a program's run.
 
     Args:
-        killed: it came to the step at which it is killed.
+        killed: whether it was killed.
         steps: the names of its steps, in order; empty if it was killed.
-        told: what it printed; empty if it was killed.
+        told: its output; empty if it was killed.
     """
 
     killed: bool
@@ -72,7 +72,7 @@ def run(program: Path, *arguments: str, kill_at: int = NEVER) -> Life:
 
 
 def _live(pipe: Connection, program: str, arguments: Sequence[str], kill_at: int) -> None:
-    """In the new process: the program, and the count of its steps."""
+    """Runs the program in the new process, and records its steps."""
     steps: list[str] = []
 
     def step(name: str) -> None:

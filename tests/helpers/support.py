@@ -1,4 +1,4 @@
-"""Helpers for several test files: stores that are closed again, calls on threads, a view of all visible state."""
+"""Helpers for several test files: stores closed at the end, calls on threads, snapshots of the visible state."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore, make_store
 
 T = TypeVar("T")
-# No test waits that long unless it fails, on a slow and busy machine either. It is less than the 60 seconds of waits
-# that are to be woken: at its end a wait looks once more, and that would hide a wake-up that was lost.
+# No wait of a test takes this long unless the test fails, even on a slow, busy machine. The limit is shorter than the
+# 60 seconds of waits that must be woken: at its end a wait looks once more, which would hide a lost wake-up.
 LIMIT_SECONDS = 50.0
 
 
-# For a test of what is true of the memory store alone; it says why.
+# For tests of a property of the memory store alone; each states the reason.
 memory_alone = pytest.mark.parametrize("kind", ["memory"], indirect=True)
 
 
 def called(call: Callable[[], object]) -> Counter[str]:
-    """How often functions written in Python are called during a call, by their names, on this thread."""
+    """Counts the calls of each Python function, by its name, during a call, on this thread."""
     found: Counter[str] = Counter()
     profile = sys.getprofile()
     sys.setprofile(lambda frame, event, _: found.update([frame.f_code.co_name] if event == "call" else ()))
@@ -49,23 +49,22 @@ def called(call: Callable[[], object]) -> Counter[str]:
 
 
 def close_store(store: LocalStore) -> None:
-    """Stops a store, and closes its files if it has any."""
     store.stop()
     store.close_store()
 
 
-Make = Callable[[str], str]  # a place for a store of a kind: a path or a URL
+Make = Callable[[str], str]  # returns the path or URL of an empty place for a store
 
 
 class Stores:
-    """Makes stores of one kind, and closes them when it is left."""
+    """Makes stores of one kind, and closes them at the end of its block."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self._made: list[RestartableStore] = []
 
     def make(self, clock: Clock | None = None) -> RestartableStore:
-        """Makes a store; by default it uses the machine's clock."""
+        """Makes a store; by default it uses the system clock."""
         self._made.append(make_store(self.kind, clock or SystemClock()))
         return self._made[-1]
 
@@ -78,13 +77,13 @@ class Stores:
 
 
 def drawing_apart(store: RestartableStore, *, all_puts: bool = True) -> RestartableStore:
-    """The store; each of its connections draws the numbers of its puts in blocks of its own, as a process does.
+    """Has each connection of the store draw the numbers of its puts in blocks of its own, as separate processes do.
 
     Args:
-        all_puts: False: only of those in leases and under confirm ids. All others have numbers that rise.
+        all_puts: False: only puts in leases and under confirm ids do this; all others have rising numbers.
     """
     blocks: dict[int, Iterator[int]] = {}
-    opened: Any = getattr(store, "inner", store)  # of a store elsewhere: the server's
+    opened: Any = getattr(store, "inner", store)  # the server's, for a store elsewhere
     put: Callable[[PutRequest], PutOutcome] = opened.put
 
     def apart(request: PutRequest) -> PutOutcome:
@@ -104,18 +103,18 @@ def drawing_apart(store: RestartableStore, *, all_puts: bool = True) -> Restarta
 
 @contextlib.contextmanager
 def fresh_manager(kind: str) -> Iterator[QueueManager]:
-    """A connection to a new queue manager, gone at the end of the block: for each example of a property."""
+    """Yields a connection to a new queue manager, for each example of a property."""
     with Stores(kind) as stores, connect(stores.make(ManualClock()), program="test") as manager:
         yield manager
 
 
 def examples(kind: str) -> settings:
-    """How many examples a property is tried with: fewer where each of them makes a file, or a schema on a server."""
+    """Settings with fewer examples where each of them makes a file, or a schema on a server."""
     return settings(max_examples=max(1, settings().max_examples // {"memory": 1, "postgresql": 20}.get(kind, 4)))
 
 
 class Call(Generic[T]):
-    """A call on a thread of its own, whose end is awaited with a time limit."""
+    """A call on a thread of its own; waits for its end have a time limit."""
 
     def __init__(self, function: Callable[[], T]) -> None:
         self._function = function
@@ -129,7 +128,7 @@ class Call(Generic[T]):
     def _run(self) -> None:
         try:
             self._results.append(self._function())
-        except BaseException as error:  # noqa: BLE001 - raised again by whoever asks for the result
+        except BaseException as error:  # noqa: BLE001 - `result` raises it again
             self._error = error
         self.done = True
         if self.watcher is not None:
@@ -143,50 +142,49 @@ class Call(Generic[T]):
         return self._results[0]
 
     def error(self) -> BaseException:
-        """Returns the error of the call."""
         self.ends()
         assert self._error is not None, f"the call returned {self._results[0]!r}"
         return self._error
 
     def ends(self) -> None:
-        """Returns when the call has returned or raised."""
+        """Waits until the call has returned or raised."""
         self._thread.join(LIMIT_SECONDS)
         assert not self._thread.is_alive(), "the call has not ended in time"
 
     def settles(self, manager: QueueManager) -> None:
-        """Returns when the call has ended, or waits with nothing left to look at.
+        """Waits until the call has ended, or sleeps with nothing left to look at.
 
         Args:
-            manager: the connection that the call was made on.
+            manager: the connection that makes the call.
         """
         all_settle([(self, manager)])
 
     def sleeps(self, manager: QueueManager) -> None:
-        """Returns when the call waits with nothing left to look at; fails if it ends instead.
+        """Waits until the call sleeps with nothing left to look at; fails if it ends instead.
 
         Args:
-            manager: the connection that the call was made on.
+            manager: the connection that makes the call.
         """
         self.settles(manager)
         assert not self.done, f"the call ended: {self._results} {self._error!r}"
 
 
 def room_of(manager: QueueManager) -> WaitingRoom:
-    """Returns the waiting room of this process for the store of a connection."""
+    """The waiting room of this process for the store of a connection."""
     store: Any = manager._services.store
     room: WaitingRoom = store.waiting
     return room
 
 
 def looks_once(qm: QueueManager, request: GetRequest) -> tuple[GetOutcome, float | None]:
-    """One look of a call that would wait, and when it looks again though nothing has changed."""
+    """Looks once as a call that would wait; returns the outcome, and when it would look again without a change."""
     store: Any = qm._services.store
     found: tuple[GetOutcome, float | None] = store._look(request, waits=True)
     return found
 
 
 def all_settle(calls: Sequence[tuple[Call[Any], QueueManager]]) -> None:
-    """Returns when at one moment each call, made on that connection, has ended or waits with nothing to look at."""
+    """Waits until, at one moment, each call on its connection has ended or sleeps with nothing left to look at."""
     for call, manager in calls:
         call.watcher = manager
     if not all(call.done for call, _ in calls):
@@ -199,14 +197,14 @@ def all_settle(calls: Sequence[tuple[Call[Any], QueueManager]]) -> None:
 
 
 def waiting(manager: QueueManager, function: Callable[[], T]) -> Call[T]:
-    """A call on `manager` that has come to wait."""
+    """Starts a call on `manager`, and returns it when it waits."""
     call = Call(function)
     call.sleeps(manager)
     return call
 
 
 def until(condition: Callable[[], bool], what: str, seconds: float = 240.0) -> None:
-    """Waits for an effect of another thread or process. Raises: AssertionError, it was not in time."""
+    """Waits for an effect of another thread or process. Raises: AssertionError, the time limit was exceeded."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"after {seconds:g} s not yet: {what}"
@@ -214,18 +212,18 @@ def until(condition: Callable[[], bool], what: str, seconds: float = 240.0) -> N
 
 
 def bodies(manager: QueueManager, queue: str = "Q", **keywords: Any) -> list[bytes]:
-    """Returns the bodies on a queue in order, as a browse shows them."""
+    """The bodies on a queue, in the order of a browse."""
     return [message.body for message in manager.browse(queue, **keywords)]
 
 
 def bodies_at(place: str | Path, queue: str = "Q") -> list[bytes]:
-    """Returns the bodies on a queue of a store, in order."""
+    """The bodies on a queue of a store, in the order of a browse."""
     with connect(place) as manager:
         return bodies(manager, queue)
 
 
 def put_figure(manager: QueueManager, queue: str = "Q", **fields: Any) -> None:
-    """The queue of figures 1 and 2 of the manual: Y3.2 is the second segment of the third message of group Y."""
+    """Puts figures 1 and 2 of the manual: Y3.2 is the second segment of the third message of group Y."""
     last, segment, end = Flags.LAST_IN_GROUP, Flags.SEGMENT, Flags.LAST_SEGMENT
     figure: list[tuple[str, int, int]] = [
         ("A", 0, 0), ("Y1", Flags.IN_GROUP, 0), ("Z2", last, 0), ("Y2", Flags.IN_GROUP, 0),
@@ -254,9 +252,9 @@ def drained(manager: QueueManager, queue: str = "Q", **keywords: Any) -> list[by
 
 
 def told(manager: QueueManager, sentinel: str = "SENTINEL") -> None:
-    """Returns when listeners of this connection, and all hooks, have been told of everything that happened so far.
+    """Waits until listeners of this connection, and all hooks, have been called for everything that happened so far.
 
-    Hooks are called on one thread, in order: when one of our own is called, the others were.
+    Hooks are called on one thread, in order: when the hook made here is called, all earlier calls have been made.
     """
     manager.create_queue(sentinel)
     called = threading.Event()
@@ -269,7 +267,7 @@ def told(manager: QueueManager, sentinel: str = "SENTINEL") -> None:
 
 
 def heard(manager: QueueManager) -> None:
-    """Returns when the listeners of this connection wait, with nothing left to look at."""
+    """Waits until the listeners of this connection sleep with nothing left to look at."""
     for one in manager._session.belongings:
         assert isinstance(one, Listener)
         _waits(one)
@@ -279,12 +277,12 @@ def _waits(listener: Listener) -> None:
     own: Any = listener.own
     room = room_of(own)
     Call(lambda: room.watch_until(lambda: not listener.is_alive or room.is_asleep(own.internals.owner))).result()
-    if not listener.is_alive:  # it may have been cancelled by the function that it is calling still
+    if not listener.is_alive:  # the function that it is calling may have cancelled it
         listener._thread.join(LIMIT_SECONDS)
 
 
 def snapshot(manager: QueueManager) -> tuple[object, ...]:
-    """Returns the visible state of a queue manager, read by its own connection."""
+    """The visible state of a queue manager, read by another connection."""
     onlooker = manager.connect(program="onlooker")
     try:
         queues = onlooker.queues()
@@ -301,10 +299,10 @@ def snapshot(manager: QueueManager) -> tuple[object, ...]:
 
 
 class Line(NamedTuple):
-    """A line of a table of bad calls: the call on a world, and the error it gets.
+    """A line of a table of bad calls: the call on a world, and its expected error.
 
     Args:
-        word: what the text must hold: the argument's name, or the value that was given.
+        word: expected in the error's text: the argument's name, or its value.
     """
 
     call: Callable[[Any], object]
@@ -314,7 +312,7 @@ class Line(NamedTuple):
 
 
 def check(line: Line, world: Any) -> None:
-    """The call gets its error, and nothing has changed that `world.qm` can see."""
+    """Checks that the call fails with its error, and that nothing visible to `world.qm` has changed."""
     before = snapshot(world.qm)
     with pytest.raises(InorderError) as raised:
         line.call(world)
@@ -328,14 +326,13 @@ def check(line: Line, world: Any) -> None:
 
 
 def error_of(call: Callable[..., object], *given: Any, **named: Any) -> InorderError:
-    """Returns the error of a call."""
     with pytest.raises(InorderError) as raised:
         call(*given, **named)
     return raised.value
 
 
 class Raw(io.RawIOBase):
-    """A stream without a buffer, as a socket is: each write takes three bytes at most."""
+    """A stream without a buffer, as a socket is: each write takes at most three bytes."""
 
     def __init__(self, *, is_full: bool = False) -> None:
         self.written, self._is_full = b"", is_full

@@ -1,6 +1,7 @@
-"""What another process does by which a get that waits comes to its message, and what it did before.
+"""Acts of another process that give a waiting get its message.
 
-Each line: what was done before the wait, how the get reads, and what ends it. The message has the body 2.
+Each line: the statements before the wait, the options of the get, and the statement that ends the wait. The message
+has the body 2.
 """
 
 from __future__ import annotations

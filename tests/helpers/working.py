@@ -1,4 +1,4 @@
-"""Helpers for tests of workers: a worker's events, awaited with a time limit."""
+"""A worker's events, awaited with a time limit."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from .support import LIMIT_SECONDS
 
 
 class Heard:
-    """The events that a worker has reported so far."""
-
     def __init__(self) -> None:
         self.told: list[WorkerEvent] = []
         self._changed = threading.Condition()
@@ -33,18 +31,16 @@ class Heard:
         return [one.kind for one in self.told if one.kind != "attempt"]
 
     def until(self, so: Callable[[Heard], bool]) -> None:
-        """Waits until the condition is true."""
         with self._changed:
             assert self._changed.wait_for(lambda: so(self), LIMIT_SECONDS), f"the worker has said: {self.told}"
 
     def attempts(self, count: int) -> None:
-        """Waits for `count` attempts."""
         self.until(lambda heard: len(heard.outcomes) >= count)
 
 
 @contextlib.contextmanager
 def at_work(qm: QueueManager, tasks: Tasks, *, threads: int = 1) -> Iterator[tuple[Worker, Heard]]:
-    """Runs a worker inside the block; yields its events."""
+    """Runs a worker inside the block; yields the worker and its events."""
     heard = Heard()
     worker = qm.worker(tasks, threads=threads, log=heard)
     with worker:
@@ -53,7 +49,7 @@ def at_work(qm: QueueManager, tasks: Tasks, *, threads: int = 1) -> Iterator[tup
 
 
 def worked(qm: QueueManager, tasks: Tasks, attempts: int = 1) -> Heard:
-    """What a worker has reported that was stopped after so many attempts."""
+    """Runs a worker until it has made this number of attempts; returns its events."""
     with at_work(qm, tasks) as (_, heard):
         heard.attempts(attempts)
     return heard

@@ -1,13 +1,14 @@
-"""The master property end to end (B-53, B-49): what a strict reader reads at the target is a schedule of what was put.
+"""The master property end to end (B-53, B-49): a strict reader at the target reads a schedule of the puts.
 
-Three programs put for another queue manager, in units of work or outside, of several priorities, single messages and
-groups; units are committed, backed out, prepared and settled. In between a channel carries, and dies at a named point;
-either queue manager restarts; a reader at the target reads, and backs out. The oracle knows three sentences and calls
-no rule:
+Three programs put for another queue manager, in units of work or outside, single messages and groups of several
+priorities; units are committed, backed out, prepared and settled. Meanwhile a channel sends, and dies at a named
+point; either queue manager restarts; a reader at the target reads, and backs out. The oracle uses no code of the
+rules, only three sentences:
 
-    what was committed is read once, and nothing else is
-    of each priority in the order of the puts; of the prepares, or commits where nobody prepared; or of the commits
-    within a unit in the order of its puts
+    each committed message is read once, and nothing else is read
+    messages of one priority are read in the order of the puts, of the prepares (or the commits of units that were not
+    prepared), or of the commits
+    messages of one unit are read in the order of its puts
 """
 
 from __future__ import annotations
@@ -50,21 +51,21 @@ STEPS = st.lists(
 
 @dataclass
 class Unit:
-    """What one program has put since its last commit, and when it was prepared."""
+    """The puts of a program since its last commit, and the time of its prepare."""
 
-    puts: list[tuple[int, int, bytes]] = field(default_factory=list)  # when, of which priority, what
+    puts: list[tuple[int, int, bytes]] = field(default_factory=list)  # time, priority, body
     prepared: int | None = None
 
 
 @dataclass
 class Oracle:
-    """What was promised."""
+    """The messages that the reader must get, and their order."""
 
     order: OrderRule
     time: int = 0
     units: dict[int, Unit] = field(default_factory=lambda: {actor: Unit() for actor in ACTORS})
     prepared: dict[str, Unit] = field(default_factory=dict)
-    committed: list[tuple[tuple[int, int], int, bytes]] = field(default_factory=list)  # its place, priority, what
+    committed: list[tuple[tuple[int, int], int, bytes]] = field(default_factory=list)  # place, priority, body
 
     def put(self, actor: int, priority: int, body: bytes, *, in_unit: bool) -> None:
         self.time += 1
@@ -80,7 +81,7 @@ class Oracle:
             self.committed.append(((put_at, 0) if self.order == "put" else (ended, place), priority, body))
 
     def levels(self) -> dict[int, list[bytes]]:
-        """What is read, of each priority."""
+        """The bodies that must be read, by priority."""
         ordered = sorted(self.committed)
         return {level: [body for _, priority, body in ordered if priority == level] for level in PRIORITIES}
 
@@ -90,7 +91,7 @@ class World:
 
     def __init__(self, kind: str, order: OrderRule, delivery: Delivery, *, logical: bool) -> None:
         self.sites, self.oracle, self.logical = Sites(kind), Oracle(order), logical
-        self.read: list[tuple[int, bytes, bytes, int]] = []  # priority, what, its group, its number there
+        self.read: list[tuple[int, bytes, bytes, int]] = []  # priority, body, group, number in the group
         here, there = self.sites["qm"].operator, self.sites["qm2"].operator
         here.create_queue("QM2", usage="transmission", order=order, delivery=delivery)
         channels.define_channel(
@@ -112,7 +113,7 @@ class World:
         getattr(self, f"_{name}")(*words)
 
     def _put(self, actor: int, in_unit: bool, priority: int, count: int) -> None:
-        """One message, or a group."""
+        """Puts one message, or a group."""
         qm, oracle = self.program(actor), self.oracle
         with qm.open("Q", manager="QM2", output=True) as queue:
             for number in range(1, count + 1):
@@ -161,7 +162,7 @@ class World:
             self.oracle.commit(unit)
 
     def _carry(self, point: str, nth: int, dies: bool) -> None:
-        """A run to its end; or to a point where it dies, or stands still while the reader reads."""
+        """Runs the channel to its end, or to a point where it dies, or where it is held while the reader reads."""
         run = ChannelRun(self.sites, self.sites["qm"], "TO.QM2", (point, nth), dies=dies)
         outcome = run.begin()
         if outcome.kind == "held":
@@ -170,7 +171,7 @@ class World:
         assert outcome.kind in ("ok", "killed"), str(outcome)
 
     def _read(self, most: int, keeps: bool) -> bool:
-        """So many gets by a strict reader, in a unit that is committed or backed out; whether there was one more."""
+        """Gets messages strictly, in a unit that is committed or backed out; returns whether `most` were found."""
         if self.reader is None:
             self.reader = self.sites["qm2"].reach("reader")
         queue, found = self.reader.open("Q", input="shared", read_order="strict"), list[Any]()
@@ -225,7 +226,7 @@ class World:
             assert [body for _, body, _, _ in self.read] == [body for _, _, body in sorted(self.oracle.committed)]
 
     def _judge_groups(self) -> None:
-        """Each group comes whole and in its order, and its first message at its place among single ones."""
+        """Checks that each group is whole and in order, and its first message in place among single ones."""
         firsts: dict[int, list[bytes]] = {level: [] for level in PRIORITIES}
         expected = self.oracle.levels()
         before: tuple[bytes, int] = b"", 0
@@ -282,7 +283,7 @@ def test_the_same_between_files_and_between_schemas_of_a_server(
 
 
 def test_the_oracle_sees_a_message_that_overtook_another() -> None:
-    """A channel that reads relaxed passes what is not committed: the property does not hold for it."""
+    """A channel that reads relaxed passes uncommitted messages, so the property does not hold for it."""
     with world("memory", "put", "fifo", logical=False) as made:
         channels.alter_channel(made.sites["qm"].operator, "TO.QM2", read_order="relaxed")
         made.step("put", 0, True, 0, 1)

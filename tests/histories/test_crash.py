@@ -1,6 +1,6 @@
-"""Processes killed with SIGKILL, at random moments and at named points: every promise made before holds after.
+"""Processes killed with SIGKILL, at random moments and at named points, break no promise made before.
 
-`make crash` does this thousands of times.
+`make crash` kills thousands of processes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tools.proof.history import read_folder
 from tools.proof.lives import POINTS, RANDOM, Life, Parent, live, lives_of
 
 SEED = int(os.environ.get("INORDER_CRASH_SEED", random.SystemRandom().getrandbits(32)))
-OFTEN = ("begun", "written", "committed", "before-sync", "synced", "settled")  # points that every worker comes to soon
+OFTEN = ("begun", "written", "committed", "before-sync", "synced", "settled")  # every worker soon reaches these points
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def test_killed_processes_break_no_promise(tmp_path: Path) -> None:
 def test_a_kill_at_a_point_breaks_no_promise(
     tmp_path: Path, parent: Parent, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lives, "POINT_SECONDS_MAX", 120.0)  # it comes there for sure, on a busy machine later
+    monkeypatch.setattr(lives, "POINT_SECONDS_MAX", 120.0)  # it certainly gets there, but late on a busy machine
     for number in ("0000", "0001"):
         (tmp_path / ROUNDS / number).mkdir(parents=True)
     assert run_observer(tmp_path / STORE, tmp_path / ROUNDS / "0000", SEED) == []
@@ -70,7 +70,7 @@ def test_awaiting_programs_that_are_killed_break_no_promise(tmp_path: Path, pare
 
 
 def at_work(folder: Path) -> set[str]:
-    """The tasks to which something has been promised."""
+    """The tasks that a promise was made to."""
     return {call.process for call in read_folder(folder) if call.outcome == "promised"} - {"victim"}
 
 
@@ -82,7 +82,7 @@ def test_the_plan_of_a_run_follows_from_its_seed_and_has_every_point() -> None:
 
 
 def test_a_life_that_ends_by_itself_is_a_finding(tmp_path: Path, parent: Parent) -> None:
-    """Here because the store cannot be opened."""
+    """This one ends because its store cannot be opened."""
     life = Life(name="victim", seed=SEED, end="begun", nth=1, seconds=0)
     _, findings = live(parent, tmp_path / "no such folder" / STORE, tmp_path, life)
     assert [finding.kind for finding in findings] == ["worker"]

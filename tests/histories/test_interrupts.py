@@ -1,4 +1,4 @@
-"""An exception from outside, at any place of any call: nothing stays held, and the call has happened or not."""
+"""An exception from outside at any place of any call: nothing stays held, and the call has happened or not."""
 
 from __future__ import annotations
 
@@ -28,6 +28,6 @@ def test_an_exception_at_any_place_leaves_nothing_held(portion: int) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("how", ["signals", "threads"])
 def test_exceptions_at_random_times_and_in_bursts(how: str) -> None:
-    """Beside a writer in this process, whose every put comes through."""
+    """A writer in this process puts and gets meanwhile, always successfully."""
     with tempfile.TemporaryDirectory() as folder:
         disturbs_nobody(Path(folder) / "store.db", how, RANDOM_PLACES)

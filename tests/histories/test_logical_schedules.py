@@ -1,10 +1,9 @@
-"""What strict logical readers are given, in random histories, held against an oracle of its own (lifecycle B, C-12).
+"""Compares strict logical readers, in random histories, with an independent oracle (lifecycle B, C-12).
 
 Writers put groups, segmented messages and single messages, of mixed priorities and in units, alone or together in a
-lease; each draws its numbers as a process of its own does. Three readers get in
-logical order, in units, under confirm ids and outside of both; they prepare, back out, undo, close and die. A third
-party removes pieces, and some expire. The outcome of every call is what `tests/helpers/logical_oracle.py` says, which
-is written from the rules and knows nothing of the code.
+lease; each draws its numbers as a separate process does. Three readers get in logical order, in units, under confirm
+ids and outside of both; they prepare, back out, undo, close and die. A third party removes pieces, and some expire.
+`tests/helpers/logical_oracle.py`, written from the rules alone, predicts the outcome of every call.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from inorder.testing import ManualClock
 
 ORDERS = ["put", "prepare", "commit"]
 STEPS = 50
-NOTHING: Step = ("nothing", 0, 0)  # the simplest step: what a failing history can do without becomes that
+NOTHING: Step = ("nothing", 0, 0)  # the simplest step: Hypothesis shrinks unneeded steps to it
 
 
 def steps_of(verbs: str) -> list[Step]:
-    """Every verb with everyone who may do it and each of the things that it may be done to."""
+    """Every verb with each actor and each choice of an object."""
     return [(verb.strip(), who, which) for verb in verbs.split(",") for who in range(3) for which in range(12)]
 
 
@@ -48,12 +47,12 @@ TIME = steps_of("put chain that expires, put chain that expires, put piece that 
 
 
 def histories(steps: list[Step]) -> st.SearchStrategy[list[Step]]:
-    """All of one length, or most were too short for a reader to come into a group and out of it again."""
+    """Histories of one length, since most shorter ones end before a reader has entered a group and left it."""
     return st.lists(st.sampled_from([NOTHING, *steps]), min_size=STEPS, max_size=STEPS)
 
 
 EVERYTHING = histories([*PUTS, *WRITERS, *GETS, *GETS, *ENDS, *RETURNS, *PARTINGS, *THIRD_PARTY, *TIME])
-# No reader parts from a group that it is inside, no message goes back without its reader, none is taken from under it.
+# In these no reader leaves a group early, no message returns without its reader, and no third party removes one.
 CALM = histories([*PUTS, *WRITERS, *GETS, *GETS, *ENDS, *steps_of("settle get commit")])
 
 
@@ -83,7 +82,7 @@ def test_every_call_ends_as_the_rules_say(order: str, store: str) -> None:
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("store", EVERY)
 def test_what_several_readers_commit_is_what_a_laid_back_one_reads(order: str, store: str) -> None:
-    """The master property (B-53): at each level groups whole, and nothing before what is in front of it."""
+    """The master property (B-53): at each level groups are whole, and nothing is read before an earlier message."""
 
     @examples(store)
     @given(steps=CALM)
@@ -99,7 +98,7 @@ def test_what_several_readers_commit_is_what_a_laid_back_one_reads(order: str, s
 
 
 def committed(one: History) -> dict[int, list[str]]:
-    """The gets that counted, by the level of the group's first message; a get that was backed out was done again."""
+    """The committed gets, by the level of the group's first message; a get that was backed out was repeated."""
     level_of = {piece.chain or piece.name: piece.level for piece in one.got if piece.is_first}
     last = {piece: n for n, piece in enumerate(one.got)}
     found: dict[int, list[str]] = defaultdict(list)

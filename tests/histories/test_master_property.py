@@ -1,7 +1,7 @@
-"""The master property (lifecycle B-53) over processes: when a strict reader looks makes no difference.
+"""The master property (lifecycle B-53) over processes: the times of a strict reader's looks make no difference.
 
-Four processes write, in units of work; one reads strictly, all the time. What it has read at the end is what a
-laid-back reader reads: of each priority, all that was committed, in the order of the places.
+Four processes write, in units of work, while another reads strictly all the time. At the end it has read the same as
+a reader that starts last: of each priority, all committed messages, in the order of their places.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CASES = list(product(RULES, KINDS) if LONG else zip(RULES, cycle(KINDS), strict=
 
 
 def levels(sightings: Iterable[Sighting]) -> dict[int, list[str]]:
-    """The labels, for each priority by itself (B-34)."""
+    """The labels of the messages, by priority (B-34)."""
     found: dict[int, list[str]] = defaultdict(list)
     for sighting in sightings:
         if sighting.label != str(END) and not sighting.label.startswith("observer"):
@@ -46,14 +46,14 @@ def levels(sightings: Iterable[Sighting]) -> dict[int, list[str]]:
 
 
 def finish(qm: QueueManager, folder: Path, queue: str) -> None:
-    """All writers have ended: tells the reader."""
+    """Tells the reader that all writers have ended."""
     history = History(folder / f"{END.putter}.jsonl")
     put_message(qm, history, queue, END)
     history.close()
 
 
 def judge(qm: QueueManager, folder: Path, queue: str, kind: str) -> None:
-    """Every promise was kept, and the reader read what a laid-back one reads."""
+    """Checks that every promise was kept, and that the reader read the same as one that starts last."""
     history = History(folder / "observer.jsonl")
     observe(qm, history, random.Random(SEED), "observer")
     history.close()
@@ -64,7 +64,7 @@ def judge(qm: QueueManager, folder: Path, queue: str, kind: str) -> None:
     assert len(eager) > WRITERS
     if kind == "browser":
         laid_back = reading.seen[queue]
-    else:  # it has removed them: the committed ones, by their places
+    else:  # it has removed them: the committed ones, in order
         committed = {put.label for put in reading.puts.values() if put.act.fates == {True}}
         assert committed == {sighting.label for sighting in eager + reading.seen[queue]} | others(reading, queue)
         laid_back = sorted(eager, key=lambda sighting: sighting.place)
@@ -72,7 +72,7 @@ def judge(qm: QueueManager, folder: Path, queue: str, kind: str) -> None:
 
 
 def others(reading: Reading, queue: str) -> set[str]:
-    """What the observer put on the other queues."""
+    """The messages that the observer put on the other queues."""
     return {put.label for put in reading.puts.values() if put.queue != queue}
 
 

@@ -1,7 +1,7 @@
-"""The life of a message across two queue managers: MQ Everyplace's states and events, cell by cell (A.3, A-21 to A-31).
+"""MQ Everyplace's states and events of a message across two queue managers, cell by cell (A.3, A-21 to A-31).
 
-FAR is an asynchronous remote queue at queue manager TEST: its transmission queue is QM2, and channel TO.QM2 brings what
-is there to Q at QM2. A message is in one of these states:
+FAR is an asynchronous remote queue at queue manager TEST: its transmission queue is QM2, and channel TO.QM2 sends its
+messages to Q at QM2. A message is in one of these states:
 
     PU     here, under confirm id 7           L      there, locked for browse under confirm id 8
     U      here, confirmed                    GU     there, got under confirm id 9
@@ -9,7 +9,7 @@ is there to Q at QM2. A message is in one of these states:
     CONF   received there, and the run died   TAKEN  received there and got, while it was in CONF here
     V      there, visible                     0      nowhere
 
-Each cell is a scenario: it brings a message into the state, does what the row says, and looks who sees what.
+Each cell is a scenario: it brings a message into the state, makes the call of the row, and checks both sides' views.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pytest
 from inorder_scenarios import Scenario, run_scenario
 from inorder_scenarios.language import parse
 
-# `-` the call does not see the message, `E` refused, `i` ignored, `=` done and no change; else the state that follows.
+# `-` message not seen, `E` refused, `i` ignored, `=` done without a change, `.` no scenario; else the next state.
 TABLE = """
 event              PU    U     SENT  CONF  V     L     GU    BGU   0
 put again          E     E     E     E     PUV   PUL   PUGU  PUBGU PU
@@ -72,7 +72,7 @@ STATES = {
     "BGU": f"{L}\nX@qm2 get confirm=9 lock=$K -> m1",
     "0": f"{V}\nX@qm2 get -> m1",
 }
-# What is done, and what it answers: where the message is not seen, and where it is.
+# The call, its answer where the message is not seen, and its answer where it is.
 LOCKS = {"lock": "lock=$K", "wrong": "lock=12345"}
 EVENTS = {
     "put again": ("A put m1 on=FAR confirm=7 again", "error", "ok"),
@@ -102,7 +102,7 @@ EVENTS = {
     "restart there": ("qm2 restart", "ok", "ok"),
     "time is over": ("qm clock +100", "ok", "ok"),
 }
-# Who sees what: the first look, at both; then what only this state answers so.
+# The views of both sides; the proof that follows distinguishes the state from all others.
 SEES = """B browse first on=QM2 -> {here}
 qm depth QM2 -> {depth}
 qm channel-status TO.QM2 -> ok in-doubt={doubt}
@@ -111,7 +111,7 @@ C@qm2 browse first -> {there}
 
 
 class Look(NamedTuple):
-    """What the two queue managers say of a state, and what proves it."""
+    """The views of the two queue managers in a state, and steps that prove the state."""
 
     here: str = "none"
     depth: int = 0
@@ -138,12 +138,12 @@ LOOKS = {
     "GU": Look(proof=f"{IS_HELD}\n{NOTHING_COMES}"),
     "BGU": Look(proof=f"{IS_BOTH}\n{NOTHING_COMES}"),
     "0": Look(proof=NOTHING_COMES),
-    # A second message under the same unique id: who puts it has forgotten that the first one was confirmed (A-24).
+    # A second message under the same unique id: its program has forgotten that the first one was confirmed (A-24).
     "PUV": Look(depth=1, there="m1", proof=f"{HELD_HERE}C@qm2 get-all -> [m1 m1]"),
     "PUL": Look(depth=1, proof=f"{IS_LOCKED}\n{HELD_HERE}C@qm2 get -> m1"),
     "PUGU": Look(depth=1, proof=f"{IS_HELD}\n{HELD_HERE}C@qm2 get -> m1"),
     "PUBGU": Look(depth=1, proof=f"{IS_BOTH}\n{HELD_HERE}C@qm2 get -> m1"),
-    # What was claimed in time arrives with what is left of its life, and what is left is nothing.
+    # A message claimed in time arrives with its remaining life, which is zero.
     "X": Look(depth=1, doubt=1, proof=f"qm run-channel TO.QM2 -> ok\nqm clock +1 -> ok\n{NOTHING_COMES}"),
     "X0": Look(depth=1, doubt=1, proof=f"qm run-channel TO.QM2 -> ok\n{NOTHING_COMES}"),
 }
@@ -151,7 +151,7 @@ UNSEEN = {"-", "E"}
 
 
 def cells() -> Iterator[tuple[str, str, str]]:
-    """Event, state, and what the table says."""
+    """Event, state and entry of each cell of the table."""
     first, *rows = TABLE.strip().splitlines()
     states = first.split()[1:]
     for row in rows:
@@ -164,7 +164,7 @@ def scenario_of(event: str, state: str, cell: str) -> Scenario:
     call, unseen, seen = EVENTS[event]
     answer = unseen if cell in UNSEEN else "ignored" if cell == "i" else seen
     if cell == "i" and state in ("U", "SENT", "CONF"):
-        answer = "ok"  # a confirm of what is confirmed, and still here, is done
+        answer = "ok"  # of a confirmed message that is still here
     call = call.format(lock="lock=$K" if state in ("L", "BGU") else "lock=12345")
     after = state if cell in {"-", "E", "i", "="} else cell
     look = LOOKS[after]
@@ -174,7 +174,7 @@ def scenario_of(event: str, state: str, cell: str) -> Scenario:
 
 
 def cases() -> Iterator[tuple[str, str, str, str]]:
-    """Every cell on SQLite; on a server, where each takes longer, those that change something."""
+    """Every cell on SQLite; only those with a change on PostgreSQL, where each takes longer."""
     for cell in cells():
         yield (*cell, "sqlite")
         if cell[2] not in UNSEEN | {"i", "="}:

@@ -1,4 +1,4 @@
-"""The log of a recorded history, cut at frames and inside them: every promise up to the cut holds."""
+"""The log of a recorded history, cut at frames and inside them, keeps every promise made before the cut."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_cut_log_keeps_what_was_promised_before_the_cut(tmp_path: Path) -> Non
 def test_numbers_that_come_again_after_a_cut_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sidecar: bytes
 ) -> None:
-    """The cuts do try what a start does against it (B-2): without that they find it."""
+    """The cuts test the precaution that a start takes (B-2): without it they find the fault."""
     recording = record(tmp_path, seed=3, steps=40)
     told = [cut for cut in map(Cut, recording.ends) if any("uids" in line for line in recording.lost_at(cut.length))]
     cuts = [cut._replace(sidecar=sidecar) for cut in random.Random(1).sample(told, 10)]
@@ -67,7 +67,7 @@ def recording(tmp_path: Path) -> Recording:
 
 
 def test_a_cut_log_has_what_was_written_up_to_the_cut(recording: Recording, tmp_path: Path) -> None:
-    """The tool itself, on a database of which it is known what a cut leaves."""
+    """Tests the tool itself, on a database for which the result of each cut is known."""
     cuts = recording.cuts(random.Random(1), 10**9)
     assert len(cuts) == 4 * (len(recording.ends) - 1) + 1
     assert cuts[-1].length == len(recording.log)
@@ -105,21 +105,21 @@ def test_a_log_that_was_begun_anew_is_refused(recording: Recording) -> None:
 
 
 def test_a_cut_that_leaves_no_store_is_a_finding(recording: Recording, tmp_path: Path) -> None:
-    """A database of another program, say."""
+    """Here the database of another program is left."""
     findings = check_cut(recording, Cut(len(recording.log)), tmp_path / "cut")
     assert [finding.kind for finding in findings] == ["unusable"]
 
 
-# --- brief calls of tasks beside a thread that writes: what was answered holds after the cut
+# --- brief calls of tasks, beside a thread that writes: answers hold after the cut
 
 TASKS, CALLS, ANSWER_CUTS = 8, 24, 25
 
 
 class Answer(NamedTuple):
-    """What a caller knows.
+    """An answer to a caller.
 
     Args:
-        synced: so many bytes of the log were on disk when the answer came, at least.
+        synced: number of bytes of the log that were certainly on disk before the answer.
         what: "put" or "got".
     """
 
@@ -129,7 +129,7 @@ class Answer(NamedTuple):
 
 
 class Writers:
-    """Tasks and a thread at work on one store, whose log is never copied into the database.
+    """Tasks and a thread that work on one store, whose log is never copied into the database.
 
     Attributes:
         copy: the database without its log.
@@ -149,7 +149,7 @@ class Writers:
         self.answers.append(Answer(self._synced, what, body))
 
     async def work(self) -> bytes:
-        """The log as it is at the end."""
+        """Runs all of them; returns the log at the end."""
         store = SqliteStore(self.path, keeps_log=True)
         async with aio.connect(store, connections=2) as qm:
             await qm.create_queue("Q")
@@ -157,7 +157,7 @@ class Writers:
             thread.start()
             await asyncio.gather(*(self._task(qm, number) for number in range(TASKS)))
             await asyncio.to_thread(thread.join)
-            shutil.copy(self.path, self.copy)  # before the close, which copies the log into it
+            shutil.copy(self.path, self.copy)  # before the close, which would copy the log into it
             return log_of(self.path).read_bytes()
 
     def _thread(self, store: SqliteStore) -> None:
@@ -172,7 +172,7 @@ class Writers:
         for number in range(CALLS):
             body = b"task %d.%d" % (task, number)
             await chance.choice((self._put, self._put, self._put_and_fail, self._get))(qm, body)
-            if chance.random() < 0.2:  # else its next call often shares a sync with those of others
+            if chance.random() < 0.2:  # otherwise its next call often shares a sync with other tasks
                 await asyncio.sleep(0.001)
 
     async def _put(self, qm: aio.QueueManager, body: bytes) -> None:
@@ -197,7 +197,7 @@ class Writers:
 
 
 def bodies_at(path: Path, log: bytes, folder: Path) -> list[bytes]:
-    """What is on the queue if the machine lost its power when so much of the log was on disk."""
+    """The bodies on the queue if the power fails when this part of the log is on disk."""
     folder.mkdir()
     store = folder / path.name
     shutil.copy(path, store)

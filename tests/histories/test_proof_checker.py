@@ -1,4 +1,4 @@
-"""The checker of crashes: silent where all promises were kept, and it names each fault that is planted."""
+"""The checker of crashes finds nothing where all promises were kept, and names each planted fault."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SEED = 20
 
 
 class Round:
-    """The histories of one round, to plant faults in."""
+    """The histories of one round, in which faults are planted."""
 
     def __init__(self, folder: Path) -> None:
         self.calls = read_folder(folder)
@@ -34,7 +34,7 @@ class Round:
         self.seen = {call.intent["queue"]: call.told for call in self.calls if call.what == "seen"}
 
     def standing(self, queue: str = "BY_PUT") -> list[list[Any]]:
-        """Persistent messages that the observer saw, and nobody before it; as told."""
+        """The observer's reports of persistent messages that nothing else had seen."""
         times = Counter(sighting.label for sighting in self.reading.sightings)
         return [told for told in self.seen[queue]["messages"] if told[3] and times[told[0]] == 1]
 
@@ -80,7 +80,7 @@ def lose_a_put(planted: Round) -> str:
 
 
 def resurrect_a_get(planted: Round) -> str:
-    """Strict reading has passed its place as well."""
+    """A strict reader had also passed its place."""
     got = next(
         call.told["messages"][0]
         for call in planted.calls
@@ -110,7 +110,7 @@ def swap_two_messages(planted: Round) -> str:
 
 
 def repeat_a_number(planted: Round) -> str:
-    """The later message stands where the earlier one does, so the order is wrong as well."""
+    """The later message gets the place of the earlier one, so the order is wrong as well."""
     first, *_, last = [told for told in planted.standing() if told[2][0] == 0]
     last[2] = first[2]
     return str(last[0])
@@ -138,7 +138,7 @@ def forget_a_prepared_unit(planted: Round) -> str:
 
 
 def damage_a_body(planted: Round) -> str:
-    """What its put was promised is not there, then."""
+    """So the message of a promised put is missing."""
     damaged = alone(planted, "BY_PUT")
     damaged[0] = "?b'half a bo'"
     return "half a bo"
@@ -160,7 +160,7 @@ FAULTS: dict[Plant, tuple[str, set[str]]] = {
 
 @pytest.mark.parametrize("plant", FAULTS, ids=lambda plant: plant.__name__)
 def test_a_planted_fault_is_named(planted: Round, plant: Plant) -> None:
-    """By its kind, and with the message or unit that has it; nothing else is found but what follows from it."""
+    """The finding has the kind and names the message or unit; all other findings follow from the fault."""
     assert planted.findings() == []
     named = plant(planted)
     kind, following = FAULTS[plant]

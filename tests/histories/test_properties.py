@@ -1,4 +1,4 @@
-"""Properties of the whole: random histories, held against what follows from the rules on paper."""
+"""Properties of the whole: random histories, compared with results derived from the rules."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ groups = st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=3), min_size=
 
 
 def pieces_of(sizes: list[list[int]]) -> list[tuple[str, Message, int]]:
-    """Every piece of every group: its name, the message, and which group it belongs to; 0 is no group."""
+    """Every piece of every group: its name, the message, and the number of its group; 0 is no group."""
     pieces = []
     for g, group in enumerate(sizes, 1):
         for n, segments in enumerate(group, 1):

@@ -1,4 +1,4 @@
-"""Every scenario table, on every store of its tier: the executable specification."""
+"""Every scenario table, the executable specification, on every store of its tier."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_table_holds(scenario: Scenario, store: str) -> None:
 
 
 def in_gate(number: int) -> ParameterSet:
-    """One of twenty scenarios is in the gate, the others are nightly."""
+    """Marks one of twenty scenarios for the gate, and the others as nightly."""
     one = SCENARIOS[number]
     return pytest.param(one, id=label(one), marks=nightly if number % 20 else gate)
 
@@ -40,7 +40,7 @@ def test_the_table_holds_for_a_store_elsewhere(scenario: Scenario) -> None:
 
 
 def unordered(scenario: Scenario) -> Scenario:
-    """The same, where every queue keeps no order of which the table does not say how it is read."""
+    """The same scenario; each queue without a given read order keeps no order."""
     steps = [
         replace(step, keys={"read-order": "unordered", **step.keys})
         if step.verb == "queue" and "alias-of" not in step.keys
@@ -54,12 +54,12 @@ def unordered(scenario: Scenario) -> Scenario:
 @pytest.mark.parametrize("store", ["sqlite", LONG_WAY, "postgresql"])
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=label)
 def test_queues_that_keep_no_order_are_as_in_memory(scenario: Scenario, store: str) -> None:
-    """Where a table reads strictly, both tell the same error at the same step."""
+    """Where a table reads strictly, both stores fail with the same error at the same step."""
     assert failure_of(unordered(scenario), store) == failure_of(unordered(scenario), "memory")
 
 
 def failure_of(scenario: Scenario, store: str) -> ScenarioFailure | None:
-    """How it fails, but for the ids that were made: which numbers they have is a store's own affair."""
+    """The failure without generated ids, whose numbers differ between stores."""
     failure = run_scenario(scenario, store)
     return failure and replace(failure, got=MADE_ID.sub("(made)", failure.got))
 

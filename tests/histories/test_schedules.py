@@ -1,7 +1,7 @@
-"""Schedule independence (lifecycle B-53, D 70): what a strict reader reads does not depend on when it looks.
+"""Schedule independence (lifecycle B-53, D 70): a strict reader reads the same whenever it looks.
 
 A schedule is a random history of writers that put, commit, back out, prepare and settle, with a strict reader
-looking at random moments in between. The same history is run again with a reader that comes only at the end.
+looking at random moments in between. The same history is run again with a reader that looks only at the end.
 For each priority both must have read the same sequence. `test_logical_schedules` has several readers, and units that
 get.
 """
@@ -37,7 +37,7 @@ schedules = st.lists(st.one_of(writes, writes, ends, settles, looks), min_size=4
 
 @dataclass
 class Writers:
-    """Three connections that write, and the units that they have prepared."""
+    """Three connections that write, and their prepared units."""
 
     qm: QueueManager
     connections: list[QueueManager] = field(default_factory=list)
@@ -75,7 +75,7 @@ class Writers:
 
 
 def levels(messages: list[Message]) -> dict[int, list[str]]:
-    """What was read, for each priority by itself (B-34)."""
+    """The bodies that were read, by priority (B-34)."""
     found: dict[int, list[str]] = defaultdict(list)
     for message in messages:
         found[message.priority or 0].append(message.body.decode())
@@ -83,7 +83,7 @@ def levels(messages: list[Message]) -> dict[int, list[str]]:
 
 
 class Getter:
-    """Removes strictly."""
+    """Gets strictly."""
 
     def __init__(self, qm: QueueManager) -> None:
         self.connection = qm.connect()
@@ -99,7 +99,7 @@ class Getter:
 
 
 class Browser(Getter):
-    """Browses strictly, on and on from its cursor."""
+    """Browses strictly, always onwards from its cursor."""
 
     def look(self) -> bool:
         try:

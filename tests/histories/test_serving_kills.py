@@ -1,6 +1,6 @@
-"""Servers killed with SIGKILL while clients work over HTTP: nothing that was acknowledged is lost or doubled.
+"""Servers killed with SIGKILL while clients work over HTTP lose and double nothing that was acknowledged.
 
-`make crash` does this hundreds of times.
+`make crash` kills hundreds of servers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SEED = int(os.environ.get("INORDER_CRASH_SEED", random.SystemRandom().getrandbit
 
 
 def kept(**asked: Any) -> Report:
-    """A run that kept all promises."""
+    """Runs, and checks that all promises were kept."""
     report = serving.run(seed=SEED, **asked)
     assert not report.findings, f"INORDER_CRASH_SEED={SEED} tries the same plan\n{report}"
     assert report.kills.total() >= asked["kills"]
@@ -49,7 +49,7 @@ def test_servers_killed_often_break_no_promise(tmp_path: Path) -> None:
 
 @pytest.fixture
 def schemas(postgresql: str, make: Make) -> Callable[[Path], str]:
-    """The store of each round is a schema of its own."""
+    """Gives each round a schema of its own."""
     return lambda _: make("postgresql")
 
 
@@ -142,7 +142,7 @@ def test_a_unit_that_is_left_is_a_finding(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def findings_of(kind: type[Client], *answers: httpx.Response) -> str:
-    """What a client finds of a server that answers so, the last answer over and over."""
+    """The findings of a client whose server answers so; the last answer is repeated."""
     left = [*answers]
     servers = Servers("token")
     servers.add(0, "http://localhost")
@@ -160,7 +160,7 @@ def test_a_server_that_fails_is_a_finding() -> None:
 
 @pytest.mark.nightly
 def test_a_server_that_ends_by_itself_is_a_finding(tmp_path: Path) -> None:
-    """Here because its store is not one."""
+    """This one ends because its store is no database."""
     (tmp_path / "store.db").write_bytes(b"this is no database" * 1000)
     slot = Slot(str(tmp_path / "store.db"), tmp_path, 0, Servers("token"))
     slot.run([Life(RANDOM, 1, 60)])

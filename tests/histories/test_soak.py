@@ -1,4 +1,4 @@
-"""Long runs made short: they find nothing, and what they would find is found. Judged by counts, never by time."""
+"""Short versions of the long runs find nothing, and planted faults are found. Results are counts, never times."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from inorder import Match, NoMessageAvailable, connect
 pytestmark = pytest.mark.nightly
 
 HOUR = 3600.0
-SET_SECONDS = 2.0  # a wait in which the clock is set
+SET_SECONDS = 2.0  # the clock is set during this wait
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """On the quick disk, where there is one."""
+    """A temporary folder, which may be on a faster disk than tmp_path."""
     with tempfile.TemporaryDirectory() as path:
         yield Path(path)
 
@@ -62,7 +62,7 @@ def test_a_clock_that_is_set_forward_cuts_no_wait_short(stores: Stores, tmp_path
         other = qm.connect()
         call = waiting(other, lambda: other.get("Q", match=Match(correlation_id=b"wanted"), wait=HOUR / 2).body)
         clock.set(HOUR)
-        qm.put("Q", b"another")  # it looks, and finds nothing for it
+        qm.put("Q", b"another")  # the get looks, and finds no message for it
         call.sleeps(other)
         qm.put("Q", b"wanted", correlation_id=b"wanted")
         assert call.result() == b"wanted"
@@ -74,12 +74,12 @@ def test_a_clock_that_is_set_back_lengthens_no_wait(stores: Stores, tmp_path: Pa
         qm.create_queue("Q")
         other = qm.connect()
         call = Call(lambda: other.get("Q", wait=SET_SECONDS))
-        call.settles(other)  # a slow machine may come to the end of the wait before it
+        call.settles(other)  # on a slow machine the wait may end first
         clock.set(-HOUR)
         assert isinstance(call.error(), NoMessageAvailable)
 
 
-# ---- what is found
+# ---- findings
 
 
 def test_what_grows_is_named() -> None:
@@ -88,7 +88,7 @@ def test_what_grows_is_named() -> None:
     assert grown("p", [flat] * 4) == []
     assert grown("p", [flat, flat, flat._replace(descriptors=19), flat]) == ["p: descriptors grew from 9 to 19"]
     assert [finding.split()[1] for finding in grown("p", [flat, flat, flat, more])] == list(Usage._fields)
-    assert grown("p", [flat, more, more, flat]) == []  # it had come to that before
+    assert grown("p", [flat, more, more, flat]) == []  # it had grown before
 
 
 IN_USE = """
@@ -105,7 +105,7 @@ assert usage()[1:] == before[1:]
 
 
 def test_an_open_file_and_a_store_that_is_open_are_in_use(tmp_path: Path) -> None:
-    """In a process where nothing else is closed meanwhile."""
+    """In a process of its own, where nothing else is closed meanwhile."""
     words = [sys.executable, "-c", IN_USE, str(tmp_path / "file"), str(tmp_path / "store.db")]
     subprocess.run(words, cwd=Path(__file__).parents[2], check=True)
 

@@ -1,8 +1,8 @@
 """Two stores with the same random history must give the same answers, at every step.
 
-The gate has 26 seeds: ten of them for PostgreSQL, three for a store elsewhere, and six short ones for `make test`. Each
-night there are many more histories, and faults planted in one of the stores, each of which must be found.
-INORDER_LONG=1 runs fifty times as many.
+The gate has seeds for SQLite, PostgreSQL and a store elsewhere; six short ones also run in `make test`. Many more
+histories run each night, and faults planted in one of the stores, each of which must be found. INORDER_LONG=1 runs
+at least fifty times as many histories.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SEEDS = [
 
 
 def machine(right: str | MakeStore, kind: type[History]) -> type[History]:
-    """Histories of a kind, that compare the store in memory with this one, as if each connection were a process."""
+    """Histories of a kind that compare this store with the one in memory, as if each connection were a process."""
     make = RIGHT[right] if isinstance(right, str) else right
     specification: MakeStore = STORES["memory"]
     if right == "remote":
@@ -72,7 +72,7 @@ def bounding_stagings(clock: Clock) -> RestartableStore:
 
 
 def random_histories(compared: type[History], *phases: Phase, examples: int = EXAMPLES) -> None:
-    """Raises: Differs, or what a store raises that it should not."""
+    """Raises: Differs, or an unexpected error of a store."""
     chosen = settings(
         max_examples=examples,
         stateful_step_count=STEPS,
@@ -80,7 +80,7 @@ def random_histories(compared: type[History], *phases: Phase, examples: int = EX
         phases=phases or tuple(Phase),
         report_multiple_bugs=False,
     )
-    # Hypothesis would follow each new history by up to six that repeat parts of it: fewer new ones in the same time.
+    # Otherwise Hypothesis would repeat parts of each new history up to six times, and try fewer new ones.
     with (
         mock.patch.object(ConjectureRunner, "generate_mutations_from", create=True),
         mock.patch.object(engine, "MAX_SHRINKING_SECONDS", SHRINKING_SECONDS),

@@ -23,11 +23,11 @@ SEED = int(os.environ.get("INORDER_CRASH_SEED", random.SystemRandom().getrandbit
 KILLS = int(os.environ.get("INORDER_TWO_PHASES_KILLS", "3000"))
 WORK = "from tests.helpers.spanning import work\nwork(*arguments)"
 STEPS = ("begun", "written", "committed", "before-sync", "synced", "settled")
-"""Points of each transaction, of LONDON and of the owners: which one it is, the number of times says."""
+"""Points of each transaction, of LONDON and of the owners; the count of visits tells which one it is."""
 
 
 class Sites:
-    """Three queue managers, and which units were acknowledged."""
+    """Three queue managers, and the units that were acknowledged."""
 
     def __init__(self, folder: Path, servers: Sequence[ServedStore] = ()) -> None:
         self._servers = servers
@@ -36,18 +36,18 @@ class Sites:
         self._number = 0
 
     def killed(self, point: str, nth: int, units: int = 1) -> bool:
-        """Has a program work that is killed at a point; returns whether it was."""
+        """Runs a program that is to be killed at a point; returns whether it was."""
         first, self._number = self._number, self._number + units
         status = forked.run(
             WORK, self.home, str(first), str(units), str(self.acknowledged), kill_at=f"{point}:{nth}" if point else ""
         )
-        assert status in (0, 1, -SIGKILL)  # 1: a server has died
+        assert status in (0, 1, -SIGKILL)  # 1: a server died
         return status == -SIGKILL
 
     def judge(self) -> None:
-        """Checks that all units are whole everywhere or nowhere, and that those acknowledged are there."""
+        """Checks that all units are whole everywhere or nowhere, and that no acknowledged one is lost."""
         for one in self._servers:
-            one.again()  # one that nothing kills
+            one.again()  # restarts it without a kill point
         here, *owners = spanning.settled(self.home)
         assert owners == [here, here]
         assert len(set(here)) == len(here)
@@ -69,8 +69,6 @@ def test_a_program_dies_at_each_point_of_a_commit(sites: Sites) -> None:
 
 
 class Servers:
-    """The servers of the owners."""
-
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(FILE_VARIABLE, str(folder / "credentials"))
         stores = spanning.paths(folder)
@@ -106,7 +104,7 @@ def test_the_server_of_an_owner_dies(servers: Servers, tmp_path: Path) -> None:
 
 
 def places_of(chance: random.Random) -> Sequence[tuple[str, int]]:
-    """Where the next programs die: each point of a commit, and steps of transactions."""
+    """The places where the next programs die: each point of a commit, and steps of transactions."""
     places = [(point, nth) for point, most in zip(POINTS, (1, 2, 1, 2, 1), strict=True) for nth in range(1, most + 1)]
     return [*places, *((point, chance.randint(1, 24)) for point in STEPS)]
 
@@ -123,7 +121,7 @@ def told(counted: Counter[str]) -> None:
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
 def test_many_kills_of_programs_leave_every_unit_whole(sites: Sites) -> None:
-    """All stores are files, so a program dies with both sides. `INORDER_CRASH_SEED` tries the same plan."""
+    """All stores are files, so a program dies with both sides. `INORDER_CRASH_SEED` repeats a plan."""
     chance, counted = random.Random(SEED), Counter[str]()
     while counted.total() < KILLS * 2 // 3:
         for point, nth in places_of(chance):
@@ -136,7 +134,6 @@ def test_many_kills_of_programs_leave_every_unit_whole(sites: Sites) -> None:
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
 def test_many_kills_of_programs_and_servers_leave_every_unit_whole(servers: Servers, tmp_path: Path) -> None:
-    """A program, an owner's server, or both at once."""
     chance, counted, sites = random.Random(SEED), Counter[str](), Sites(tmp_path, servers.all)
     while counted.total() < KILLS // 3:
         for point, nth in places_of(chance):

@@ -1,4 +1,4 @@
-"""The benchmarks: their sums, the turns of contestants, and pages that are of one run. Nothing is timed."""
+"""The benchmarks: their arithmetic, the turns of contestants, and pages written from one run. Nothing is timed."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_programs_of_mq_are_measured(tmp_path: Path) -> None:
             assert entry.cannot or all(entry.values(figure)[0] > 0 for figure in figures)
 
 
-# Questions that need neither a stock of thousands at any scale nor seconds for other processes
+# Questions that need neither thousands of messages at any scale nor seconds for other processes.
 SMALL = sorted({*PEERS, *TO_THE_LIMIT} - {"eight_processes"})
 
 
@@ -222,7 +222,7 @@ def test_a_signal_whose_exception_python_takes_ends_a_tool_all_the_same() -> Non
 
 
 def running_in(folder: Path) -> list[int]:
-    """The processes that were started with this folder in their command, but for the benchmark itself."""
+    """The processes with this folder in their command, except the benchmark itself."""
     found = []
     for one in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):  # it has just ended
@@ -246,7 +246,7 @@ def test_every_question_has_its_name_and_bars_on_its_own_contestants(tmp_path: P
             )
 
 
-# --- the pages
+# --- pages
 
 
 def test_what_stands_around_the_part_of_a_page_is_kept(tmp_path: Path) -> None:
@@ -267,7 +267,7 @@ def test_each_page_has_the_lines_between_which_it_is_written(page: Path) -> None
 
 
 def cells(text: str, after: str = "") -> dict[str, dict[str, str]]:
-    """The first table behind a heading: of each row, by its name, the cell of each system; without bold and noise."""
+    """The first table after a heading: the cells of each row by system, without bold type and noise."""
     behind = itertools.dropwhile(lambda line: not line.startswith("|"), text[text.index(after) :].splitlines())
     lines = itertools.takewhile(lambda line: line.startswith("|"), behind)
     (_, *names), _, *rows = (
@@ -296,7 +296,7 @@ def test_both_pages_are_of_one_run() -> None:
     assert f"{day}, medians of" in " ".join(first.split())
 
 
-# --- the command
+# --- command
 
 
 def test_the_command_answers_beside_the_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -315,7 +315,7 @@ def test_the_command_answers_beside_the_limit(tmp_path: Path, capsys: pytest.Cap
 def test_pages_are_written_of_a_whole_run_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A whole run of one small question writes them; a part of it leaves them as they are."""
+    """A whole run of one small question writes them; a run of a part does not."""
     written = {"FIRST_PAGE": "README.md", "PAGE": "benchmarks.md", "DURABILITY": "durability.md"}
     for name, file in written.items():
         shutil.copy(getattr(pages, name), tmp_path / file)

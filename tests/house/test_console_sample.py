@@ -1,4 +1,4 @@
-"""The programs of `make console`: they are at work, and leave Ctrl-C to the server."""
+"""The programs of `make console` keep running, and leave Ctrl-C to the server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_ctrl_c_at_the_terminal_is_not_for_the_programs(tmp_path: Path) -> None:
-    """The terminal sends it to all processes in front. They would end with tracebacks, behind the server's own end."""
+    """The terminal sends it to all foreground processes. These would print tracebacks after the server's last lines."""
     store = tmp_path / "shop.db"
     sample.make(store)
     pipe = subprocess.PIPE
@@ -42,7 +42,7 @@ def test_a_sigterm_ends_all_that_the_console_has_started(tmp_path: Path) -> None
             assert tool.poll() is None
         tool.terminate()
         try:
-            tool.communicate(timeout=240)  # it ends when all that has its standard output has ended
+            tool.communicate(timeout=240)  # it ends when all processes with its standard output have ended
         except subprocess.TimeoutExpired:
             os.killpg(tool.pid, signal.SIGKILL)
             raise

@@ -1,4 +1,4 @@
-"""What `contrib/` has: units, files of containers and Kubernetes, read as strictly as can be without running them."""
+"""Strict checks of `contrib/`, without installing it: systemd units, and files for containers and Kubernetes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SERVER, SHARED = CONTRIB / "systemd/inorder-serve.service", CONTRIB / "systemd/i
 PROGRAM = "/opt/inorder/bin/inorder"
 STATE = "/var/lib/inorder"
 EXTRA_OF = {"serve": "server", "work": "work"}
-EXPOSURE_MAX = 25  # tenths, as `systemd-analyze security` counts: below 30 is "OK", a service as it comes is 96
+EXPOSURE_MAX = 25  # tenths, as `systemd-analyze security` counts: below 30 is "OK", a default service has 96
 
 ANALYZE = shutil.which("systemd-analyze")
 pytestmark = pytest.mark.nightly
@@ -36,7 +36,7 @@ needs_systemd = pytest.mark.skipif(ANALYZE is None, reason="systemd-analyze is n
 
 
 def value_of(name: str, unit: Path = SERVER) -> str:
-    """A setting of a unit. Raises: configparser.Error, a line is none or comes twice."""
+    """A setting of a unit. Raises: configparser.Error, a line is no setting; ValueError, not in exactly one section."""
     read = configparser.RawConfigParser(delimiters="=", comment_prefixes="#", strict=False)
     read.optionxform = str  # type: ignore[assignment,method-assign]
     read.read([SHARED, unit], encoding="ascii")
@@ -65,7 +65,7 @@ def test_a_unit_runs_a_command_that_there_is(unit: Path) -> None:
 
 @pytest.fixture
 def installed(tmp_path: Path) -> Path:
-    """The units in a folder, with a program that is there: what is installed where is not this machine's business."""
+    """The units in a folder, with an existing program, since this machine need not have the installed one."""
     folder = tmp_path / "system"
     shutil.copytree(CONTRIB / "systemd", folder)
     for one in folder.glob("*.service"):
@@ -87,7 +87,7 @@ def test_systemd_takes_a_unit_and_says_that_little_is_exposed(installed: Path, u
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    """The unit's state folder, with a store, as its page says."""
+    """The unit's state folder, with a store, as the unit describes it."""
     folder = tmp_path / Path(STATE).name
     folder.mkdir(mode=int(value_of("StateDirectoryMode"), 8))
     with inorder.connect(folder / "orders.db") as qm:
@@ -96,7 +96,7 @@ def state(tmp_path: Path) -> Path:
 
 
 def started(state: Path) -> subprocess.Popen[str]:
-    """The unit's command line as systemd starts it: its paths here, its umask, a bare environment, and a free port."""
+    """Starts the unit's command as systemd does: its umask, a bare environment; but paths here and a free port."""
     found = [one.replace(STATE, str(state)) for one in command_of(SERVER)]
     return subprocess.Popen(
         [sys.executable, "-m", "inorder", *found, "--port", "0"],

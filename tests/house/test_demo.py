@@ -1,4 +1,4 @@
-"""The demonstration shows what the documents say, and would notice if it did not; no process of it hangs."""
+"""The demonstration shows what the documents say, and notices differences; none of its processes hangs."""
 
 from __future__ import annotations
 

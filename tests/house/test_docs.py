@@ -1,4 +1,4 @@
-"""The documents: their examples run, their links lead somewhere, their lists are whole."""
+"""The examples of the documents run, their links have targets, and their lists are complete."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OF_POSTGRESQL = ROOT / "docs/how-to/postgresql.md"  # tests/stores/postgresql/te
 OF_A_STORE_ELSEWHERE = ROOT / "docs/how-to/elsewhere.md"  # tests/server/test_how_to.py
 WITH_SERVERS = {OF_A_SERVER, OF_POSTGRESQL, OF_A_STORE_ELSEWHERE}
 ELSEWHERE = {page for page in PAGES if page != FIRST and needs_spark(page)} | {
-    FIRST,  # section by section
+    FIRST,  # by section
     ROOT / "examples/README.md",
     *WITH_SERVERS,
 }
@@ -48,7 +48,7 @@ PICTURE = re.compile(r"<img [^>]*src=\"([^\"]+)\"")
     ids=name_of,
 )
 def test_the_examples_run_one_after_the_other(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a folder of their own: a later one finds the files that an earlier one made. Others have their tests."""
+    """In a new folder, in which later examples find the files of earlier ones. Pages in ELSEWHERE have other tests."""
     monkeypatch.chdir(tmp_path)
     run_page(page, tmp_path, spark=False)
 
@@ -70,7 +70,7 @@ def test_the_examples_of_a_section_of_the_readme_run(
     run_page(page, tmp_path, spark=False)
 
 
-# Steps at a prompt that no test runs, and why.
+# Steps at a prompt that no test runs, with the reasons.
 NOT_RUN = {
     "CONTRIBUTING.md": "make, in a clone",
     "docs/how-to/channels.md": "two machines: tests/mq/test_channels_elsewhere.py. All other steps are run",
@@ -86,7 +86,7 @@ NOT_RUN = {
 
 
 def test_steps_at_a_prompt_are_run() -> None:
-    """A page with two commands or more in a row has them in `console` blocks, whose lines are run in order."""
+    """A page with two or more commands in a row has them in `console` blocks, whose lines are run in order."""
     with_steps = {
         name_of(page)
         for page in PAGES
@@ -98,7 +98,7 @@ def test_steps_at_a_prompt_are_run() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_commands_on_a_page_can_be_given(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a folder with the files for TLS that they name, empty: nothing reads them."""
+    """In a folder with empty TLS files of the names on the page; no command reads them."""
     monkeypatch.chdir(tmp_path)
     for arguments in commands(page):
         for name in filter(re.compile(r"[\w.-]+\.(pem|key)").fullmatch, arguments):

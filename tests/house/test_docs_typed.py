@@ -1,4 +1,4 @@
-"""The examples of the pages are typed: mypy, strictly, finds nothing in them."""
+"""Strict mypy finds no error in the examples of the pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.nightly
 
 
 def programs() -> dict[str, str]:
-    """The python blocks of all pages, by names for modules; those of a page about Spark continue each other.
+    """The python blocks of all pages, by module name; the blocks of a page about Spark are one program.
 
     A block for a file has the name of the file if another block of its page imports it.
     """

@@ -1,4 +1,4 @@
-"""The programs in `examples/`: they print what their page shows, and the group's survive a kill at every step."""
+"""The programs in `examples/` print the text of their page, and those for groups survive a kill at every step."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ LINES = [item.encode() for item in ITEMS]
 DONE = [b"done: " + line for line in LINES]
 
 
-# What they print.
+# --- output
 
 
 def environment(**more: str) -> dict[str, str]:
-    """As the user has it, with this project in the path, and nothing kept back in a buffer when it is killed."""
+    """The user's environment, with this project in the path, and without buffers that a kill would lose."""
     path = [str(ROOT / more.pop("PYTHONPATH", "")), str(ROOT / "src")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path), "PYTHONUNBUFFERED": "1", **more}
 
 
 def typed(command: str, folder: Path) -> str:
-    """What a shell in that folder shows for a command: VARIABLE=VALUE python FILE ARGUMENT..."""
+    """The output in a shell for a command: VARIABLE=VALUE python FILE ARGUMENT..."""
     words = shlex.split(command)
     python = words.index("python")
     variables = dict(word.split("=", 1) for word in words[:python])
@@ -67,7 +67,7 @@ def typed(command: str, folder: Path) -> str:
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_the_page_shows_what_a_user_sees(section: str, tmp_path: Path) -> None:
-    """Each section in a folder of its own, command after command."""
+    """Each section runs in a folder of its own, command after command."""
     shutil.copytree(EXAMPLES, tmp_path / "examples")
     shown = SECTIONS[section]
     commands = [line for line in shown.splitlines() if line.startswith("$ ")]
@@ -87,18 +87,18 @@ def test_every_program_is_on_the_page_and_run_from_it() -> None:
         assert "\nShown: seed 00" in text
 
 
-# The group's programs, killed.
+# --- kills of the programs for groups
 
 
 @contextlib.contextmanager
 def store() -> Iterator[Path]:
-    """The file of a queue manager to be made."""
+    """The path for the store of a new queue manager."""
     with tempfile.TemporaryDirectory() as folder:
         yield Path(folder) / "orders.db"
 
 
 def prepare(path: Path, program: Path) -> None:
-    """What the program finds at its first start: a document, or a whole group."""
+    """Puts the input of the program's first start: a document, or a whole group."""
     with inorder.connect(path) as qm:
         qm.create_queue("DOCUMENTS")
         qm.create_queue("LINES")
@@ -111,7 +111,7 @@ def prepare(path: Path, program: Path) -> None:
 
 
 def check_done(path: Path, program: Path) -> None:
-    """The group is there whole, in order, exactly once; no document and no status is left."""
+    """Checks that the group is whole, in order and there once, and that no document and no status is left."""
     with inorder.connect(path) as qm:
         assert qm.depth(STATUS[program]) == 0
         assert qm.depth("DOCUMENTS") == 0
@@ -126,20 +126,20 @@ def check_done(path: Path, program: Path) -> None:
 
 
 class Rehearsal(NamedTuple):
-    """The steps of a program that nobody kills, and its prepared store."""
+    """The steps of a program that is not killed, and its prepared store."""
 
     program: Path
     prepared: Path
     steps: Sequence[str]
 
     def again(self, path: Path) -> None:
-        """A store as it was before the program's first start."""
+        """Copies the store as it was before the program's first start."""
         shutil.copy(self.prepared, path)
 
 
 @pytest.fixture(scope="module")
 def rehearsals() -> Iterator[Mapping[Path, Rehearsal]]:
-    """Each program run once without a kill: so many steps it has."""
+    """Runs each program once without a kill, to record its steps."""
     with tempfile.TemporaryDirectory() as folder:
         rehearsals = {}
         for program in STATUS:
@@ -158,7 +158,7 @@ def rehearsals() -> Iterator[Mapping[Path, Rehearsal]]:
 
 
 def chosen(steps: Sequence[str]) -> list[int]:
-    """The steps at which to kill: every call, and every sixth of the points inside calls; in the long run all."""
+    """The steps to kill at: every call, and every sixth of the points inside calls; in the long run all."""
     return [n for n, name in enumerate(steps, 1) if LONG or name not in POINTS or n % 6 == 0]
 
 

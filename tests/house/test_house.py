@@ -1,4 +1,4 @@
-"""The package itself: short files; pure rules; and an import that costs next to nothing.
+"""The package itself has short files, pure rules, and an import that costs next to nothing.
 
 The layers of imports are contracts in `pyproject.toml`, for `lint-imports`.
 """
@@ -28,7 +28,7 @@ OF_A_SERVER = frozenset("anyio h11 starlette uvicorn".split())
 HEAVY = OF_A_SERVER | set(
     "apsw asyncio click matplotlib msgspec numpy pandas psycopg pyarrow pyspark rich sqlite3 ssl websockets".split()
 )
-IMPORTED_MAX = 92  # of ours; how many each of Python's own modules loads differs from release to release
+IMPORTED_MAX = 92  # our modules; the number of Python's own differs between releases
 IMPORT_PROBE = """
 import sys
 from importlib import import_module
@@ -49,11 +49,11 @@ def test_no_file_is_longer_than_can_be_read_at_one_sitting() -> None:
     assert not long, f"more than {LINES_MAX} lines; split along the nouns in it"
 
 
-CLASS = re.compile(r"^[ \t]*class (\w+)", re.MULTILINE)  # to parse everything would take seconds
+CLASS = re.compile(r"^[ \t]*class (\w+)", re.MULTILINE)  # to parse all files would take seconds
 
 
 def test_no_two_classes_have_one_name() -> None:
-    """`inorder.aio` alone repeats public names of the client, so that a program changes its import and no more."""
+    """Only `inorder.aio` repeats public names of the client, so that a program changes only its import."""
     texts = [(path.read_text(encoding="utf-8"), path.parent.name) for path in (SOURCE / "inorder").rglob("*.py")]
     found = [(name, part) for text, part in texts for name in CLASS.findall(text)]
     assert found
@@ -62,7 +62,7 @@ def test_no_two_classes_have_one_name() -> None:
 
 
 def test_rules_and_the_records_of_stores_open_and_print_nothing() -> None:
-    """Nor do they import what does: that is a contract of `lint-imports`."""
+    """`lint-imports` also prevents them from importing modules that do."""
     files = [*(SOURCE / "inorder/rules").glob("*.py"), *(SOURCE / "inorder" / path for path in PURE)]
     for file in files:
         calls = (node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.Call))
@@ -71,14 +71,14 @@ def test_rules_and_the_records_of_stores_open_and_print_nothing() -> None:
 
 
 def test_import_inorder_is_light() -> None:
-    """What it costs is what it loads: no heavy module, and not many."""
+    """Its cost is its imports: no heavy module, and not many modules."""
     loaded = modules_of_import()
     heavy = HEAVY & loaded
     assert not heavy, (
         f"`import inorder` loads {sorted(heavy)}: `python -X importtime -c 'import inorder'` says why. "
         "Leave it to the one file that needs it, and that file out of inorder/__init__.py."
     )
-    python = sys.stdlib_module_names | {"_missing_stdlib_info"}  # which 3.15 has and does not name
+    python = sys.stdlib_module_names | {"_missing_stdlib_info"}  # which 3.15 has, but does not list
     ours = {name for name in loaded if name.partition(".")[0] not in python}
     assert len(ours) <= IMPORTED_MAX, (
         f"`import inorder` loads {len(ours)} modules besides Python's, allowed are {IMPORTED_MAX}: "
@@ -90,7 +90,7 @@ def test_import_inorder_is_light() -> None:
     "name", "inorder.cli inorder.cli.app inorder.testing inorder.formats inorder.mq.mqsc inorder.spark.jobs".split()
 )
 def test_no_door_loads_the_runner_of_scenarios_or_draws(name: str) -> None:
-    """The command that 0.1.0 had loads the runner, and an audit that runs loads matplotlib."""
+    """Only the command of release 0.1.0 loads the runner, and only a running audit loads matplotlib."""
     if name == "inorder.spark.jobs" and not find_spec("pyspark"):
         pytest.skip("needs the extra inorder[spark]")
     loaded = modules_of_import(name)
@@ -101,7 +101,7 @@ def test_no_door_loads_the_runner_of_scenarios_or_draws(name: str) -> None:
 
 
 def test_the_root_of_the_commands_loads_none_of_them() -> None:
-    """`login` is loaded for the kind of its options, which the root takes too."""
+    """It loads `login` for a type of option that the root also takes."""
     modules = {f"inorder.cli.{place.split('.')[0]}" for place in CommandModules.places.values()}
     assert len(modules) > 20
     assert modules & modules_of_import("inorder.cli.app") == {"inorder.cli.login"}
@@ -114,6 +114,6 @@ def test_a_command_loads_the_headers_and_the_command_server_of_the_mqi_only_when
 
 
 def modules_of_import(name: str = "inorder") -> frozenset[str]:
-    """What a fresh interpreter has loaded once it has imported a module, and had not before."""
+    """The modules that a fresh interpreter loads when it imports this one."""
     done = subprocess.run([sys.executable, "-c", IMPORT_PROBE, name], check=True, capture_output=True, text=True)
     return frozenset(done.stdout.split())

@@ -1,4 +1,4 @@
-"""The mutants of `make mutants`: each fits the code as it is, and running them tells the caught from the survivors."""
+"""The mutants of `make mutants` fit the code, and running them separates the caught ones from the survivors."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tools.mutation import (
     without_equivalent,
 )
 
-TABLE = ROOT / SCENARIOS / "put_order.txt"  # one table is enough to show that the tool works
-COMPILED = 100  # generated ones that are compiled; each takes some milliseconds
+TABLE = ROOT / SCENARIOS / "put_order.txt"  # one table is enough to test the tool
+COMPILED = 100  # generated mutants to compile; each takes some milliseconds
 
 WRITTEN = written()
 GENERATED = generated()
 
 
-# --- the written ones
+# --- written mutants
 
 
 def test_each_written_mutant_fits_the_code_and_compiles() -> None:
@@ -49,7 +49,7 @@ def test_every_list_is_read_and_no_mutant_stands_twice() -> None:
     assert len({(mutant.file, mutant.old, mutant.new) for mutant in WRITTEN}) == len(WRITTEN)
 
 
-# --- the generated ones
+# --- generated mutants
 
 
 def test_generated_mutants_differ_from_the_code_and_compile() -> None:
@@ -68,7 +68,7 @@ def test_names_are_unique_and_made_twice_they_are_the_same() -> None:
 
 
 def told(file: str, source: str) -> list[str]:
-    """Its mutants, each with what it replaces by what."""
+    """The mutants of a text, each with the old and the new code."""
     made = list(of_text(file, source))
     return [f"{one.name.removeprefix(f'{file} ')}: {one.old.strip()} -> {one.new.strip()}" for one in made]
 
@@ -149,7 +149,7 @@ def test_files_and_tests_that_the_tables_name_are_there() -> None:
     assert set(JUDGES) == set(first.values()), "a line of JUDGES that is never the first to fit"
 
 
-# --- those that do the same as the code
+# --- mutants that do the same as the code
 
 
 def test_only_mutants_that_exist_are_listed_as_equivalent() -> None:
@@ -157,7 +157,7 @@ def test_only_mutants_that_exist_are_listed_as_equivalent() -> None:
     assert len(without_equivalent(GENERATED, reasons)) == len(GENERATED) - len(reasons)
 
 
-# --- running them
+# --- runs
 
 
 def broken(name: str, old: str, new: str, file: str = "rules/policy.py") -> Written:

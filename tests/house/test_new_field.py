@@ -1,4 +1,4 @@
-"""What a new field costs: a line of the table, one of the keywords, and a column. All doors have it then."""
+"""A new field needs a line in the table, one in the keywords, and a column; then every interface has it."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ C get                               -> m2 errand=autumn
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package as it is with one more field."""
+    """The package with one more field."""
     folder = tmp_path_factory.mktemp("source")
     made = folder / "inorder"
     shutil.copytree(SOURCE, made, ignore=shutil.ignore_patterns("__pycache__"))

@@ -1,4 +1,4 @@
-"""The pictures of docs/pictures show what the program says. All but that of machines are written by hand."""
+"""The pictures of docs/pictures agree with the program. All but that of machines are drawn by hand."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from inorder.rules.lifecycle import State, changes
 FOLDER = Path(__file__).parents[2] / "docs/pictures"
 SOURCE = FOLDER.parents[1] / "src/inorder"
 WIDTH = 480  # units
-SMALLEST = 13  # units: at 343 of 480 pixels, the width of a phone, still 9 pixels
+SMALLEST = 13  # units: still 9 pixels on a phone, where 480 units are 343 pixels
 TEXT = re.compile(r'<text x="[\d.]+" y="([\d.]+)"(?: class="([\w ]+)")?>([^<]*)</text>')
 
 
@@ -66,7 +66,7 @@ def test_the_picture_of_orders_shows_what_the_demonstration_finds() -> None:
 def test_the_picture_of_readers_shows_what_the_demonstration_finds() -> None:
     everything = {step.message for step in STEPS if step.message}
     expected = [
-        [*seen.split(), *sorted(everything - set(seen.split()))]  # in the end what is never seen
+        [*seen.split(), *sorted(everything - set(seen.split()))]  # at the end, the messages that are never seen
         for each in (("put", "relaxed"), ("put", "strict"), ("prepare", "relaxed"))
         for seen in DOCUMENTED[each]
     ]

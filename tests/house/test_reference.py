@@ -1,4 +1,4 @@
-"""The generated pages of the reference are what the program says, and nothing lacks its entry."""
+"""The generated pages of the reference agree with the program, and every public name has an entry."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_no_page_of_a_command_is_left_over() -> None:
 
 
 def entries() -> dict[str, set[str]]:
-    """The names with an entry in the API's pages, by their module."""
+    """The names with an entry in the API's pages, by module."""
     found: dict[str, set[str]] = {}
     for page in API.glob("*.md"):
         parts = MODULE.split(page.read_text(encoding="utf-8"))

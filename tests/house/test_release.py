@@ -1,4 +1,4 @@
-"""The version of a release is written everywhere it stands, as often as asked."""
+"""The version of a release is written in all its places, any number of times."""
 
 from __future__ import annotations
 

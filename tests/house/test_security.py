@@ -1,4 +1,4 @@
-"""What SECURITY.md promises."""
+"""Tests of the promises in SECURITY.md."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def umask(bits: int) -> Iterator[None]:
 
 
 def modes(path: Path) -> dict[str, int]:
-    """Of the store and the files beside it, by what stands behind its name."""
+    """The permissions of the store and the files beside it, by the suffix of the name."""
     return {each.name[len(path.name) :]: each.stat().st_mode & 0o777 for each in path.parent.glob(f"{path.name}*")}
 
 
@@ -68,7 +68,7 @@ def use(path: Path) -> dict[str, int]:
     [
         (None, None, 0o600),  # a new store
         (0o660, None, 0o660),  # of a group, with all its files
-        (0o666, 0o600, 0o600),  # made more private: what lies beside it follows
+        (0o666, 0o600, 0o600),  # made more private: the files beside it follow
     ],
 )
 def test_a_store_and_the_files_beside_it_have_its_permissions_under_any_umask(
@@ -134,7 +134,7 @@ def test_a_link_that_comes_between_the_look_and_the_opening_is_not_followed_eith
 
 
 def test_a_removed_message_may_stay_in_the_file(path: Path) -> None:
-    """Said so that nobody relies on the opposite."""
+    """Documented, so that no user relies on the opposite."""
     with inorder.connect(path) as qm:
         qm.create_queue("Q")
         qm.put("Q", b"the secret that was got")
@@ -147,7 +147,7 @@ def test_a_removed_message_may_stay_in_the_file(path: Path) -> None:
 
 
 def tampered(path: Path, *statements: str) -> bytes:
-    """A store in which somebody has changed something with SQLite itself; its bytes."""
+    """Makes a store and changes it with SQLite itself; returns its bytes."""
     with inorder.connect(path) as qm:
         qm.create_queue("Q")
         qm.put("Q", b"1")
@@ -162,7 +162,7 @@ EVIL = "CREATE TRIGGER evil AFTER INSERT ON message BEGIN DELETE FROM message; E
 EVIL_VIEW = "CREATE VIEW evil AS SELECT load_extension('x')"
 GOES = "CREATE TRIGGER member_goes AFTER DELETE ON message BEGIN SELECT 1; END"
 UNDER_ANOTHER_NAME = "UPDATE sqlite_schema SET name = '{0}', sql = replace(sql, 'evil', '{0}') WHERE name = 'evil'"
-STRANGE: dict[str, tuple[str, list[str]]] = {  # what the error names, and what somebody has done
+STRANGE: dict[str, tuple[str, list[str]]] = {  # the name in the error, and the changes
     "a trigger": ("evil", [EVIL]),
     "a view": ("evil", [EVIL_VIEW]),
     "a table": ("evil", ["CREATE TABLE evil (a)"]),
@@ -194,7 +194,7 @@ STRANGE: dict[str, tuple[str, list[str]]] = {  # what the error names, and what 
 def test_a_schema_that_is_not_ours_is_refused_by_all_who_open_it_and_the_file_left_as_it_is(
     path: Path, name: str, statements: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    is_crafted = "sqlite_schema" in statements[-1]  # by hand, in the table of the schema
+    is_crafted = "sqlite_schema" in statements[-1]  # in the table of the schema
     before = tampered(path, *["PRAGMA writable_schema = ON"] * is_crafted, *statements)
     with pytest.raises((StoreForeign, StoreDamaged) if is_crafted else StoreForeign, match=name) as caught:
         inorder.connect(path)
@@ -242,7 +242,7 @@ def test_sqlite_runs_defensively(path: Path) -> None:
 UNSAFE_MODULES = frozenset(
     "pickle cPickle marshal shelve dill cloudpickle yaml socket socketserver http asyncio urllib ssl xmlrpc".split()
 )
-SAFE_PARTS = frozenset({"urllib.parse"})  # it takes texts apart
+SAFE_PARTS = frozenset({"urllib.parse"})  # it only splits texts
 UNSAFE_CALLS = frozenset("eval exec __import__ compile".split())
 
 
@@ -268,13 +268,13 @@ def test_nothing_that_runs_what_it_reads_and_no_network_is_used() -> None:
         if path.startswith(("src/inorder/aio/", "src/inorder/work/looping.py", "src/inorder/work/sending.py"))
         and set(acts) <= {"asyncio"}
     }
-    of_server = {  # the one part that listens
+    of_server = {  # the only part that listens
         path
         for path, acts in found.items()
         if path.startswith(("src/inorder/server/", "src/inorder/cli/serve.py"))
         and set(acts) <= {"asyncio", "socket", "ssl"}
     }
-    of_client = {  # what connects to a server, and a server for tests
+    of_client = {  # connects to a server; and a server for tests
         path
         for path, acts in found.items()
         if path.startswith(
@@ -286,7 +286,7 @@ def test_nothing_that_runs_what_it_reads_and_no_network_is_used() -> None:
     assert list(unsafe_acts(ast.parse("import pickle\neval('1')"))) == ["pickle", "eval"]
 
 
-# ---- what comes out of messages
+# ---- output from messages
 
 
 def test_a_file_that_comes_out_of_a_queue_is_private_until_it_is_whole(tmp_path: Path) -> None:
@@ -375,7 +375,7 @@ def names_of_tests() -> set[str]:
 
 
 def test_the_tests_that_are_named_exist() -> None:
-    """A promise whose test was renamed or deleted has none: name the one that stands behind it now."""
+    """When the test of a promise has been renamed or deleted, name its present test."""
     named = re.findall(r"`(?:tests/)?((?:\w+/)*test_\w+(?:\.py)?)`", SECURITY)
     assert len(named) > 30
     assert set(named) - names_of_tests() == set()

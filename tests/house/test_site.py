@@ -1,4 +1,4 @@
-"""The site: it is built without a warning, and loads nothing from elsewhere."""
+"""The site is built without a warning, and loads nothing from other sites."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("sphinx", reason="the extra docs")
 pytest.importorskip("pyspark", reason="the pages of the API load inorder.spark")
 
-pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("site")]  # one process builds it, for all
+pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("site")]  # built once, in one process
 
 ROOT = Path(__file__).parents[2]
 SECONDS_MAX = 300
@@ -22,7 +22,7 @@ OF_A_STYLE = re.compile(r"(?:@import|url\()\s*[\"']?([^\"')\s]+)")
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built as `make docs` builds it."""
+    """Builds the site as `make docs` does."""
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-n", str(ROOT / "docs"), str(folder)]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)

@@ -1,4 +1,4 @@
-"""The runner of scenario tables: what it accepts, what it refuses, and that it can fail; and the fixtures for users."""
+"""The runner of scenario tables, with its errors and failures, and the fixtures for users."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ qm define-channel TO.QM2 to=qm2        -> ok
 qm2 queue Q                            -> ok
 A put m1 on=Q manager=QM2              -> ok
 """
-WRONG_OUTCOMES = [  # the last step, or two, of a table: what comes instead of what is expected
+WRONG_OUTCOMES = [  # the last step, or two, of a table, and part of the outcome that is got
     *((QUEUE, steps, got) for steps, got in [
         ("P put m1 -> error", "ok"),
         ("P get -> m1", "none"),
@@ -221,7 +221,7 @@ qm.put("Q", b"1", syncpoint=True)
 
 
 def test_the_server_of_tests_ends_with_the_process_without_a_word(tmp_path: Path) -> None:
-    """On every Python: from 3.12 on, nothing can begin a thread by then."""
+    """On every Python, although from 3.12 on no thread can be started at that point."""
     ended = subprocess.run(
         [sys.executable, "-c", LEFT_OPEN, str(tmp_path / "a.db")],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""The night's shards are those that the contributing page shows, and leave no test out."""
+"""The shards of the night agree with the page for contributors, and omit no test."""
 
 from __future__ import annotations
 

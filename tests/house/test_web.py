@@ -1,4 +1,4 @@
-"""The web application among the examples, driven as an ASGI server drives it."""
+"""The web application in the examples, called as an ASGI server calls it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def application(store: Path) -> Any:
 
 @asynccontextmanager
 async def served(app: Any) -> AsyncIterator[None]:
-    """Between the start and the end of a server's process."""
+    """Runs the application from the start to the end of a server's process."""
     told, said = asyncio.Queue[Said](), asyncio.Queue[Said]()
     life = asyncio.create_task(app({"type": "lifespan"}, told.get, said.put))
     await told.put({"type": "lifespan.startup"})
@@ -83,7 +83,7 @@ async def test_a_request_by_http_is_a_request_on_a_queue(tmp_path: Path) -> None
 
 
 async def test_the_application_of_fastapi_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the page has it; and a unit of work of a dependency is the endpoint's."""
+    """The application is the page's. The endpoint uses the unit of work of its dependency."""
     fastapi = pytest.importorskip("fastapi")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""The steps of a history about remote queues, and what a queue manager makes: reports, dead letters, moved messages."""
+"""Steps of a history with remote queues, and with messages that a queue manager makes or moves."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ways = st.sampled_from(
 
 
 class Ways(Definitions):
-    """Remote definitions, a transmission queue, a queue for reports that is soon full, and one for dead letters."""
+    """Remote definitions, a transmission queue, a queue for reports that is soon full, and a dead-letter queue."""
 
     @initialize(depth=st.sampled_from([2, 1000]), dead=st.sampled_from([2, 1000]))
     def define_ways(self, depth: int, dead: int) -> None:
@@ -134,13 +134,13 @@ class Ways(Definitions):
 
     @rule(user=users, granted=st.sampled_from(GRANTED), enabled=st.sampled_from([True, True, False]))
     def alter_user(self, user: str, granted: Mapping[str, Sequence[str]], enabled: bool) -> None:
-        """What was asked for before may be allowed no more, or again; after a time of disabled it never is."""
+        """Refuses or allows reports requested before; requests of a user who has been disabled stay refused."""
         more: Any = {"queues": granted} if user == "few" else {}
         self.both(lambda side: side.operator.accounts.alter_user(user, enabled=enabled, **more).enabled)
 
     @rule(user=users)
     def replace_user(self, user: str) -> None:
-        """Another user has the name, and is asked for nothing that the one before wanted."""
+        """The new user of this name gets no reports that the deleted user requested."""
 
         def step(side: Any) -> None:
             side.operator.accounts.delete_user(user)
@@ -150,7 +150,7 @@ class Ways(Definitions):
 
     @rule(number=choices.connections, queue=st.sampled_from("AB"))
     def set_aside(self, number: int, queue: str) -> None:
-        """What is got becomes a dead letter, and reports that if it was asked to."""
+        """Gets a message and makes it a dead letter, which sends a report if the message asks for one."""
         number = self.free(number)
 
         def step(side: Any) -> Any:
@@ -181,7 +181,7 @@ class Ways(Definitions):
 
     @rule(number=choices.connections, count=st.integers(1, 3), fails=st.booleans())
     def move(self, number: int, count: int, fails: bool) -> None:
-        """An operator moves from A to B."""
+        """An operator moves messages from A to B."""
         number = self.free(number)
 
         def step(side: Any) -> Any:
@@ -217,6 +217,6 @@ class Between(Ways, Once, Puts, Gets, Confirms, Units, Lives, Bulk):
 
 
 class BetweenElsewhere(Between):
-    """The same on a store elsewhere, where nobody acts for another user or defines users."""
+    """The same on a store elsewhere, where no program can act for another user or define users."""
 
     define_users = put_asking_as_user = as_user_2 = as_user_3 = alter_user = replace_user = None  # type: ignore[assignment]

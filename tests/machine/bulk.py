@@ -1,4 +1,4 @@
-"""The steps in bulk: applications that claim, surveys, stagings."""
+"""Bulk steps of a history: applications that claim, surveys, stagings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Rows = tuple[Sequence[int], Mapping[str, Sequence[Any]]]
 
 @dataclass(slots=True)
 class Reader:
-    """An application that claims: through which handle, and the last claim that it knows of."""
+    """An application that claims: its handle, and the last claim that it knows."""
 
     handle: int
     done: int = 0
@@ -40,11 +40,11 @@ class Reader:
 
 
 class Bulk(History):
-    """What a history knows besides: who claims, and what is staged.
+    """A history that also knows its readers and its stagings.
 
     Attributes:
         readers: by the name of the application.
-        staged: rows by the name of the staging.
+        staged: number of rows, by the name of the staging.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Bulk(History):
     # --- claims
 
     def _reader(self, application: str, choice: int) -> Reader | None:
-        """The reader, begun anew where its handle is gone; None if it cannot be, or its connection waits."""
+        """The reader, restarted if its handle was closed; None if it cannot start, or its connection waits."""
         reader = self.readers.get(application)
         if reader is None or reader.handle not in self.owners:
             self.begin_claims(choice, application)
@@ -64,7 +64,6 @@ class Bulk(History):
 
     @rule(choice=choices.handles, application=choices.applications)
     def begin_claims(self, choice: int, application: str) -> None:
-        """An application starts, for the first time or again."""
         handle = self.handle(choice)
         if handle is None:
             return
@@ -101,9 +100,9 @@ class Bulk(History):
         slices: int = 2,
         back: int = 0,
     ) -> None:
-        """The claims so far are done, and the next one is taken; it is read in so many slices, or not yet if none.
+        """Settles the claims so far and takes the next one; reads it in this number of slices, or not at all if 0.
 
-        Or the one before is asked for again, or one that nobody can know.
+        With `back` it asks again for the last claim, or for one that cannot exist yet.
         """
         reader = self._reader(application, choice)
         if reader is None:
@@ -121,7 +120,7 @@ class Bulk(History):
         if claim is not None:
             reader.done = claim.number
         elif isinstance(outcome, Failed) and outcome.reason is Reason.FENCED:
-            del self.readers[application]  # its program would begin anew
+            del self.readers[application]  # its program would restart
 
     @rule(
         choice=choices.handles,
@@ -133,7 +132,7 @@ class Bulk(History):
     def claim_ahead(
         self, *, choice: int, application: str, options: Mapping[str, Any], most: int = 2, behind: int = 0
     ) -> None:
-        """What comes behind the last claim is taken before it is asked for; the last claim is planned first."""
+        """Plans the last claim, then claims the messages after it ahead of the request."""
         if (reader := self._reader(application, choice)) is None:
             return
         self.plan_claims(choice, application)
@@ -166,7 +165,7 @@ class Bulk(History):
         limits: Mapping[str, int],
         fate: str,
     ) -> None:
-        """Groups and messages, one of them held or missing, are claimed; then something happens, and it goes on."""
+        """Puts groups and messages, one of them held or missing; claims before and after something happens."""
         for nth, (number, size) in enumerate((n, count) for count in sizes for n in range(1, count + 1)):
             if number == 1:
                 self._bodies += 1
@@ -214,7 +213,7 @@ class Bulk(History):
         slices=st.integers(1, 4),
     )
     def plan_claims(self, choice: int, application: str, behind: int = 1, slices: int = 1) -> None:
-        """The last claim is read, for the first time or again; or one that is over, or is not there yet."""
+        """Reads the last claim, one that was settled before, or one that does not exist yet."""
         if (reader := self._reader(application, choice)) is None:
             return
         done = reader.done
@@ -234,7 +233,7 @@ class Bulk(History):
         how=st.sampled_from(["finish", "release", "release", "leave group"]),
     )
     def operate_on_claims(self, name: str, application: str, how: str) -> None:
-        """An operator ends what an application that has stopped has left."""
+        """An operator ends the claims of an application, as after its crash."""
         reader = self.readers.get(application)
         upto = 0 if reader is None else reader.done
 
@@ -261,7 +260,7 @@ class Bulk(History):
     def survey(
         self, choice: int, options: Mapping[str, Any], most: int = 5, most_bytes: int = 1000, slices: int = 2
     ) -> None:
-        """What a browse would show next, then what comes behind that, and all; each is read."""
+        """Surveys the first messages, all messages, and in strict order those after the first survey; reads each."""
         chosen = GetOptions(**options)
 
         def step(side: Side, queue: Any) -> Any:
@@ -285,7 +284,7 @@ class Bulk(History):
             try:
                 Stager(queue, name, lasts=LASTS_SECONDS).stage(len(bodies), {"body": bodies, **columns})
             except InorderError as error:
-                return failed(error), str(error)  # it says which row it is
+                return failed(error), str(error)  # its text names the row
             return None
 
         outcome = self.on_handle(choice, step)
@@ -299,7 +298,7 @@ class Bulk(History):
         wrong=st.sampled_from([0] * 9 + [1]),
     )
     def settle_staging(self, names: Sequence[str], batch: int, query: str = "", wrong: int = 0) -> None:
-        """Of these names those that are staged are put; with a wrong count of the first, or one that is not there."""
+        """Settles the stagings that exist, or the first name; `wrong` is added to the first one's count."""
         there = [name for name in names if name in self.staged] or list(names[:1])
         stagings = [Staged(name, self.staged.get(name, 0) + (wrong if name == there[0] else 0)) for name in there]
         key = LedgerKey("app", query, str(batch) if batch else "")
@@ -312,7 +311,7 @@ class Bulk(History):
         if isinstance(outcome, Returned):
             for name in there:
                 self.staged.pop(name, None)
-        elif isinstance(outcome, Failed) and outcome.reason is Reason.STAGING_GONE:  # a writer would begin anew
+        elif isinstance(outcome, Failed) and outcome.reason is Reason.STAGING_GONE:  # a writer would begin again
             self.undo_staging(there)
 
     @rule(names=st.lists(choices.staging_names, max_size=2))
@@ -325,7 +324,7 @@ class Bulk(History):
         choice=choices.handles, parts=st.lists(choices.staged_rows(), min_size=1, max_size=3), batch=st.integers(31, 60)
     )
     def stage_and_settle(self, choice: int, parts: list[Rows], batch: int) -> None:
-        """A batch that several writers have written."""
+        """Stages and settles a batch of several writers."""
         names = [f"part {nth}" for nth in range(len(parts))]
         self.undo_staging(names)
         for name, rows in zip(names, parts, strict=True):
@@ -345,7 +344,7 @@ def _rows_of_claim(reader: ClaimReader, upto: int, slices: int, after: int | Non
 
 
 def _rows_of_survey(browser: BulkBrowser, survey: Survey) -> list[dict[str, Any]]:
-    """Where one stretch ends and the next begins is the store's choice, and so is the position in a stretch."""
+    """The rows without their places in a stretch, since each store chooses where its stretches end."""
     rows = _rows(page for part in survey.stretches for page in browser.read(part))
     for row in rows:
         del row["delivery"]
@@ -353,7 +352,7 @@ def _rows_of_survey(browser: BulkBrowser, survey: Survey) -> list[dict[str, Any]
 
 
 def _rows(pages: Iterable[Sequence[BulkRow]]) -> list[dict[str, Any]]:
-    """Rows by the names of their columns; pages may end elsewhere in another store."""
+    """Rows by the names of their columns, without the ends of pages, which differ between stores."""
     return [_row(row) for page in pages for row in page]
 
 

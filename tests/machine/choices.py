@@ -1,7 +1,7 @@
-"""What a history chooses from: few queues, ids, groups and priorities, so that they meet.
+"""The values that a history draws: few queues, ids, groups and priorities, so that they often coincide.
 
-Options and fields are drawn as a short list of settings, of which those that contradict an earlier one are left out:
-every legal combination can come, and short ones come often.
+Options and fields are drawn as a short list of settings, without those that contradict an earlier one: every legal
+combination is possible, and short ones are frequent.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ flags = [0, Flags.IN_GROUP, Flags.LAST_IN_GROUP, Flags.SEGMENT, Flags.LAST_SEGME
 
 
 def settings_of(choices: list[tuple[str, list[Any]]], most: int, *, least: int = 0) -> Strategy:
-    """Up to so many settings, later ones of a name in place of earlier ones."""
+    """From `least` to `most` settings; a later one of a name replaces an earlier one."""
     one = st.sampled_from(choices).flatmap(lambda choice: st.tuples(st.just(choice[0]), st.sampled_from(choice[1])))
     return st.lists(one, min_size=least, max_size=most).map(dict)
 
 
 def legal(kind: type[PutOptions] | type[GetOptions], **always: Any) -> Any:
-    """Leaves out each setting that does not go with those before it."""
+    """Omits each setting that contradicts the ones before it."""
 
     def pick(given: Settings) -> Settings:
         chosen: Settings = {}
@@ -264,7 +264,7 @@ _staged_by_hand: dict[str, Strategy] = {
 
 @st.composite
 def staged_rows(draw: st.DrawFn) -> tuple[list[int], dict[str, list[Any]]]:
-    """The lengths of some bodies, and some columns."""
+    """Lengths of bodies, and values of some columns."""
     count = draw(st.integers(0, 5))
     chosen = {name: _staged[name] for name in sorted(draw(st.sets(st.sampled_from(sorted(_staged)))))}
     if draw(st.booleans()):

@@ -1,4 +1,4 @@
-"""The steps of a history about definitions; `rules.py` has the others."""
+"""Steps of a history that define, open and close queues."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ MODELS = ("MODEL.T", "MODEL.P")
 
 
 class Definitions(History):
-    """Queues and handles: made, altered, opened, closed, deleted."""
-
     @initialize(a=choices.queue_attributes, b=choices.queue_attributes)
     def define(self, a: Mapping[str, Any], b: Mapping[str, Any]) -> None:
         for name, attributes in (("A", a), ("B", b)):
@@ -54,7 +52,7 @@ class Definitions(History):
 
     @rule()
     def allow_all(self) -> None:
-        """What was inhibited or limited would otherwise stay so for the rest of the history."""
+        """Removes limits and inhibitions, which would otherwise last for the rest of the history."""
         for name in ("A", "B", "ALIAS"):
             self.both(lambda side, name=name: side.operator.alter_queue(name, get_allowed=True, put_allowed=True))  # type: ignore[misc]
         self.both(lambda side: side.operator.alter_queue("A", max_length=1000, max_depth=1000, expiry=None))
@@ -67,11 +65,11 @@ class Definitions(History):
     @rule(name=choices.any_name, purge=st.booleans())
     def delete_queue(self, name: str, purge: bool) -> None:
         if name in ("A", "ALIAS", *MODELS) and not purge:
-            return  # not often
+            return  # these queues are needed
         self.both(lambda side: side.operator.delete_queue(self._named(side, name), purge=purge))
 
     def _named(self, side: Side, name: str) -> str:
-        """The name on this side; a dynamic queue that was made last."""
+        """The queue's name on this side; DYNAMIC stands for the latest dynamic queue."""
         known = self.seen.get("queue") or ["NONE"]
         return str(side.translate("queue", known[-1] if name == "DYNAMIC" else name))
 

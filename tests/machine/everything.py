@@ -1,4 +1,4 @@
-"""The whole machine, every rule, and how often each is taken; and a smaller one, for what comes in bulk."""
+"""The whole machine, with the frequency of each rule, and a smaller one for bulk calls."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.machine.stories import Stories
 
 
 class Everything(Definitions, Puts, Gets, Confirms, Units, Leases, Operator, Lives, Stories, Bulk):
-    """Every verb; what fills and empties queues comes oftener than the rest."""
+    """Every verb; those that fill and empty queues are drawn more often."""
 
     put_2 = put_3 = put_4 = Puts.put
     in_sequence_2 = in_sequence_3 = Puts.put_in_sequence

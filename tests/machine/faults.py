@@ -1,6 +1,6 @@
-"""A memory store with a planted fault: what the comparison must find.
+"""Memory stores with planted faults, which the comparison must find.
 
-A fault is a patch of one name that holds only while the faulty store runs a verb; the other store of the comparison
+A fault is a patch of one name that lasts only while the faulty store runs a verb; the other store of the comparison
 uses the same modules and stays sound.
 """
 
@@ -44,7 +44,7 @@ NUMBERS_BURNT = 1000
 
 
 def _all(user: authority.UserRights | None) -> authority.UserRights | None:
-    """A user who may do everything, but is not another one."""
+    """The same user, enabled and with all rights."""
     return user and user._replace(enabled=True, roles=["admin"])
 
 
@@ -54,7 +54,7 @@ def _plain(message: Message) -> Message:
 
 
 class OtherNumbers(MemoryStore):
-    """A sound store whose ids are not those of another one: the comparison must not ask for them."""
+    """A sound store whose ids differ from another store's: the comparison must allow that."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__(name="TEST", clock=clock)
@@ -67,10 +67,10 @@ def _burn(_: MemoryStore, verb: Operation) -> None:
 
 
 class Fault:
-    """What is wrong: the place, the name there, and what stands in its stead, given what stood there.
+    """A faulty replacement for one name of a module or class, made from the sound value.
 
     Args:
-        shows_in: histories that find it: of "bulk", of "keys", or of everything.
+        shows_in: the histories that find it: "bulk", "keys", or "" for those of everything.
     """
 
     def __init__(self, where: Any, name: str, wrong: Callable[[Any], Any], shows_in: str = "") -> None:
@@ -80,14 +80,13 @@ class Fault:
         return mock.patch.object(self.where, self.name, self._wrong(getattr(self.where, self.name)))
 
     def store(self, clock: Clock) -> MemoryStore:
-        """A store that has it."""
         store = OtherNumbers(clock)
         store.lock = _FaultyLock(store, self)
         return store
 
 
 class _FaultyLock(VerbLock):
-    """A fault is planted as long as a verb holds the lock of its store."""
+    """Plants a fault as long as a verb holds the lock of its store."""
 
     def __init__(self, store: OpenStore, fault: Fault) -> None:
         super().__init__(store)
@@ -105,7 +104,7 @@ class _FaultyLock(VerbLock):
 
 
 def _without(kind: PendingKind) -> Callable[[Any], Any]:
-    """A strict decision that does not mind what is pending for this reason."""
+    """A strict decision that ignores messages pending for this reason."""
 
     def wrong(decide: Callable[[Any], Decision[QueuedMessage]]) -> Any:
         return lambda standings: decide(one for one in standings if one.pending is None or one.pending.kind is not kind)
@@ -149,7 +148,7 @@ def _stays_in_the_depth(happen: Any) -> Any:
 
 
 def _of_groups_too(remove: Any) -> Any:
-    """Who takes the last member away leaves the others inside."""
+    """A get of the last member of a group leaves other readers inside the group."""
 
     def wrong(one: MemoryBackend, row: QueuedMessage, **how: Any) -> None:
         remove(one, row._replace(message=row.message.with_values(group_id=NO_ID)), **how)

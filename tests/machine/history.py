@@ -1,4 +1,4 @@
-"""A history on two stores at once: each step is done on the left one, then on the right one, and must agree."""
+"""A history on two stores: each step is done on the left one, then on the right one, and the answers must agree."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ LOOKS: tuple[Mapping[str, Any], ...] = (
 
 
 class History(RuleBasedStateMachine):
-    """What a history knows: the two sides, which handle is whose, and the ids that it has seen.
+    """A history: the two sides, the owners of handles, and the ids that were seen.
 
     Attributes:
-        make: makes the left store, the specification, and the right one, which is to agree.
-        skips_numbers: the right store numbers places with gaps where no order is kept, and numbers are compared: so all
-            queues keep their order. `test_scenarios` compares the others.
-        owners: of each open handle, by its number: whose it is.
-        waits: of each connection: the queue on which its last call that may wait was made.
-        seen: unique ids of the left store by the role in which they were seen, the last one last.
+        make: makes the left store, which is the specification, and the right one, which must agree with it.
+        skips_numbers: the right store numbers places with gaps on queues that keep no order. As numbers are compared,
+            all queues keep their order here; `test_scenarios` compares the others.
+        owners: the connection of each open handle.
+        waits: of each connection: the queue of its last call that may wait.
+        seen: unique ids of the left store by the role in which they were seen, the latest last.
     """
 
     make: ClassVar[tuple[MakeStore, MakeStore]] = (STORES["memory"], STORES["memory"])
@@ -60,7 +60,7 @@ class History(RuleBasedStateMachine):
     # --- one step on both sides
 
     def both(self, action: Action) -> Outcome:
-        """Does it on both sides and compares. Raises: Differs."""
+        """Does the action on both sides, and compares the outcomes. Raises: Differs."""
         left = self.left.attempt(action)
         right = self.right.attempt(action)
         self._agree(left, right, "answer")
@@ -74,7 +74,7 @@ class History(RuleBasedStateMachine):
         self._remember(left.value if isinstance(left, Returned) else None)
 
     def compare_waits(self) -> None:
-        """The same calls wait; those that wait no more ended alike."""
+        """Checks that the same calls wait, and that the others ended alike."""
         left, right = self.left.ended(), self.right.ended()
         if left.keys() != right.keys():
             raise Differs(f"waits that ended: {left} or {right}")
@@ -99,15 +99,15 @@ class History(RuleBasedStateMachine):
         values = [one for one in self.seen.get(role, []) if one != value]
         self.seen[role] = [*values[-20:], value]
 
-    # --- what steps choose
+    # --- values for steps
 
     def body(self, length: int) -> bytes:
-        """A body that no other has, unless it is empty."""
+        """A body that differs from all others, unless it is shorter than four bytes."""
         self._bodies += 1
         return f"{self._bodies:04}".encode().ljust(length, b".")[:length]
 
     def uid(self, role: str, back: int) -> UniqueId:
-        """A unique id seen in this role, so many before the last; one of no message if there is none."""
+        """A unique id seen in this role, this far before the latest; an unknown one if none was seen."""
         known = self.seen.get(role) or self.seen.get("any") or [UniqueId("NOBODY", 0)]
         return known[-1 - back % len(known)]  # type: ignore[no-any-return]
 
@@ -116,7 +116,7 @@ class History(RuleBasedStateMachine):
         return known[-1 - back % len(known)]  # type: ignore[no-any-return]
 
     def resolved(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Options whose references have become the left store's ids."""
+        """The options, with references replaced by the left store's ids."""
         chosen = dict(options)
         if chosen.get("lock_id") == "last":
             chosen["lock_id"] = self.lock_id()
@@ -136,11 +136,11 @@ class History(RuleBasedStateMachine):
         return value
 
     def free(self, number: int) -> int:
-        """This connection, or the next one that has no call that waits; the operator's at last."""
+        """This connection if no call of it waits, else the first such one; the operator's is last."""
         return next(one for one in (number, 0, 1, 2, OPERATOR) if one not in self.left.calls)
 
     def handle(self, choice: int) -> int | None:
-        """An open handle of a connection that is free; a new one of queue A if there is none, and None if not that."""
+        """An open handle of a free connection, if necessary a new one of queue A; None if that is refused."""
         usable = [one for one, owner in self.owners.items() if owner not in self.left.calls]
         if not usable:
             self.open(self.free(0), "A", {})
@@ -148,7 +148,7 @@ class History(RuleBasedStateMachine):
         return usable[choice % len(usable)] if usable else None
 
     def open(self, number: int, name: str, options: Mapping[str, Any], dynamic_name: str = "*") -> int | None:
-        """Opens a queue; the number of the handle, None if it is refused."""
+        """Opens a queue; returns the number of the handle, or None if the open is refused."""
         self._handles += 1
         handle = self._handles
 
@@ -165,17 +165,17 @@ class History(RuleBasedStateMachine):
         return handle
 
     def close_handle(self, handle: int, *, delete: bool, purge: bool) -> None:
-        """Closes a handle; it stays open if that is refused."""
+        """Closes a handle, which stays open if the close is refused."""
         outcome = self.both(lambda side: side.handles[handle].close(delete=delete, purge=purge))
         if isinstance(outcome, Returned):
             del self.owners[handle]
 
     def on_handle(self, choice: int, action: Callable[[Side, Queue], Any]) -> Outcome | None:
-        """A call on one of the open handles; nothing happens if none can be had."""
+        """Makes a call on one of the open handles, if there is one."""
         handle = self.handle(choice)
         return None if handle is None else self.both(lambda side: action(side, side.handles[handle]))
 
-    # --- waits, and lives that end
+    # --- waits and ends
 
     def begin_wait(self, number: int, name: str, action: Action) -> None:
         """Begins a call on a queue that may wait; a later step may end it."""
@@ -185,13 +185,13 @@ class History(RuleBasedStateMachine):
         self.compare_waits()
 
     def replace_connection(self, number: int) -> None:
-        """A connection ends as if its program had died, and the program comes again."""
+        """Ends a connection as the death of its program would, and connects again."""
         self.both(lambda side: side.replace(number))
         self.owners = {handle: owner for handle, owner in self.owners.items() if owner != number}
         self.open(number, "A", {})
 
     def restart_store(self, *, told: bool = True) -> None:
-        """All connections are lost; what was told until then is compared, unless the store has been stopped."""
+        """Restarts the store, after comparing what hooks were told, unless the store has been stopped."""
         if told:
             self.compare_told()
         self.both(lambda side: side.restart())
@@ -202,7 +202,7 @@ class History(RuleBasedStateMachine):
     # --- looking around
 
     def look_around(self) -> None:
-        """All that an operator can see is the same on both sides, and so is what listeners and hooks were told."""
+        """Compares everything that an operator can see, and what hooks were told."""
         self.compare_told()
         self.both(lambda side: side.operator.queues())
         self.both(lambda side: side.operator.admin.manager_attributes())
@@ -218,7 +218,6 @@ class History(RuleBasedStateMachine):
         self.both(lambda side: side.overview())
 
     def compare_told(self) -> None:
-        """Listeners and hooks were told the same."""
         self.pairs.check(self.left.hear(), self.right.hear(), "told")
 
     def _look_at(self, name: str) -> None:

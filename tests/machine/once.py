@@ -1,4 +1,4 @@
-"""The steps of a history about what is put once: puts under keys, and what schedules say."""
+"""Steps of a history that put once: under keys, and by schedules."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ lasting = st.sampled_from([2.0, 9.0, 3600.0])
 
 
 class Once(History):
-    """Keys of messages and of whole groups, in units of work and outside; schedules, looked at by every connection."""
+    """Puts of messages and whole groups under keys, in units of work and outside; schedules run by every connection."""
 
     @rule(
         number=choices.connections,
@@ -67,7 +67,7 @@ class Once(History):
     def put_twice(
         self, one: int, other: int, names: tuple[str, str], key: str, lasts: float, passes: float, outcome: str | None
     ) -> None:
-        """Under one key: first alone or in a unit of work, which is settled, and a while later by somebody else."""
+        """Puts twice under one key: first alone or in a unit of work, which is then settled, and later once more."""
         first = self.free(one)
         given: dict[str, Any] = {"name": names[0], "key": key, "lasts": lasts, "count": 1, "expiry": None}
         self.put_under_key(number=first, syncpoint=outcome is not None, **given)
@@ -80,7 +80,7 @@ class Once(History):
 
     @rule(number=choices.connections, schedule=st.sampled_from(SCHEDULES))
     def put_due(self, number: int, schedule: Schedule) -> None:
-        """One look of a process that has just begun."""
+        """A process that has just started puts what is due."""
         number = self.free(number)
 
         def step(side: Side) -> Any:

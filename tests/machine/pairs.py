@@ -1,8 +1,8 @@
-"""What two stores answered, held against each other.
+"""Compares the answers of two stores.
 
-Values agree if they are equal, but for what a store may choose: generated ids, tokens, unique ids, lock ids, the
-names of dynamic queues, numbers of connections, incarnations. Of these each store has its own; what stands for what
-is learned when a pair is first seen, and from then on it must be the same pair, in both directions.
+Values agree if they are equal, except those that a store may choose: generated ids, tokens, unique ids, lock ids, the
+names of dynamic queues, numbers of connections, incarnations. Each store has its own. Two of them are paired when they
+are first seen together; from then on they must always be seen together, in both directions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from inorder.stores.seam.records import Locked
 from inorder.stores.seam.views import LockView, Position
 
 GENERATED_ID = b"AMQ "
-GENERATED_NAME = re.compile(r"\b(?:AMQ|DYN)\.[0-9A-F]+")  # of a dynamic queue; also within a text
+GENERATED_NAME = re.compile(r"\b(?:AMQ|DYN)\.[0-9A-F]+")  # of a dynamic queue; also inside a text
 ID_LENGTH, TOKEN_LENGTH = 24, 16
 LEFT, RIGHT = 0, 1
 
@@ -37,7 +37,7 @@ class Differs(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A call that raised: the error as the caller sees it."""
+    """A call that raised, with the error that its caller sees."""
 
     error: type[BaseException]
     reason: Any
@@ -61,17 +61,17 @@ def failed(error: BaseException) -> Failed:
 
 
 class Pairs:
-    """Which value of the right store stands for which one of the left."""
+    """The pairs of values of the left store and of the right one."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[dict[Any, Any], dict[Any, Any]]] = {}
 
     def right_of(self, kind: str, left: Any) -> Any:
-        """The right store's value; the same where none was learned."""
+        """The right store's value, or the left one's if no pair is known."""
         return self._known.get(kind, ({}, {}))[LEFT].get(left, left)
 
     def learn(self, kind: str, left: Any, right: Any) -> None:
-        """These stand for each other. Raises: Differs, one of them has another partner."""
+        """Pairs the values. Raises: Differs, one of them has another partner."""
         forth, back = self._known.setdefault(kind, ({}, {}))
         if forth.setdefault(left, right) != right or back.setdefault(right, left) != left:
             raise Differs(f"{kind}: {left!r} has stood for {forth[left]!r}, and {right!r} for {back.get(right)!r}")
@@ -79,7 +79,7 @@ class Pairs:
     # --- comparing
 
     def check(self, left: Any, right: Any, where: str = "") -> None:
-        """Raises: Differs, at the first place where the answers do not agree."""
+        """Raises: Differs, at the first place where the answers disagree."""
         for kind, compare in _COMPARISONS.items():
             if isinstance(left, kind) and isinstance(right, kind):
                 compare(self, left, right, where)
@@ -104,7 +104,7 @@ class Pairs:
         self._each(((name, value, getattr(right, name)) for name, value in left.fields()), where)
 
     def _properties(self, left: Properties, right: Properties, where: str) -> None:
-        self._value(left.text, right.text, where)  # in which 1, 1.0 and True are not the same
+        self._value(left.text, right.text, where)  # as text, since 1 == 1.0 == True
 
     def _unique_id(self, left: UniqueId, right: UniqueId, where: str) -> None:
         if left.origin != right.origin:
@@ -136,7 +136,7 @@ class Pairs:
     def _locked(self, left: Locked, right: Locked, where: str) -> None:
         self.check(left.messages, right.messages, where)
         self.learn("lock", left.lock_id, right.lock_id)
-        self.learn("lock", str(left.lock_id), str(right.lock_id))  # the name of its unit
+        self.learn("lock", str(left.lock_id), str(right.lock_id))  # the unit has this name
 
     def _pending(self, left: Pending, right: Pending, where: str) -> None:
         if left.holder is not None and right.holder is not None:
@@ -197,22 +197,22 @@ class Pairs:
         self._each(((name, value, right[name]) for name, value in left.items() if name != "nearest"), where)
 
     def _handles(self, left: set[int], right: set[int], where: str) -> None:
-        """Numbers that no other answer shows."""
+        """Compares numbers of handles by their count alone: no other answer shows them."""
         if len(left) != len(right):
             raise Differs(f"{where}: {left!r} or {right!r}")
 
     def _error(self, left: InorderError, right: InorderError, where: str) -> None:
-        """One that an answer holds."""
+        """Compares errors inside answers."""
         self.check(failed(left), failed(right), where)
 
     def _nothing(self, left: Any, right: Any, where: str) -> None:
-        """Objects of the library that have no value of their own."""
+        """Accepts objects of the library that have no value of their own."""
 
 
-# Of these, those of one moment stand in any order.
+# Views of one moment may be listed in any order.
 _ANY_ORDER: Mapping[type[Any], Any] = {Unit: Pairs._unit_key, LockView: Pairs._lock_key}
 
-# The first line that fits both sides compares them.
+# The first line whose type matches both sides compares them.
 _COMPARISONS: Mapping[Any, Any] = {
     Message: Pairs._message,
     InorderError: Pairs._error,

@@ -1,4 +1,4 @@
-"""The steps of a history, by theme: each rule draws what it needs and does one thing on both sides."""
+"""The steps of a history, by theme: each rule draws its arguments and does one thing on both sides."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ unit_names = st.sampled_from(["u1", "u2"])
 
 
 class Puts(History):
-    """Single puts, many at once, groups, streams."""
+    """Single puts, puts of many messages, groups, streams."""
 
     def _put(self, choice: int, body: bytes, given: Mapping[str, Any]) -> None:
         outcome = self.on_handle(choice, lambda side, queue: queue.put(body, **side.options(given)))
@@ -134,7 +134,7 @@ class Puts(History):
 
 
 class Breaking(io.BytesIO):
-    """A stream that fails when it has been read for the third time."""
+    """A stream whose third read fails."""
 
     reads = 0
 
@@ -146,8 +146,6 @@ class Breaking(io.BytesIO):
 
 
 class Gets(History):
-    """Removing gets and browses."""
-
     def _get(self, choice: int, given: Mapping[str, Any], count: int | None = None) -> None:
         options = self.resolved(given)
 
@@ -240,7 +238,7 @@ class Gets(History):
 
 
 class Confirms(History):
-    """Confirmed calls: one message by its unique id, locks by their ids, what a confirm id holds."""
+    """Calls on one message by its unique id, on locks by their ids, and on messages under a confirm id."""
 
     @rule(choice=choices.handles, role=choices.roles, back=choices.references, confirm_id=st.sampled_from([0, 0, 1, 2]))
     def confirm_put(self, choice: int, role: str, back: int, confirm_id: int) -> None:
@@ -268,7 +266,7 @@ class Confirms(History):
 
     @rule(choice=choices.handles, confirm_id=st.sampled_from([0, 1, 1, 2]), back=st.integers(0, 2))
     def unique_ids(self, choice: int, confirm_id: int, back: int) -> None:
-        """What stands under a confirm id, or under a lock id if that is 0."""
+        """The unique ids under a confirm id, or under a lock id if that is 0."""
         lock_id = 0 if confirm_id else self.lock_id(back)
 
         def step(side: Side, queue: Queue) -> Any:
@@ -278,7 +276,7 @@ class Confirms(History):
 
     @rule(turns=st.lists(choices.connections, min_size=2, max_size=4), name=st.sampled_from(["A", "B"]))
     def put_and_confirm_in_turns(self, turns: list[int], name: str) -> None:
-        """Several connections put under one confirm id; what stands under it is confirmed as it is listed."""
+        """Several connections put under one confirm id; the messages are confirmed in the order of their listing."""
         for number in map(self.free, turns):
             body = self.body(4)
             self.both(
@@ -332,7 +330,7 @@ class Confirms(History):
 
 
 class Units(History):
-    """Units of work, as calls and as blocks, prepared ones too."""
+    """Units of work, as calls and as blocks, and prepared ones."""
 
     @rule(number=choices.connections, outcome=outcomes)
     def settle(self, number: int, outcome: str) -> None:
@@ -345,7 +343,7 @@ class Units(History):
         error=st.sampled_from(["", "no", "x" * 2_000]),
     )
     def put_off(self, number: int, delay: float, error: str) -> None:
-        """A unit whose work has failed: what it got is not to be read for a while."""
+        """Backs out as a program whose work has failed: the messages cannot be read for a while."""
         number = self.free(number)
         self.both(lambda side: side.connections[number].back_out(delay=delay, error=error))
 
@@ -409,7 +407,7 @@ class Leases(History):
         outcome=outcomes,
     )
     def put_in_turns(self, begins: int, turns: list[int], name: str, many: bool, outcome: str) -> None:
-        """Several connections resume one lease in turn, and put; the last of them settles it, or nobody yet."""
+        """Several connections resume one lease in turn and put; then it is settled."""
         self.begin_lease(begins, 100.0)
         token = self.lease_token(0)
         for number in map(self.free, turns):
@@ -443,7 +441,7 @@ class Leases(History):
 
 
 class Operator(History):
-    """What an operator sees, at any moment."""
+    """The views of an operator, at any moment."""
 
     @rule(
         name=choices.queues,
@@ -464,7 +462,7 @@ class Operator(History):
         numbered: int | None,
         of_unit: int | None,
     ) -> None:
-        """A listing, in pages of this size, from behind one of the messages on."""
+        """A listing in pages of this size, which may begin after one of the messages."""
         chosen = self.resolved({"match": match})
 
         def step(side: Side) -> Any:
@@ -501,7 +499,7 @@ class Operator(History):
 
 
 class Lives(History):
-    """Time, waits, and connections and stores that end."""
+    """Time, waits, and ends of connections and stores."""
 
     @rule(seconds=st.sampled_from([1.0, 5.0, 5.0]))
     def advance(self, seconds: float) -> None:
@@ -518,7 +516,7 @@ class Lives(History):
         verb=st.sampled_from(["get", "get", "get_many", "browse_next"]),
     )
     def wait(self, choice: int, seconds: float, options: Mapping[str, Any], verb: str = "get") -> None:
-        """A call that really waits; on one queue at a time, for nobody says who looks first on two."""
+        """A call that really waits; on one queue at a time, since calls on two queues look in no fixed order."""
         handle = self.handle(choice)
         if handle is None or len(self.left.calls) >= 2:
             return
@@ -540,7 +538,7 @@ class Lives(History):
 
     @rule(number=choices.connections, orderly=st.booleans())
     def lose_connection(self, number: int, orderly: bool) -> None:
-        """A connection ends, in order or as if its program had died, and the program comes again."""
+        """Ends a connection, normally or as the death of its program would, and connects again."""
         if not orderly:
             self.replace_connection(number)
         elif isinstance(self.both(lambda side: side.connections[self.free(number)].close()), Returned):

@@ -1,4 +1,4 @@
-"""One of the two sides of a comparison: a store, its clock, and all that a history has opened on it."""
+"""One side of a comparison: a store, its clock, and everything that a history has opened on it."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ Action = Callable[["Side"], Any]
 OPERATOR = 3
 CONNECTIONS = (0, 1, 2, OPERATOR)
 SENTINEL = "SENTINEL"
-PROGRAM = "program "  # the programs of the history; others belong to the comparison and the server
+PROGRAM = "program "  # prefix of the history's programs; the comparison and the server have others
 HOOKS: tuple[Literal["put", "expired", "duplicate"], ...] = ("put", "expired", "duplicate")
 VERBS = {name for name, value in vars(Store).items() if callable(value) and name[0] != "_" and name != "attend"}
 
 
-NOBODY = Call(Caller.now).result()  # a thread that has ended: any may go on with what it has opened
+NOBODY = Call(Caller.now).result()  # a thread that has ended: any thread may continue its unit of work
 
 
 class Failure(Exception):
-    """What a program of the history raises itself, to leave a block or break a stream."""
+    """Raised by a program of the history to leave a block or break a stream."""
 
 
 class Side:
-    """A store and what a history has opened on it; the same numbers name the same things on both sides.
+    """A store and everything that a history has opened on it; equal numbers name equal things on both sides.
 
     Attributes:
         handles: by number.
         tokens: of strict browses, in the order in which they were taken.
         readers: applications that claim, by name.
-        calls: by connection: a call on a thread of its own that has come to wait.
-        told: what listeners and hooks were told since the last look.
-        hooking: the connection with the hooks: the operator's, or one of the server of a store elsewhere.
+        calls: by connection: a call that waits, on a thread of its own.
+        told: the calls of hooks since the last comparison.
+        hooking: the connection with the hooks: the operator's, or one on the server of a store elsewhere.
     """
 
     def __init__(self, make: MakeStore, translate: Callable[[str, Any], Any]) -> None:
@@ -72,7 +72,7 @@ class Side:
         self.register()
 
     def _prepared(self, store: Any) -> Any:
-        """The store; after each of its verbs those who wait look. Of a store elsewhere, each connection's object."""
+        """The store, or a connection's part of a store elsewhere; after each of its verbs waiting calls look again."""
         for name in VERBS & set(dir(type(store))):
             setattr(store, name, self._settling(getattr(store, name)))
         if (again := store.again) is not None:
@@ -87,11 +87,11 @@ class Side:
         self.connections[number] = connect(self.store, program=f"{PROGRAM}{number}")
 
     def match(self, fields: Mapping[str, Any]) -> Match:
-        """A match whose ids and tokens are this store's."""
+        """A match with this store's ids and tokens."""
         return Match(**{name: self.translate(_kind_of(name), value) for name, value in fields.items()})
 
     def options(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Options as keywords: matches, unique ids and lock ids as this store knows them."""
+        """Options as keywords, with this store's matches, unique ids and lock ids."""
         own = dict(options)
         if "match" in own:
             own["match"] = self.match(own["match"])
@@ -104,7 +104,7 @@ class Side:
     # --- calls
 
     def attempt(self, action: Action) -> Outcome:
-        """What the caller sees of it; calls that wait have come to rest again when this returns."""
+        """Returns the outcome as the caller sees it, when all waiting calls are asleep again."""
         try:
             return Returned(action(self))
         except (InorderError, Failure) as error:
@@ -113,18 +113,18 @@ class Side:
             self.settle()
 
     def begin(self, number: int, action: Action) -> None:
-        """Begins a call that may wait, on a thread of its own; returns when it waits or has ended."""
+        """Begins a call that may wait, on a thread of its own; returns when it sleeps or has ended."""
         session = self.connections[number]._session
-        session.opener = session.opener and NOBODY  # the unit of work changes hands
+        session.opener = session.opener and NOBODY  # another thread continues the unit of work
         self.calls[number] = Call(lambda: action(self))
         self.settle()
 
     def settle(self) -> None:
-        """Returns when every call that waits has seen all there is to see."""
+        """Waits until every waiting call has seen everything."""
         all_settle([(call, self.connections[number]) for number, call in self.calls.items()])
 
     def _settling(self, verb: Callable[..., T]) -> Callable[..., T]:
-        """The verb; when the history itself calls it, those who wait look at what it did before the next one."""
+        """The verb; when the history's thread calls it, waiting calls look at its effects before the next verb."""
 
         def settled(*given: Any, **named: Any) -> T:
             try:
@@ -136,20 +136,20 @@ class Side:
         return settled
 
     def advance(self, seconds: float) -> None:
-        """Time passes, and those who wait look."""
+        """Advances the clock; waiting calls look again."""
         self.clock.advance(seconds)
         self.settle()
 
     def ended(self) -> dict[int, Outcome]:
-        """The calls that wait no more, and how they ended."""
+        """Removes the calls that wait no more; returns their outcomes."""
         done = {number: call for number, call in self.calls.items() if call.done}
         self.calls = {number: call for number, call in self.calls.items() if number not in done}
         return {number: _outcome_of(call) for number, call in done.items()}
 
-    # --- listeners and hooks
+    # --- hooks
 
     def register(self) -> None:
-        """All hooks; those of a store elsewhere are its server's."""
+        """Registers all hooks; for a store elsewhere, on its server."""
         served = self.store.inner if isinstance(self.store, ServedStore) else None
         self.hooking = self.operator if served is None else connect(served, program="hooks")
         hook = self.hooking.inspect.hook
@@ -168,7 +168,7 @@ class Side:
             self.told.append((what, queue, message))
 
     def hear(self) -> list[tuple[Any, ...]]:
-        """What listeners and hooks have been told of since the last time, all of it."""
+        """The calls of hooks since the last time, when all have been made."""
         self._caught_up.clear()
         self.operator.put(SENTINEL, b"", syncpoint=False)
         assert self._caught_up.wait(LIMIT_SECONDS), "the listener was not called in time"
@@ -177,21 +177,21 @@ class Side:
         return told
 
     def overview(self) -> list[QueueView]:
-        """All queues that the history knows."""
+        """All queues except the comparison's own."""
         return [one for one in self.operator.inspect.overview() if one.name != SENTINEL]
 
     # --- the end
 
     def replace(self, number: int) -> None:
-        """A connection ends, and a call that waits on it; another one comes in its place."""
+        """Ends a connection, with its waiting call, and connects again."""
         self.connections[number].internals.abandon()
         self.blocks.pop(number, None)
         self.settle()
         self.connect(number)
 
     def restart(self) -> None:
-        """The store starts again; all connect anew."""
-        for one in self._registered:  # a server stays, with its hooks
+        """Restarts the store, and connects again."""
+        for one in self._registered:  # a server keeps running, with its hooks
             one.cancel()
         self.store.restart()
         self._abandon_all()
@@ -215,13 +215,13 @@ class Side:
 
 
 def opened(operator: QueueManager) -> list[ConnectionView]:
-    """The history's connections, and what they have open; but for since when and from where, which a server knows."""
+    """The history's connections and handles, without the time and host of a connection, which a server changes."""
     found = operator.inspect.connections()
     return [replace(one, since=None, host="") for one in found if one.program.name.startswith(PROGRAM)]
 
 
 def listing(source: Iterator[Any], limit: int | None = None) -> tuple[list[Any], Any]:
-    """What an iterator brought, up to a limit, and the error that ended it."""
+    """The items of an iterator up to a limit, and the error that ended it."""
     found: list[Any] = []
     try:
         while limit is None or len(found) < limit:

@@ -1,6 +1,6 @@
-"""Short stories inside a history: a few calls in a row that lead where single random steps seldom come.
+"""Short stories inside a history: a few calls in a row that reach states which single random steps seldom reach.
 
-Each is random in what matters, stands among all the other steps, and goes on whatever its calls are answered.
+Each is random in the important choices, is mixed with all other steps, and continues whatever its calls return.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ MEMBER_HOLDS = ("unit", "prepared", "locked", "delayed", "got")
 
 
 class Stories(History):
-    """Lives of one message, groups with a flaw, and readers in each other's way."""
+    """Lives of one message, groups with a flaw, and readers that block each other."""
 
     def _by_id(self, outcome: Outcome | None) -> dict[str, Any]:
         return {"match": {"message_id": outcome.value.message_id}} if isinstance(outcome, Returned) else {}
@@ -54,11 +54,11 @@ class Stories(History):
     def _on(self, handle: int, **options: Any) -> Outcome:
         return self.both(lambda side: side.handles[handle].get(**side.options(options)))
 
-    # --- the life of one message
+    # --- one message
 
     @rule(choice=choices.handles, hold=st.sampled_from(HOLDS), fate=st.sampled_from(FATES))
     def live(self, choice: int, hold: str, fate: str) -> None:
-        """A message comes into a state, and then something happens to it (lifecycle A.3)."""
+        """Brings a message into a state, then makes one call on it (lifecycle A.3)."""
         handle = self.handle(choice)
         if handle is None:
             return
@@ -152,7 +152,7 @@ class Stories(History):
         reading: Mapping[str, Any],
         reads: int,
     ) -> None:
-        """A group, or a logical message, of which one piece is missing or unlike the others, and is read."""
+        """Puts and reads a group or a logical message, one piece of which is missing or differs from the others."""
         self._bodies += 1
         pieces = self._pieces(f"g{self._bodies}".encode(), sizes if grouped else sizes[:1], grouped=grouped)
         for n, piece in enumerate(pieces):
@@ -177,7 +177,7 @@ class Stories(History):
 
     @rule(choice=choices.handles, kind=st.sampled_from(MEMBER_HOLDS))
     def next_member_pending(self, choice: int, kind: str) -> None:
-        """A strict reader has the first of a group; the second is there, but held."""
+        """A strict reader gets the first member of a group, while the second is held."""
         handle = self.handle(choice)
         if handle is None:
             return
@@ -206,7 +206,7 @@ class Stories(History):
         then=st.sampled_from(["back_out", "back_out", "commit", "nothing"]),
     )
     def enter(self, choice: int, other: int, members: int, then: str) -> None:
-        """A reader goes so far into a group in a unit of work, which then ends; another one reads strictly (B-45)."""
+        """A reader gets some members of a group in a unit of work, which ends; another reader gets strictly (B-45)."""
         handle = self.handle(choice)
         if handle is None:
             return
@@ -221,7 +221,7 @@ class Stories(History):
 
     @rule(number=st.integers(0, 1), order=st.booleans())
     def cross(self, number: int, order: bool) -> None:
-        """Two strict readers hold what stands before the other's next message, and both wait (B-31)."""
+        """Two strict readers each hold a message before the other's next one, and both wait (B-31)."""
         if self.left.calls:
             return
         readers = [number, number + 1]
@@ -240,7 +240,7 @@ class Stories(History):
 
     @rule(seconds=st.sampled_from([0.0, 5.0]), how=st.sampled_from([{"mark_co_op": True}, {"mark_handle": True}]))
     def browse_together(self, seconds: float, how: Mapping[str, Any]) -> None:
-        """Two cooperating browsers; the second asks for what the first has marked, by its token."""
+        """Two cooperating browsers; the second asks by its token for the message that the first has marked."""
         numbers = [self.free(0), self.free(1)]
 
         def step(side: Side) -> Any:

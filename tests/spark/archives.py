@@ -1,4 +1,4 @@
-"""Archives for tests: plain messages, made by hand or at random, as rows with the columns of an archive."""
+"""Archives for tests: plain messages, made explicitly or at random, as rows with the columns of an archive."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Row = dict[str, Any]
 
 
 def row(number: int, **values: Any) -> Row:
-    """A message in no group, the n-th by place, delivery and put; `values` are set as they are given."""
+    """A message in no group, with `number` as its place, delivery and put; `values` replace its columns."""
     body = values.pop("body", f"message {number}".encode())
     nothing = dict.fromkeys("rank ordinal report feedback priority offset flags backout_count".split(), 0)
     made: Row = {
@@ -81,7 +81,7 @@ def placed(members: Iterable[Row], *, first: int = 1) -> list[Row]:
 
 
 def interleaved(seed: int, *, groups: int = 12, alone: int = 15) -> list[Row]:
-    """A clean archive: whole groups, some with segments, mixed at random with messages in none; each in its order."""
+    """A sound archive: whole groups, some with segments, mixed at random with messages in no group."""
     chance = random.Random(seed)
     lines: list[list[Row]] = [[{}] for _ in range(alone)]
     for n in range(groups):
@@ -102,7 +102,7 @@ def in_archive(spark: SparkSession, rows: Sequence[Row], *, slices: int = 3) -> 
 
 
 def as_message(values: Row) -> Message:
-    """A row as the rules know it."""
+    """A row as a message for the rules."""
     return Message(
         values["body"],
         **{

@@ -1,4 +1,4 @@
-"""What tests of sources and sinks share: the streams as Spark calls them, queues and what is on them, schemas."""
+"""Calls that tests of sources and sinks share: of streams as Spark makes them, of queues, and of schemas."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Make = Callable[..., Any]
 
 
 def with_queues(path: str | Path, *queues: str, **attributes: Any) -> str:
-    """A store, with these queues beside those that it has."""
+    """Makes queues in a store, which may exist, and returns its path."""
     with inorder.connect(path) as qm:
         for name in queues:
             qm.create_queue(name, exist_ok=True, **attributes)
@@ -30,7 +30,7 @@ def with_queues(path: str | Path, *queues: str, **attributes: Any) -> str:
 
 
 def on(url: str, queue: str = "Q") -> list[bytes]:
-    """What is on a queue; fails if anything is left staged."""
+    """The bodies on a queue; fails if anything is left staged."""
     with inorder.connect(url) as qm:
         assert not qm.inspect.units()
         return bodies(qm, queue)
@@ -44,13 +44,13 @@ def schema(**columns: DataType | str) -> StructType:
 
 
 def run_to_end(rows: DataFrame, sink: str, folder: Path, **options: str) -> None:
-    """One run of a streaming query."""
+    """Runs a streaming query once, to its end."""
     writer = rows.writeStream.format(sink).options(checkpointLocation=str(folder / "checkpoint"), **options)
     assert writer.trigger(availableNow=True).start().awaitTermination(SECONDS_MAX)
 
 
 def checkpoint_at(folder: Path, offset: Any, *, committed: bool = True) -> str:
-    """A checkpoint whose logs have batch 0."""
+    """Writes a checkpoint whose logs have batch 0."""
     for name, text in (("offsets", f"v1\n{{}}\n-\n{json.dumps(offset)}"), ("commits", "v1\n{}")):
         (folder / name).mkdir(parents=True)
         if name == "offsets" or committed:
@@ -70,7 +70,7 @@ def put_group(url: str, *bodies: bytes) -> None:
 
 
 def put_properties(url: str) -> list[str | None]:
-    """Puts three messages, and makes a queue COPY; what `properties_on` finds then."""
+    """Puts three messages, and makes a queue COPY; returns the result of `properties_on`."""
     given: dict[str, PropertyValue] = {"colour": "red\n", "key": b"\0\xff", "note": None, "order.count": 2**53 + 1}
     with inorder.connect(url) as qm:
         qm.create_queue("COPY")
@@ -103,12 +103,12 @@ def taken(reader: Any, limit: Any = ALL) -> tuple[Any, Any]:
 
 
 def as_logged(offset: Any) -> Any:
-    """An offset as it comes back from Spark's log."""
+    """An offset as read from Spark's log."""
     return json.loads(json.dumps(offset))
 
 
 def read(reader: Any, start: Any, end: Any) -> list[list[bytes]]:
-    """What the tasks read, each in a process of its own: with a copy of the reader."""
+    """The bodies that each task reads; like a separate process, it has a copy of the reader."""
     parts = [pickle.loads(pickle.dumps(part)) for part in reader.partitions(as_logged(start), as_logged(end))]
     copy = pickle.loads(pickle.dumps(reader))
     return [[row["body"] for batch in copy.read(part) for row in batch.to_pylist()] for part in parts]

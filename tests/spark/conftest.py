@@ -1,4 +1,4 @@
-"""One Spark session for all tests here: a JVM takes seconds to start."""
+"""One Spark session for all tests here, since a JVM takes seconds to start."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ IN_MAKE_TEST = "test_small_run.py"
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What starts Spark is nightly, unless it is marked gate; side by side run one session and one driver at a time.
+    """Marks tests that start Spark as nightly, except those of the gate and of `make test`.
 
-    A test that starts Spark without one of these fixtures is marked spark.
+    Groups make them run one session and one driver at a time. A test that starts Spark without one of the fixtures in
+    NEEDS_SPARK is marked spark itself.
     """
     here = Path(__file__).parent
     for item in items:
@@ -43,7 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def short_life(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The settings of all JVMs."""
+    """Sets the options of all JVMs."""
     os.environ.setdefault("PYSPARK_SUBMIT_ARGS", jvm.arguments(tmp_path_factory.mktemp("spark")))
 
 
@@ -65,10 +66,10 @@ def spark(short_life: None, credentials: Path, tmp_path_factory: pytest.TempPath
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
     )
-    with pytest.MonkeyPatch.context() as environment:  # of the JVM, from which its workers have theirs
+    with pytest.MonkeyPatch.context() as environment:  # the JVM's environment, which its workers inherit
         environment.setenv("INORDER_CREDENTIALS", str(credentials))
         session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("OFF")  # what tests plan to go wrong fills pages
+    session.sparkContext.setLogLevel("OFF")  # the errors that tests provoke would fill pages
     yield session
     session.stop()
 
@@ -84,7 +85,7 @@ def queues(spark: SparkSession) -> SparkSession:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """An empty folder, on the quick disk."""
+    """An empty folder, which may be on a faster disk than tmp_path."""
     with tempfile.TemporaryDirectory(prefix="inorder-spark-") as name:
         yield Path(name)
 
@@ -107,7 +108,7 @@ def qm(url: str) -> Iterator[inorder.QueueManager]:
 
 @pytest.fixture
 def in_postgresql(postgresql: str) -> Iterator[str]:
-    """The URL of a store with a queue Q, in a schema that is gone at the end."""
+    """The URL of a store with a queue Q, in a schema that is dropped at the end."""
     from inorder.stores.postgresql import drop, parse
 
     at = f"{postgresql}{'&' if '?' in postgresql else '?'}schema=spark_{secrets.token_hex(4)}"
@@ -119,7 +120,7 @@ def in_postgresql(postgresql: str) -> Iterator[str]:
 
 @pytest.fixture
 def at_server(credentials: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The URL of a server of a store with a queue Q, where this process and the session's workers may do everything."""
+    """The URL of a served store with a queue Q; this process and the session's workers have all rights there."""
     from tests.spark.serving import ServedFile
 
     with ServedFile(tmp_path / "server", "Q", role="admin") as one:

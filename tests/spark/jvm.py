@@ -1,6 +1,6 @@
-"""What the JVMs of Spark begin with in tests: they live for seconds, and would spend most of them on their beginning.
+"""Settings of Spark's JVMs in tests, which live for seconds and would spend most of them starting.
 
-So only the quick compiler works, and one thread collects.
+So only the quick compiler works, and one thread collects garbage.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ SETTINGS: Final = {
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.extraJavaOptions": SHORT_LIFE,
     "spark.executor.extraJavaOptions": SHORT_LIFE,
-    "spark.python.authenticate.socketTimeout": "300s",  # 15 s is too little where much else runs
+    "spark.python.authenticate.socketTimeout": "300s",  # the default of 15 s is too short on a busy machine
 }
 
 
 def arguments(folder: Path) -> str:
-    """What PYSPARK_SUBMIT_ARGS is to be, so that sessions have our settings where they name no others.
+    """The value of PYSPARK_SUBMIT_ARGS that gives sessions these settings unless they choose others.
 
     Args:
-        folder: where the file of settings is to be.
+        folder: for the file of settings.
     """
     file = folder / "spark.properties"
     file.write_text("".join(f"{name} {value}\n" for name, value in SETTINGS.items()))

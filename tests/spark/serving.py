@@ -20,8 +20,8 @@ class ServedFile:
     """A store and its server, which listens on the same port whenever it is started.
 
     Args:
-        folder: of the store's file.
-        queues: the names of queues that are created.
+        folder: for the store's file.
+        queues: the names of queues to create.
         role: of the user.
     """
 
@@ -42,11 +42,10 @@ class ServedFile:
             qm.accounts.alter_user(USER, queues=queues)
 
     def kill(self) -> None:
-        """SIGKILL for the server and its workers."""
+        """Kills the server and its workers with SIGKILL."""
         self._running.kill()
 
     def start(self) -> None:
-        """Starts the server again."""
         self._running = Running(self.path, "--port", str(urlsplit(self.url).port))
 
     def keep_credentials(self, file: Path) -> Path:
@@ -57,7 +56,7 @@ class ServedFile:
         return file
 
     def log_in(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Lets this process, and those that it starts, find the user's credentials there."""
+        """Writes the user's credentials, and has this process and its children use them."""
         monkeypatch.delenv("INORDER_TOKEN", raising=False)
         monkeypatch.setenv("INORDER_CREDENTIALS", str(self.keep_credentials(file)))
 

@@ -1,6 +1,6 @@
-"""Auditing an archive: each planted fault is found, where it is, once; a clean archive has none.
+"""Auditing an archive finds each planted fault once, in its place; a clean archive has none.
 
-One run judges many queues, each with a fault of its own after a random clean history: a run takes seconds.
+One run judges many queues, each with a fault of its own after a random clean history, since a run takes seconds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
+from pyspark.sql import functions as F  # noqa: N812 - as in Spark's documents
 from tests.spark.archives import Row, group, in_archive, interleaved, placed, segmented
 from tests.tiers import gate
 
@@ -29,12 +29,12 @@ from inorder.spark.jobs import Audited, audit, lanes
 from inorder.spark.jobs.findings import KINDS
 from inorder.spark.jobs.report import NO_PICTURES
 
-PICTURES = 6 if find_spec("matplotlib") else 0  # the extra inorder[report]
+PICTURES = 6 if find_spec("matplotlib") else 0  # pictures need the extra inorder[report]
 Key = tuple[int, ...]
 
 
 class Found(NamedTuple):
-    """What a test compares of a finding."""
+    """The fields of a finding that tests compare."""
 
     kind: str
     delivery_number: int
@@ -43,14 +43,14 @@ class Found(NamedTuple):
 
 
 class Planted(NamedTuple):
-    """The end of a queue's history: rows after the last clean one, whose number is `start`; what must be found."""
+    """The end of a queue's history: rows after the clean ones, whose number is `start`, and the expected findings."""
 
     rows: Callable[[int], list[Row]]
     finds: Callable[[int], list[Found]]
 
 
 def planted(members: list[Row], *finds: tuple[str, int, object, object], **changed: Any) -> Planted:
-    """Rows that follow the clean ones. `finds`: kind, which of the rows (from 1), expected, found."""
+    """Rows that follow the clean ones. `finds`: kind, number of the row (from 1), expected, found."""
     return Planted(
         lambda start: [{**values, **changed} for values in placed(members, first=start + 1)],
         lambda start: [Found(kind, start + n, str(expected), str(found)) for kind, n, expected, found in finds],
@@ -66,7 +66,7 @@ def changed(members: list[Row], index: int, **values: Any) -> list[Row]:
 
 
 def swapped(members: list[Row]) -> Callable[[int], list[Row]]:
-    """The first two are delivered the other way round."""
+    """The first two are delivered in reverse order."""
 
     def make(start: int) -> list[Row]:
         first, second, *others = placed(members, first=start + 1)
@@ -123,7 +123,7 @@ FAULTS = {
     "SEGMENT GOES ON": planted(AFTER_LAST, ("segment_after_last", 3, "the end of the message", 32)),
     "NO END": planted(segmented("X", 3)[:2], ("segment_last_missing", 2, "a last segment", 16)),
     "BACK": planted([{"backout_count": 2}], ("redelivered", 1, 0, 2)),
-    # A hole in the middle of a group: the segment before it is the last that there is of its message.
+    # A hole in the middle of a group: the segment before it is the last remaining one of its message.
     "BOTH": planted(
         without(group("X", 3, segments=[2]), 3, 4),
         ("segment_last_missing", 3, "a last segment", 16),
@@ -133,7 +133,7 @@ FAULTS = {
 
 
 def histories(seed: int, deliver: Callable[[list[Row]], list[Row]]) -> Iterator[tuple[str, list[Row], list[Found]]]:
-    """For each fault a queue: its rows, and what must be found there."""
+    """For each fault the name of a queue, its rows, and the expected findings."""
     for n, (name, fault) in enumerate(FAULTS.items()):
         clean = deliver(interleaved(100 * seed + n, groups=5, alone=5))
         start = len(clean)
@@ -155,7 +155,7 @@ def by_group(rows: list[Row]) -> list[Row]:
 
 
 def shuffled(seed: int) -> list[Row]:
-    """A queue of several ranks, delivered in no order: lanes and borders have all to do."""
+    """A queue of several ranks, delivered in no order, so that lanes and their borders matter."""
     chance = random.Random(seed)
     rows = [{**values, "queue": "SHUFFLED", "rank": -chance.choice([0, 0, 4, 9])} for values in placed([{}] * 90)]
     deliveries = chance.sample(range(1, 91), 90)
@@ -165,7 +165,7 @@ def shuffled(seed: int) -> list[Row]:
 
 
 def overtaken(rows: list[Row], position: Callable[[Row], Key]) -> set[int]:
-    """The naive rule: of each rank, the deliveries that stand before the one just delivered."""
+    """The numbers of deliveries whose place, in their rank, is before that of the previous delivery."""
     last: dict[int, Key] = {}
     found = set()
     for values in sorted(rows, key=lambda values: int(values["delivery_number"])):
@@ -193,7 +193,7 @@ def compare(found: dict[str, list[Found]], wanted: dict[str, list[Found]]) -> No
 
 @pytest.fixture(autouse=True)
 def many_small_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Archives of a thousand messages still go to many lanes."""
+    """Makes lanes so small that archives of a thousand messages have many."""
     monkeypatch.setattr(lanes, "LANE_ROWS", 400)
     monkeypatch.setattr(lanes, "SAMPLES_PER_LANE", 10)
 
@@ -228,7 +228,7 @@ def test_in_physical_order_each_planted_fault_is_found_once(
 
 
 def check_conditions(archive: DataFrame, folder: Path) -> None:
-    """The condition of each kind of finding selects the message that it is about."""
+    """Checks that the condition of each kind of finding selects its message."""
     frame = archive.sparkSession.read.parquet(str(folder / "findings.parquet"))
     kinds = {one["kind"]: one for one in frame.collect()}
     assert len(kinds) > 10
@@ -239,7 +239,7 @@ def check_conditions(archive: DataFrame, folder: Path) -> None:
 
 
 def check_outputs(folder: Path, told: Audited, found: list[Found]) -> None:
-    """CSV, summary and report say the same as the Parquet."""
+    """Checks that CSV, summary and report agree with the Parquet file."""
     counts = Counter(each.kind for each in found)
     lines = list(csv.DictReader((folder / "findings.csv").read_text().splitlines()))
     assert not (folder / "findings.csv.parts").exists()
@@ -282,7 +282,7 @@ def test_in_logical_order_groups_stand_where_their_head_stands(spark: SparkSessi
 def test_a_small_archive_is_judged_by_few_tasks(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: Any
 ) -> None:
-    """Each job is planned and compiled, which takes longer than its rows; a shuffle would be jobs more."""
+    """Planning and compiling a job takes longer than its rows, and a shuffle would add jobs."""
     monkeypatch.setattr(lanes, "LANE_ROWS", 100_000)
     in_archive(spark, placed([{}] * 50 + group("X", 30)), slices=1).write.parquet(str(tmp_path / "archive"))
 
@@ -299,7 +299,7 @@ def test_a_small_archive_is_judged_by_few_tasks(
 
 
 def test_where_no_order_was_promised_overtakes_are_notes(spark: SparkSession, tmp_path: Path) -> None:
-    """And a queue numbered at the commit has messages that were put earlier than the one before them."""
+    """A queue numbered at the commit can have messages that were put before their predecessors."""
     rows = placed([{}] * 4 + group("X", 3))
     rows[1]["put_at"], rows[2]["put_at"] = rows[2]["put_at"], rows[1]["put_at"]
     rows[0]["delivery_number"], rows[3]["delivery_number"] = 4, 1
@@ -318,7 +318,7 @@ def test_without_matplotlib_only_the_pictures_are_missing(
     rows = placed([{}] * 3)
     archive = in_archive(spark, [rows[0], rows[2]], slices=1)
     drawn = audit(spark, archive, tmp_path / "drawn")
-    monkeypatch.setitem(sys.modules, "matplotlib", None)  # an import of it fails
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # makes its import fail
     monkeypatch.delitem(sys.modules, "inorder.spark.jobs.charts", raising=False)
     said: list[str] = []
 

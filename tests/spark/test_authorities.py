@@ -1,4 +1,4 @@
-"""Source and sink on a store elsewhere, as Spark calls them: what they need, and where their credentials come from."""
+"""Source and sink on a store elsewhere, call by call: the authorities they need, and their credentials."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedFile]:
 
 @pytest.fixture
 def served(server: ServedFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ServedFile:
-    """The same, with the user's credentials in the file that this process reads."""
+    """The same server, with the user's credentials in the file that this process reads."""
     server.log_in(tmp_path / "credentials", monkeypatch)
     return server
 
@@ -51,7 +51,7 @@ def source(served: ServedFile, **options: str) -> InorderSource:
 
 @contextmanager
 def stopped(reader: Any) -> Iterator[Any]:
-    """A stream's reader that is stopped at the end."""
+    """Stops a stream's reader at the end of the block."""
     try:
         yield reader
     finally:
@@ -59,7 +59,7 @@ def stopped(reader: Any) -> Iterator[Any]:
 
 
 def browses(served: ServedFile) -> None:
-    """A batch, and a stream, in two tasks each."""
+    """Browses as a batch and as a stream; the batch has two tasks."""
     batch = source(served, partitions="2")
     reader = batch.reader(batch.schema())
     pages: Any = (one for part in reader.partitions() for one in reader.read(part))
@@ -70,7 +70,7 @@ def browses(served: ServedFile) -> None:
 
 
 def drains(served: ServedFile) -> None:
-    """Each message once, and what is open goes back to the queue."""
+    """Drains each message once, then returns the open claim to the queue."""
     stream = source(served, mode="drain", application="archive", allowNewCheckpoint="true")
     with stopped(stream.streamReader(stream.schema())) as reader:
         start, end = taken(reader)
@@ -80,7 +80,7 @@ def drains(served: ServedFile) -> None:
 
 
 def drains_several(served: ServedFile) -> None:
-    """The same in one query on both queues."""
+    """Drains both queues in one query."""
     stream = source(served, queue="Q,BAD", mode="drain", application="several", allowNewCheckpoint="true")
     with stopped(stream.streamReader(stream.schema())) as reader:
         start, end = taken(reader)
@@ -89,7 +89,7 @@ def drains_several(served: ServedFile) -> None:
 
 
 def writes(served: ServedFile) -> None:
-    """Two attempts to write under one name, and one that fails."""
+    """Writes twice under one name, and aborts a third write."""
     for _ in range(2):
         writer = written(served, transaction="monday")
         writer.commit([writer.write(iter([rows(b"4", b"5")]))])
@@ -111,7 +111,7 @@ def rows(*found: bytes) -> pa.RecordBatch:
 
 @pytest.fixture
 def three(served: ServedFile, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServedFile]:
-    """The server, with three messages on Q. Each task has a connection of its own, which has the newest authorities."""
+    """The server with three messages on Q. Each task makes a new connection, which has the latest authorities."""
     monkeypatch.setattr(opening, "LIFE_SECONDS", -1.0)
     put(str(served.path), b"1", b"2", b"3")
     yield served
@@ -135,7 +135,7 @@ def test_a_user_needs_these_authorities_on_the_queue_and_no_fewer(
 
 
 def test_a_user_who_drains_several_queues_needs_them_on_each(three: ServedFile) -> None:
-    for missing, error in (("get", NotAuthorized), ("inquire", UnknownQueue)):  # which queues exist is not shown either
+    for missing, error in (("get", NotAuthorized), ("inquire", UnknownQueue)):  # it must not see which queues exist
         three.grant({"Q": tuple(one for one in READS if one != missing), "BAD": READS})
         with pytest.raises(error):
             drains_several(three)

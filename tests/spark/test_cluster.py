@@ -1,9 +1,8 @@
-"""A standalone cluster works on a store elsewhere, and its processes, and the server, are killed on the way.
+"""A standalone cluster works on a store elsewhere, while its processes and the server are killed.
 
 It drains a queue into another one, and that into an archive. Master, workers and driver have folders of their own, and
-nothing in common but the store. Each worker and the driver find their password or their credentials in files.
-Checkpoints and archives must be in a place that all reach: one local folder stands for the object store that a cluster
-has.
+share only the store. Each worker and the driver find their password or their credentials in files. Checkpoints and
+archives must be in a place that all processes reach: a local folder stands for a cluster's object store.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ __all__ = ["own_server"]
 LONG = "INORDER_LONG" in os.environ
 PASSWORD = "seen-by-libpq-alone"
 ROUNDS = 10
-CREDENTIALS = "credentials"  # the name of the files that may have the secret
+CREDENTIALS = "credentials"  # the name of the files that may contain the secret
 
 pytestmark = pytest.mark.spark
 
@@ -45,9 +44,9 @@ class Run:
     """A run.
 
     Args:
-        secret: what no file may have.
-        store: as of `World`.
-        own: as of `cluster`, for the driver as well.
+        secret: must be in no file.
+        store: as in `World`.
+        own: as in `cluster`, for the driver as well.
     """
 
     def __init__(
@@ -77,11 +76,11 @@ class Run:
         return self.world.to_queue(source=self.world.source(partitions=4))
 
     def end(self, one: Driver) -> None:
-        """A driver goes on to the end, and drains the other queue into an archive; each message is there once."""
+        """A driver completes the query, and drains the other queue into an archive; each message must be there once."""
         world, archive = self.world, self.world.folder / "archive of target"
         one.ask("run", name="copy", **self.query())
         world.finish()
-        world.let_time_pass(2 * DAY_SECONDS)  # what the dead have staged
+        world.let_time_pass(2 * DAY_SECONDS)  # rows staged by dead tasks
         world.check_target()
         arguments = world.drains(queue=TARGET, archive=str(archive), checkpoint=None, messages_per_batch=10_000)
         messages = one.ask("drain", **arguments)["messages"]
@@ -93,12 +92,12 @@ class Run:
             assert (qm.depth(SOURCE), qm.depth(TARGET), qm.inspect.units(), qm.admin.check()) == (0, 0, [], [])
 
     def with_secret(self) -> list[Path]:
-        """Files of this run that hold the secret."""
+        """The files of this run that contain the secret."""
         files = (path for path in self.world.folder.rglob("*") if path.is_file() and path.name != CREDENTIALS)
         return [path for path in files if self._secret in path.read_bytes()]
 
     def kill_at_random(self, kill_server: Callable[[], object] = lambda: None) -> None:
-        """Clusters, one after the other, whose processes are killed at random moments; the last one goes on."""
+        """Runs clusters, one after the other, and kills their processes at random moments; the last one completes."""
         folder, chance = self.world.folder, seeded()
         for number in range(ROUNDS):
             with self.cluster(folder / str(number)) as of_two, self.driver(of_two) as one:
@@ -121,11 +120,11 @@ class Run:
 
 
 class Place(NamedTuple):
-    """Where the store of a run is.
+    """The place of a run's store.
 
     Args:
-        run: a run of so many messages, with its files in a folder.
-        kill_server: kills the store's server and begins another; None: that server is not killed.
+        run: makes a run with this number of messages and its files in a folder.
+        kill_server: kills the store's server and starts another; None: the server is not killed.
     """
 
     run: Callable[[Path, int], Run]
@@ -143,7 +142,7 @@ def in_database(own_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     passes = tmp_path / "pgpass"
     passes.write_text(f"{LOOPBACK}:{own_server.port}:orders:spark:{PASSWORD}\n")
     passes.chmod(0o600)
-    monkeypatch.setenv("PGPASSFILE", str(passes))  # of daemons and drivers, too: their environment is this one's
+    monkeypatch.setenv("PGPASSFILE", str(passes))  # daemons and drivers inherit it
     return Place(lambda folder, messages: Run(folder, own_server.url("orders", "spark"), messages, secret=PASSWORD))
 
 
@@ -179,7 +178,7 @@ def test_executor_worker_server_and_driver_are_killed_and_nothing_is_lost_or_dou
     run = place.run(folder, 300)
     with run.cluster(folder) as of_two, run.driver(of_two) as first:
         first.ready()
-        with run.driver(of_two) as second:  # it starts meanwhile, and has no core before the first one is gone
+        with run.driver(of_two) as second:  # it starts meanwhile, and gets no core before the first one is dead
             first.order("run", name="copy", **run.query())
             run.world.await_batch(0, first)
             of_two.kill_executor()

@@ -1,4 +1,4 @@
-"""Source, sink and jobs on a store that has a server, by Spark on this machine alone; secrets, connections of tasks."""
+"""Source, sink and jobs on a store with a server, by Spark on this machine; secrets, and connections of tasks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from inorder.spark.opening import store_for_task
 
 @pytest.fixture(params=["in_postgresql", "at_server"])
 def url(request: pytest.FixtureRequest) -> str:
-    """The URL of a store with a queue Q."""
     return str(request.getfixturevalue(request.param))
 
 
@@ -70,7 +69,7 @@ def test_the_commands_of_jobs_take_a_url(
 def test_a_query_drains_queues_of_a_server_alone_or_beside_a_file(
     queues: SparkSession, at_server: str, folder: Path, *, beside: bool
 ) -> None:
-    """Each message comes once, and in its order within each queue, although the query stops and starts again."""
+    """Each message comes once, in order within its queue, although the query stops and starts again."""
     names = ("ORDERS.A", "ORDERS.B", "Q")
     stores, target = [at_server], with_queues(folder / "target.db", *names)
     if beside:
@@ -100,7 +99,7 @@ def test_a_query_drains_queues_of_a_server_alone_or_beside_a_file(
 
 
 def connections(url: str) -> int:
-    """How many connections of Spark's the store has."""
+    """The number of Spark's connections to the store."""
     at, _, schema = url.rpartition("?schema=")
     with psycopg.connect(at) as connection:
         ask = f"SELECT count(*) FROM {schema}.connection WHERE program LIKE 'inorder.spark%'"

@@ -1,4 +1,4 @@
-"""How files are dealt to the tasks that read them. Nothing here starts Spark."""
+"""The distribution of files to the tasks that read them. Nothing here starts Spark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from inorder.spark.files import FILE_BYTES, TASK_BYTES, FilesReader, Paths, deal
 
 
 def sizes_of(weights: list[int], tasks: int) -> list[int]:
-    """How many files each task gets."""
+    """The number of files of each task."""
     names = [f"{number:05}" for number in range(len(weights))]
     parts = dealt(names, weights, tasks)
     assert [name for part in parts for name in part.paths] == names, "each file once, in their order"
@@ -28,9 +28,9 @@ SMALL = FILE_BYTES + 10_240
     ("weights", "tasks", "sizes"),
     [
         ([SMALL] * 500, 2, [250, 250]),
-        ([FILE_BYTES] * 3, 16, [1, 1, 1]),  # no task is without a file
+        ([FILE_BYTES] * 3, 16, [1, 1, 1]),  # no task is left without a file
         ([TASK_BYTES] * 5, 2, [1, 1, 1, 1, 1]),
-        ([80, *[10] * 8], 2, [1, 8]),  # of equal weight, not of equally many files
+        ([80, *[10] * 8], 2, [1, 8]),  # by weight, not by number
         ([10, 10, 1000, 10], 4, [2, 1, 1]),
         ([], 4, [0]),
     ],

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
+from pyspark.sql import functions as F  # noqa: N812 - as in Spark's documents
 from tests.spark.calls import properties_on, put_properties, with_queues
 from tests.tiers import gate
 
@@ -32,7 +32,7 @@ GROUPS, MEMBERS = 30, 5
 
 
 def members(first: int = 0) -> list[Message]:
-    """Groups whose members lie mixed: first all first members, then all second ones ..."""
+    """Groups with interleaved members: all first members, then all second ones, and so on."""
     return [
         Message(
             b"%d/%d" % (group, number),
@@ -56,7 +56,7 @@ def in_groups(first: int = 0) -> list[bytes]:
 
 @pytest.fixture
 def files(folder: Path) -> Path:
-    """A folder of files of every kind."""
+    """A folder with files of every kind."""
     root = folder / "files"
     (root / "deep" / "er").mkdir(parents=True)
     (root / "empty").write_bytes(b"")
@@ -110,7 +110,7 @@ def test_several_queues_go_into_one_archive(spark: SparkSession, qm: QueueManage
 def test_an_archive_is_not_gone_on_with_under_another_checkpoint(
     spark: SparkSession, qm: QueueManager, url: str, folder: Path
 ) -> None:
-    """Spark's file sink would pass over the batches, and their messages would be in no file."""
+    """Otherwise Spark's file sink would skip the batches, and their messages would be in no file."""
     archive = folder / "archive"
     qm.put_many("Q", members())
     jobs.drain(spark, url, "Q", archive)
@@ -126,7 +126,7 @@ def test_an_archive_is_not_gone_on_with_under_another_checkpoint(
     assert (bodies(spark, archive), bodies(spark, folder / "other")) == (in_groups(), in_groups(GROUPS))
 
 
-HARD_NAMES = (  # for folders of partitions: their escapes, their words, and values whose type Spark would guess
+HARD_NAMES = (  # for folders of partitions: escapes, reserved words, and values whose type Spark would infer
     *("/", "A/B", "//", ".", "..", "_", "_X", "%", "%%", "%2F", "%3D", "_metadata", "_temporary", "_spark_metadata"),
     *("a", "A", "queue", "date", "null", "NULL", "true", "NaN", "Infinity", "__HIVE_DEFAULT_PARTITION__"),
     *("007", "7", "7.0", "1e5", "1E999999999", "1d", "2024", "2024.05.01", "9" * 48, "/" * 48, "%" * 48),
@@ -239,7 +239,7 @@ def test_a_load_and_a_replay_put_each_message_once_in_one_of_several_stores(
             there.create_queue("R")
 
     def found(queue: str) -> list[list[bytes]]:
-        """Of each store: its messages; every group lies in one of them, in order."""
+        """The messages in each store; each group is in one store, in order."""
         held = []
         for target in targets:
             with connect(target) as there:
@@ -252,7 +252,7 @@ def test_a_load_and_a_replay_put_each_message_once_in_one_of_several_stores(
     rows = [(f"{group}/{number}", group, number) for number in (2, 1) for group in range(GROUPS)]
     spark.createDataFrame(rows, "body string, g int, n int").write.parquet(str(folder / "table"))
     for is_repeated, looks in (False, True), (True, True), (True, False):
-        if not looks:  # as if another run put everything after this one's look
+        if not looks:  # as if another run put everything after this run's check
             for name in "load", "replay":
                 monkeypatch.setattr(import_module(f"inorder.spark.jobs.{name}"), "transaction_time", lambda *_: None)
         named = {"transaction": "monday", "group_by": "g", "order_by": "n"}
@@ -299,7 +299,7 @@ def test_an_archive_keeps_properties_and_a_dump_says_that_it_cannot(
     with_queues(url, "LOADED")
     assert jobs.load(queues, folder / "texts", url, "LOADED", format="dmpmqmsg").messages == 3
     assert properties_on(url, "LOADED") == [None] * 3
-    rows.drop("properties").write.parquet(str(folder / "old"))  # as before messages had them
+    rows.drop("properties").write.parquet(str(folder / "old"))  # from a release without properties
     assert jobs.replay(queues, folder / "old", url, "LOADED", transaction="1").messages == 3
     assert properties_on(url, "LOADED") == [None] * 6
 
@@ -363,13 +363,13 @@ def test_the_commands(
 
 @pytest.mark.spark
 def test_ctrl_c_ends_a_command_with_one_sentence(url: str, folder: Path) -> None:
-    """In a process of its own, whose standard error is not that of its JVM."""
+    """The command runs in a process of its own, whose standard error is not that of its JVM."""
     command = [sys.executable, "-m", "inorder", "pipeline", "drain", "Q", str(folder / "archive"), "--follow"]
     with subprocess.Popen(
         [*command, "--store", url],
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - here are no threads
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - there are no threads here
     ) as one:
         assert one.stderr is not None
         assert one.stderr.readline().startswith("batch 0: ")
@@ -406,5 +406,5 @@ CALLING = "Py4JJavaError: An error occurred while calling o82.start.\n: "
     ],
 )
 def test_trouble_is_told_by_its_cause(text: str, told: str, reason: Reason) -> None:
-    """The texts are those that Spark has raised."""
+    """Spark has raised errors with these texts."""
     assert plain(text) == (told, reason)

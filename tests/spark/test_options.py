@@ -1,4 +1,4 @@
-"""What is misspelt, out of range or of no use in its place is refused, with its name, its value and what is allowed."""
+"""A misspelt, invalid or useless option is refused, with its name, its value and the allowed values."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_path_stands_for_the_url_and_becomes_absolute() -> None:
         ({"url": "orders.db", "path": "postgresql://me:secret@host/orders"}, "path has a password"),
         *(({name: "=secret"}, f"{name} must not be an option: .*INORDER_CREDENTIALS") for name in sorted(CREDENTIALS)),
         ({"path": "other.db"}, "name two stores"),
-        # Options of Kafka are refused with ours.
+        # Kafka's options are refused with a hint at ours.
         ({"subscribe": "x"}, "must be queue, "),
         ({"startingOffsets": "x"}, "must be left out: mode=drain continues"),
         ({"kafka.bootstrap.servers": "x"}, "must be url, "),

@@ -1,4 +1,4 @@
-"""The pages about Spark: their examples run as a reader types them, and their lists are whole."""
+"""The pages about Spark: their examples run as a reader types them, and their lists are complete."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ for name in sys.argv[1:]:
 @pytest.mark.timeout(SECONDS_MAX)
 @pytest.mark.parametrize("pages", [PARTS, *WITH_PROGRAMS], ids=lambda pages: name_of(pages[0]))
 def test_the_examples_run_one_after_the_other(pages: list[Path], tmp_path: Path) -> None:
-    """In a process of their own, for Spark's JVM works in the folder in which it began."""
+    """In a process of their own, since Spark's JVM works in the folder in which it started."""
     ran = subprocess.run(
         [sys.executable, "-c", RUN, *map(str, pages)],
         cwd=tmp_path,
@@ -67,7 +67,7 @@ def test_what_is_typed_gives_what_is_shown(page: Path, tmp_path: Path, monkeypat
 
 
 def table(page: Path, *, below: str) -> dict[str, list[str]]:
-    """The cells after the first one, of the rows of a heading's table whose first cell is a name in code."""
+    """The rows of a heading's table whose first cell is a name in code: name, other cells."""
     text = page.read_text(encoding="utf-8").partition(f"\n## {below}\n")[2].partition("\n## ")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:3] == "| `"]
     return {row[0].strip("`"): row[1:] for row in rows}

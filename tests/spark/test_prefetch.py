@@ -1,4 +1,4 @@
-"""The claim that a stream takes ahead, call by call as Spark calls it: during reads, at stops, deaths, new starts."""
+"""The claim that a stream takes ahead, call by call: during reads, at stops, at deaths and at restarts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from inorder.spark.drain import DrainReader
 
 
 def free(url: str) -> list[tuple[bytes, int]]:
-    """What anybody could get now, with its backout count."""
+    """The messages that could be got now, with their backout counts."""
     with inorder.connect(url) as qm:
         return [(message.body, message.backout_count) for message in qm.browse("Q")]
 
@@ -31,7 +31,7 @@ ONE, TWO = ReadMaxRows(1), ReadMaxRows(2)
 
 
 def one_ahead(url: str, reader: Any) -> tuple[Any, Any]:
-    """Of three messages a reader has given claim 1, and has taken claim 2 ahead; the offsets of claim 1."""
+    """Puts three messages; the reader plans claim 1 and takes claim 2 ahead. Returns the offsets of claim 1."""
     put(url, b"1", b"2", b"3")
     start, end = taken(reader, ONE)
     reader.partitions(start, end)

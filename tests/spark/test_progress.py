@@ -1,4 +1,4 @@
-"""How far a job is, while it works: what tasks note, who adds it up, and when the telling ends."""
+"""The progress of a job: figures noted by tasks, their sum, and the end of the reports."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def files(folder: Path) -> Path:
 
 
 def tally_of(monkeypatch: pytest.MonkeyPatch, partition: int, folder: Path | None) -> Tally:
-    """Of a task that Spark tells its number, and the folder, if anybody has asked."""
+    """The tally of a task; `folder` is None if progress is not reported."""
     known = {FOLDER: None if folder is None else str(folder)}
     task = SimpleNamespace(partitionId=lambda: partition, getLocalProperty=known.__getitem__)
     with monkeypatch.context() as patched:
@@ -44,7 +44,7 @@ def tally_of(monkeypatch: pytest.MonkeyPatch, partition: int, folder: Path | Non
 
 
 def told_by(work: Any) -> list[Progress]:
-    """What a job tells; checked: its figures never fall, and it leaves no thread."""
+    """Returns a job's reports; checks that its figures never fall, and that it leaves no thread."""
     told = list[Progress]()
     work(told.append)
     assert told == sorted(told), "messages, bytes and seconds grow"

@@ -1,4 +1,4 @@
-"""Both streams as Spark calls them, call by call: offsets, limits, restarts, fencing, lost checkpoints."""
+"""Both streams, call by call: offsets, limits, restarts, fencing, lost checkpoints."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_a_lost_checkpoint_is_refused_until_somebody_releases(url: str, drain: M
 def test_a_new_checkpoint_is_refused_once_an_earlier_one_has_a_batch(
     url: str, drain: Make, messages: tuple[bytes, ...]
 ) -> None:
-    """Spark runs its first batch even if there are no messages: the sink knows its number then."""
+    """Spark runs its first batch even without messages, so the sink then knows its number."""
     put(url, *messages)
     earlier = drain()
     start, end = taken(earlier)
@@ -371,7 +371,7 @@ def test_a_queue_made_anew_under_its_name_is_another_queue(url: str, drain: Make
 
 
 def test_a_task_that_comes_to_another_store_says_so(url: str, drain: Make, folder: Path) -> None:
-    """As on another machine of a cluster, where the path leads to another file."""
+    """As on another machine of a cluster, where the path names another file."""
     put(url, b"1")
     reader = drain()
     start = reader.initialOffset()

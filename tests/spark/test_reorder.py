@@ -1,4 +1,4 @@
-"""Reordering an archive: against the rules in plain Python, on random archives, and by hand at the edges."""
+"""Reordering an archive, compared with the rules in plain Python on random archives, and tested in edge cases."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def place(values: Row) -> tuple[int, int, int]:
 
 
 def naive(rows: list[Row], *, joins: bool = False) -> tuple[list[Row], list[Row]]:
-    """What the rules make of it: the messages in logical order, and those of incomplete groups."""
+    """The result by the rules: the messages in logical order, and those of incomplete groups."""
     units: dict[Any, list[Row]] = defaultdict(list)
     for values in sorted(rows, key=place):
         is_member = values["flags"] & (ANY_GROUP | ANY_SEGMENT)
@@ -47,7 +47,7 @@ def naive(rows: list[Row], *, joins: bool = False) -> tuple[list[Row], list[Row]
 
 
 def is_whole(rows: list[Row]) -> bool:
-    """Complete by the rules, and nothing to spare."""
+    """Whether the members are complete by the rules, without superfluous ones."""
     if not rows[0]["flags"] & (ANY_GROUP | ANY_SEGMENT):
         return True
     members = Members(map(as_message, rows))
@@ -56,14 +56,14 @@ def is_whole(rows: list[Row]) -> bool:
     is_grouped = any(values["flags"] & ANY_GROUP for values in rows)
     if numbers != list(range(1, len(numbers) + 1)) or (is_grouped and not members.group_is_complete()):
         return False
-    # The last of the group is the last there is.
+    # The message that ends the group is the last one.
     if is_grouped and any(message[0].flags & 16 for message in pieces[:-1] if message):
         return False
     return all(pieces) and sum(map(len, pieces)) == len(rows)
 
 
 def joined(rows: list[Row]) -> list[Row]:
-    """Each logical message by segmentation.join: whole ones are no segments any more."""
+    """Joins the segments of each logical message by segmentation.join; whole messages are segments no more."""
     made: list[Row] = []
     for number in sorted({values["sequence_number"] for values in rows}):
         pieces = [values for values in rows if values["sequence_number"] == number]
@@ -83,14 +83,14 @@ def shown(rows: list[Row]) -> list[Shown]:
 
 
 def read_in_file_order(folder: Path) -> list[Row]:
-    """What lies in the files, one after the other by name, as any reader of Parquet finds it."""
+    """The rows in the files, sorted by name, as any reader of Parquet finds them."""
     files = sorted(str(path) for path in folder.glob("*.parquet"))
     rows: list[Row] = ds.dataset(files, format="parquet").to_table().to_pylist()
     return rows
 
 
 def damaged(seed: int) -> list[Row]:
-    """An archive in which members are lost, repeated, and changed."""
+    """An archive in which members are lost, repeated and changed."""
     chance = random.Random(seed)
     rows = interleaved(seed)
     for values in chance.sample(rows, 8):
@@ -116,7 +116,7 @@ def damaged(seed: int) -> list[Row]:
 
 @pytest.fixture(autouse=True)
 def many_small_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Archives of some dozen messages still go to several files."""
+    """Makes lanes so small that archives of a few dozen messages go to several files."""
     monkeypatch.setattr(lanes, "LANE_BYTES", 10_000)
     monkeypatch.setattr(lanes, "SAMPLES_PER_LANE", 10)
 
@@ -142,7 +142,7 @@ def test_a_damaged_archive_is_ordered_as_the_rules_say(
 
 
 def test_an_archive_in_order_goes_whole(spark: SparkSession, tmp_path: Path) -> None:
-    """On several queues and ranks; nothing is left aside, and the order is that of the places of heads."""
+    """On several queues and ranks: no message is incomplete, and heads are in the order of their places."""
     rows = [
         {
             **values,
@@ -175,7 +175,7 @@ def test_in_physical_order_no_group_is_judged(spark: SparkSession, tmp_path: Pat
 
 
 def test_lanes_hold_about_the_same_number_of_rows(spark: SparkSession) -> None:
-    """And a key is in the lane that its borders say."""
+    """Each key is in the lane that the borders give."""
     rows = in_archive(spark, placed([{}] * 200), slices=2)
     dealt = lanes.make_lanes(rows, ("queue", "number"), row_count=200, rows_per_lane=50)
 
@@ -189,7 +189,7 @@ def test_lanes_hold_about_the_same_number_of_rows(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize(("rows", "parts"), [(0, 2), (10, 2), (1_000, 2), (3_000, 3)])
 def test_a_shuffle_leaves_no_core_without_work(spark: SparkSession, rows: int, parts: int) -> None:
-    """The session has two."""
+    """The session has two cores."""
     assert lanes.partitions(spark, rows, 1_000) == parts
 
 

@@ -1,4 +1,4 @@
-"""The page of an audit, from numbers made by hand: no Spark session is needed."""
+"""The page of an audit, made from given numbers without a Spark session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A data frame's columns as columns of messages: which fit, which are cast, which rows are none."""
+"""A data frame's columns as columns of messages: those that fit, those that are cast, and rows that are refused."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_columns_that_fit_are_taken(given: StructType) -> None:
         (properties(NUMBERS), {}, "make it a map of texts"),
         (properties(schema(colour="string")), {}, "make it a map of texts"),
         (schema(body="binary", persistent="integer"), {}, "cast it to boolean"),
-        (schema(body="string", value="string"), {}, "it must be body, "),  # of Kafka, as the next two
+        (schema(body="string", value="string"), {}, "it must be body, "),  # Kafka's columns, as the next two
         (schema(body="string", key="string"), {}, "it must be group_id, "),
         (schema(body="string", topic="string"), {}, "it must be left out"),
         (schema(body="binary", day="date"), {"order_by": "days"}, "orderBy names a column 'days'.*did you mean day"),

@@ -1,4 +1,4 @@
-"""One query on several queues in several stores, call by call: offsets, shares, restarts, queues that come and go."""
+"""One query on several queues in several stores, call by call: offsets, shares, restarts, changing queues."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def put(url: str, queue: str, *bodies: bytes) -> None:
 
 @pytest.fixture
 def stores(tmp_path: Path) -> list[str]:
-    """Two stores with the queues ORDERS.A and ORDERS.B, which are empty, and one that no pattern here names."""
+    """Two stores with the empty queues ORDERS.A and ORDERS.B, and OTHER, which the reader's pattern does not match."""
     return [with_queues(tmp_path / name, "ORDERS.A", "ORDERS.B", "OTHER") for name in ("one.db", "two.db")]
 
 
@@ -63,7 +63,7 @@ def reader(stores: list[str]) -> Iterator[Reader]:
 
 
 def read(reader: Any, start: Any, end: Any) -> list[list[Row]]:
-    """The rows of each task, whose process has a copy of the reader."""
+    """The rows of each task; like a separate process, it has a copy of the reader."""
     parts = [pickle.loads(pickle.dumps(part)) for part in reader.partitions(as_logged(start), as_logged(end))]
     copy = pickle.loads(pickle.dumps(reader))
     return [rows_of(copy, part) for part in parts]
@@ -78,7 +78,7 @@ def rows_of(reader: Any, part: Any) -> list[Row]:
 def drained(
     reader: Any, offset: Any = None, limit: Any = ALL, between: Callable[[], None] = lambda: None
 ) -> tuple[list[list[Row]], Any]:
-    """All micro-batches until there is none, and the last offset."""
+    """Reads all micro-batches; returns their rows, and the last offset."""
     offset = reader.initialOffset() if offset is None else offset
     found: list[list[Row]] = []
     while (following := reader.latestOffset(as_logged(offset), limit)) != offset:
@@ -224,7 +224,7 @@ def test_a_queue_may_go_between_the_claim_and_the_plan(
         qm.get("ORDERS.A")
         with pytest.raises(ObjectInUse):
             qm.delete_queue("ORDERS.A")
-        one.stop()  # only then
+        one.stop()  # before this it cannot be deleted
         qm.delete_queue("ORDERS.A")
         if is_made_again:
             qm.create_queue("ORDERS.A")
@@ -319,7 +319,7 @@ def test_a_query_that_has_stopped_is_finished_or_released(stores: list[str], rea
 
 
 def later(end: Any) -> Any:
-    """An offset that knows a claim more of each queue."""
+    """An offset that knows one more claim of each queue."""
     return end | {"queues": {key: one | {"claim": one["claim"] + 1} for key, one in end["queues"].items()}}
 
 

@@ -1,4 +1,4 @@
-"""The sink: put once, in order, in groups; bad rows; errors as a user sees them. Most of it as Spark calls it."""
+"""The sink: puts once, in order, in groups; bad rows; errors as users see them. Most tests call it as Spark does."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_mistakes_are_told_with_the_remedy(queues: SparkSession, url: str, act: 
     assert on(url) == []
 
 
-# --- the writers as Spark calls them, call by call
+# --- the writers, call by call
 
 
 def batch_writer(url: str, kinds: StructType = BODIES, **options: str) -> BatchWriter:
@@ -86,7 +86,7 @@ def stream_writer(url: str, kind: type[Any] = StreamWriter) -> Any:
 
 
 def task(writer: Any, *given: bytes, partition: int = 0) -> TaskMessage:
-    """What a task of a query's batch tells; outside a task Spark's context has neither, so they are set here."""
+    """The message of a task, with the query and the batch, which Spark's context has only inside a task."""
     rows: Any = [Row(body=body) for body in given]
     if not isinstance(writer, RowStreamWriter):
         rows = [pa.record_batch({"body": pa.array(given, pa.binary())})]
@@ -190,7 +190,7 @@ def test_each_row_goes_to_the_queue_that_its_column_names(url: str) -> None:
     assert [one["row_number"] for one in told] == [5, 6, 7]
     assert told[0]["error"].startswith("to names no queue to put on: there is no queue 'NOWHERE'")
     assert told[2]["error"] == "to names no queue to put on: it is empty, and only null means that of option queue"
-    writer.commit([writer.write(iter([rows_for("Q", "A")]))])  # a repeat, whose rows name another queue
+    writer.commit([writer.write(iter([rows_for("Q", "A")]))])  # a repeat, whose rows name other queues
     assert [len(on(url, name)) for name in ("A", "B", "Q", "BAD")] == [2, 2, 1, 3]
     strict = batch_writer(url, TO, queueColumn="to")
     with pytest.raises(CallerError, match=r"row 2 of partition 0 is not a message: to names no queue .* 'NOWHERE'"):

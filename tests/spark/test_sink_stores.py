@@ -1,4 +1,4 @@
-"""The sink on several stores, call by call: which store takes a row, and commits that are repeated after each fault."""
+"""The sink on several stores, call by call: the choice of a store, and commits repeated after each fault."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def writer(stores: list[str], kinds: StructType = BODIES, **options: str) -> Bat
 
 
 def commit(stores: list[str], batch: int = 0, rows: list[bytes] | None = None, query: str = "query") -> None:
-    """A batch of a stream, from its task to its commit; each process of Spark has a writer of its own."""
+    """Stages and commits a batch of a stream; like each process of Spark, the commit has a writer of its own."""
     told = staged(stores, ROWS if rows is None else rows, query=query)
     stream(stores).commit([told], batch)
 
@@ -74,12 +74,12 @@ def staged(stores: list[str], rows: list[bytes], query: str = "query") -> TaskMe
 
 
 class Killed(BaseException):
-    """The driver ends here."""
+    """Ends the driver."""
 
 
 @pytest.fixture
 def killed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Commits a batch, and ends between the first store and the others. Its stagings stay, as a dead driver's do."""
+    """Commits a batch, and ends between the first store and the others. Its stagings remain, as a dead driver's do."""
 
     def run(stores: list[str], batch: int = 0, **more: Any) -> None:
         def end(point: str) -> None:
@@ -95,13 +95,13 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 def expire(stores: list[str]) -> None:
-    """Removes the stagings of the dead."""
+    """Removes the stagings of dead drivers."""
     for url in stores:
         with inorder.connect(url) as qm:
             qm.bulk.undo_staging([one.name for one in qm.inspect.units() if one.kind == "staging"])
 
 
-# --- which store takes a row
+# --- the choice of a store
 
 
 def test_rows_are_spread_by_their_bodies_and_by_no_address_or_order(stores: list[str], tmp_path: Path) -> None:
@@ -328,7 +328,7 @@ def test_a_list_that_was_noted_and_never_used_is_replaced(
 def test_of_two_processes_that_commit_a_batch_the_later_one_stops(
     stores: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A dead driver's worker may still commit when the next driver begins, perhaps with another list."""
+    """A dead driver's worker may still commit when the next driver starts, perhaps with another list."""
     check = BatchCommit._check
 
     def meanwhile(self: BatchCommit, ledgers: Any) -> None:
@@ -343,7 +343,7 @@ def test_of_two_processes_that_commit_a_batch_the_later_one_stops(
     assert bodies_at(stores[2]) == []
 
 
-# --- what went back to an earlier time
+# --- old copies of checkpoints and stores
 
 
 @pytest.mark.parametrize("count", [1, 3])

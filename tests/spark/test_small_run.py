@@ -1,4 +1,4 @@
-"""A small run of sink and source, all of Spark that is in `make test`."""
+"""A small run of sink and source, Spark's only one in `make test`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import inorder
 
 
 def drain(spark: SparkSession, url: str, folder: Path) -> None:
-    """One run of a query to its end: what is on Q is put to COPY."""
+    """Runs a query once, which moves all messages from Q to COPY."""
     options = {"queue": "Q", "mode": "drain", "application": "archive", "partitions": "2"}
     source = spark.readStream.format("inorder").options(**options).load(url)
     copies = source.select("body", "group_id", "sequence_number", "flags")

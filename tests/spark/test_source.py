@@ -1,4 +1,4 @@
-"""The source: batches that browse, streams inside Spark, and errors as a user sees them."""
+"""The source: batches that browse, streams inside Spark, and errors as users see them."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def bodies(frame: DataFrame) -> list[Any]:
 
 
 def stream(spark: SparkSession, url: str, folder: Path, **options: object) -> list[bytes]:
-    """One run of a query to its end; what the sink has then, by delivery number."""
+    """Runs a query once, to its end; returns the bodies in the sink by delivery number."""
     given = {"queue": "Q"} | {name: str(value) for name, value in options.items()}
     source = spark.readStream.format("inorder").options(**given).load(url)
     run_to_end(source, "parquet", folder, path=str(folder / "out"))
     return bodies(spark.read.parquet(str(folder / "out")).orderBy("delivery_number"))
 
 
-# --- a batch read as Spark calls it, call by call
+# --- a batch read, call by call
 
 
 def batch(url: str, *, chosen: StructType | None = None, **options: object) -> list[dict[str, Any]]:
@@ -170,7 +170,7 @@ def test_what_was_taken_ahead_returns_when_the_query_is_stopped(queues: SparkSes
 def test_a_new_checkpoint_loses_nothing_in_a_folder_that_was_written(
     queues: SparkSession, url: str, folder: Path, first: int
 ) -> None:
-    """Spark's file sink passes over a batch whose number the folder has, without an error."""
+    """Spark's file sink silently skips a batch whose number the folder has."""
     drained = {"mode": "drain", "application": "a"}
     put(url, *[b"%d" % n for n in range(first)])
     assert len(stream(queues, url, folder, **drained)) == first
@@ -206,7 +206,7 @@ def test_a_view_of_sql_is_read_and_written_and_statements_that_cannot_work_are_r
         sql("INSERT OVERWRITE orders (body) VALUES (X'34')")
     with pytest.raises(PySparkException, match="Use CREATE TEMPORARY VIEW"):
         sql(f"CREATE TABLE orders_table USING inorder OPTIONS (url '{url}', queue 'Q')")
-    sql("CREATE TABLE orders_table (body STRING, queue STRING) USING inorder")  # Spark asks nobody
+    sql("CREATE TABLE orders_table (body STRING, queue STRING) USING inorder")  # Spark does not call the source
     try:
         with pytest.raises(PySparkException, match="Use CREATE TEMPORARY VIEW"):
             sql("SELECT * FROM orders_table").collect()

@@ -1,4 +1,4 @@
-"""What jobs write into: never a store, a file beside one, a folder that goes with a store in it, a pipe, a file."""
+"""Jobs never write into a store, a file beside one, a folder with a store in it, a pipe or a regular file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BESIDE = ("", "-lock", "-wal", "-shm", "-journal")
 INCOMPLETE = r"part-.* is not a Parquet file, or is incomplete: restore it from a copy, or remove it"
 Job = Callable[[SparkSession, DataFrame, Path, Path], Any]
 
-JOBS: dict[str, Job] = {  # with a session, an archive, a store and a target
+JOBS: dict[str, Job] = {  # called with a session, an archive, a store and a target
     "reorder": lambda spark, archive, _, target: jobs.reorder(spark, archive, target, overwrite=True),
     "reorder, aside": lambda spark, archive, store, target: jobs.reorder(
         spark, archive, store.parent / "new", incomplete=target, overwrite=True
@@ -47,7 +47,7 @@ def unloaded(store: Path, target: Path) -> list[Path]:
 
 @pytest.fixture
 def store(folder: Path) -> Path:
-    """A store with a message, open nowhere."""
+    """A store with a message, which no process has open."""
     path = folder / "orders.db"
     with inorder.connect(path) as qm:
         qm.create_queue("Q")
@@ -166,7 +166,7 @@ def test_a_report_is_not_written_through_what_is_there(
     os.mkfifo(summary) if what == "pipe" else summary.hardlink_to(store)
     with pytest.raises(FileError, match="is a file of a store, or not a regular file"):
         jobs.audit(spark, archive, summary.parent, overwrite=True)
-    summary.unlink()  # a store whose file has two names is not opened
+    summary.unlink()  # a store whose file has two names cannot be opened
     assert is_whole(store)
 
 

@@ -1,4 +1,4 @@
-"""Registering with the PySpark that is installed; its reads and writes, and the refusal of those that it lacks.
+"""The installed PySpark: registration, reads and writes, and the refusal of those that it does not support.
 
 `make nightly` runs this file on each version from 4.0 on (`tools/spark_versions.py`).
 """
@@ -34,7 +34,7 @@ FOUND = ".".join(map(str, VERSION))
 
 @pytest.mark.spark
 def test_spark_finds_the_format_by_itself(folder: Path) -> None:
-    """In a process of its own: in this one it is registered."""
+    """In a process of its own, since the format is registered in this one."""
     with inorder.connect(folder / "store.db") as qm:
         qm.create_queue("Q")
         qm.put_many("Q", [b"1", b"2", b"3"])
@@ -62,7 +62,7 @@ def test_spark_finds_the_format_by_itself(folder: Path) -> None:
 
 
 def test_a_thread_that_registers_may_write(queues: SparkSession, url: str) -> None:
-    """Spark looks for the format of a write in the thread's active session, and a thread begins without one."""
+    """Spark looks for the format of a write in the thread's active session, and a new thread has none."""
     rows = queues.createDataFrame([("1",)], "body string")
 
     def write() -> None:
@@ -105,7 +105,7 @@ def test_an_old_pyspark_is_told_what_to_install() -> None:
         need(STREAMS_SINCE, "a stream from a queue", "browse in batches", version=(4, 1))
 
 
-# --- what this version has
+# --- features of this version
 
 
 def test_a_stream_is_written(queues: SparkSession, url: str, folder: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_stream_is_written(queues: SparkSession, url: str, folder: Path) -> No
 
 
 def refused(work: Callable[[], object], what: str, since: tuple[int, ...]) -> None:
-    """Fails unless the error says what an older version lacks, and what to install."""
+    """Checks that the error names the missing feature and the version to install."""
     wanted = ".".join(map(str, since))
     says = f"{what} needs PySpark {wanted} or later, this is {FOUND}: pip install 'pyspark>={wanted}'"
     with pytest.raises((OptionsError, PySparkException)) as caught:

@@ -1,7 +1,7 @@
-"""What reached the sink, against what was put: it sees the sink's files and the store, and nothing of Spark.
+"""Compares the messages at the sink with those put; it reads the sink's files and the store, and nothing of Spark.
 
-A plan says which messages there are: lines of messages, in the order in which their heads were put; a message in no
-group is a line of one. A body is there once, so it names its message. Each check returns complaints, in words.
+A plan lists the messages in lines, in the order in which their heads were put; a line is a group, or one message in
+no group. Each body occurs once, so it names its message. Each check returns complaints as texts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import inorder
 
 METADATA = "_spark_metadata"
-SHOWN = 5  # of each kind of complaint
+SHOWN = 5  # complaints of each kind
 
 T = TypeVar("T")
 Plan = Sequence[Sequence[bytes]]
@@ -34,11 +34,11 @@ class Row(NamedTuple):
     group_id: bytes | None
 
 
-# --- what is there
+# --- messages at the sink
 
 
 def files_of(archive: Path) -> list[Path]:
-    """The files that Spark's file sink has committed: what its log says, from the last compacted entry on."""
+    """The files that Spark's file sink has committed, by its log from the last compacted entry on."""
     log = archive / METADATA
     if not log.is_dir():
         return []
@@ -58,7 +58,7 @@ def number_of(entry: Path) -> int:
 
 
 def entries_of(path: Path) -> Iterator[dict[str, Any]]:
-    """What an entry says: after the version, a file in each line."""
+    """The files in an entry, one a line after the version."""
     version, *lines = path.read_text(encoding="utf-8").splitlines()
     assert version == "v1", version
     for line in lines:
@@ -68,7 +68,7 @@ def entries_of(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def archived(*archives: Path) -> list[Row]:
-    """What is in archives, by delivery number."""
+    """The messages in archives, by delivery number."""
     rows = []
     for archive in archives:
         for file in files_of(archive):
@@ -78,7 +78,7 @@ def archived(*archives: Path) -> list[Row]:
 
 
 def on_queue(url: Path | str, queue: str) -> list[Row]:
-    """What is on a queue, in the order of the places, numbered from 1."""
+    """The messages on a queue, in the order of their places, numbered from 1."""
     with inorder.connect(url) as qm:
         return [
             Row(number, message.body, message.sequence_number, message.group_id)
@@ -86,16 +86,16 @@ def on_queue(url: Path | str, queue: str) -> list[Row]:
         ]
 
 
-# --- whether it is right
+# --- checks
 
 
 def wrong_at_sink(rows: Sequence[Row], plan: Plan, *, all_there: bool = True, heads_in_order: bool = True) -> list[str]:
-    """Every message once, lines whole and in order, delivery numbers without gap.
+    """Checks that every message is there once, lines are whole and in order, and delivery numbers have no gap.
 
     Args:
         rows: in the order of their delivery.
-        all_there: False: there may be messages that have not come yet, whole lines of them.
-        heads_in_order: lines come in the order of the plan.
+        all_there: False: whole lines may not have arrived yet.
+        heads_in_order: the lines are in the order of the plan.
     """
     return [
         *wrong_numbers([row.delivery_number for row in rows]),
@@ -105,7 +105,7 @@ def wrong_at_sink(rows: Sequence[Row], plan: Plan, *, all_there: bool = True, he
 
 
 def wrong_numbers(numbers: Sequence[int]) -> list[str]:
-    """Delivery numbers are 1, 2, 3 ... to the end."""
+    """Checks that the delivery numbers are 1, 2, 3 and so on."""
     return [
         f"delivery number {number} stands where {due} is due"
         for due, number in first_few((due, number) for due, number in enumerate(numbers, 1) if due != number)
@@ -113,7 +113,7 @@ def wrong_numbers(numbers: Sequence[int]) -> list[str]:
 
 
 def wrong_counts(bodies: Iterable[bytes], plan: Plan, *, all_there: bool = True) -> list[str]:
-    """Each message once; or, unless all are there, no part of a line is missing."""
+    """Checks that each message came once; unless all are there, only that no line is there in part."""
     came = Counter(bodies)
     due = {body for line in plan for body in line}
     lost = (body for line in plan if all_there or any(one in came for one in line) for body in line if body not in came)
@@ -125,7 +125,7 @@ def wrong_counts(bodies: Iterable[bytes], plan: Plan, *, all_there: bool = True)
 
 
 def wrong_lines(rows: Sequence[Row], plan: Plan, *, heads_in_order: bool = True) -> list[str]:
-    """The members of a line follow each other, in their order, and say so."""
+    """Checks that the members of a line are adjacent, in order, and have the right sequence numbers."""
     line_of = {body: (number, place) for number, line in enumerate(plan) for place, body in enumerate(line)}
     came = [(row, *line_of[row.body]) for row in rows if row.body in line_of]
     complaints, highest = [], -1
@@ -146,7 +146,7 @@ def wrong_lines(rows: Sequence[Row], plan: Plan, *, heads_in_order: bool = True)
 
 
 def wrong_in_store(url: Path | str, *queues: str) -> list[str]:
-    """Nothing is left on these queues, nobody holds anything, and the file is sound."""
+    """Checks that nothing is left on these queues, no unit or claim holds anything, and the file is sound."""
     with inorder.connect(url) as qm:
         complaints = [f"{depth} messages are left on {queue}" for queue in queues if (depth := qm.depth(queue))]
         complaints += [f"a unit is left: {unit}" for unit in qm.inspect.units()]
@@ -155,5 +155,5 @@ def wrong_in_store(url: Path | str, *queues: str) -> list[str]:
 
 
 def first_few(items: Iterable[T]) -> list[T]:
-    """So many that a failure can be read."""
+    """The first complaints: a failure with all of them could not be read."""
     return list(islice(items, SHOWN))

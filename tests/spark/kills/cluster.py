@@ -1,4 +1,4 @@
-"""A standalone cluster of Spark on this machine: a master and workers, each with an address and folders of its own."""
+"""A standalone cluster of Spark on this machine: a master and workers, each with its own address and folders."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ SPECULATION = {
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A cluster.
+    """A running cluster.
 
     Args:
         master: its address.
-        workers: the processes, each the leader of a session in which its executors are.
+        workers: the processes, each the leader of a session that contains its executors.
     """
 
     master: str
     workers: list[int]
 
     def executors(self) -> list[int]:
-        """The JVMs that run tasks."""
+        """The ids of the JVMs that run tasks."""
         return [pid for worker in self.workers for pid in members_of(worker) if _runs(pid, EXECUTOR)]
 
     def kill_executor(self) -> None:
-        """SIGKILL for one of them, as soon as there is one."""
+        """Kills an executor with SIGKILL, as soon as there is one."""
         until(lambda: bool(self.executors()), "an executor has come")
         kill_and_wait(self.executors()[0])
 
     def kill_worker(self) -> None:
-        """SIGKILL for a worker and all that it has started, as a machine goes that loses power."""
+        """Kills a worker and all its children with SIGKILL, as a loss of power would."""
         kill_session(self.workers.pop(0))
 
 
@@ -71,11 +71,11 @@ def cluster(
     environment: Mapping[str, str] | None = None,
     own: Callable[[Path], Mapping[str, str]] = lambda _: {},
 ) -> Iterator[Cluster]:
-    """A master with workers of one core.
+    """Starts a master, and workers of one core.
 
     Args:
-        environment: of all of them, beside this process's own.
-        own: makes what a worker has in its folder, and returns the environment that leads there.
+        environment: of all of them, in addition to this process's own.
+        own: fills a worker's folder, and returns the environment that refers to it.
     """
     given = dict(os.environ) | dict(environment or {})
     with ExitStack() as stack:
@@ -90,7 +90,7 @@ def cluster(
 
 @contextmanager
 def daemon(place: Path, environment: Mapping[str, str], name: str, *arguments: str) -> Iterator[tuple[str, int]]:
-    """A process of the cluster, as soon as it has told its address, or has found its master: its address and id."""
+    """Starts a process of the cluster; yields its address and id when it has told the address or found its master."""
     home = Path(pyspark.__file__).parent
     java = Path(os.environ.get("JAVA_HOME", "/usr"), "bin", "java")
     options = [*SHORT_LIFE.split(), "-Xmx256m", "-cp", str(home / "jars" / "*")]

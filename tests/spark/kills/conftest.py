@@ -1,4 +1,4 @@
-"""One driver for all that is to end well: it is nobody's victim, and every killed driver's successor."""
+"""One driver that is never killed, and continues after every killed one."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ pytest.importorskip("pyspark", reason="needs the extra inorder[spark]")
 from tests.spark.kills.processes import Driver, driver
 from tests.spark.kills.world import World
 
-collect_ignore_glob = [] if sys.platform == "linux" else ["test_*.py"]  # /proc tells which processes are whose
+collect_ignore_glob = [] if sys.platform == "linux" else ["test_*.py"]  # /proc shows the session of each process
 
 
 @pytest.fixture(scope="session")
 def successor() -> Iterator[Driver]:
-    """A driver that is held nowhere."""
+    """A driver that is held at no point."""
     with tempfile.TemporaryDirectory(prefix="inorder-driver-") as name, driver(Path(name)) as one:
         one.ready()
         yield one
@@ -27,5 +27,5 @@ def successor() -> Iterator[Driver]:
 
 @pytest.fixture
 def world(folder: Path) -> World:
-    """Some 300 messages in mixed groups."""
+    """A queue with about 300 messages in mixed groups."""
     return World(folder)

@@ -1,9 +1,9 @@
-"""A Spark driver that does what it is told, in a process and a session of its own, so that a test can kill it whole.
+"""A Spark driver that obeys orders, in a process and a session of its own, so that a test can kill it whole.
 
     python driver.py EVENTS SETTINGS
 
-EVENTS is a pipe with a name; each line that is written there is [what, value]. SETTINGS is JSON: the master, and
-settings of Spark. Orders come as lines of JSON on the standard input, each is answered with "done" or "failed".
+EVENTS is a named pipe; each line written to it is [what, value]. SETTINGS is JSON: the master, and settings of Spark.
+Orders are lines of JSON on the standard input, and each is answered with "done" or "failed".
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from pyspark.sql.types import BinaryType
 import inorder.spark
 from inorder.spark import jobs
 
-TEXT_MAX = 3000  # a line of a pipe is one only up to 4,096 bytes
+TEXT_MAX = 3000  # longer lines could be split: a write to a pipe is atomic up to 4,096 bytes
 PATIENCE_SECONDS = 240
 SLOW_SECONDS = 60.0
 
 
 class Orders:
-    """What can be ordered: each method is an order, its arguments are the order's."""
+    """Each method is an order with the order's arguments."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._queries: dict[str, StreamingQuery] = {}
 
     def drain(self, **arguments: Any) -> dict[str, Any]:
-        """The job: a queue to Parquet until it is empty, and `finish`."""
+        """Runs the job: drains a queue to Parquet until it is empty, then finishes."""
         ran = jobs.drain(self._spark, **arguments)
         return {"messages": ran.messages, "batches": ran.batches, "confirmed": ran.confirmed}
 
     def audit(self, **arguments: Any) -> dict[str, int]:
-        """The job: what it has counted, and found wrong."""
+        """Runs the job; returns its counts of messages, groups and errors."""
         found = jobs.audit(self._spark, order="logical", **arguments)
         return {"messages": found.messages, "groups": found.groups, "errors": found.error_count}
 
@@ -60,7 +60,7 @@ class Orders:
         fault: str = "",
         flag: str = "",
     ) -> None:
-        """Begins a query of its own; a fault strikes between source and sink."""
+        """Starts a query under this name; a fault is put between source and sink."""
         rows = self._spark.readStream.format("inorder").options(**source).load()
         if fault:
             rows = rows.withColumn("body", FAULTS[fault](rows, flag))
@@ -68,19 +68,19 @@ class Orders:
         self._queries[name] = (writer if follow else writer.trigger(availableNow=True)).start()
 
     def wait(self, name: str) -> int:
-        """Until the query has ended; how many messages it read."""
+        """Waits for the end of the query; returns the number of messages read."""
         query = self._queries.pop(name)
         if not query.awaitTermination(PATIENCE_SECONDS):
             raise TimeoutError(f"query {name} has not ended after {PATIENCE_SECONDS} s")
         return sum(max(0, one.numInputRows) for one in query.recentProgress)
 
     def run(self, name: str, **arguments: Any) -> int:
-        """Both."""
+        """Starts a query and waits for its end."""
         self.start(name, **arguments)
         return self.wait(name)
 
     def catch_up(self, name: str) -> None:
-        """Until a query that follows has done all that is there."""
+        """Waits until a running query has processed everything that is available."""
         self._queries[name].processAllAvailable()
 
     def stop(self, name: str) -> None:
@@ -88,7 +88,7 @@ class Orders:
 
 
 def raise_once(rows: DataFrame, flag: str) -> Column:
-    """The first attempt of whatever task comes to it raises in the middle; nobody ever again."""
+    """The first attempt of the first task that gets there raises in the middle; no later one does."""
 
     def strike(body: bytes, number: int) -> bytes:
         if number % 10 == 7:
@@ -144,9 +144,9 @@ def main() -> None:
             order = json.loads(line)
             try:
                 answer = getattr(orders, order.pop("do"))(**order)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the test is told
+            except Exception as error:  # noqa: BLE001 - the test is told of every error
                 traceback.print_exc()
-                tell("failed", f"{type(error).__name__}: {error}"[-TEXT_MAX:])  # the cause comes last
+                tell("failed", f"{type(error).__name__}: {error}"[-TEXT_MAX:])  # the end names the cause
             else:
                 tell("done", answer)
         spark.stop()

@@ -1,8 +1,8 @@
 """Holds a process of Spark at a named point of the source or the sink (`inorder.spark.points`), to be killed there.
 
-A driver is started with `environment("claimed:2:/tmp/held")`. It and all Python workers, which inherit that, import
-`hold/sitecustomize.py` before anything else: whichever comes to the point "claimed" for the second time writes a line
-into that file, and waits until it is killed.
+A driver is started with `environment("claimed:2:/tmp/held")`. The driver and all Python workers, which inherit it,
+import `hold/sitecustomize.py` first: the process that reaches the point "claimed" for the second time writes a line
+into the file, and waits until it is killed.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ VARIABLE = "SPARK_TEST_HOLD_AT"
 
 
 def hold_at(asked: str) -> Callable[[str], None]:
-    """What is done at each point, to hold at "POINT:NTH:FILE".
+    """Returns the function to call at each point, which holds at "POINT:NTH:FILE".
 
-    Raises: ValueError, there is no such point, or nobody comes to it that often.
+    Raises: ValueError, there is no such point, or NTH or FILE is missing or wrong.
     """
     point, _, rest = asked.partition(":")
     nth, _, file = rest.partition(":")
@@ -42,12 +42,12 @@ def hold_at(asked: str) -> Callable[[str], None]:
 
 
 def environment(asked: str) -> dict[str, str]:
-    """For a driver one of whose processes is to be held there: as the environment of this one."""
+    """The environment of a driver of which one process is to be held there: this process's, with additions."""
     path = [str(Path(__file__).with_name("hold")), *filter(None, [os.environ.get("PYTHONPATH")])]
     return os.environ | {VARIABLE: asked, "PYTHONPATH": os.pathsep.join(path)}
 
 
 def install() -> None:
-    """Does in this process what its environment asks for."""
+    """Holds this process as its environment asks."""
     if asked := os.environ.get(VARIABLE):
         points.reached = hold_at(asked)

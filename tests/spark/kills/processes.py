@@ -1,4 +1,4 @@
-"""Drivers as processes: started in a session of their own, listened to, held at a point, and killed to the last one.
+"""Drivers as processes: each is started in its own session, may be held at a point, and is killed with all children.
 
 Nothing here sleeps: a test waits for a line in a pipe or for the end of the process, whichever comes first.
 """
@@ -23,22 +23,22 @@ from tests.spark.kills import holding
 
 DRIVER = Path(__file__).with_name("driver.py")
 PATIENCE_SECONDS = 180.0
-LAST_WORDS = 40  # lines of a driver's log that a failure shows
+LAST_WORDS = 40  # lines of a driver's log in the text of a failure
 NUMBERS = itertools.count(1)
 
 
 class DriverFailed(Exception):
-    """A driver did not do what it was told; the text says what it said."""
+    """A driver failed; the text has the end of its log, or its answer."""
 
 
 class Driver:
     """A driver.
 
     Args:
-        folder: where its pipe and its log lie.
+        folder: for its pipe and its log.
         hold: "POINT:NTH", where one of its processes is held; None: nowhere.
         settings: of Spark.
-        environment: of the driver, beside this process's own.
+        environment: of the driver, in addition to this process's own.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Driver:
         self._log = folder / f"driver-{number}.log"
         pipe = folder / f"driver-{number}.events"
         os.mkfifo(pipe)
-        self._events = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)  # also for writing, so that it never ends
+        self._events = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)  # also for writing, so that the pipe never ends
         self._rest = b""
         self._hold = hold
         given = dict(os.environ) if hold is None else holding.environment(f"{hold}:{pipe}")
@@ -73,24 +73,24 @@ class Driver:
         self._end = os.pidfd_open(self.pid)
 
     def order(self, do: str, **arguments: Any) -> None:
-        """Tells it what to do; it begins as soon as Spark is there."""
+        """Sends an order; the driver obeys it when Spark is ready."""
         assert self._process.stdin is not None
         print(json.dumps({"do": do, **arguments}), file=self._process.stdin, flush=True)
 
     def ask(self, do: str, **arguments: Any) -> Any:
-        """What it answers to an order. Raises: DriverFailed."""
+        """Sends an order, and returns the answer. Raises: DriverFailed."""
         self.order(do, **arguments)
         return self.answer()
 
     def answer(self) -> Any:
-        """The answer to the oldest order. Raises: DriverFailed, the order failed, or the driver did."""
+        """Returns the answer to the oldest order. Raises: DriverFailed, the order or the driver failed."""
         what, value = self._told()
         if what != "done":
             raise DriverFailed(value)
         return value
 
     def held(self) -> int:
-        """Waits until one of its processes is held; its id."""
+        """Waits until one of its processes is held; returns the id of the process."""
         assert self._hold is not None
         point = self._hold.partition(":")[0]
         line = self.line()
@@ -101,12 +101,12 @@ class Driver:
         return int(line.rpartition(" ")[2])
 
     def ready(self) -> None:
-        """Waits until Spark is there."""
+        """Waits until Spark is ready."""
         what, value = json.loads(self.line())
         assert what == "ready", value
 
     def line(self, patience: float = PATIENCE_SECONDS) -> str:
-        """The next line that it writes. Raises: DriverFailed, it has ended, or is silent for too long."""
+        """Returns the next line that it writes. Raises: DriverFailed, it has ended, or wrote nothing for too long."""
         deadline = time.monotonic() + patience
         while b"\n" not in self._rest:
             able, _, _ = select.select([self._events, self._end], [], [], max(0.0, deadline - time.monotonic()))
@@ -130,17 +130,17 @@ class Driver:
     # --- the end
 
     def members(self) -> list[int]:
-        """The processes of its session that live: itself, the JVM, all Python workers."""
+        """The living processes of its session: itself, the JVM, all Python workers."""
         return members_of(self.pid)
 
     def java(self) -> int:
-        """The JVM."""
+        """The process id of the JVM."""
         found = [pid for pid in self.members() if is_java(pid)]
         assert len(found) == 1, found
         return found[0]
 
     def kill_worker(self, chance: random.Random) -> None:
-        """SIGKILL for one of its Python processes, if it has any: a task, a planner, or their parent."""
+        """Kills one of its Python processes with SIGKILL, if it has any: a task, a planner, or their parent."""
         if others := sorted(set(self.members()) - {self.pid, self.java()}):
             kill_and_wait(chance.choice(others))
 
@@ -149,13 +149,13 @@ class Driver:
         return bool(select.select([self._end], [], [], seconds)[0])
 
     def kill(self) -> None:
-        """SIGKILL for all of them, until none is left."""
+        """Kills all its processes with SIGKILL, until none is left."""
         kill_session(self.pid)
         self._process.wait()
         assert self.members() == []
 
     def end(self) -> None:
-        """No more orders: it ends, by itself or, where it cannot, by force."""
+        """Closes its input, so that it ends; kills it if it is held or does not end."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         if not self._hold:
@@ -166,7 +166,6 @@ class Driver:
 
 
 def is_java(pid: int) -> bool:
-    """Whether a process is a JVM."""
     try:
         return Path(f"/proc/{pid}/comm").read_text() == "java\n"
     except OSError:  # it has just ended
@@ -174,14 +173,14 @@ def is_java(pid: int) -> bool:
 
 
 def kill_session(leader: int) -> None:
-    """SIGKILL for all processes of a session, until none is left."""
+    """Kills all processes of a session with SIGKILL, until none is left."""
     while living := members_of(leader):
         for pid in living:
             kill_and_wait(pid)
 
 
 def kill_and_wait(pid: int) -> None:
-    """SIGKILL for a process; it has ended when this returns."""
+    """Kills a process with SIGKILL, and waits for its end."""
     try:
         fd = os.pidfd_open(pid)
     except ProcessLookupError:  # it has just ended
@@ -197,7 +196,7 @@ def kill_and_wait(pid: int) -> None:
 
 
 def members_of(session: int) -> list[int]:
-    """The living processes of a session, by the id of the process that began it."""
+    """The living processes of a session, which has the id of the process that began it."""
     return [pid for pid, state, of in all_processes() if of == session and state not in "ZX"]
 
 
@@ -213,7 +212,7 @@ def all_processes() -> Iterator[tuple[int, str, int]]:
 
 @contextmanager
 def driver(folder: Path, **arguments: Any) -> Iterator[Driver]:
-    """A driver that is gone at the end of the block."""
+    """A driver that is ended or killed with the block."""
     one = Driver(folder, **arguments)
     try:
         yield one

@@ -1,4 +1,4 @@
-"""The checker complains of what is wrong, and of nothing else."""
+"""The checker complains of each fault, and of nothing else."""
 
 from __future__ import annotations
 

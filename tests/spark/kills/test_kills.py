@@ -1,6 +1,6 @@
-"""Drivers that are killed with all their processes, at each point or at random; tasks and queries that run twice.
+"""Drivers killed with all their processes, at each point or at random; tasks and queries that run twice.
 
-Where a dead driver stood is looked up in Spark's logs and in the store before the next one starts.
+Before the next driver starts, the test checks the progress of the dead one in Spark's logs and in the store.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from inorder.stores.seam.views import Unit
 LONG = "INORDER_LONG" in os.environ
 REPEATS = 5 if LONG else 1
 DEMO_FILES = 12
-# Where a process is held, how far Spark's logs and the claims are then, and which claims hold messages.
+# The point where a process is held, Spark's logs and the open claim at that time, and the claims that hold messages.
 POINTS = [
     pytest.param("claimed:2", Log(0, 0, (2, False)), None),
     pytest.param("logged:2", Log(1, 0, (2, False)), None, marks=gate),
     pytest.param("next:3", Log(1, 1, (2, True)), None),
-    pytest.param("confirming:2", Log(1, 1, (2, True)), [1, 2]),  # the messages of claim 1 are about to go
+    pytest.param("confirming:2", Log(1, 1, (2, True)), [1, 2]),  # the messages of claim 1 are about to be removed
     pytest.param("confirmed:2", Log(1, 1, (2, True)), [2]),
     pytest.param("ahead:2", Log(1, 1, (2, True)), [2, 3]),
 ]
@@ -45,7 +45,7 @@ MORE_POINTS = [
     pytest.param("logged:1", Log(0, -1, (1, False)), None),
     pytest.param("planned:2", Log(1, 0, (2, True)), None),
     pytest.param("next:2", Log(0, 0, (1, True)), None),
-    # Beside the tasks, wherever these are.
+    # These run beside the tasks, which may have made any progress.
     *(pytest.param(point, None, None) for point in ("confirming:1", "confirming:3", "ahead:1", "ahead:3")),
 ]
 
@@ -79,7 +79,7 @@ def test_a_driver_is_killed_while_its_tasks_read(world: World, successor: Driver
 
 
 def test_the_last_file_of_the_commit_log_is_lost(world: World, successor: Driver) -> None:
-    """So it stands, too, where a driver is killed between the commit of a batch's files and that of Spark."""
+    """A kill between the commit of a batch's files and Spark's own commit leaves the same state."""
     with killed_at(world, "next:4", "run", name="files", **world.to_files()):
         assert world.log() == Log(2, 2, (3, True))
     before = world.check_so_far()
@@ -118,7 +118,7 @@ def test_two_drivers_are_killed_one_after_the_other(world: World, successor: Dri
     goes_on(world, successor)
 
 
-# --- from queue to queue: killed when a task has staged, and when a batch is put
+# --- from queue to queue: killed when a task has staged, or when a batch has been put
 
 EXPIRY_SECONDS = 3600.0
 
@@ -152,7 +152,7 @@ def test_what_a_dead_driver_has_staged_is_never_seen_and_expires(world: World, s
 def test_a_driver_of_several_stores_that_dies_between_two_commits_has_drained_and_put_each_message_once(
     world: World, successor: Driver, _: int
 ) -> None:
-    """From a queue in each of two stores to the queues of their names in two others, in one query."""
+    """One query drains a queue in each of two stores into the queues of their names in two others."""
     (world.folder / "second").mkdir()
     worlds = [world, World(world.folder / "second", source="Q.TWO")]
     targets, order = to_two_stores(worlds)
@@ -173,7 +173,7 @@ def test_a_driver_of_several_stores_that_dies_between_two_commits_has_drained_an
 
 
 def to_two_stores(worlds: list[World]) -> tuple[list[str], dict[str, Any]]:
-    """Two stores with the queues of several worlds, and the order of a query from all their stores to both."""
+    """Makes two stores with the worlds' queues; returns them, and an order that drains all worlds into both."""
     first = worlds[0]
     targets = [str(first.folder / name) for name in ("target.db", "another.db")]
     for target in targets:
@@ -191,7 +191,7 @@ def to_two_stores(worlds: list[World]) -> tuple[list[str], dict[str, Any]]:
 
 
 def check_two_stores(worlds: list[World], targets: list[str]) -> None:
-    """Each message of each world came once, to the queue of its name in one of the stores, in its order there."""
+    """Checks that each message came once, to the queue of its name in one of the stores, in order there."""
     for one in worlds:
         rows = [on_queue(target, one.queue) for target in targets]
         assert all(rows)
@@ -201,7 +201,7 @@ def check_two_stores(worlds: list[World], targets: list[str]) -> None:
 
 
 def batches_of(target: str) -> list[str]:
-    """The batches that the ledger of a sink's store has."""
+    """The batches in the ledger of a sink's store."""
     with closing(sqlite3.connect(target)) as store:
         found = store.execute("SELECT DISTINCT batch FROM ledger WHERE query NOT LIKE 'stores of %' ORDER BY batch")
         return [batch for (batch,) in found]
@@ -238,13 +238,13 @@ def test_driver_and_server_are_killed_and_nothing_is_lost_or_doubled(
             world.await_batch(3, second)
             served.kill()
             served.start()
-            second.answer()  # the query itself goes on
+            second.answer()  # the query itself continues
         world.finish()
-        world.let_time_pass(2 * DAY_SECONDS)  # what tasks have staged whose connections were lost
+        world.let_time_pass(2 * DAY_SECONDS)  # rows staged by tasks that lost their connections
         world.check_target()
 
 
-# --- a task that raises, and one that is overtaken by its twin
+# --- a task that raises, and one that its twin overtakes
 
 
 def to(sink: str, world: World) -> dict[str, Any]:
@@ -274,7 +274,7 @@ def test_a_slow_task_is_overtaken_by_its_twin(world: World, sink: str) -> None:
     with cluster(world.folder) as of_two, driver(world.folder, master=of_two.master, settings=SPECULATION) as one:
         one.ask("run", name=sink, fault="slow once", flag=str(flag), **to(sink, world))
     assert sorted(path.name for path in world.folder.glob("slow.*")) == ["slow.0", "slow.1"]
-    world.let_time_pass(2 * DAY_SECONDS)  # what the slow one may have staged
+    world.let_time_pass(2 * DAY_SECONDS)  # rows that the slow task may have staged
     check(sink, world)
 
 
@@ -306,7 +306,7 @@ def test_of_two_queries_under_one_name_the_older_one_stops(world: World, success
 
 def test_a_query_that_is_stopped_goes_on_whichever_trigger_it_has(world: World, successor: Driver) -> None:
     successor.ask("start", name="files", follow=True, **world.to_files())
-    successor.ask("stop", name="files")  # wherever it is
+    successor.ask("stop", name="files")  # at any point
     world.check_so_far()
     for messages in (FEW, 0):
         with inorder.connect(world.url) as qm:
@@ -317,7 +317,7 @@ def test_a_query_that_is_stopped_goes_on_whichever_trigger_it_has(world: World, 
     world.check_archive()
 
 
-# --- at random moments, while a writer goes on putting
+# --- at random moments, while a writer continues to put
 
 KILLS = int(os.environ.get("INORDER_KILLS", "10" if LONG else "3"))
 KILL_TIMEOUT_SECONDS = 180  # for a driver, from its start to the checks after its end
@@ -330,10 +330,10 @@ def killed_at_random(
     order: dict[str, Any],
     kill_others: Callable[[Driver], object] = lambda _: None,
 ) -> Iterator[None]:
-    """Drivers that are killed some time after they have their order; the block goes on after each.
+    """Kills drivers some time after they get their order; yields after each.
 
     Args:
-        kill_others: kills other processes, some time before.
+        kill_others: kills other processes, some time before the driver.
     """
     for _ in range(KILLS):
         one = Driver(folder)
@@ -360,14 +360,14 @@ def test_drivers_are_killed_at_random_moments(folder: Path, successor: Driver, s
             world.check_so_far()
         world.put_more(chance)
     successor.ask("run", **order)
-    world.let_time_pass(2 * DAY_SECONDS)  # what the dead have staged
+    world.let_time_pass(2 * DAY_SECONDS)  # rows staged by dead drivers
     check(sink, world)
 
 
 @pytest.mark.spark
 @pytest.mark.timeout(600 + KILLS * KILL_TIMEOUT_SECONDS)
 def test_drivers_tasks_and_a_server_are_killed_at_random_moments(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two queues in a file and two at a server, to the queues of their names in two other stores."""
+    """Two queues in a file and two on a server are drained to the queues of their names in two other stores."""
     chance = seeded()
     with ServedFile(folder / "server", role="admin") as served:
         served.log_in(folder / "credentials", monkeypatch)
@@ -392,7 +392,7 @@ def test_drivers_tasks_and_a_server_are_killed_at_random_moments(folder: Path, m
         check_two_stores(worlds, targets)
 
 
-# --- `make demo` whole: loaders and Spark's driver are killed
+# --- the whole of `make demo`: loaders and Spark's driver are killed
 
 
 @gate

@@ -1,4 +1,4 @@
-"""Queue, archive and checkpoint that a scenario of killed drivers plays in, and what it checks."""
+"""The queue, the archive and the checkpoint of a scenario in which drivers are killed, and its checks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BATCH_SECONDS = 240.0
 
 
 class Log(NamedTuple):
-    """How far Spark's two logs of a checkpoint are, -1: nothing; and the claim that is open: number, planned."""
+    """The last batches in Spark's two logs of a checkpoint, or -1, and the open claim: number, and whether planned."""
 
     offsets: int
     commits: int
@@ -39,11 +39,11 @@ class World:
     """A folder with a store, an archive and checkpoints.
 
     Args:
-        url: of a store elsewhere, as Spark is given it; None: it is a file in the folder.
-        store: the same store as the test opens it; None: by the URL.
+        url: of a store elsewhere, for Spark; None: it is a file in the folder.
+        store: the same store for the test itself; None: by the URL.
         source: the queue that is drained.
     Attributes:
-        plan: what was put, as the checker wants it.
+        plan: the messages that were put, in the checker's form.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class World:
             self.put(qm, messages)
 
     def put(self, qm: QueueManager, messages: int, seed: int = 1) -> None:
-        """Puts groups of several writers, mixed with messages in none."""
+        """Puts groups of several writers, mixed with messages in no group."""
         mixed = mixture(messages, seed, prefix=f"{len(self.plan)}/")
         with qm.unit_of_work():
             handles = [qm.open(self.queue, output=True) for _ in range(LINES_OPEN)]
@@ -77,7 +77,7 @@ class World:
         self.plan += mixed.plan
 
     def put_more(self, chance: random.Random) -> None:
-        """Puts a few more, unless many wait: the last driver must come to their end in time."""
+        """Puts a few more unless many wait: the last driver must process all of them in time."""
         with inorder.connect(self.store) as qm:
             if qm.depth(self.queue) < MESSAGES:
                 self.put(qm, MESSAGES_EACH, seed=chance.randrange(10**6))
@@ -111,7 +111,7 @@ class World:
         return {name: str(value) for name, value in (options | more).items()}
 
     def to_queue(self, **more: Any) -> dict[str, Any]:
-        """The arguments of a query from the queue to the other one."""
+        """The arguments of a query from the queue to TARGET."""
         return {
             "source": self.source(),
             "sink": "inorder",
@@ -129,11 +129,11 @@ class World:
         } | more
 
     def finish(self) -> int:
-        """As an operator does when a query has stopped for good."""
+        """Finishes, as an operator does when a query has stopped for good."""
         return finish(str(self.url), self.queue, APPLICATION, str(self.checkpoint))
 
     def let_time_pass(self, seconds: float) -> None:
-        """What is to expire in that time expires, and housekeeping comes round."""
+        """Discards everything that expires within this time."""
         where = locate(self.store)
         store = where.open(where.default_name, clock=ManualClock(time.time() + seconds))
         with inorder.connect(store) as qm:
@@ -141,22 +141,22 @@ class World:
         store.close_store()
 
     def forget(self, batch: int) -> None:
-        """Spark's commit log loses a batch."""
+        """Removes a batch from Spark's commit log."""
         file = self.checkpoint / "commits" / str(batch)
         file.unlink()
         file.with_name(f".{file.name}.crc").unlink()
 
-    # --- what is seen from outside
+    # --- views from outside
 
     def await_batch(self, number: int, one: Driver) -> None:
-        """Until Spark has logged that batch; fails if the driver ends before."""
+        """Waits until Spark has logged that batch; fails if the driver ends before."""
         deadline = time.monotonic() + BATCH_SECONDS
         while newest(self.checkpoint / "offsets") < number:
             assert not one.has_ended(0.05), "the driver has ended"
             assert time.monotonic() < deadline, f"batch {number} has not begun"
 
     def log(self) -> Log:
-        """Where Spark and the queue manager stand."""
+        """The progress of Spark and of the queue manager."""
         with inorder.connect(self.store) as qm:
             claims = [one.open for one in qm.bulk.claims() if one.open is not None]
         opened = (claims[0].number, claims[0].planned) if claims else None
@@ -166,17 +166,17 @@ class World:
         return held(self.store)
 
     def check_archive(self, **how: Any) -> None:
-        """All that was put is in the archive, and nothing is left."""
+        """Checks that all messages put are in the archive, and that nothing is left."""
         complaints = wrong_at_sink(archived(self.archive), self.plan, **how) + wrong_in_store(self.store, self.queue)
         assert not complaints, complaints
 
     def check_target(self) -> None:
-        """All that was put is on the other queue, and nothing is left."""
+        """Checks that all messages put are on TARGET, and that nothing is left."""
         complaints = wrong_at_sink(on_queue(self.store, TARGET), self.plan) + wrong_in_store(self.store, self.queue)
         assert not complaints, complaints
 
     def check_so_far(self) -> int:
-        """What is in the archive is right as far as it goes; how many messages."""
+        """Checks the messages that are in the archive so far; returns their number."""
         rows = archived(self.archive)
         complaints = wrong_at_sink(rows, self.plan, all_there=False)
         assert not complaints, complaints
@@ -184,7 +184,7 @@ class World:
 
 
 class Mixture(NamedTuple):
-    """Messages as they are put: writer, flags, body; and as they must come out in logical order."""
+    """Messages in the order of their puts, as writer, flags and body; and the lines expected in logical order."""
 
     puts: list[tuple[int, Flags, bytes]]
     plan: list[list[bytes]]
@@ -221,7 +221,7 @@ def mixture(messages: int, seed: int, prefix: str = "") -> Mixture:
 
 
 def seeded() -> random.Random:
-    """The moments are the same again with the same seed, what happens then is not."""
+    """A generator from a seed, which is printed; it repeats the chosen moments, not the state of processes then."""
     seed = os.environ.get("INORDER_SEED") or str(random.randrange(10**9))
     print(f"INORDER_SEED={seed}")
     return random.Random(seed)
@@ -234,7 +234,7 @@ def newest(log: Path) -> int:
 
 @contextmanager
 def killed_at(world: World, point: str, do: str, **order: Any) -> Iterator[Driver]:
-    """A driver that is held at a point ("POINT:NTH"): the block looks around; at its end the driver is killed."""
+    """Holds a driver at a point ("POINT:NTH") during the block, and kills it at the end."""
     one = Driver(world.folder, hold=point)
     try:
         one.order(do, **order)

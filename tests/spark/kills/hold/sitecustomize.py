@@ -13,6 +13,6 @@ try:
     from tests.spark.kills import holding
 
     holding.install()
-except Exception:  # noqa: BLE001 - Python would go on without it
+except Exception:  # noqa: BLE001 - Python would ignore it
     traceback.print_exc()
     os._exit(1)
