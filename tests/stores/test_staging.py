@@ -103,7 +103,7 @@ def test_nothing_to_settle_does_nothing(writer: Writer) -> None:
     assert snapshot(writer.qm) == before
 
 
-# ---- what the messages are
+# ---- the messages
 
 
 def test_what_is_not_given_is_as_in_a_put(writer: Writer, clock: ManualClock) -> None:

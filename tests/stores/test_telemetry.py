@@ -121,7 +121,7 @@ def test_the_page_lists_the_silent_verbs_with_their_reasons() -> None:
     assert {row[0].strip("`"): row[1] for row in rows} == SILENT
 
 
-# ---- what is told
+# ---- the events
 
 
 def test_a_put_and_a_get_are_told_with_what_they_moved(qm: QueueManager, heard: Heard, store: RestartableStore) -> None:

@@ -286,7 +286,7 @@ class Server(World):
         return self._held.there.is_set()
 
     def meet(self, acts: tuple[Act, Act], at: int) -> tuple[Future[object], Future[object]]:
-        """Holds the first program at this statement until the second has ended, waits for it, or waits for a message."""
+        """Holds the first program here until the second has ended, waits for it, or waits for a message."""
         held, (one, another) = self._held, self.sides
         held.at(at)
         first = one.begin(acts[0])

@@ -130,7 +130,7 @@ def test_a_synchronous_standby_that_takes_over_breaks_no_promise(server: Server,
         judged(tmp_path, f"{standby.url_of(server)}&schema=proof", partial(fail_over, server, standby))
 
 
-# ---- the server of these tests syncs, and goes with its process
+# ---- the server of these tests syncs, and ends with its process
 
 STARTS = """
 import time

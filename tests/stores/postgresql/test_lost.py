@@ -65,7 +65,7 @@ def test_a_commit_whose_wait_for_the_standby_was_cancelled_has_an_unknown_outcom
 
 
 def test_numbers_whose_reservation_the_standby_has_not_do_not_return(own_server: Server) -> None:
-    """The wait for the standby was cancelled, messages with these numbers were seen, and the standby takes over (B-2)."""
+    """The wait for the standby was cancelled, the numbers have been seen, and the standby takes over (B-2)."""
     with own_server.make_standby(synchronous=True) as standby:
         with inorder.connect(own_server.url(), program="writer") as qm:
             qm.create_queue("Q")

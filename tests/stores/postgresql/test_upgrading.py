@@ -113,7 +113,7 @@ def test_a_step_that_fails_changes_nothing(store: str, admin: Connection, wrong:
     check_is_older(store, admin)
 
 
-# --- others
+# --- other programs
 
 
 def test_it_is_refused_while_others_have_it_open(store: str, admin: Connection) -> None:

@@ -207,7 +207,7 @@ def test_other_names_are_no_verbs(verb: str) -> None:
         decode_call(msgspec.msgpack.encode((verb, [])))
 
 
-# ---- what a caller may not send
+# ---- values that a caller may not send
 
 PUT = PutRequest(3, [Message(b"x")], PutOptions(), GroupState(), False)
 
