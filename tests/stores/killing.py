@@ -50,7 +50,6 @@ class Program:
         return lambda: act(app)
 
     def writer(self, act: Callable[[Writer], object], staged: int = 0) -> Act:
-        """Stages `staged` rows. Returns the act."""
         writer = Writer(self.store, self.qm)
         writer.handle(self.queue)
         if staged:

@@ -45,7 +45,6 @@ class Reader:
             raise Killed
 
     def run(self) -> None:
-        """Reads until no messages are left."""
         initial = Application(store_of(self.qm), queue="Q").settled  # a separate process asks this; it has no effect
         self.step()
         self.app = Application(store_of(self.qm), queue="Q")

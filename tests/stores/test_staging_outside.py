@@ -73,7 +73,6 @@ def test_a_staging_outlives_its_connection_and_a_restart(writer: Writer, store: 
 
 
 def refused(writer: Writer, error: type[Exception], *names: str) -> None:
-    """Checks that the settle fails and changes nothing: the rows remain staged."""
     before = snapshot(writer.qm)
     with pytest.raises(error):
         writer.settle(*names)

@@ -58,7 +58,6 @@ def admin(postgresql: str) -> Iterator[psycopg.Connection[Any]]:
 
 @pytest.fixture
 def proxy(url: str) -> Iterator[Proxy]:
-    """A proxy between clients and the server."""
     with Proxy(port_of(url)) as one:
         yield one
 

@@ -68,8 +68,6 @@ class Side:
         return bool(self.store.waiting.is_asleep(self.qm.internals.owner))
 
     def end_run(self) -> None:
-        """Commits, and closes all that the run has opened."""
-
         def act(_: Side) -> None:
             self.qm.commit()
             with suppress(InorderError):
@@ -233,7 +231,6 @@ class World:
                 qm.bulk.undo_staging([unit.name])
 
     def in_order(self, verbs: tuple[Verb, Verb], order: tuple[int, int]) -> Outcome:
-        """Makes one call after the other."""
         self.prepare(verbs)
         answers = [None, None]
         for nth in order:

@@ -103,7 +103,6 @@ class Server:
         return f"port_{self.port}"
 
     def url(self, database: str = "postgres", user: str = "postgres") -> str:
-        """The URL of a database, for libpq."""
         return f"postgresql://{user}@{LOOPBACK}:{self.port}/{database}"
 
     def url_of(self, primary: Server) -> str:
@@ -153,7 +152,6 @@ class Server:
         return self._run("psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", text, self.url(database)).strip()
 
     def dump(self, schema: str) -> str:
-        """The statements that restore a schema."""
         return self._run("pg_dump", "--schema", schema, self.url())
 
     def terminate_backends(self, where: str = "true") -> int:
@@ -183,7 +181,6 @@ class Server:
         return standby
 
     def promote(self) -> None:
-        """Makes a standby a server of its own, which takes writes."""
         self._run("pg_ctl", "promote", "--pgdata", "data")
 
     def log(self) -> str:

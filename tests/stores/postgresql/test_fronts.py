@@ -35,7 +35,6 @@ def url(url: str) -> str:
 
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each get sets fronts."""
     monkeypatch.setattr("inorder.stores.postgresql.backend.GETS_A_LOOK", 1)
     monkeypatch.setattr("inorder.stores.postgresql.backend.TOGETHER_A_LOOK", 1)
     monkeypatch.setattr("inorder.stores.postgresql.backend.ENTRIES_MAX", -(10**9))

@@ -159,7 +159,6 @@ class Worker:
         self.sent += 1
 
     def receive(self) -> None:
-        """Reads strictly: the numbers of each sender must ascend."""
         message = self.qm.get("NUMBERED", read_order="strict", wait=self.chance.choice((0, 0, 0.01)))
         self.read += 1
         sender, number = message.body.decode().split()

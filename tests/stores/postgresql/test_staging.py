@@ -24,7 +24,6 @@ from inorder.stores.sql import leftovers
 
 @pytest.fixture
 def url(url: str) -> str:
-    """The URL of a store with a queue Q."""
     with inorder.connect(url) as qm:
         qm.create_queue("Q")
     return url

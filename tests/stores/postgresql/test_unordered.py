@@ -55,7 +55,6 @@ def kept_open(act: Callable[[], object]) -> Iterator[Call[object]]:
 
 
 def ran(url: str, sql: str) -> list[tuple[Any, ...]]:
-    """The rows of a statement that runs in the schema of the store."""
     with administrating(url) as connection:
         found = connection.execute(sql)
         return found.fetchall() if found.description else []

@@ -252,7 +252,6 @@ def catalog(admin: Connection, schema: str) -> list[tuple[str, ...]]:
 
 
 def made_by_release(folder: Path, url: str, admin: Connection) -> None:
-    """Makes a store with the tables of a release."""
     text, schema = (folder / TABLES).read_text(encoding="utf-8"), parse(url).schema
     version = int(text.splitlines()[0].removeprefix("-- version "))
     with admin.transaction():

@@ -40,7 +40,6 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def database(url: str) -> Iterator[psycopg.Connection[Any]]:
-    """An administrator's connection, in the store's schema."""
     with administrating(url) as one:
         yield one
 

@@ -29,7 +29,6 @@ Exchange = tuple[bytes, int, bytes]
 
 
 def session(qm: QueueManager) -> None:
-    """Makes the calls that are recorded."""
     qm.create_queue("Q", order="put", description="each kind of call")
     qm.create_queue("COPY", type="alias", base_queue="Q")
     qm.put("Q", b"a", priority=3)

@@ -56,8 +56,6 @@ class Counts:
 
 
 class CountingFile(apsw.VFSFile):
-    """A file of SQLite whose syncs are counted."""
-
     def __init__(self, owner: CountingSystem, name: str | apsw.URIFilename | None, flags: list[int]) -> None:
         super().__init__("unix", name, flags)
         self._owner = owner

@@ -46,12 +46,10 @@ class Told:
             raise AssertionError("the process has ended") from None
 
     def run(self, code: str) -> Any:
-        """Runs the code there. Returns its answer."""
         self.begin(code)
         return self.answer()
 
     def ask(self, expression: str) -> Any:
-        """The value of an expression there."""
         return self.run(f"answer = {expression}")
 
     def kill(self) -> None:

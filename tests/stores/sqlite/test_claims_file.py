@@ -34,7 +34,6 @@ def filled(store: SqliteStore) -> QueueManager:
 
 
 def fill(qm: QueueManager) -> None:
-    """Puts three plain messages and a group of three."""
     for number, body in enumerate(MESSAGES[:3]):
         qm.put("Q", body, priority=number)
     for number, body in enumerate(MESSAGES[3:], 1):

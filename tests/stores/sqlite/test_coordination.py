@@ -381,7 +381,7 @@ def test_a_sidecar_that_was_removed_is_noticed(database: Database, path: Path) -
 def test_who_makes_the_sidecar_second_leaves_words_that_are_in_use(
     path: Path, peer: Child, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both found it empty, and the first commits before the second goes on."""
+    """Both processes find it empty, and the first commits before the second goes on."""
     peer.run("database.close()")
     sidecar = Path(f"{path}-lock")
     sidecar.unlink()

@@ -49,7 +49,6 @@ def counted(store: SqliteStore) -> Iterator[list[int]]:
 
 
 def singles(qm: QueueManager, number: int, **fields: Any) -> None:
-    """Puts messages that are in no group."""
     for start in range(0, number, 500):
         qm.put_many("Q", [Message(b"x", **fields)] * min(500, number - start))
 
@@ -58,7 +57,6 @@ of_higher_priority = partial(singles, priority=9)  # in front, because of their 
 
 
 def unfinished_groups(qm: QueueManager, number: int) -> None:
-    """Puts groups of which only the first message is there."""
     for start in range(0, number, 500):
         heads = [
             Message(b"h", group_id=b"%024d" % n, flags=Flags.IN_GROUP) for n in range(start, min(start + 500, number))
@@ -67,34 +65,29 @@ def unfinished_groups(qm: QueueManager, number: int) -> None:
 
 
 def long_group(qm: QueueManager, number: int) -> None:
-    """Puts one group."""
     members = [Message(b"m", group_id=GROUP, sequence_number=n, flags=Flags.IN_GROUP) for n in range(1, number)]
     members.append(Message(b"m", group_id=GROUP, sequence_number=number, flags=Flags.LAST_IN_GROUP))
     qm.put_many("Q", members)
 
 
 def held_by_another(qm: QueueManager, number: int) -> None:
-    """Messages of a higher priority, which an open unit of work of another connection has got."""
     other = qm.connect()
     other.put_many("Q", [Message(b"h", priority=9)] * number)
     other.get_many("Q", number, syncpoint=True)
 
 
 def held_by_itself(qm: QueueManager, number: int) -> None:
-    """Messages of the same level, which the call's own unit of work has got."""
     singles(qm, number)
     assert len(qm.get_many("Q", number, syncpoint=True)) == number
 
 
 def of_other_priorities_in_order_of_arrival(qm: QueueManager, number: int) -> None:
-    """Messages in front, of another priority and at the same level."""
     qm.alter_queue("Q", delivery="fifo", default_priority=5)
     of_higher_priority(qm, number)
     qm.put("Q", b"wanted", priority=1)
 
 
 def get_by_unique_id(qm: QueueManager, **options: Any) -> Message:
-    """Gets by its unique id the message that has the correlation id."""
     (wanted,) = qm.browse("Q", match=Match(correlation_id=b"c"))
     assert wanted.uid is not None
     return qm.get("Q", match=Match(uid=wanted.uid), **options)
@@ -199,7 +192,6 @@ def test_what_lies_in_front_costs_nothing(case: str, tmp_path: Path) -> None:
 
 
 def locked(qm: QueueManager, number: int) -> tuple[UniqueId, int]:
-    """Locks messages with one lock id. Returns the unique id of the last one, and the lock id."""
     singles(qm, number)
     found = qm.browse_and_lock("Q")
     assert found.messages[-1].uid is not None
@@ -207,12 +199,10 @@ def locked(qm: QueueManager, number: int) -> tuple[UniqueId, int]:
 
 
 def put_under_a_confirm_id(qm: QueueManager, number: int) -> tuple[UniqueId, int]:
-    """Puts messages under one confirm id. Returns the unique id of the last one, and the confirm id."""
     return qm.put_many("Q", [b"x"] * number, confirm_id=7)[-1].uid, 7
 
 
 def got_under_a_confirm_id(qm: QueueManager, number: int) -> tuple[UniqueId, int]:
-    """Gets messages under one confirm id. Returns the unique id of the last one, and the confirm id."""
     singles(qm, number)
     uid = qm.get_many("Q", number, confirm_id=7)[-1].uid
     assert uid is not None

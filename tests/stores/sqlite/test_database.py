@@ -251,8 +251,6 @@ def in_turn(*acts: Act) -> Act:
 
 
 def in_unit(*acts: Act) -> Act:
-    """Acts in a unit of work, and commits it."""
-
     def act(qm: QueueManager) -> None:
         with qm.unit_of_work() as block:
             for one in acts:

@@ -277,7 +277,6 @@ def value_for(field: str, how: str) -> Any:
 
 
 def how_compared(field: str, value: ast.expr) -> list[str]:
-    """How a field is compared with an argument of a call."""
     if field == "kind":
         return [str(value.value)] if isinstance(value, ast.Constant) else list(UNIT_KINDS)
     if isinstance(value, ast.Constant) and value.value is None:

@@ -122,12 +122,10 @@ def ring(qm: QueueManager, path: Path) -> Iterator[list[Program]]:
 
 
 def wait_on(one: Program, queue: str) -> None:
-    """Begins a strict get, which waits."""
     one.run(f"wait = Waiting(qm, lambda: qm.get({queue!r}, syncpoint=True, read_order='strict', wait=60))")
 
 
 def is_refused(one: Program, queue: str) -> None:
-    """Checks that a strict get is refused because it closes a circle."""
     said = one.ask(f"error_of(lambda: qm.get({queue!r}, syncpoint=True, read_order='strict', wait=60))")
     assert said == "OrderDeadlock"
 

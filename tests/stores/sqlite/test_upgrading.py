@@ -258,7 +258,6 @@ class _MortalFile(apsw.VFSFile):
 
 
 def killed(path: Path, at: str | int) -> bool:
-    """Whether the upgrade came that far, and was killed."""
     process = SERVER.Process(target=upgrade_and_die, args=(path, at), daemon=True)
     process.start()
     process.join()
