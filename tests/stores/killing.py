@@ -1,7 +1,7 @@
-"""A program that is killed at any step of a call: all of the call is there afterwards, or nothing.
+"""Kills a program at any step of a call: the call has taken effect wholly or not at all.
 
-A step is a statement or a commit on a server, and a point of `inorder.stores.engine.points` on a file. What a unit of
-work held is given back, what a claim holds stays claimed, what was staged stays staged. The trigger messages of a queue
+A step is a statement or a commit on a server, and a point of `inorder.stores.engine.points` on a file. Messages that a
+unit of work held are released, claimed messages stay claimed, staged rows stay staged. A queue's trigger messages
 belong to the call that made them due.
 """
 
@@ -34,14 +34,14 @@ Act = Callable[[], object]
 
 
 class Program:
-    """What a program has before it acts."""
+    """The store and the connection of a program, and the preparation of its act."""
 
     def __init__(self, store: LocalStore, queue: str) -> None:
         self.store, self.queue = store, queue
         self.qm = inorder.connect(store, program="child")
 
     def reader(self, act: Callable[[Application], object], *, holds: int = 0) -> Act:
-        """One that has settled claim 1, and has claim 2 open with so many messages."""
+        """Settles claim 1, and opens claim 2 with `holds` messages, if any. Returns the act."""
         app = Application(self.store, queue=self.queue)
         app.claim(0, most=1)
         app.settle(1)
@@ -50,7 +50,6 @@ class Program:
         return lambda: act(app)
 
     def writer(self, act: Callable[[Writer], object], staged: int = 0) -> Act:
-        """One that has staged so many rows."""
         writer = Writer(self.store, self.qm)
         writer.handle(self.queue)
         if staged:
@@ -58,7 +57,6 @@ class Program:
         return lambda: act(writer)
 
     def unit(self, act: Act) -> Act:
-        """One in a unit of work."""
         self.qm.put(self.queue, b"unit", syncpoint=True)
         self.qm.get(self.queue, syncpoint=True)
         return act
@@ -89,7 +87,7 @@ ACTS: dict[str, Callable[[Program], Act]] = {
     "settle of a staging": lambda one: one.writer(one.settle, staged=3),
     "undo of a staging": lambda one: one.writer(lambda _: one.store.undo_staging([one.queue]), staged=3),
 }
-UNSEEN = ("back out", "begin of claims")  # what these do is done by the death, or seen by nobody
+UNSEEN = ("back out", "begin of claims")  # the death has the same effect, or the effect is not visible
 
 
 def key_of(queue: str) -> Any:
@@ -97,7 +95,7 @@ def key_of(queue: str) -> Any:
 
 
 def live(kind: str, where: str, queue: str, act: str, at: str) -> None:
-    """In the program: it dies at a step, or ends with the number of the last one."""
+    """Runs in the program: it dies at step `at`, or exits with the number of the last step."""
     steps = itertools.count()
     passed = 0
 
@@ -133,7 +131,6 @@ def live(kind: str, where: str, queue: str, act: str, at: str) -> None:
 
 
 def initiation(queue: str) -> str:
-    """The queue of its trigger messages."""
     return f"{queue}.INIT"
 
 
@@ -151,10 +148,10 @@ def fill(qm: QueueManager, queue: str) -> None:
 
 
 def seen(qm: QueueManager, queue: str) -> tuple[object, ...]:
-    """What is there of a queue, but for numbers; the last is what is wrong with the store."""
+    """The state of a queue, without its numbers; the last element is the list of problems of the store."""
     units = [
         unit for unit in qm.inspect.units() if queue in (unit.name, unit.queue) or unit.kind == "session"
-    ]  # buries the dead
+    ]  # also cleans up after dead processes
     held = sorted((unit.kind, unit.puts, unit.gets) for unit in units)
     accounts = [one for one in qm.bulk.claims() if one.queue == queue]
     claims = [(c.settled, c.delivered, c.open and (c.open.number, c.open.messages, c.open.planned)) for c in accounts]
@@ -175,7 +172,7 @@ def check_kills(
     """Kills programs at the first and the last step of a call, and at some between.
 
     Args:
-        among: of the steps up to this number, those at which it is killed besides.
+        among: given the number of the last step, returns further steps at which a program is killed.
         gone: returns when the store has noticed that a program is dead.
     """
     names = (f"{act.replace(' ', '.').replace(chr(39), '')}.{number}" for number in itertools.count())

@@ -1,4 +1,4 @@
-"""What stores once answered differently, each case by itself: found by `tests/histories/test_state_machine.py`."""
+"""Cases in which stores once answered differently; `tests/histories/test_state_machine.py` found them."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_a_claim_that_is_over_is_held_until_more_is_taken_ahead(qm: QueueManager
 
 
 def test_a_subscription_that_turns_while_another_does_is_not_forgotten() -> None:
-    """The other one has seen already that nobody wanted changes."""
+    """`one` begins to heed changes after `other` has already seen that nobody else wants them."""
     changes, calls = Changes(), list[Call[None]]()
     begun, asked = threading.Event(), threading.Event()
     one, other = (changes.subscribe(lambda _: None) for _ in range(2))

@@ -1,4 +1,4 @@
-"""The check of the memory store: each thing that may be wrong with a queue is planted, and found."""
+"""The check of the memory store finds each fault that is planted in a queue."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOBODY = 99  # no unit has this number
 
 
 class Two:
-    """A queue with two messages, and its first message."""
+    """A queue with two messages, and ways to corrupt it."""
 
     def __init__(self) -> None:
         store = MemoryStore()

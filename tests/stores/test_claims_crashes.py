@@ -1,8 +1,8 @@
-"""A reader by claims that dies at every point of its work, once or twice: each message comes once, in order.
+"""Kills a reader by claims at every point of its work, once or twice: each message arrives once, in order.
 
-The reader does what a micro-batch engine does: it asks for the next claim, writes its number into a log of offsets,
-reads the claim, writes a batch to a sink, and writes the batch's number into a log of commits. Logs and sink outlive
-it. It may take the next claim ahead, once the work on one has begun.
+The reader works as a micro-batch engine does: it asks for the next claim, writes its number to a log of offsets, reads
+the claim, writes a batch to a sink, and writes the batch's number to a log of commits. Logs and sink survive the
+reader. It may take the next claim ahead, once it has begun to work on the current one.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ NEVER = 10**6
 
 
 class Killed(Exception):
-    """The reader dies here."""
+    """Ends the life of a reader."""
 
 
 @dataclass
 class Disk:
-    """What outlives the reader."""
+    """The logs and the sink, which survive the reader."""
 
     offsets: list[int] = field(default_factory=list)
     commits: set[int] = field(default_factory=set)
@@ -34,7 +34,7 @@ class Disk:
 
 
 class Reader:
-    """One life of the reader; it dies after so many steps."""
+    """One life of the reader, which ends after `steps` steps."""
 
     def __init__(self, qm: QueueManager, disk: Disk, options: GetOptions, steps: int, *, ahead: bool) -> None:
         self.qm, self.disk, self.options, self.left, self.ahead = qm, disk, options, steps, ahead
@@ -45,8 +45,7 @@ class Reader:
             raise Killed
 
     def run(self) -> None:
-        """Reads until nothing is left."""
-        initial = Application(store_of(self.qm), queue="Q").settled  # asked by a process of its own, without effect
+        initial = Application(store_of(self.qm), queue="Q").settled  # a separate process asks this; it has no effect
         self.step()
         self.app = Application(store_of(self.qm), queue="Q")
         disk = self.disk
@@ -62,7 +61,7 @@ class Reader:
             disk.offsets.append(claim.number)
             self.step()
             if len(disk.offsets) > 1 and len(disk.offsets) % 2:
-                self.app.settle(disk.offsets[-2])  # an engine that tells of its commits, sooner or later
+                self.app.settle(disk.offsets[-2])  # an engine reports its commits sooner or later
                 self.step()
             self.work(len(disk.offsets) - 1, initial)
 
@@ -107,7 +106,7 @@ def lives(options: GetOptions, deaths: tuple[int, ...], *, ahead: bool) -> None:
         assert (qm.inspect.status("Q").current_depth, qm.inspect.units()) == (0, [])
 
 
-STEPS = 43  # more than a life has
+STEPS = 43  # more than one life takes
 
 
 @pytest.mark.parametrize("ahead", [False, True], ids=["one claim", "two claims"])

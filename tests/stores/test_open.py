@@ -1,4 +1,4 @@
-"""Which text names which store, for everything that takes a path or a URL; and what a place says before it is open."""
+"""The store that each path or URL names, and what is known of a location before its store is opened."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHOWN = "postgresql://me@host/orders?schema=a"
 HERE = str(Path.cwd())
 
 NAMES: list[tuple[Any, type[Location], str, str, str]] = [
-    # what names it: kind, what people are shown, the same from any folder, the default name of its queue manager
+    # given, kind, text for people, text that is valid in any folder, default name of the queue manager
     (":memory:", InMemory, ":memory:", ":memory:", "INORDER"),
     ("orders-1.db", InFile, "orders-1.db", f"{HERE}/orders-1.db", "orders_1"),
     (Path("/data/a b.db"), InFile, "/data/a b.db", "/data/a b.db", "a_b"),

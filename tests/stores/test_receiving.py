@@ -1,4 +1,4 @@
-"""What a channel brings is put once: the record of the channel judges each batch (between C-1, C-5), on every store."""
+"""The messages of a channel are put once: the channel's record decides about each batch (between C-1, C-5)."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ def to(queue: str, body: bytes = b"x", **fields: Any) -> Message:
 def batch(
     number: int, *messages: Message, epoch: int = 2, made: int | None = None, to_dead_letters: bool = False
 ) -> ChannelBatch:
-    """A batch; `made`: of the messages of another number."""
+    """A batch; with `made`, it has the digest of the batch of that number."""
     first = 100 * (made or number)
     named = [Message().with_values(uid=UniqueId("A", first + n)) for n in range(len(messages) or 1)]
     sent = messages or (to("Q", b"%d" % number),)
     return ChannelBatch(SENDER, number, epoch, digest(named), sent, to_dead_letters=to_dead_letters)
 
 
-# What comes after batches 1 and 2 of epoch 2: number, the number whose messages it has, epoch; what becomes of it.
+# A batch that arrives after batches 1 and 2 of epoch 2: its number, the number whose digest it has, its epoch, and the
+# outcome: whether it is already known, or an error.
 TABLE: list[tuple[int, int, int, type[InorderError] | bool]] = [
     (3, 3, 2, False),
     (3, 3, 3, False),
@@ -77,12 +78,12 @@ def test_senders_are_known_apart(store: RestartableStore, qm: QueueManager) -> N
 
 
 def test_a_queue_that_refused_takes_messages_at_the_second_try(store: RestartableStore, qm: QueueManager) -> None:
-    """C-1, the other reason: the ledger of a queue that took nothing does not know the batch."""
+    """C-1, the other reason: a queue that refused all its messages has no record of the batch in its ledger."""
     qm.create_queue("P", put_allowed=False)
     qm.create_queue("DEAD")
     qm.admin.alter_manager(dead_letter_queue="DEAD")
     sent = batch(1, to("Q", b"q"), to("P", b"p"), to_dead_letters=True)
-    assert store.receive(sent) == Receipt(False, 1, 1)  # and the answer is lost
+    assert store.receive(sent) == Receipt(False, 1, 1)  # the answer is lost
     qm.alter_queue("P", put_allowed=True)
     assert store.receive(sent).already
     assert (bodies(qm), bodies(qm, "P"), bodies(qm, "DEAD")) == ([b"q"], [], [b"p"])
@@ -102,7 +103,7 @@ def test_a_queue_that_refused_takes_messages_at_the_second_try(store: Restartabl
 def test_a_message_that_cannot_be_put(
     store: RestartableStore, qm: QueueManager, altered: dict[str, Any], queue: str, reason: Reason, fate: str
 ) -> None:
-    """C-5: the batch comes again; then it is a dead letter, or is discarded; or the channel is to stop."""
+    """C-5: the batch is sent again; then the message becomes a dead letter, is discarded, or stops the channel."""
     qm.create_queue("P")
     qm.create_queue("TRANSMISSION", usage="transmission")
     qm.create_queue("DEAD")
@@ -145,7 +146,7 @@ def test_a_batch_that_is_none_is_refused(store: RestartableStore, qm: QueueManag
 
 @pytest.mark.every_store
 def test_what_comes_outside_the_batches_leaves_no_record(store: RestartableStore, qm: QueueManager) -> None:
-    """C-4: number 0. The run must be the latest; what cannot be put is discarded and counted."""
+    """C-4: number 0. The run must be the latest; a message that cannot be put is discarded and counted."""
     store.receive(batch(1))
     before = store.received()
     qm.create_queue("FULL", max_depth=1)
@@ -160,7 +161,7 @@ def test_what_comes_outside_the_batches_leaves_no_record(store: RestartableStore
 
 
 @pytest.mark.every_store
-@pytest.mark.parametrize("epoch", [1, 2, 3])  # a sender that was put back has a lower one
+@pytest.mark.parametrize("epoch", [1, 2, 3])  # a sender that was restored from a backup has a lower one
 def test_a_number_is_set_if_nothing_came_since_it_was_read(
     store: RestartableStore, qm: QueueManager, epoch: int
 ) -> None:
@@ -196,7 +197,7 @@ def held() -> ChannelBatch:
 
 @pytest.mark.every_store
 def test_a_body_comes_in_pieces_and_is_put_once(store: RestartableStore, qm: QueueManager) -> None:
-    """Pieces of the same run and of later ones; a repeat, a piece too early and a question change nothing."""
+    """Pieces come from one run and from later ones; a repeat, a piece that is too early and a query change nothing."""
     steps = [(0, b"", 0, 2), (0, b"0123", 4, 2), (0, b"0123", 4, 2), (6, b"67", 4, 3), (4, b"45", 6, 3), (6, b"", 6, 3)]
     for first, data, there, epoch in steps:
         assert store.receive_piece(SENDER, epoch, piece(first, data)) == there
@@ -213,7 +214,7 @@ def test_a_body_comes_in_pieces_and_is_put_once(store: RestartableStore, qm: Que
 def test_a_repeat_is_no_batch_without_its_bodies(
     store: RestartableStore, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An operator sets the number back just after the record was read."""
+    """An operator resets the number just after the record was read."""
     store.receive_piece(SENDER, 1, piece(0, WHOLE))
     store.receive(held())
     read = ReceivingVerbs._with_bodies
@@ -272,7 +273,7 @@ def test_the_pieces_of_a_deleted_channel_are_dropped(store: RestartableStore, qm
 
 
 def test_a_piece_that_is_none_is_refused(store: RestartableStore, qm: QueueManager) -> None:
-    """Lengths that lie, more than there is room for, a run that is over."""
+    """Wrong lengths and positions, more bytes than the limit, or a run that is over."""
     store.receive_piece(SENDER, 1, piece(0, b"x", position=1, size=BODIES_MAX - 9))
     for wrong in (
         piece(8, b"890"),
@@ -283,7 +284,7 @@ def test_a_piece_that_is_none_is_refused(store: RestartableStore, qm: QueueManag
         piece(0, b"", digest=b"short"),
         piece(0, b"", batch=b"x" * 65),
         piece(0, b"x" * (BODY_PIECE_MAX + 1), size=BODIES_MAX),
-        piece(0, b""),  # together with the other
+        piece(0, b""),  # too many bytes together with the piece above
     ):
         with pytest.raises(ArgumentError):
             store.receive_piece(SENDER, 1, wrong)

@@ -1,4 +1,4 @@
-"""Stores of releases can be upgraded: each that the changelog names has one that is kept, and this release takes it."""
+"""The changelog's releases each have a kept store, which this release can upgrade."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_store_that_the_tool_keeps_comes_through_an_upgrade_whole(tmp_path: Pa
     taken_out(folder, store)
     upgrade_file(store, ladder=invented.SQLITE, schema=invented.SCHEMA)
     Database(store, schema=invented.SCHEMA, ladder=invented.SQLITE).close()
-    # This release reads by name what the next one has made, so that it can say what is in it.
+    # Undo the invented upgrade, so that this release can open the store and check what is in it.
     with closing(sqlite3.connect(store)) as connection:
         connection.executescript(f"DROP INDEX definition_note; ALTER TABLE definition DROP COLUMN note; {BACK}")
     with inorder.connect(store) as qm:

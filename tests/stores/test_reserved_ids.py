@@ -1,4 +1,4 @@
-"""Unique ids that a connection reserves before it puts: nobody else gets them, and each is used once."""
+"""Unique ids that a connection reserves before it puts: no other connection gets them, and each is used once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.every_store
 
 
 class Putter:
-    """A connection that puts on a queue under ids that it reserves."""
+    """A connection that puts on a queue, under ids that it reserves."""
 
     def __init__(self, store: Store, queue: str = "Q") -> None:
         self.store, self.state = store, NOTHING_OPEN

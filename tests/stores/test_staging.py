@@ -1,6 +1,6 @@
-"""Staging: rows stand outside their queue until one settle puts them all, in order, in groups, once (spark 3).
+"""Staging: rows stay outside their queue until one settle puts them all, in order, in groups, once (spark 3).
 
-What a table can say is in `tests/scenarios/staging.txt`.
+`tests/scenarios/staging.txt` has the cases that fit into a table.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def test_nothing_to_settle_does_nothing(writer: Writer) -> None:
     assert snapshot(writer.qm) == before
 
 
-# ---- what the messages are
+# ---- the messages
 
 
 def test_what_is_not_given_is_as_in_a_put(writer: Writer, clock: ManualClock) -> None:
@@ -116,7 +116,7 @@ def test_what_is_not_given_is_as_in_a_put(writer: Writer, clock: ManualClock) ->
 
 
 def test_the_original_lengths_are_as_in_a_put(writer: Writer) -> None:
-    """R1.12: of segments that of their data; that of a report is kept."""
+    """R1.12: a segment has the length of its own data; a report keeps the length that it was given."""
     rows: dict[str, Any] = {
         "message_type": [8, 8, 4],
         "flags": [int(Flags.SEGMENT), 0, int(Flags.SEGMENT)],
@@ -255,7 +255,7 @@ def test_own_numbers_must_follow_each_other(
     writer: Writer, what: str, columns: dict[str, list[int]], text: str
 ) -> None:
     given: dict[str, Any] = {"group_id": [H, H], "flags": [IN, IN], **columns}
-    for cut in (2, 1):  # in one staging, in two
+    for cut in (2, 1):  # in one staging, then in two
         writer.counts.clear()
         writer.stage("1", letters("ab")[:cut], **{name: values[:cut] for name, values in given.items()})
         writer.stage("2", letters("ab")[cut:], **{name: values[cut:] for name, values in given.items()})

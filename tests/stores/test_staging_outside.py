@@ -1,4 +1,4 @@
-"""What is staged is invisible, limited, gone after its time, and put once: the ledger (spark 3)."""
+"""Staged rows are invisible and limited, and they expire; the ledger makes sure that they are put once (spark 3)."""
 
 from __future__ import annotations
 
@@ -73,7 +73,6 @@ def test_a_staging_outlives_its_connection_and_a_restart(writer: Writer, store: 
 
 
 def refused(writer: Writer, error: type[Exception], *names: str) -> None:
-    """The settle fails and has changed nothing: what is staged is there."""
     before = snapshot(writer.qm)
     with pytest.raises(error):
         writer.settle(*names)

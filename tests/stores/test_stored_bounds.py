@@ -1,4 +1,4 @@
-"""Every time and name that a caller gives and a store keeps is bounded: whatever is taken, the store is whole."""
+"""Every time and name that a store keeps for a caller is bounded; values that it accepts do not damage it."""
 
 from __future__ import annotations
 
@@ -79,5 +79,5 @@ def test_an_error_shows_what_a_terminal_would_obey_as_it_is_written_in_python(qm
         qm.admin.end_lease("\x1b[2J\nname\x9b\u202e")
     assert str(raised.value).isprintable()
     assert r"\x1b[2J\nname\x9b\u202e" in str(raised.value)
-    assert str(InorderError("one\n" + "\0" * 5_000)).startswith("one\n\\x00\\x00")  # a picture of a place has lines
+    assert str(InorderError("one\n" + "\0" * 5_000)).startswith("one\n\\x00\\x00")  # a message may have lines
     assert len(InorderError("\0" * 9_000).args[0]) <= 4_000

@@ -1,4 +1,4 @@
-"""Events of the store: one for each call, on the caller's thread, told in numbers and names that the page lists."""
+"""Events of the store: one for each call, on the caller's thread, with the numbers and names that the page lists."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PAGE = Path(__file__).parents[2] / "docs/reference/events.md"
 SOURCES = Path(__file__).parents[2] / "src/inorder/stores"
 
 
-# Verbs of which no event has the name, each with the reason.
+# Verbs that have no event of their name, each with the reason.
 SILENT = {
     "keep_handles": "it cleans up after an interrupted call",
     "leave_lease": "it changes this process's memory only",
@@ -70,7 +70,7 @@ OTHERS = {name: fields for name, fields in EVENTS.items() if name not in REPORTE
 
 
 def verbs_of_store() -> set[str]:
-    """Every method of the protocol, those of its parts too."""
+    """The names of all methods of the protocol, including its parts."""
     parts = [part for part in LocalStore.__mro__ if part.__module__.startswith("inorder.stores")]
     return {
         name
@@ -88,7 +88,7 @@ def test_every_verb_of_the_store_has_an_event_of_its_name_or_a_reason_for_none()
 
 
 def rows_of(heading: str) -> dict[str, list[set[str]]]:
-    """A table of the page: the words in code quotes of each further cell, by that of the first."""
+    """A table of the page: the words in code quotes of each further cell, keyed by that of the first."""
     section = PAGE.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| `")]
     return {re.findall(r"`([^`]+)`", row[0])[0]: [set(re.findall(r"`([^`]+)`", c)) for c in row[1:]] for row in rows}
@@ -121,7 +121,7 @@ def test_the_page_lists_the_silent_verbs_with_their_reasons() -> None:
     assert {row[0].strip("`"): row[1] for row in rows} == SILENT
 
 
-# ---- what is told
+# ---- the events
 
 
 def test_a_put_and_a_get_are_told_with_what_they_moved(qm: QueueManager, heard: Heard, store: RestartableStore) -> None:
@@ -145,8 +145,8 @@ def test_every_event_has_exactly_what_the_table_says(
     everything(qm, tmp_path, clock)
     told = {event.name.removeprefix(PREFIX) for event in heard}
     not_told = {"stop"} if gives_pages(qm) else {"stop", "read_rest"}
-    not_told |= {"rename"}  # it needs a store that nobody has open: tests/client/test_renaming.py
-    not_told |= {"browse_page"}  # of a loop, on a server: below
+    not_told |= {"rename"}  # it needs a store that nobody has open: see tests/client/test_renaming.py
+    not_told |= {"browse_page"}  # reported by loops on a server: see below
     assert CALLS.keys() - told == not_told
     for one in heard:
         check(one)
@@ -155,7 +155,7 @@ def test_every_event_has_exactly_what_the_table_says(
 def test_every_event_of_a_call_that_fails_has_exactly_what_the_table_says(
     store: Any, qm: QueueManager, tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each call is made once more while nothing can be read or written."""
+    """Each call is repeated while nothing can be read or written."""
     made: dict[str, Callable[[], object]] = {"stop": store.stop}
     with monkeypatch.context() as recorded:
         for name in CALLS:
@@ -184,7 +184,7 @@ def fail(*_: object, **__: object) -> None:
 
 
 def recorder(name: str, verb: Callable[..., object], made: dict[str, Callable[[], object]]) -> Callable[..., object]:
-    """The verb, which can be made again as it was made here."""
+    """Wraps a verb, and records how to repeat its last call."""
 
     def call(*given: object, **named: object) -> object:
         made[name] = partial(verb, *given, **named)
@@ -293,7 +293,7 @@ def test_each_page_of_a_large_group_is_one_event(file_manager: QueueManager) -> 
     assert large_group(file_manager, 600) == [b"12"] * 600
     pages = [*heard.named("get"), *heard.named("read_rest")]
     assert len(heard.named("get")) == 1
-    assert sizes(pages) == [(600, 512), (256, 512), (88, 176)]  # the get has removed them all, and read its first page
+    assert sizes(pages) == [(600, 512), (256, 512), (88, 176)]  # the get removes all messages, and reads the first page
     assert {page.metadata["queue"] for page in pages} == {"GROUPS"}
 
 
@@ -446,7 +446,7 @@ def test_with_the_last_connection_nobody_observes_any_more(store: RestartableSto
 
 
 def test_other_threads_go_on_while_observers_are_told(qm: QueueManager, tmp_path: Path, clock: ManualClock) -> None:
-    """No lock of the store or of the waiting room is held, whatever is told."""
+    """No lock of the store or of the waiting room is held while any event is reported."""
     told, other = set[str](), qm.connect()
 
     def elsewhere() -> None:
@@ -468,7 +468,7 @@ def test_other_threads_go_on_while_observers_are_told(qm: QueueManager, tmp_path
 
 
 def test_an_observer_that_opens_the_file_meanwhile_hinders_nobody(tmp_path: Path) -> None:
-    """The lock under which files are opened is not held while observers are told of a connection."""
+    """The lock for opening files is not held while observers are told of a connection."""
     told, file = list[str](), tmp_path / "q.db"
     with connect(file) as first:
 

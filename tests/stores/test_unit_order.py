@@ -1,4 +1,4 @@
-"""Several connections put in one unit: a put that was answered before another one began stands before it (B-5)."""
+"""Several connections put in one unit: a put that is answered before another begins comes first (B-5)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PUT = [b"0", b"1", b"2", b"3", b"4", b"5", b"6", b"7"]
 
 @pytest.fixture
 def three(store: RestartableStore) -> Iterator[list[QueueManager]]:
-    """Connections that draw numbers as three processes do."""
+    """Connections that draw their numbers separately, as three processes do."""
     drawing_apart(store)
     with connect(store) as one, connect(store) as two, connect(store) as three:
         yield [one, two, three]
@@ -91,7 +91,7 @@ def test_a_report_that_another_makes_in_a_unit_stands_behind_what_the_unit_had_p
     two.put("R", b"first")
     opened = cast("OpenStore", one._store)
     run(opened, WRITING, lambda _, verb: verb.number())
-    drawn, opened.numbers = opened.numbers, NO_NUMBERS  # by the one who is going to find what is over
+    drawn, opened.numbers = opened.numbers, NO_NUMBERS  # the older numbers, for the discard below
     asks = Message(b"short", expiry=5, report=Report.EXPIRATION_WITH_FULL_DATA, reply_to_queue="R")
     lease = one.lease(seconds=60) if unit == "lease" else None
     if lease is None:

@@ -1,4 +1,4 @@
-"""Servers of a test's own, for what the server that all share must not go through."""
+"""Fixtures for stores on PostgreSQL, among them a server of a test's own that it may stop and fill."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ Connect = Callable[[str], QueueManager]
 
 @pytest.fixture
 def own_server(quick_disk: None) -> Iterator[Server]:
-    """A server that the test may stop, restart and fill."""
     if why := missing():
         pytest.skip(why)
     with Server() as server:
@@ -30,13 +29,13 @@ def own_server(quick_disk: None) -> Iterator[Server]:
 
 @pytest.fixture
 def url(postgresql: str, make: Make) -> str:
-    """Of a store that nobody has made yet; it is gone at the end."""
+    """The URL of a store that does not exist yet; it is removed at the end."""
     return make("postgresql")
 
 
 @pytest.fixture
 def qm(url: str) -> Iterator[QueueManager]:
-    """A program "test", with a queue Q."""
+    """A connection as program "test", with a queue Q."""
     with inorder.connect(url, program="test") as one:
         one.create_queue("Q")
         yield one
@@ -45,7 +44,7 @@ def qm(url: str) -> Iterator[QueueManager]:
 
 @pytest.fixture
 def child(qm: QueueManager, url: str) -> Iterator[Program]:
-    """A process that is connected, too, as program "child 0"."""
+    """A process that is also connected, as program "child 0"."""
     with programs(url, 1) as [one]:
         yield one
 
@@ -59,13 +58,12 @@ def admin(postgresql: str) -> Iterator[psycopg.Connection[Any]]:
 
 @pytest.fixture
 def proxy(url: str) -> Iterator[Proxy]:
-    """Between its clients and the server."""
     with Proxy(port_of(url)) as one:
         yield one
 
 
 @pytest.fixture
 def connect(url: str) -> Iterator[Connect]:
-    """Connects a program; each has a session of its own."""
+    """Connects programs; each has its own session."""
     with ExitStack() as connections:
         yield lambda program: connections.enter_context(inorder.connect(url, program=program))

@@ -1,7 +1,7 @@
-"""Two programs on one store: one is held before a statement of its call, while the other makes a call of its own.
+"""Two programs on one store: one is held before a statement of its call, while the other makes its own call.
 
-What comes of it must be what comes of the two calls one after the other, in one of the two orders. The memory store
-says what that is. A program has its store, its connection and its thread; the queue is another one in each run.
+The outcome must be that of the two calls one after the other, in one of the two orders; the memory store says what
+these outcomes are. Each program has its own store, connection and thread. Each run uses a new queue.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LEFT = b"LEFT".ljust(24, b"\0")
 POLL_SECONDS = 0.0005
 LOCK = re.compile(r" FOR (NO KEY )?UPDATE( OF t)?| ORDER BY name FOR UPDATE")
 EXPIRES_SECONDS = 5
-Outcome = tuple[object, object, object]  # what either call brought, and what is there then
+Outcome = tuple[object, object, object]  # the outcome of each call, and the state afterwards
 
 
 class Side:
@@ -36,8 +36,8 @@ class Side:
 
     Attributes:
         queue: the name of the queue of this run.
-        handle: on the queue, if what comes before the call has opened one.
-        kept: what comes before the call has kept for it.
+        handle: the handle on the queue, if the preparation of the call has opened one.
+        kept: a value that the preparation keeps for the call.
     """
 
     def __init__(self, store: Any, name: str) -> None:
@@ -64,12 +64,10 @@ class Side:
 
     @property
     def sleeps(self) -> bool:
-        """Whether it waits for a message, and has nothing left to look at."""
+        """Whether it waits for a message, with nothing left to look at."""
         return bool(self.store.waiting.is_asleep(self.qm.internals.owner))
 
     def end_run(self) -> None:
-        """Nothing of the run is left with this program."""
-
         def act(_: Side) -> None:
             self.qm.commit()
             with suppress(InorderError):
@@ -90,11 +88,11 @@ Act = Callable[[Side], Any]
 
 
 class Verb(NamedTuple):
-    """A call, and what comes before it.
+    """A call and its preparation.
 
     Args:
-        tell: what of its answer is compared; asked for when both calls are over.
-        is_tight: the queue has room for one message more.
+        tell: the part of its answer that is compared; called when both calls are over.
+        is_tight: the queue has room for one more message.
     """
 
     act: Act
@@ -104,17 +102,17 @@ class Verb(NamedTuple):
 
 
 def leave(side: Side) -> None:
-    """A call that changes nothing: so the first program has left the queue as it is, the second has seen it before."""
+    """Puts and gets a message; the second program goes first, so only the first finds the queue as it left it."""
     if side.handle is not None:
         side.handle.put(b"gone", correlation_id=LEFT)
         side.handle.get(match=Match(correlation_id=LEFT))
 
 
 class Held:
-    """Stops a program before the nth statement of its transactions, when the server is done with those before it.
+    """Stops a program before the nth statement of its transactions, when the server has executed those before it.
 
     Attributes:
-        count: of the statements to which it has come.
+        count: the number of statements that it has reached.
     """
 
     def __init__(self, link: Any) -> None:
@@ -124,7 +122,7 @@ class Held:
         link.execute, link.begin, link.commit = self._executing, self._beginning, self._committing
 
     def at(self, number: int) -> None:
-        """From now on it counts from 0, and stops there."""
+        """Counts from 0 again, and stops before statement `number`; -1: nowhere."""
         self.count, self._at = 0, number
         self.there.clear()
         self._goes_on.clear()
@@ -154,14 +152,14 @@ class Held:
 
 
 class World:
-    """Two programs on one store; in each run they make a call each on a queue of their own."""
+    """Two programs on one store; in each run, each makes a call on the run's queue."""
 
     def __init__(self, clock: ManualClock, one: Side, another: Side) -> None:
         self.clock, self.sides = clock, (one, another)
         self._runs = 0
 
     def prepare(self, verbs: tuple[Verb, Verb]) -> None:
-        """A queue with two messages and the first of a group of two, and what comes before the calls."""
+        """Makes a queue with three messages and the first of a group of two, then prepares the calls."""
         one, _ = self.sides
         name = f"Q{self._runs}"
         self._runs += 1
@@ -181,7 +179,7 @@ class World:
         self.clock.advance(EXPIRES_SECONDS + 1)
 
     def outcome(self, verbs: tuple[Verb, Verb], answers: tuple[Any, Any]) -> Outcome:
-        """What the calls have brought, and what is there; then all of it goes."""
+        """The outcomes of the calls and the state that they left; removes all of it."""
         told: list[object] = []
         for side, verb, answer in zip(self.sides, verbs, answers, strict=True):
             failed = isinstance(answer, InorderError)
@@ -233,7 +231,6 @@ class World:
                 qm.bulk.undo_staging([unit.name])
 
     def in_order(self, verbs: tuple[Verb, Verb], order: tuple[int, int]) -> Outcome:
-        """One call after the other."""
         self.prepare(verbs)
         answers = [None, None]
         for nth in order:
@@ -253,7 +250,7 @@ class World:
 
 
 class Server(World):
-    """On PostgreSQL, where the first program can be held."""
+    """Two programs on PostgreSQL; the first can be held."""
 
     def __init__(self, url: str) -> None:
         clock = ManualClock()
@@ -265,7 +262,7 @@ class Server(World):
         self._witness = psycopg.connect(url.partition("?")[0], autocommit=True)
 
     def statements(self, verb: Verb) -> int:
-        """To how many statements a call comes by itself."""
+        """The number of statements that a call reaches by itself."""
         pair = verb, Verb(lambda side: None)
         self.prepare(pair)
         self._held.at(-1)
@@ -275,7 +272,7 @@ class Server(World):
         return count
 
     def interleaved(self, verbs: tuple[Verb, Verb], at: int) -> Outcome | None:
-        """The first call is held there while the other comes; None: it has not come there."""
+        """The outcome if the first call is held at this statement during the other; None: it did not reach it."""
         self.prepare(verbs)
         first, second = self.meet((verbs[0].act, verbs[1].act), at)
         outcome = self.outcome(verbs, (self._answer(first), self._answer(second)))
@@ -283,11 +280,10 @@ class Server(World):
 
     @property
     def was_held(self) -> bool:
-        """Whether the first program came to where it was to be held."""
         return self._held.there.is_set()
 
     def meet(self, acts: tuple[Act, Act], at: int) -> tuple[Future[object], Future[object]]:
-        """The first program is held there, until the other has ended, waits for it, or waits for a message."""
+        """Holds the first program here until the second has ended, waits for it, or waits for a message."""
         held, (one, another) = self._held, self.sides
         held.at(at)
         first = one.begin(acts[0])
@@ -323,7 +319,7 @@ def on_server(url: str) -> Iterator[Server]:
 
 
 def possible(verbs: tuple[Verb, Verb]) -> list[Outcome]:
-    """What comes of two calls in memory, in either order."""
+    """The outcomes of two calls in memory, in either order."""
     found = []
     for order in ((0, 1), (1, 0)):
         clock = ManualClock()
@@ -335,7 +331,7 @@ def possible(verbs: tuple[Verb, Verb]) -> list[Outcome]:
 
 
 def wrong(world: Server, pair: tuple[Verb, Verb], places: Iterable[int]) -> Iterator[str]:
-    """Where the outcome of two calls, the first of which is held at these statements, is that of neither order."""
+    """The outcomes, with the first call held at one of these statements, that neither order of the calls produces."""
     due = possible(pair)
     for at in places:
         outcome = world.interleaved(pair, at)
@@ -344,7 +340,7 @@ def wrong(world: Server, pair: tuple[Verb, Verb], places: Iterable[int]) -> Iter
 
 
 def without_lock(statement: str) -> str:
-    """A statement that takes a lock, made to take none."""
+    """A statement that takes a lock, changed so that it takes none."""
     free = LOCK.sub("", statement).replace("pg_advisory_xact_lock(session_key", "length(text(session_key")
     free = free.replace("lock_queues(", "cardinality(")
     assert free != statement

@@ -1,10 +1,10 @@
-"""PostgreSQL's server for tests: a cluster in a folder of its own, on a free port of the loopback.
+"""PostgreSQL's server for tests: a cluster in its own folder, on a free port of the loopback.
 
-Who starts a server holds a lock on its folder. A process of its own, the keeper, waits until nobody does, then stops
-the server at once and removes the folder. The kernel frees the locks of a process that is killed, so nothing is left
-running whatever becomes of the tests.
+A process that starts a server holds a lock on its folder. A separate process, the keeper, waits until no process holds
+it, then stops the server at once and removes the folder. The kernel releases the locks of a process that is killed, so
+no server is left running, however the tests end.
 
-Where the programs are, and as whom they run, `benchmarks/servers.py` says: as the user postgres if we are root.
+`benchmarks/servers.py` finds the programs, and runs them as the user postgres if we are root.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from benchmarks.servers import LOOPBACK, PostgreSQL, ServerError
 ROOT = Path(__file__).parents[3]
 PROGRAMS = PostgreSQL()
 LIMIT_SECONDS = 240
-PORTS = range(20_000, 32_000)  # beneath those that the kernel gives to connections
+PORTS = range(20_000, 32_000)  # below the ports that the kernel gives to connections
 LOG_LINES = 30
 
 SETTINGS: Final[dict[str, object]] = {
     "listen_addresses": LOOPBACK, "fsync": "on", "max_connections": 200, "shared_buffers": "32MB",
     "min_wal_size": "32MB", "max_wal_size": "256MB", "log_min_messages": "warning",
 }  # fmt: skip
-# Texts sort as in a dictionary, unlike Python's: who needs another order has to say so.
+# Texts sort as in a dictionary, unlike Python's: statements that need another order must say so.
 INITDB = (
     *("--username", "postgres", "--auth", "trust", "--encoding", "UTF8", "--locale", "C.UTF-8"),
     *("--locale-provider", "icu", "--icu-locale", "en", "--no-sync", "--no-instructions"),
@@ -50,7 +50,7 @@ Stop = Literal["fast", "immediate"]
 
 
 def missing() -> str | None:
-    """Why no test can have a server on this machine; None: each can."""
+    """The reason why tests cannot have a server on this machine; None: they can."""
     if PROGRAMS.program() is None:
         return "nothing runs on PostgreSQL: its server is not here (apt install postgresql)"
     if not find_spec("psycopg"):
@@ -59,11 +59,11 @@ def missing() -> str | None:
 
 
 class Server:
-    """A server that runs, with nothing in it, until it is closed or its process ends.
+    """A running server with nothing in it, until it is closed or its process ends.
 
     Args:
-        standby_of: it follows this one, and is read only until it is promoted.
-        settings: of its configuration, beside `SETTINGS`.
+        standby_of: the primary that it follows; it is read only until it is promoted.
+        settings: of its configuration, besides `SETTINGS`.
     """
 
     def __init__(self, standby_of: Server | None = None, **settings: object) -> None:
@@ -79,7 +79,7 @@ class Server:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is for us
+            start_new_session=True,  # Ctrl-C does not reach it
         )
         self.settings: dict[str, object] = settings if standby_of is None else standby_of.settings | settings
         self._settings = SETTINGS | {"port": self.port, "unix_socket_directories": self.folder} | self.settings
@@ -99,29 +99,31 @@ class Server:
 
     @property
     def name(self) -> str:
-        """As which a standby is known to its primary."""
+        """The name under which the primary knows this standby."""
         return f"port_{self.port}"
 
     def url(self, database: str = "postgres", user: str = "postgres") -> str:
-        """What libpq connects to."""
         return f"postgresql://{user}@{LOOPBACK}:{self.port}/{database}"
 
     def url_of(self, primary: Server) -> str:
-        """What libpq connects to of the two, whichever takes writes."""
+        """The URL for libpq of this server and its primary: it connects to the one that takes writes."""
         hosts = f"{LOOPBACK}:{primary.port},{LOOPBACK}:{self.port}"
         return f"postgresql://postgres@{hosts}/postgres?target_session_attrs=read-write"
 
     def start(self) -> None:
-        """Starts it, and returns when it answers. Raises: ServerError, with the end of its log."""
+        """Starts it, and returns when it answers.
+
+        Raises: ServerError, with the end of its log.
+        """
         options = " ".join(f"-c {shlex.quote(f'{name}={value}')}" for name, value in self._settings.items())
         self._run("pg_ctl", "start", "--pgdata", "data", "--log", "server.log", "--options", options)
 
     def stop(self, how: Stop = "fast") -> None:
-        """Stops it: "fast" in order, "immediate" as a machine does that fails, though what it wrote stays."""
+        """Stops it: "fast" in order, "immediate" as if the machine failed, though everything it wrote stays."""
         self._run("pg_ctl", "stop", "--pgdata", "data", "--mode", how)
 
     def crash(self) -> None:
-        """Stops it at once, and sooner than `pg_ctl` would: what it has not written yet is lost."""
+        """Stops it at once, and sooner than `pg_ctl` would: data that it has not written yet is lost."""
         note = self.folder / "data/postmaster.pid"
         os.kill(int(note.read_text().split()[0]), signal.SIGQUIT)
         deadline = time.monotonic() + LIMIT_SECONDS
@@ -131,42 +133,40 @@ class Server:
             time.sleep(0.005)
 
     def restart(self, how: Stop = "fast") -> None:
-        """Stops it, and starts it again on its port."""
         self.stop(how)
         self.start()
 
     def configure(self, name: str, value: str) -> None:
-        """Changes a setting while the server runs; it holds for all of its processes when this returns."""
+        """Changes a setting of the running server; all of its processes have it when this returns."""
         self.sql(f"ALTER SYSTEM SET {name} = '{value}'")
         self.sql("SELECT pg_reload_conf()")
         deadline = time.monotonic() + LIMIT_SECONDS
-        while self.sql(f"SHOW {name}") != value:  # whoever connects now has it, and the others are told
+        while self.sql(f"SHOW {name}") != value:  # new connections have it, the other processes are notified
             if time.monotonic() > deadline:
                 raise ServerError(f"it does not take {name}; its log:\n{self.log()}")
-        for _ in range(2):  # at its second one the checkpointer, on which commits depend, has read what it was told
+        for _ in range(2):  # by the second one, the checkpointer, on which commits depend, has read the setting
             self.sql("CHECKPOINT")
 
     def sql(self, text: str, database: str = "postgres") -> str:
-        """Executes statements as superuser: what they answer, a line for each row, with | between its columns."""
+        """Executes statements as superuser. Returns a line for each row, with | between its columns."""
         return self._run("psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", text, self.url(database)).strip()
 
     def dump(self, schema: str) -> str:
-        """What is in a schema, as statements that bring it back."""
         return self._run("pg_dump", "--schema", schema, self.url())
 
     def terminate_backends(self, where: str = "true") -> int:
-        """Ends the connections of clients, those that are so in pg_stat_activity: how many."""
+        """Ends the connections of clients that match a condition on pg_stat_activity. Returns their number."""
         chosen = (
             f"FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND ({where})"
         )
         told = self.sql(f"SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) {chosen}")
-        return int(told.splitlines()[-1])  # after warnings that one has gone meanwhile
+        return int(told.splitlines()[-1])  # after warnings about connections that have ended meanwhile
 
     def make_standby(self, *, synchronous: bool = False) -> Server:
-        """A server that follows this one, by streaming replication through a slot; it is the caller's to close.
+        """A server that follows this one, by streaming replication through a slot; the caller must close it.
 
         Args:
-            synchronous: from now on a commit here is acknowledged once it is on disk there.
+            synchronous: from now on, a commit here is acknowledged when the standby has it on disk.
         """
         standby = Server(standby_of=self)
         if synchronous:
@@ -181,17 +181,16 @@ class Server:
         return standby
 
     def promote(self) -> None:
-        """Makes a standby a server of its own, that takes writes."""
         self._run("pg_ctl", "promote", "--pgdata", "data")
 
     def log(self) -> str:
-        """The end of what the server wrote, oldest first."""
+        """The end of the server's log, oldest line first."""
         file = self.folder / "server.log"
         lines = file.read_text(errors="replace").splitlines() if file.exists() else []
         return "\n".join(lines[-LOG_LINES:])
 
     def close(self) -> None:
-        """Lets go of the folder, and returns when the server is gone."""
+        """Releases the folder, and returns when the server is gone."""
         os.close(self._hold)
         self._keeper.wait(LIMIT_SECONDS)
 
@@ -204,7 +203,7 @@ class Server:
 
 @contextlib.contextmanager
 def administrating(url: str, *, autocommit: bool = True) -> Iterator[Any]:
-    """A session of an administrator, in the schema of a store if the URL names one."""
+    """An administrator's session, in the schema of a store if the URL names one."""
     import psycopg
 
     from inorder.stores.postgresql import parse
@@ -215,14 +214,14 @@ def administrating(url: str, *, autocommit: bool = True) -> Iterator[Any]:
 
 
 def sessions(url: str, program: str, what: str = "pid", where: str = "true") -> int:
-    """How many connections of our programs of a name a server has; `what`: what is asked for each."""
+    """The number of connections that our programs of a name have on a server; `what` is evaluated for each."""
     asked = f"SELECT {what} FROM pg_stat_activity WHERE application_name LIKE %s AND ({where})"
     with administrating(url) as connection:
         return len(connection.execute(asked, (f"inorder %: {program}",)).fetchall())
 
 
 def end_session(url: str, program: str) -> None:
-    """The server ends the one connection of a program, which is gone when this returns."""
+    """Makes the server end the one connection of a program; returns when it is gone."""
     from tests.helpers.support import until
 
     assert sessions(url, program, "pg_terminate_backend(pid)") == 1
@@ -234,15 +233,12 @@ def port_of(url: str) -> int:
 
 
 def waits_for_a_lock(url: str, program: str) -> bool:
-    """Whether a connection of a program waits until another one commits."""
     return bool(sessions(url, program, where="wait_event_type = 'Lock'"))
 
 
 @functools.cache
 def _ports() -> int:
-    """The file whose bytes are locked by those who have the ports of their numbers: one, wherever a process has its
-    temporary files.
-    """
+    """The file in which each process locks the bytes with the numbers of its ports; the same for every TMPDIR."""
     return os.open(f"/tmp/inorder-ports-{os.getuid()}", os.O_RDWR | os.O_CREAT, 0o600)
 
 
@@ -250,7 +246,7 @@ _taken = set[int]()
 
 
 def own_port() -> int:
-    """A free port that this process alone uses until it ends, also while nothing listens there."""
+    """A free port that only this process uses until it ends, even while nothing listens there."""
     for port in PORTS:
         with contextlib.suppress(OSError):
             if port not in _taken:
@@ -268,7 +264,7 @@ def _run(folder: Path, program: str, *arguments: str) -> str:
     done = subprocess.run(
         [str(Path(str(PROGRAMS.program())).resolve().with_name(program)), *arguments],
         cwd=folder,
-        env={name: value for name, value in os.environ.items() if not name.startswith("PG")},  # libpq's
+        env={name: value for name, value in os.environ.items() if not name.startswith("PG")},  # libpq reads them
         **identity,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -284,7 +280,7 @@ def _run(folder: Path, program: str, *arguments: str) -> str:
 
 
 def _keep(folder: Path) -> None:
-    """Waits until nobody holds the folder, then ends what runs there."""
+    """Waits until no process holds the folder, then ends its server and removes it."""
     fcntl.flock(os.open(folder, os.O_RDONLY), fcntl.LOCK_EX)
     if (folder / "data/postmaster.pid").exists():
         _run(folder, "pg_ctl", "stop", "--pgdata", "data", "--mode", "immediate")
@@ -293,7 +289,7 @@ def _keep(folder: Path) -> None:
 
 @functools.cache
 def of_this_process() -> Server:
-    """The one that the tests of this process share; it ends with the process, after all that ends at its exit."""
+    """The server that the tests of this process share; it ends with the process, after all exit handlers."""
     return Server()
 
 

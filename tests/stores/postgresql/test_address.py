@@ -49,7 +49,7 @@ def test_libpq_is_given_what_the_url_says_and_what_is_secret_is_not_shown(url: s
 REFUSED = [
     f"postgresql://ann:{SECRET[:4]}@{SECRET}@host/db",
     f"postgresql://ann:x/{SECRET}@host/db",
-    f"postgresql://ann:{SECRET}/db",  # the host was forgotten: that is a port
+    f"postgresql://ann:{SECRET}/db",  # the host is missing, so this is read as a port
     f"postgresql://ann:{SECRET}%zz@host/db",
     f"postgresql://ann:{SECRET}%ff@host/db",
     f"postgresql://ann:{SECRET}%00@host/db",
@@ -102,7 +102,7 @@ def test_an_unknown_parameter_is_named_where_nothing_is_secret() -> None:
 
 @pytest.fixture
 def secret_url(postgresql: str) -> str:
-    """The URL of a store that does not exist, with a password that nobody asks for."""
+    """The URL of a store that does not exist, with a password that the server does not check."""
     user, _, rest = postgresql.partition("@")
     return f"{user}:{ENCODED}@{rest}?schema=secret_store_{next(NUMBERS)}&password={SECRET}"
 

@@ -1,4 +1,4 @@
-"""What plain calls send, exactly: statements by name, and where the client waits for answers."""
+"""The statements that plain calls send, exactly, by name, and where the client waits for answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from inorder.stores.postgresql.pipeline import Pipeline, StatementResult
 from inorder.stores.postgresql.statements import STATEMENTS
 from inorder.stores.sql.attention import IN_VAIN_MAX, LOOKED_FOR
 
-WAITS, ASKS = "...", "?"  # for the end of the transaction; for an answer in the middle of it
+WAITS, ASKS = "...", "?"  # for the end of the transaction; for an answer before that
 NAMES = {text: name for name, text in STATEMENTS.items()} | {
     **dict.fromkeys(PUTS.values(), "put"),
     **dict.fromkeys(PUTS_TOGETHER.values(), "put together"),
@@ -40,7 +40,7 @@ UPDATES = "UPDATE tally SET counter = counter + 1"
 
 @pytest.fixture
 def qm(connect: Connect) -> QueueManager:
-    """With an ordered queue Q and one U that keeps no order, both open, with messages that can be got."""
+    """A program with an ordered queue Q and an unordered queue U, both open and empty."""
     one = connect("test")
     one.create_queue("Q", read_order="relaxed")
     one.create_queue("U", read_order="unordered")
@@ -52,7 +52,7 @@ def qm(connect: Connect) -> QueueManager:
 
 @contextmanager
 def sent(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """What is executed in the block, and where the client waits."""
+    """Logs the statements that are executed in the block, and where the client waits."""
     log: list[str] = []
     execute, sync, ask = Pipeline.execute, Pipeline.sync, Pipeline.ask
 
@@ -76,7 +76,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 
 def set_fronts(url: str, queue: str) -> None:
-    """As a get does that has read too much."""
+    """Sets fronts, as a get does that has read too much."""
     with administrating(url) as connection:
         found = connection.execute("SELECT id FROM definition WHERE name = %s", [queue]).fetchone()
         assert found
@@ -194,7 +194,7 @@ def test_what_begins_behind_fronts_is_as_few_statements(
 
 
 def test_a_put_that_waited_is_not_sent_again(qm: QueueManager, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where the row of the queue has got another serial meanwhile, and so lies elsewhere."""
+    """Even if the row of the queue gets another serial meanwhile, and so is moved."""
     for _ in range(2):
         put(qm, "Q")
     with administrating(url, autocommit=False) as other, sent(monkeypatch) as log:
@@ -234,7 +234,7 @@ def test_those_who_listen_are_looked_for_while_there_are_some(
 
 @pytest.mark.parametrize("touch", ["revision = revision", None])
 def test_a_get_that_has_waited_sees_what_was_done_meanwhile(qm: QueueManager, url: str, touch: str | None) -> None:
-    """By one who has changed the row of the queue, or those of messages alone."""
+    """Another session has changed the row of the queue, or only those of messages."""
     qm.put_many("Q", [b"first", b"second", b"third"])
     assert qm.get("Q").body == b"first"
     with administrating(url, autocommit=False) as other, administrating(url) as looking:
@@ -270,7 +270,7 @@ def test_what_others_have_changed_is_seen(qm: QueueManager, connect: Connect, qu
         put(qm, queue)
         get(qm, queue)
     other.alter_queue(queue, get_allowed=False)
-    with pytest.raises(GetInhibited):  # also where nothing is on the queue
+    with pytest.raises(GetInhibited):  # even while the queue is empty
         qm.get(queue)
     other.alter_queue(queue, get_allowed=True, put_allowed=False)
     with pytest.raises(PutInhibited):

@@ -1,6 +1,6 @@
-"""A server that stops at once, or whose standby takes over: what it had acknowledged is there.
+"""A server stops at once, or its standby takes over: all that it acknowledged is still there.
 
-The server of these tests brings nothing to disk of its own accord for ten seconds: what nobody asked for is lost.
+The server of these tests writes nothing to disk by itself for ten seconds, so anything that no call has synced is lost.
 INORDER_LONG=1 kills programs at every statement, otherwise at some of them.
 """
 
@@ -30,7 +30,7 @@ from inorder import QueueManager
 from inorder.errors import ConnectionBroken, OutcomeUnknown
 
 WORKERS = 3
-SECONDS = 1.0  # of work before a server goes
+SECONDS = 1.0  # of work before a server stops
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def get_and_put(qm: QueueManager) -> None:
         qm.put("Q", b"4")
 
 
-# What is done in the order of the list, and what is on the queue when the server has gone right after the answer.
+# Calls in order, and the messages on the queue when the server has stopped right after the answer.
 ANSWERED: list[tuple[Callable[[QueueManager], object], list[bytes]]] = [
     (lambda qm: qm.put("Q", b"1"), [b"1"]),
     (lambda qm: qm.put_many("Q", [b"2", b"3"]), [b"1", b"2", b"3"]),
@@ -55,7 +55,7 @@ ANSWERED: list[tuple[Callable[[QueueManager], object], list[bytes]]] = [
 
 
 def test_what_was_acknowledged_is_there_after_a_stop_at_once(server: Server) -> None:
-    """No unique id that was told comes again, be it of a put that is lost."""
+    """No unique id that a call returned is used again, even if its put was lost."""
     with inorder.connect(server.url()) as qm:
         qm.create_queue("Q")
     for act, left in ANSWERED:
@@ -88,7 +88,7 @@ def test_killed_processes_and_terminated_sessions_break_no_promise(server: Serve
 
 
 def judged(folder: Path, url: str, happens: Callable[[], object]) -> None:
-    """Workers at work on a store whose server goes; the observer and the checker find that every promise was kept."""
+    """Workers use a store whose server fails; the observer and the checker find that every promise was kept."""
     (folder / URL).write_text(url)
     before, during = folder / ROUNDS / "0000", folder / ROUNDS / "0001"
     before.mkdir(parents=True)
@@ -130,7 +130,7 @@ def test_a_synchronous_standby_that_takes_over_breaks_no_promise(server: Server,
         judged(tmp_path, f"{standby.url_of(server)}&schema=proof", partial(fail_over, server, standby))
 
 
-# ---- the server of these tests syncs, and goes with its process
+# ---- the server of these tests syncs, and ends with its process
 
 STARTS = """
 import time
@@ -160,7 +160,7 @@ def state_of(pid: int) -> str:
 
 
 IS_LONG = bool(os.environ.get("INORDER_LONG"))
-SOME = 4  # statements, beside the first and the last
+SOME = 4  # statements, besides the first and the last
 IN_GATE = "commit"
 
 

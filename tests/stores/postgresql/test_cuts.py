@@ -1,6 +1,6 @@
-"""A connection that is cut anywhere in a call: the caller is told what has happened, or that nobody can know it.
+"""A connection is cut anywhere in a call: the caller learns what has happened, or that nobody can know it.
 
-INORDER_LONG=1 cuts after every byte, otherwise a sample of them is tried.
+INORDER_LONG=1 cuts after every byte; otherwise, after some.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from inorder import QueueManager
 from inorder.errors import ConnectionBroken, OutcomeUnknown
 
 LONG = bool(os.environ.get("INORDER_LONG"))
-CUTS = 12  # of each exchange and way, where not all are tried
+CUTS = 12  # of each exchange and direction, unless all are tried
 Outcome = Literal["done", "broken", "unknown"]
 
 
@@ -57,7 +57,7 @@ def get(qm: QueueManager) -> Outcome:
 
 
 class Exchange:
-    """A call whose connection is cut, and what comes before it."""
+    """A call whose connection is cut, and its preparation."""
 
     def __init__(self, act: Callable[[QueueManager], Outcome], *, in_unit: bool = False) -> None:
         self.act, self.in_unit = act, in_unit
@@ -65,7 +65,7 @@ class Exchange:
     def run(self, url: str, proxy: Proxy, way: Way | None, count: int) -> tuple[Outcome, dict[Way, int]]:
         qm = inorder.connect(url.replace(f":{port_of(url)}/", f":{proxy.port}/"), program="cut")
         try:
-            qm.put("Q", b"warm")  # the handle is open, the statements are prepared
+            qm.put("Q", b"warm")  # opens the handle, prepares the statements
             qm.get("Q")
             if self.in_unit:
                 qm.unit_of_work().__enter__()
@@ -95,12 +95,12 @@ def test_what_is_told_after_a_cut_is_true(url: str, qm: QueueManager, proxy: Pro
     for count in cuts(passed[way]):
         outcome, _ = exchange.run(url, proxy, way, count)
         told.add(outcome)
-        qm.inspect.units()  # who was cut off is buried
+        qm.inspect.units()  # cleans up after the connection that was cut
         found = [message.body for message in qm.browse("Q")]
         assert found in POSSIBLE[outcome], (count, outcome)
         for _ in found:
             qm.get("Q")
-    if exchange.in_unit:  # a put that finds its queue as it left it goes to the server together with its commit
+    if exchange.in_unit:  # a plain put is sent together with its commit, so its loss is never certain
         assert "broken" in told
     assert "unknown" in told
     assert list(qm.admin.check()) == []

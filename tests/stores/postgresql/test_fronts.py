@@ -1,4 +1,4 @@
-"""Gets while a transaction elsewhere keeps what is deleted: they begin after it, and miss nothing."""
+"""Gets while a transaction elsewhere keeps deleted rows: they begin after those, and miss no message."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from inorder.stores.postgresql.statements import STATEMENTS
 from inorder.stores.sql.attention import FRONTS
 
 MESSAGES, EACH = 20_000, 10
-BUFFERS_MAX = 100  # of any statement of a get
+BUFFERS_MAX = 100  # for any statement of a get
 PRIORITIES = (0, 5, 9)
 
 
 @pytest.fixture
 def url(url: str) -> str:
-    """Of a store whose tables are vacuumed and analyzed by nobody: what is dead stays, and so do plans."""
+    """The URL of a store whose tables are never vacuumed or analyzed: dead rows stay, and so do plans."""
     inorder.connect(url).close()
     with administrating(url) as connection:
         for table in ("message", "content", "tally"):
@@ -35,7 +35,6 @@ def url(url: str) -> str:
 
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each get sets fronts."""
     monkeypatch.setattr("inorder.stores.postgresql.backend.GETS_A_LOOK", 1)
     monkeypatch.setattr("inorder.stores.postgresql.backend.TOGETHER_A_LOOK", 1)
     monkeypatch.setattr("inorder.stores.postgresql.backend.ENTRIES_MAX", -(10**9))
@@ -43,7 +42,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def idle(url: str) -> Iterator[None]:
-    """A block in which a transaction is open that may look at everything that is there now."""
+    """A block in which a transaction is open that can see all present rows."""
     with administrating(url) as connection:
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         connection.execute("SELECT 1")
@@ -51,7 +50,7 @@ def idle(url: str) -> Iterator[None]:
 
 
 def buffers(url: str, name: str, *values: Any) -> int:
-    """How many pages a statement goes through, in a transaction that is undone."""
+    """The number of pages that a statement reads, in a transaction that is rolled back."""
     text, _ = statement(STATEMENTS[name])
     with administrating(url) as connection:
         for setting, chosen in SETTINGS.items():
@@ -186,7 +185,7 @@ def test_puts_of_a_unit_stand_where_their_numbers_say(url: str) -> None:
 
 @pytest.mark.usefixtures("always")
 def test_a_match_beside_the_fronts_finds_in_order(url: str) -> None:
-    """The statement that searches behind fronts does not say its order: this does."""
+    """The statement that searches after fronts does not state an order; this test shows that it keeps it."""
     with inorder.connect(url) as qm:
         qm.create_queue("Q")
         for n in range(300):
@@ -215,7 +214,7 @@ def test_a_get_that_looks_without_fronts_moves_them_back_too(url: str, monkeypat
 
 
 def test_the_bit_and_the_fronts_go_together(url: str) -> None:
-    """What takes away bits in vain leaves this one."""
+    """Calls that clear bits after looking in vain leave the bit of the fronts."""
     with inorder.connect(url) as qm:
         qm.create_queue("Q")
         fill(qm, "Q", 2000)

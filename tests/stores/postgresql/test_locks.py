@@ -1,6 +1,6 @@
-"""Nobody waits for each other in a circle: queues are locked in order, whatever a verb comes to first.
+"""Calls never wait for each other in a circle: they lock queues in order, whichever they need first.
 
-And of each queue that it came to, a call knows how it is before it is committed.
+Before a call commits, it learns from the server whether each queue that it uses has changed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def other(server: Server) -> Iterator[QueueManager]:
 
 
 def crosses(server: Server, call: Callable[[], object]) -> None:
-    """A call that comes to B, then to A, while another session has A, and then wants B."""
+    """The call needs B, then A, while another session has locked A and then needs B."""
     with psycopg.connect(server.url()) as session:
         first, second = (queue for (queue,) in session.execute(QUEUES))
         session.execute(LOCK, [first])
@@ -117,7 +117,7 @@ def test_a_queue_manager_that_another_program_has_stopped_refuses_puts_and_gets(
 
 PROCESSES = 16
 FEW = ("Q1", "Q2", "Q3", "Q4")
-CHANGING = "Q4"  # it keeps no order, and sometimes it does
+CHANGING = "Q4"  # it usually keeps no order
 TOKENS = 40
 TOKEN = b"token".ljust(24)
 ACTS = 3_000 if os.environ.get("INORDER_LONG") else 200
@@ -126,7 +126,7 @@ LIMIT_SECONDS = 240.0
 
 
 class Worker:
-    """Moves tokens from queue to queue, and sends numbered messages of its own that it and others read in order."""
+    """Moves tokens between queues, and sends numbered messages that it and others read in order."""
 
     def __init__(self, qm: QueueManager, name: str) -> None:
         self.qm, self.name, self.chance = qm, name, random.Random(name)
@@ -134,7 +134,7 @@ class Worker:
         self.last: dict[str, int] = defaultdict(int)
 
     def move(self) -> None:
-        """A unit of work that gets tokens and puts as many elsewhere; some are backed out."""
+        """Gets tokens and puts as many elsewhere, in a unit of work; some units are backed out."""
         order = self.chance.choice(("strict", "relaxed"))
         with self.qm.unit_of_work() as unit:
             for queue in self.chance.sample(FEW, self.chance.randint(1, 3)):
@@ -145,7 +145,7 @@ class Worker:
                 unit.back_out()
 
     def send(self) -> None:
-        """Numbered messages in one unit; a number that was backed out is used again."""
+        """Sends numbered messages in one unit; the numbers of a unit that is backed out are used again."""
         before = self.sent
         with self.qm.unit_of_work() as unit:
             for _ in range(self.chance.randint(1, 3)):
@@ -159,7 +159,6 @@ class Worker:
         self.sent += 1
 
     def receive(self) -> None:
-        """Whoever reads strictly sees each sender's numbers ascend."""
         message = self.qm.get("NUMBERED", read_order="strict", wait=self.chance.choice((0, 0, 0.01)))
         self.read += 1
         sender, number = message.body.decode().split()
@@ -168,7 +167,7 @@ class Worker:
 
 
 def work(url: str, name: str) -> tuple[int, int]:
-    """How much a process has sent and read."""
+    """Works as a process of its own. Returns how many messages it has sent and read."""
     with inorder.connect(url, program=name) as qm:
         worker = Worker(qm, name)
         acts = [worker.move] * 4 + [worker.send, worker.send_one] + [worker.receive] * 3

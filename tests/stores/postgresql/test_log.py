@@ -1,4 +1,4 @@
-"""The server's own log, which somebody watches: what it says where nothing is wrong."""
+"""The server's own log, which somebody watches: it has no errors while nothing is wrong."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ TURNS = 30
 
 
 def errors_in(server: Server) -> list[str]:
-    """The lines of its log about statements that failed."""
+    """The lines of its log that are errors or warnings."""
     lines = Path(server.folder, "server.log").read_text().splitlines()
     return [line for line in lines if any(f"{word}:" in line for word in ("ERROR", "FATAL", "PANIC", "WARNING"))]
 
 
 def work(qm: QueueManager, number: int) -> None:
-    """What programs do all the time, and each meets the others."""
+    """Makes the usual calls of a program; those of several programs meet each other."""
     for turn in range(TURNS):
         for queue in ("ORDERED", "PLAIN"):
             qm.put(queue, b"x", deduplicate=f"{number % 2}-{turn}")
@@ -159,6 +159,6 @@ def test_calls_that_find_their_queue_changed_leave_no_error_in_the_log(own_serve
 def test_calls_that_find_their_queue_changed_happen_once_with_few_statements_on_their_way(
     own_server: Server, monkeypatch: pytest.MonkeyPatch, reach: int
 ) -> None:
-    """The answer that says so may be read by the very call that sends its statement."""
+    """With so few, the call that sends a statement may itself read the answer that the queue has changed."""
     monkeypatch.setattr(pipeline, "ON_THEIR_WAY", reach)
     test_calls_that_find_their_queue_changed_leave_no_error_in_the_log(own_server)

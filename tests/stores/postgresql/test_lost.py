@@ -1,4 +1,4 @@
-"""What a caller is told whose connection was lost, or whose commit the standby may not have; and how it was made."""
+"""Errors when a connection is lost, the standby may lack a commit, or another store is at the address."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def test_a_commit_whose_wait_for_the_standby_was_cancelled_has_an_unknown_outcom
         assert cancelled(own_server, Call(unit.commit)).uids == ()
         made = cancelled(own_server, Call(lambda: qm.create_queue("R")))
         assert made.reason_name == "CALL_INTERRUPTED"
-        assert queue.put(b"known", persistent=False).uid  # so that the next put takes the queue as this one left it
+        assert queue.put(b"known", persistent=False).uid  # so the next put finds the queue as this one left it
         store = qm._services.store
-        store.numbers = NO_NUMBERS  # type: ignore[attr-defined]  # who draws waits in the commit itself
+        store.numbers = NO_NUMBERS  # type: ignore[attr-defined]  # reserving numbers waits for its own commit
         put = cancelled(own_server, Call(lambda: queue.put(b"drawn")))
         assert [message.uid for message in qm.browse("Q")][3:] == list(put.uids)
         own_server.configure("synchronous_standby_names", "")
@@ -65,7 +65,7 @@ def test_a_commit_whose_wait_for_the_standby_was_cancelled_has_an_unknown_outcom
 
 
 def test_numbers_whose_reservation_the_standby_has_not_do_not_return(own_server: Server) -> None:
-    """Somebody cancelled the wait for it; what was numbered so has been seen, and the standby takes over (B-2)."""
+    """The wait for the standby was cancelled, the numbers have been seen, and the standby takes over (B-2)."""
     with own_server.make_standby(synchronous=True) as standby:
         with inorder.connect(own_server.url(), program="writer") as qm:
             qm.create_queue("Q")
@@ -163,7 +163,7 @@ def test_the_environment_and_services_say_more_than_we_do(
 
 
 def clients(server: Server) -> float:
-    """How many connections a server has; it may have no room for whoever asks."""
+    """The number of connections of a server; infinity if it has no room for the question."""
     with contextlib.suppress(ServerError):
         return int(server.sql("SELECT count(*) - 1 FROM pg_stat_activity WHERE backend_type = 'client backend'"))
     return math.inf
@@ -215,7 +215,7 @@ Restore = Callable[[], None]
 
 @pytest.fixture
 def restore(url: str, postgresql: str) -> Restore:
-    """Puts a store with the same queue in the place of the one at the address, as a restored one is, in one moment."""
+    """Replaces the store at the address by another one with the same queue, in one moment, as a restore does."""
     name = parse(url).schema
     with inorder.connect(f"{postgresql}?schema={name}_new") as qm:
         qm.create_queue("Q")
@@ -290,7 +290,7 @@ POINTS = tuple(two_phases.POINTS)
 
 @pytest.fixture
 def places(postgresql: str, make: Make) -> list[str]:
-    """LONDON, and both owners."""
+    """The URLs of LONDON and of both owners."""
     made = [make("postgresql") for _ in range(3)]
     spanning.create(made)
     return made

@@ -1,4 +1,4 @@
-"""Messages on a server: those that a put makes beside its own, texts that it cannot keep, properties, keys of rows."""
+"""Messages on a server: reports that a put adds, texts that it cannot keep, properties, keys of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be opened: one clear error for each thing that is in the way, and nothing is made then."""
+"""Opening a store: each obstacle has one clear error, and nothing is made then."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Connection = psycopg.Connection[Any]
 
 @pytest.fixture
 def role(admin: Connection) -> Iterator[str]:
-    """A user that may connect and make schemas."""
+    """A role that may connect and make schemas."""
     name = f"role_{uuid.uuid4().hex[:12]}"
     admin.execute(f"CREATE ROLE {name} LOGIN")
     admin.execute(f"GRANT CREATE ON DATABASE postgres TO {name}")
@@ -194,7 +194,7 @@ def test_two_stores_of_one_database_never_meet(url: str, postgresql: str) -> Non
         reader = Call(lambda: _got(second))
         with one.unit_of_work():
             one.put("Q", b"first")
-            other.put("Q", b"second")  # with which the unit of the other store has nothing to do
+            other.put("Q", b"second")  # the open unit of the other store does not affect it
             assert reader.result() == b"second"
         assert (one.depth("Q"), other.depth("Q")) == (1, 0)
     again = second.replace("127.0.0.1", "localhost")
@@ -235,13 +235,13 @@ ORDER BY granted
 
 
 def test_a_store_goes_though_its_tables_are_locked_out_of_order(url: str, postgresql: str, admin: Connection) -> None:
-    """They wait for each other, and the server ends the call of the one that has waited for a second: the first."""
+    """The two sessions deadlock, and the server ends the call that has waited for a second: the drop."""
     schema = schema_of(url)
 
     def waits_and_has() -> list[tuple[bool]]:
         return admin.execute(LOCKS, (schema,)).fetchall()
 
-    for number in (-1, -2):  # the server drops the tables in an order of its own: only one of them can be its first
+    for number in (-1, -2):  # the server drops the tables in its own order: only one of these two can be its first
         inorder.connect(url).close()
         found = admin.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s ORDER BY 1", (schema,)).fetchall()
         tables = [f"{schema}.{name}" for (name,) in found]
@@ -250,9 +250,7 @@ def test_a_store_goes_though_its_tables_are_locked_out_of_order(url: str, postgr
             dropping = Call(lambda: drop(parse(url)))
             until(lambda: (False,) in waits_and_has(), "it waits for one table")
             if has_some := (True,) in waits_and_has():
-                with contextlib.suppress(
-                    psycopg.errors.DeadlockDetected
-                ):  # if this thread came later than in that second
+                with contextlib.suppress(psycopg.errors.DeadlockDetected):  # if this thread was slower than that second
                     other.execute(f"LOCK TABLE {', '.join(tables)} IN ACCESS SHARE MODE")
                     assert not dropping.done
             other.rollback()
@@ -306,7 +304,7 @@ def schemas(postgresql: str) -> Schemas:
 
 
 def use(url: str, schema: str, messages: int = 3) -> None:
-    """By a queue manager with a bit of everything."""
+    """Makes a store with messages, a group and a unit of work that ends with its connection."""
     store = PostgresStore(f"{url}?schema={schema}", name="ONE")
     with inorder.connect(store) as qm:
         qm.create_queue("Q")
@@ -318,7 +316,7 @@ def use(url: str, schema: str, messages: int = 3) -> None:
 
 
 def content(url: str, schema: str) -> dict[str, list[Any]]:
-    """All rows of all tables, and where the sequences stand."""
+    """All rows of all tables and sequences, without the identifier of the store."""
     with psycopg.connect(url) as connection:
         found = connection.execute(
             "SELECT relname FROM pg_class WHERE relnamespace = %s::regnamespace AND relkind IN ('r', 'S')", (schema,)

@@ -1,4 +1,4 @@
-"""Who is gone: killed, cut off by the server, or only stopped. What he held is free in the first two cases alone."""
+"""Owners that were killed, disconnected by the server, or only stopped. Only the first two release what they held."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def qm(url: str) -> Iterator[QueueManager]:
 
 @pytest.fixture
 def holder(child: Program) -> Program:
-    """A process in a unit of work that has put on A and got what was on B."""
+    """A process in a unit of work that has put on A and got the message on B."""
     child.run("qm.put('A', b'never seen', syncpoint=True); qm.get('B', syncpoint=True)")
     return child
 
@@ -77,7 +77,7 @@ def test_a_session_that_the_server_has_ended_cannot_go_on(qm: QueueManager, url:
         for call in (unit.commit, lambda: lost.put("A", b"nor this"), unit.commit, lambda: lost.get("B")):
             with pytest.raises(ConnectionBroken):
                 call()
-        lost.close()  # the loss was told
+        lost.close()  # the loss was reported before
     assert qm.get("B").body == GOT
     assert qm.depth("A") == 0
     assert list(qm.admin.check()) == []

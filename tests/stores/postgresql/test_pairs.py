@@ -1,7 +1,7 @@
-"""Each call held before each of its statements while another program makes each call: as one after the other.
+"""Each call is held before its statements during another: the outcome is as if one came after the other.
 
-INORDER_LONG=1 holds at every statement; otherwise at some of them. Then a lock is taken away, and must be missed.
-Strict readers of two programs that come to wait for each other at any two moments: one is refused at once.
+INORDER_LONG=1 holds at every statement; otherwise at some of them. Then a lock is removed, which the tests must notice.
+Strict readers of two programs begin to wait for each other at any two moments: one is refused at once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from inorder.stores.postgresql import watch
 from inorder.stores.postgresql.statements import STATEMENTS
 
 IS_LONG = bool(os.environ.get("INORDER_LONG"))
-OTHERS = 10  # calls to hold each call for, of all
+OTHERS = 10  # calls that are made while a call is held, unless all are
 MORE = 5  # statements than by itself: a call that has waited may look again
 SHOWN = 4
 IN_GATE = ("put that opens", "get in a unit", "commit of the last", "claim of groups", "settle of a staging")
@@ -90,12 +90,12 @@ def one_that_expires(side: Side) -> None:
 
 
 def one_that_expires_later(side: Side) -> None:
-    """So that each call looks whether something has expired."""
+    """Makes each call look for expired messages."""
     side.opened.put(b"short " + side.body, expiry=1000)
 
 
 def a_prepared_unit(side: Side) -> None:
-    """Under one name for both, by whoever comes first."""
+    """Prepares one unit for both programs; the second finds it prepared."""
     if not any(unit.name == f"both {side.queue}" for unit in side.qm.inspect.units()):
         a_unit(side)
         side.qm.prepare(f"both {side.queue}")
@@ -111,7 +111,7 @@ def staged(side: Side) -> None:
 
 
 def staged_for_both(side: Side) -> None:
-    """Under one name for both, by whoever comes first."""
+    """Makes one staging for both programs; the second finds it made."""
     if not [unit for unit in side.qm.inspect.units() if unit.kind == "staging" and unit.name == f"both {side.queue}"]:
         staging(side, "both").stage(2, {"body": [b"b1", b"b2"]})
     side.opened  # noqa: B018 - the call itself opens nothing
@@ -248,7 +248,7 @@ TRIES = 5
 
 @pytest.fixture
 def two(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """Two programs, of which none looks again by itself."""
+    """Two programs that do not look for changes by themselves."""
     monkeypatch.setattr(watch, "LOOK_SECONDS", 1e6)
     monkeypatch.setattr(watch, "KEPT_SECONDS", 1e6)
     with on_server(url) as one:
@@ -260,10 +260,10 @@ def waits_for(queue: str) -> Callable[[Side], object]:
 
 
 def refused(two: Server, at: int, seconds: float) -> tuple[bool, int]:
-    """Whether the first of them came to that statement, and how many were refused in time; the other has its message.
+    """Whether the first reached that statement, and how many were refused in time; the other then has its message.
 
     Args:
-        seconds: so long is waited for a refusal.
+        seconds: how long to wait for a refusal.
     """
     queues = [f"{side.name}{at}" for side in two.sides]
     for side, queue in zip(two.sides, queues, strict=True):
@@ -272,7 +272,7 @@ def refused(two: Server, at: int, seconds: float) -> tuple[bool, int]:
         side.do(lambda side, queue=queue: side.qm.get(queue, syncpoint=True))  # type: ignore[misc]
     calls = two.meet((waits_for(queues[1]), waits_for(queues[0])), at)
     is_late = not wait(calls, seconds, "FIRST_COMPLETED").done
-    if is_late:  # both waits end; one may be refused then by its last look
+    if is_late:  # both waits end; the last look may still refuse one
         two.clock.advance(60)
         wait(calls, LIMIT_SECONDS)
     errors = [call.done() and isinstance(call.exception(), OrderDeadlock) for call in calls]
@@ -288,7 +288,7 @@ def refused(two: Server, at: int, seconds: float) -> tuple[bool, int]:
 
 
 def refusals(two: Server, seconds: float = LIMIT_SECONDS) -> Iterator[int]:
-    """How many were refused, for each statement at which the first is held."""
+    """The number of refusals, for each statement at which the first is held."""
     was_held, at = True, 0
     while was_held:
         was_held, found = refused(two, at, seconds)
@@ -305,5 +305,5 @@ def test_one_of_two_is_refused_wherever_the_other_is(two: Server) -> None:
 @pytest.mark.nightly
 def test_it_is_seen_if_they_do_not_look_one_after_the_other(two: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(STATEMENTS, "lock waits", "SELECT 1")
-    tries = (found for _ in range(TRIES) for found in refusals(two, seconds=2))  # a busy machine may miss it
+    tries = (found for _ in range(TRIES) for found in refusals(two, seconds=2))  # a busy machine may hide it
     assert any(found != 1 for found in tries)

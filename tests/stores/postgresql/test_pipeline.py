@@ -1,4 +1,4 @@
-"""Statements that travel without being waited for: errors, exceptions from outside, and values on the way."""
+"""Statements that are sent without waiting for the answers: errors, exceptions from outside, and values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from inorder.stores.postgresql.statement import array
 
 
 class FromOutsideError(Exception):
-    """What a signal handler raises."""
+    """Stands for an exception that a signal handler raises."""
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def linked(url: str) -> Iterator[Link]:
 
 @pytest.fixture
 def link(postgresql: str) -> Iterator[Link]:
-    """A connection with an empty table of its own."""
+    """A connection with an empty table."""
     schema = f"pipeline_{secrets.token_hex(8)}"
     with linked(f"{postgresql}?schema={schema}") as link:
         link.execute(f"CREATE SCHEMA {schema}")
@@ -97,7 +97,7 @@ def test_a_wait_that_is_interrupted_leaves_the_connection_in_step(link: Link) ->
 
 
 def test_a_block_into_which_an_exception_comes_commits_nothing(link: Link, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before BEGIN is sent: what the transaction had done by then is rolled back all the same."""
+    """The exception comes before BEGIN is sent; all that the transaction did before is rolled back nevertheless."""
 
     def interrupt(*_: object) -> None:
         raise FromOutsideError
@@ -113,7 +113,7 @@ def test_a_block_into_which_an_exception_comes_commits_nothing(link: Link, monke
 
 
 def test_a_word_to_waiters_that_fails_is_logged_and_harmless(link: Link, caplog: pytest.LogCaptureFixture) -> None:
-    """At its commit, or at once: a channel has a name."""
+    """It fails at its commit, because of a constraint, or at once, because a channel must have a name."""
     link.execute("CREATE TABLE listener AS SELECT bigint '1' AS queue, 'c' AS channel, timestamptz 'infinity' AS until")
     link.execute("CREATE TABLE full_queue (n bigint PRIMARY KEY DEFERRABLE INITIALLY DEFERRED)")
     link.execute("INSERT INTO full_queue VALUES (1)")

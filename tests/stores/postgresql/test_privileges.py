@@ -1,4 +1,4 @@
-"""Who may do what: the SQL of the how-to page makes an owner, a user and a reader; and a dump brings a store back."""
+"""Privileges: the SQL of the how-to page makes an owner, a user and a reader; and a dump restores a store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MADE, GRANTED, READING, LOOKED = SQL
 
 @pytest.fixture
 def server(own_server: Server) -> Server:
-    """With the roles of the page, and what the owner has made."""
+    """A server with the roles of the page, and the store that the owner made."""
     own_server.sql("REVOKE ALL ON SCHEMA public FROM public")
     own_server.sql(MADE)
     inorder.connect(at(own_server, "orders_owner")).close()

@@ -1,6 +1,6 @@
 """Stagings of several programs run beside each other and beside puts, and end with their queue.
 
-That one staging is one program's at a time is seen by `test_pairs.py`.
+`test_pairs.py` tests that only one program at a time uses a staging.
 """
 
 from __future__ import annotations
@@ -24,14 +24,13 @@ from inorder.stores.sql import leftovers
 
 @pytest.fixture
 def url(url: str) -> str:
-    """The URL of a store with a queue Q."""
     with inorder.connect(url) as qm:
         qm.create_queue("Q")
     return url
 
 
 class Held:
-    """Threads that are held before their next commit, each with all locks that its call takes."""
+    """Holds threads before their next commit, each with all locks that its call takes."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._chosen: set[int] = set()
@@ -50,7 +49,7 @@ class Held:
             assert self._goes_on.wait(LIMIT_SECONDS)
 
     def stage(self, qm: QueueManager, name: str, *bodies: bytes, queue: str = "Q") -> Call[None]:
-        """Stages, and is held."""
+        """Stages messages, and is held before the commit."""
 
         def act() -> None:
             handle = qm.open(queue, output=True)
@@ -62,7 +61,7 @@ class Held:
         return call
 
     def undo(self, qm: QueueManager, name: str) -> Call[None]:
-        """Undoes a large staging, and is held when it removes the first of its contents."""
+        """Undoes a large staging, and is held when it removes the first contents."""
 
         def act() -> None:
             self._sweeps.add(threading.get_ident())
@@ -96,7 +95,7 @@ def test_two_stagings_and_a_put_overlap(url: str, monkeypatch: pytest.MonkeyPatc
 
 
 def close_beside_a_staging(url: str, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Unit], list[str]]:
-    """A temporary queue goes while somebody stages for it: the units that are left, and what is wrong then."""
+    """Closes a temporary queue during a staging for it. Returns the remaining units, and the problems of the store."""
     with inorder.connect(url) as one, inorder.connect(url, program="owner") as two:
         two.create_queue("MODEL", type="model")
         temporary = two.open("MODEL", input="shared")
@@ -118,12 +117,12 @@ def test_it_is_seen_if_a_queue_that_goes_is_not_locked_alone(url: str, monkeypat
     monkeypatch.setitem(STATEMENTS, "lock queue alone", without_lock(STATEMENTS["lock queue alone"]))
     with pytest.raises(
         StoreDamaged, match="other records refer to it, but it is not defined"
-    ):  # what was staged for the queue that is gone
+    ):  # rows that were staged for the deleted queue
         close_beside_a_staging(url, monkeypatch)
 
 
 def sweep_at_once(url: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int, list[str]]:
-    """A program begins while another one removes contents: how many stay, and what is wrong then."""
+    """Connects while another program removes contents. Returns the number of remaining contents, and the problems."""
     monkeypatch.setattr(leftovers, "STEP_CONTENTS", 10)
     with inorder.connect(url) as one, one.open("Q", output=True) as queue:
         Stager(queue, "large", lasts=600).stage(35, {"body": [b"x"] * 35})
@@ -154,7 +153,7 @@ def test_it_is_seen_if_two_programs_remove_contents(
 
 
 def test_the_last_batch_is_the_one_that_was_settled_last_whoever_has_drawn_its_number(url: str) -> None:
-    """Programs draw thousands of numbers at once: those of the one that came first are smaller for a long time."""
+    """Programs reserve thousands of numbers at once: those of the first program stay smaller for a long time."""
     with inorder.connect(url) as first, inorder.connect(url) as second:
         last = ""
         for turn in range(40):

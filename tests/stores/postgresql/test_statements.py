@@ -1,4 +1,4 @@
-"""The schema and the statements on a server: all can be prepared, and go by index."""
+"""The schema and the statements on a server: all can be prepared, and use indexes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Connection: TypeAlias = "psycopg.Connection[Any]"
 
 @contextmanager
 def in_a_new_schema(postgresql: str) -> Iterator[Connection]:
-    """A session as the store has it."""
+    """A session with the settings of the store, in a schema of its own."""
     name = f"statements_{secrets.token_hex(4)}"
     with psycopg.connect(postgresql, autocommit=True, prepare_threshold=None) as connection:
         connection.execute(f"CREATE SCHEMA {name}; SET search_path TO {name}; {SETTINGS}".encode())
@@ -47,7 +47,7 @@ def connection(postgresql: str) -> Iterator[Connection]:
 
 
 def numbered(text: str) -> tuple[str, list[str]]:
-    """A text with $1, $2 ... in place of its parameters, and their names; a question mark alone has none."""
+    """A text with $1, $2 ... in place of its parameters, and their names; a bare question mark has none."""
     names: list[str] = []
 
     def number(found: re.Match[str]) -> str:
@@ -65,7 +65,7 @@ def numbered(text: str) -> tuple[str, list[str]]:
 
 
 def prepared(connection: Connection, text: str) -> tuple[list[str], list[str]]:
-    """Prepares a statement as `tried`, whole numbers being bigint, as they are sent; types and names of parameters."""
+    """Prepares a statement as `tried`, with bigint for integers. Returns the types and names of the parameters."""
     sql, names = numbered(text)
     connection.execute("DEALLOCATE ALL")
     connection.execute(f"PREPARE guessed AS {sql}".encode())
@@ -78,7 +78,7 @@ def prepared(connection: Connection, text: str) -> tuple[list[str], list[str]]:
 
 
 def texts(name: str) -> list[str]:
-    """A statement as it is sent, whatever a call chooses from."""
+    """The forms in which a statement is sent, for each selection of messages."""
     text = STATEMENTS[name]
     if "{chosen}" not in text:
         return [text]
@@ -117,7 +117,7 @@ def test_every_statement_of_sqlite_is_there() -> None:
 
 def test_every_table_of_sqlite_is_there_with_its_columns() -> None:
     generated, more = {"message": {"available"}}, {"tally": {"unordered", "serial", "fronts"}}
-    expressions = {"message": {"ends", "is_end", "holder"}}  # of PostgreSQL: a generated column costs every statement
+    expressions = {"message": {"ends", "is_end", "holder"}}  # a generated column costs every statement in PostgreSQL
     for table, columns in SQLITE_TABLES.items():
         shared = columns.keys() - expressions.get(table, set())
         assert shared == TABLES[table].keys() - more.get(table, set()), table
@@ -175,7 +175,7 @@ def filled(connection: Connection) -> Connection:
 
 
 def fill(connection: Connection) -> None:
-    """Two queues with many messages: in no group, in whole and in unfinished groups, claimed, held by units, locked."""
+    """Two queues with many messages: in no group, in whole and unfinished groups, claimed, held by units, locked."""
     connection.execute(
         f"""
         TRUNCATE message, gathering, entered, content;
@@ -227,7 +227,7 @@ def plan(connection: Connection, text: str, mode: str) -> str:
     return "\n".join(step for (step,) in connection.execute(f"EXPLAIN (COSTS OFF) EXECUTE tried{given}".encode()))
 
 
-# What each goes by. Where three kinds of heads are asked for rows come merged, in order.
+# The indexes that each uses. Where three kinds of heads are asked for, the rows are merged in order.
 HOT = {
     "queue state": {"tally_newest", "slot_pkey"},
     "queue state locked": {"tally_newest", "run_pkey"},
@@ -284,7 +284,7 @@ def test_a_statement_goes_by_index_and_sorts_nothing(mode: str, planning: Connec
 
 @pytest.fixture(scope="module")
 def emptied(postgresql: str) -> Iterator[Connection]:
-    """What was there has gone, and vacuum came: a plan of now is kept while many messages come."""
+    """Deleted and vacuumed tables: the plan of this moment is kept while many messages arrive."""
     with in_a_new_schema(postgresql) as connection:
         fill(connection)
         for table in ("message", "content", "gathering"):
@@ -300,14 +300,14 @@ def test_what_is_taken_is_found_by_index_whatever_the_table_was_like_before(empt
         assert "using message_pkey" not in steps, steps
 
 
-# A statement that looks at the queue as well searches nothing unless the queue is as known.
+# A statement that also reads the queue searches nothing unless the queue is as known.
 GATE = r"(?:Result\s+One-Time Filter: \(here.known = 1\)\s+->  )?"
 TAKING = rf"Limit\s+->  LockRows\s+->  {GATE}Index Scan using message_place"
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_what_is_taken_together_is_found_by_index(mode: str, planning: Connection) -> None:
-    """Only what was found is sorted."""
+    """Only the rows that were found are sorted."""
     for name in [name for name in STATEMENTS if re.match("get .*together", name)]:
         steps = plan(planning, STATEMENTS[name], mode)
         assert re.search(TAKING, steps), steps

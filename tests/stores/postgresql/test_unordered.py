@@ -1,4 +1,4 @@
-"""A queue that keeps no order: plain puts and gets pass each other there, and everything else has it to itself."""
+"""A queue that keeps no order: plain puts and gets pass each other; every other call has the queue to itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from inorder.stores.engine import points
 
 @pytest.fixture
 def qm(connect: Connect) -> QueueManager:
-    """With an unordered queue U and an ordered one Q, on each of which some messages are."""
+    """A program with an unordered queue U and an ordered queue Q, each with three messages."""
     one = connect("test")
     one.create_queue("U", read_order="unordered")
     one.create_queue("Q")
@@ -31,7 +31,7 @@ def qm(connect: Connect) -> QueueManager:
 
 @contextmanager
 def kept_open(act: Callable[[], object]) -> Iterator[Call[object]]:
-    """A block in which the transaction of a call, all of which is written, is not yet committed."""
+    """A block during which the transaction of a call is completely written, but not committed."""
     written, goes_on, threads = threading.Event(), threading.Event(), list[int]()
 
     def reached(point: str) -> None:
@@ -55,7 +55,6 @@ def kept_open(act: Callable[[], object]) -> Iterator[Call[object]]:
 
 
 def ran(url: str, sql: str) -> list[tuple[Any, ...]]:
-    """What a statement brings that runs in the schema of the store."""
     with administrating(url) as connection:
         found = connection.execute(sql)
         return found.fetchall() if found.description else []
@@ -66,19 +65,19 @@ def on(qm: QueueManager, queue: str) -> list[bytes]:
 
 
 def counted(qm: QueueManager, queue: str) -> int:
-    """The depth of a queue as whoever locks nothing sees it."""
+    """The depth of a queue as read without a lock."""
     return next(one.depth for one in qm.inspect.overview() if one.name == queue)
 
 
 def warmed(qm: QueueManager) -> QueueManager:
-    """It has both queues open, knows that U keeps no order, and has numbers for messages there."""
+    """The program has both queues open, knows that U keeps no order, and has numbers for messages there."""
     for queue in ("Q", "U"):
         qm.put(queue, b"warm")
         qm.get(queue)
     return qm
 
 
-# --- who waits for whom
+# --- which call waits for which
 
 
 def test_what_is_not_committed_stops_no_put_and_no_get(qm: QueueManager, connect: Connect) -> None:
@@ -125,7 +124,7 @@ def alter(qm: QueueManager) -> None:
 
 
 Act = Callable[[QueueManager], object]
-# What is not committed, what waits for it, and what is on the queue then.
+# The queue, the call that is not committed, the call that waits for it, and a check of the queue afterwards.
 WAITING: dict[str, tuple[str, Act, Act, Callable[[list[bytes]], bool]]] = {
     "a put where order is kept": ("Q", put_open("Q"), put_behind("Q"), lambda on: on[-2:] == [b"open", b"behind"]),
     "a put beside who has the queue to himself": ("U", put_in_group, put_behind("U"), lambda on: on[-1] == b"behind"),
@@ -158,7 +157,7 @@ def test_a_get_finds_nothing_only_where_nothing_is_being_put(qm: QueueManager, c
 
 
 def test_plain_calls_never_lock_the_queue(qm: QueueManager, connect: Connect, url: str) -> None:
-    """Nobody has added up the slots, as whoever locks the queue does."""
+    """A call that locks the queue adds up its slots; here, the one slot has all the counts."""
     one = warmed(connect("one"))
     for nth in range(30):
         one.put("U", b"x", priority=nth % 10, correlation_id=b"c" * 24)
@@ -171,7 +170,7 @@ def test_plain_calls_never_lock_the_queue(qm: QueueManager, connect: Connect, ur
         one.get("U")
     before = ran(url, "SELECT change_of(queue) FROM slot")
     one.put("U", b"seen by those who wait")
-    assert ran(url, "SELECT arrived, depth FROM slot") == [(121, 121 - 60 - 33 - 1)]  # a get before, too
+    assert ran(url, "SELECT arrived, depth FROM slot") == [(121, 121 - 60 - 33 - 1)]  # the last 1: the get of `warmed`
     assert ran(url, "SELECT change_of(queue) FROM slot") != before
     one.back_out()
     assert qm.depth("U") == len(on(qm, "U"))
@@ -187,7 +186,7 @@ def test_whoever_waits_is_woken_by_a_put_that_locks_nothing(qm: QueueManager, co
     assert call.result() == b"woken"
 
 
-# --- depth, numbers, and what is noted
+# --- depth, numbers, and the slots
 
 
 def test_a_queue_is_full_but_for_the_puts_in_flight(qm: QueueManager, connect: Connect) -> None:
@@ -204,7 +203,7 @@ def test_a_queue_is_full_but_for_the_puts_in_flight(qm: QueueManager, connect: C
 
 
 def test_messages_of_one_producer_stay_in_order_whatever_else_he_does(qm: QueueManager, connect: Connect) -> None:
-    """His numbers ascend, by whatever way they are drawn (B-15)."""
+    """Its numbers ascend, no matter how they are drawn (B-15)."""
     one, other = connect("one"), connect("other")
     qm.get_many("U", 100)
     sent = []
@@ -239,7 +238,7 @@ def test_the_read_order_of_a_filled_queue_can_change(qm: QueueManager, connect: 
     one.alter_queue(queue, read_order=to)
     other = connect("other")
     other.put(queue, b"sixth")
-    for body in (b"seventh", b"eighth"):  # with the first one it has numbers
+    for body in (b"seventh", b"eighth"):  # the first one reserves numbers
         one.put(queue, body)
     assert bool(ran(url, "SELECT 1 FROM slot")) is (to == "unordered")
     assert qm.depth(queue) == 8

@@ -1,4 +1,4 @@
-"""A store in PostgreSQL is upgraded as a whole or not at all, by its owner, while nobody else has it open."""
+"""A store in PostgreSQL is upgraded wholly or not at all, by its owner, while nobody else has it open."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 def upgraded(url: str, ladder: Ladder = invented.POSTGRESQL) -> Upgraded:
-    """By the release to come."""
+    """Upgrades the store to the next, invented release."""
     return upgrade_schema(parse(url), program="test", ladder=ladder)
 
 
@@ -113,7 +113,7 @@ def test_a_step_that_fails_changes_nothing(store: str, admin: Connection, wrong:
     check_is_older(store, admin)
 
 
-# --- others
+# --- other programs
 
 
 def test_it_is_refused_while_others_have_it_open(store: str, admin: Connection) -> None:
@@ -246,13 +246,12 @@ UNION ALL SELECT 'trigger', tgrelid::regclass::text, pg_get_triggerdef(oid) FROM
 
 
 def catalog(admin: Connection, schema: str) -> list[tuple[str, ...]]:
-    """The tables and all that belongs to them, without the order of their columns."""
+    """The tables and all that belongs to them, without the order of columns."""
     rows = admin.execute(CATALOG.replace("?1", f"'{schema}'")).fetchall()
     return sorted(tuple(text.replace(f"{schema}.", "") for text in row) for row in rows)
 
 
 def made_by_release(folder: Path, url: str, admin: Connection) -> None:
-    """A store with the tables that a release has made."""
     text, schema = (folder / TABLES).read_text(encoding="utf-8"), parse(url).schema
     version = int(text.splitlines()[0].removeprefix("-- version "))
     with admin.transaction():

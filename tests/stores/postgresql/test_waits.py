@@ -1,6 +1,6 @@
 """Calls that wait, in several processes and on several connections: what wakes them, and what that costs.
 
-`alone` takes the look of each second away: who waits is woken by a notification, or waits in vain.
+`alone` disables the look of each second: a waiting call is woken by a notification, or times out.
 """
 
 from __future__ import annotations
@@ -29,18 +29,17 @@ SOON = 0.05
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "LOOK_SECONDS", NEVER)
-    monkeypatch.setattr(watch, "KEPT_SECONDS", NEVER)  # else nobody is notified once five seconds have passed
+    monkeypatch.setattr(watch, "KEPT_SECONDS", NEVER)  # else notifications end after five seconds
 
 
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls that wait look so often that no test is long."""
+    """Waiting calls look so often that no test takes long."""
     monkeypatch.setattr(watch, "LOOK_SECONDS", SOON)
 
 
 @pytest.fixture
 def database(url: str) -> Iterator[psycopg.Connection[Any]]:
-    """An administrator's connection to the store's schema."""
     with administrating(url) as one:
         yield one
 
@@ -52,12 +51,12 @@ def watch_of(qm: QueueManager) -> watch.PostgresWatch:
 
 
 def rows(database: psycopg.Connection[Any]) -> int:
-    """How many say that they listen."""
+    """The number of connections that say that they listen."""
     return len(database.execute("SELECT 1 FROM listener").fetchall())
 
 
 def end_listener(database: psycopg.Connection[Any]) -> int:
-    """The server ends the connections of this process that listen: how many."""
+    """Makes the server end the listening connections of this process. Returns their number."""
     asked = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s"
     return len(database.execute(asked, (f"inorder {os.getpid()}: listener",)).fetchall())
 
@@ -94,7 +93,7 @@ def test_one_message_ends_one_wait_of_many_processes_and_connections(qm: QueueMa
 
 @pytest.mark.usefixtures("alone")
 def test_a_waiter_hears_of_its_queue_in_its_store_alone(qm: QueueManager, postgresql: str, url: str) -> None:
-    """Two stores in one database, whose queues have the same number; their notifications come by one connection."""
+    """Two stores in one database, whose queues have the same number; one connection delivers their notifications."""
     other_url = f"{url}_other"
     try:
         with inorder.connect(other_url) as other:
@@ -124,7 +123,7 @@ def test_a_waiter_hears_of_its_queue_in_its_store_alone(qm: QueueManager, postgr
 def test_what_comes_while_nobody_listens_is_found_once_somebody_does(
     qm: QueueManager, child: Program, database: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The listening connection is lost, and made again only after the put: then the waiter looks at once."""
+    """The listening connection is lost, and made again only after the put: then the waiting call looks at once."""
     connects, goes_on = watch.DatabaseListener._connect, threading.Event()
 
     def late(listener: watch.DatabaseListener) -> object:
@@ -148,7 +147,7 @@ def room_is_asleep(qm: QueueManager) -> bool:
 
 @pytest.mark.usefixtures("often")
 def test_a_put_whose_word_was_lost_is_found_by_the_next_look(qm: QueueManager, child: Program) -> None:
-    """As by a process that is killed between its commit and the notification; also when that is in the first second."""
+    """As if a process were killed between commit and notification; this may happen in the first second, too."""
     child.run("from inorder.stores.postgresql.statements import STATEMENTS as all_of_them")
     child.run("all_of_them['notify listeners'] = 'SELECT ?1'")
     for number in range(5):
@@ -214,7 +213,7 @@ def counting_server(quick_disk: None) -> Iterator[Server]:
 @pytest.mark.nightly
 @pytest.mark.postgresql
 def test_a_thousand_that_wait_in_ten_processes_ask_as_if_they_were_ten(counting_server: Server) -> None:
-    """A look a second and process, however many wait there; if each looked by itself there were a thousand a second."""
+    """Each process looks once a second, however many calls wait there; one look by each call would make a thousand."""
     url = counting_server.url()
 
     def statements() -> int:

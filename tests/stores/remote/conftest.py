@@ -1,4 +1,4 @@
-"""An environment without credentials of its own, a home that is a folder of the test, and connections that fail."""
+"""An environment without credentials, a home folder of the test's own, and connections that fail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Tried = list[tuple[str, Credentials]]
 
 
 class Reached(StoreError):
-    """In place of a connection to a server."""
+    """Raised in place of a connection to a server."""
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +31,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def tried(monkeypatch: pytest.MonkeyPatch) -> Tried:
-    """The URL and the credentials of each connection to a store elsewhere; all of them fail."""
+    """The URL and the credentials of each attempt to connect to a store elsewhere; all attempts fail."""
     found = Tried()
 
     class RemoteStore:

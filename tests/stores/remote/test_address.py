@@ -1,4 +1,4 @@
-"""The URL of a store elsewhere: who takes it, with which credentials, and the connection to its server."""
+"""The URL of a store elsewhere: the calls that accept it, its credentials, and the connection to its server."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def signer(tmp_path: Path) -> Signer:
 
 @contextmanager
 def serving(signed: Signed | None = None, client_ca: Path | None = None) -> Iterator[int]:
-    """A server that answers the first connection with the subject of the client's certificate, or with a dash."""
+    """Answers the first connection with the subject of the client's certificate, or with a dash."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def answer() -> None:

@@ -1,4 +1,4 @@
-"""Where the credentials for a store elsewhere come from, in which order, and that nothing shows a token."""
+"""The sources of credentials for a store elsewhere, and their order; no output shows a token."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def written(path: Path, text: str, mode: int = 0o600) -> Path:
 
 @pytest.fixture
 def file(home: Path) -> Path:
-    """The usual file, with a token for the server."""
+    """The usual credentials file, with a token for the server."""
     return written(home / ".config/inorder/credentials", f"# ours\n[{SERVER}]\ntoken = {IN_FILE}\n")
 
 
@@ -69,7 +69,7 @@ def test_a_token_or_certificate_is_taken_from_one_source_and_authorities_from_th
         None, Path("/env/c.pem"), None, file.parents[2] / "own.pem"
     )
     monkeypatch.setenv("INORDER_CA", "/env/ca.pem")
-    file.chmod(0o644)  # it is not read when nothing is missing
+    file.chmod(0o644)  # the file is not read if nothing is missing
     assert parse(URL).credentials() == Credentials(None, Path("/env/c.pem"), None, Path("/env/ca.pem"))
     assert parse("http://localhost:9443", {"token": "t"}).credentials().token == "t"
 
@@ -114,7 +114,7 @@ def test_a_file_that_others_can_use_is_refused_with_the_remedy(file: Path, mode:
 
 def test_a_file_of_another_user_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 12_345)
-    if file.stat().st_uid == 0:  # the administrator may write files for others
+    if file.stat().st_uid == 0:  # root may write files for other users
         assert parse(URL).credentials().token == IN_FILE
         os.chown(file, 54_321, -1)
     with pytest.raises(CallerError, match="must belong to the user who reads it"):

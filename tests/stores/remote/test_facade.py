@@ -1,4 +1,4 @@
-"""Every public call of a connection, over the network: it works, or is refused with what to do instead (W-7)."""
+"""Every public call over the network either works, or is refused with advice on what to do instead (W-7)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from inorder.work import Tasks
 
 @contextlib.contextmanager
 def connected() -> Iterator[QueueManager]:
-    """A connection over the network, and a queue Q with a message."""
+    """A connection over the network, with a message on queue Q."""
     with Stores("remote") as stores, inorder.connect(stores.make(ManualClock()), program="test") as manager:
         manager.create_queue("Q")
         manager.put("Q", b"here")

@@ -1,7 +1,7 @@
-"""Releases that talk to each other (W-2): the calls and answers of each release, recorded, are understood by this one.
+"""Releases that talk to each other (W-2): this release understands the recorded calls and answers of each release.
 
-`python -m tests.stores.remote.test_releases` records the session of the present release. A release that changes what
-travels keeps the recordings of earlier ones.
+`python -m tests.stores.remote.test_releases` records the session of the present release. A release that changes the
+messages between client and server keeps the recordings of earlier releases.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ Exchange = tuple[bytes, int, bytes]
 
 
 def session(qm: QueueManager) -> None:
-    """What a program does in one session."""
     qm.create_queue("Q", order="put", description="each kind of call")
     qm.create_queue("COPY", type="alias", base_queue="Q")
     qm.put("Q", b"a", priority=3)
@@ -83,7 +82,7 @@ def answered(verb: str, kind: int, answer: bytes) -> Any:
 @pytest.mark.parametrize("release", RELEASES)
 def test_this_release_answers_the_calls_of_another(release: str) -> None:
     store: Any = make_store("remote", ManualClock())
-    other = store.again()  # as a program that connects
+    other = store.again()  # a new connection, as a program makes it
     link = other._link
     try:
         verbs = set()

@@ -1,4 +1,4 @@
-"""Threads that read a type from the wire for the first time, all at once."""
+"""Several threads read a type from the wire for the first time, all at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 from tests.tiers import gate
 
-# `msgspec` reads the nested types by Python code, in which another thread goes on.
+# `msgspec` examines nested types in Python code, during which another thread may run.
 AT_ONCE = """
 import dataclasses, sys, threading
 from inorder.stores.remote import wire

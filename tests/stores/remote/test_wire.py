@@ -1,4 +1,4 @@
-"""Values on the wire: every verb and every error there and back, other releases, and hostile payloads."""
+"""Values on the wire: round trips of every verb and error, other releases, and hostile payloads."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ STAGED: dict[str, list[Any]] = {
 
 
 def values(annotation: Any) -> st.SearchStrategy[Any]:  # noqa: PLR0911
-    """Values of an annotation, made without the code under test."""
+    """Generates values of an annotation, without the code under test."""
     if annotation in OPTIONS:
         return OPTIONS[annotation]
     origin, members = typing.get_origin(annotation), typing.get_args(annotation)
@@ -150,7 +150,7 @@ def parameters(verb: str) -> dict[str, Any]:
 
 
 def like(one: Any) -> Any:
-    """Sequences may be lists or tuples; the types of records must be exact."""
+    """A form of a value to compare: lists and tuples are alike, but the types of records must be the same."""
     if isinstance(one, Properties):
         return dict(one)
     if isinstance(one, Message | Match) or not isinstance(one, tuple | list | dict | BulkPage):
@@ -207,7 +207,7 @@ def test_other_names_are_no_verbs(verb: str) -> None:
         decode_call(msgspec.msgpack.encode((verb, [])))
 
 
-# ---- what a caller may not send
+# ---- values that a caller may not send
 
 PUT = PutRequest(3, [Message(b"x")], PutOptions(), GroupState(), False)
 
@@ -420,7 +420,7 @@ def test_data_that_cannot_travel_is_told_as_text() -> None:
 
 # ---- hostile payloads
 
-OWN = (WireError, errors.CallerError)  # CallerError: what constructors of options, matches and messages raise
+OWN = (WireError, errors.CallerError)  # CallerError: raised by the constructors of options, matches and messages
 
 
 def samples() -> list[bytes]:
@@ -486,7 +486,7 @@ BEFORE = {
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
 @pytest.mark.parametrize("before", BEFORE.values(), ids=BEFORE)
 def test_bombs_are_refused_and_cost_little(bomb: bytes, before: bytes) -> None:
-    read_any(before + bomb)  # whatever is made once is made
+    read_any(before + bomb)  # the first read fills the caches
     tracemalloc.start()
     try:
         read_any(before + bomb)
@@ -497,7 +497,7 @@ def test_bombs_are_refused_and_cost_little(bomb: bytes, before: bytes) -> None:
 
 @pytest.mark.parametrize("start", [
     b"\x92\xa3put\x91\x95\x03",  # messages
-    b"\x92\xa3put\x91\x95\x03\x91",  # the fields of one
+    b"\x92\xa3put\x91\x95\x03\x91",  # the fields of one message
     b"\x92\xa5stage\x91\x95\x03\xa1n\x02\x81\xa4body",
     b"\x92\xa5close\x92\x03",  # an argument of a newer release
 ])  # fmt: skip
@@ -554,7 +554,7 @@ def test_an_assembler_holds_no_more_than_it_may() -> None:
     with pytest.raises(WireError, match="5 bytes"):
         joined(pieces(FrameKind.CALL, 1, b"123456"), most=5)
     assembler = FrameAssembler(PIECE_MAX + 1, 1)
-    for _ in range(3):  # what is complete counts no longer
+    for _ in range(3):  # complete messages no longer count
         assert [assembler.add(one) for one in pieces(FrameKind.CALL, 1, bytes(PIECE_MAX + 1))][1] is not None
 
 

@@ -1,4 +1,4 @@
-"""What tests of stores in files have at hand: a path, what lies there, another process, and a count of syncs."""
+"""Fixtures for stores in files: the file alone, a store, another process, and the syncs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["child", "path", "qm"]
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """A test that has another process is not in `make test`."""
+    """Marks tests that have another process, so that `make test` leaves them out."""
     if {"child", "peer"} & set(getattr(item, "fixturenames", ())):
         item.add_marker(gate)
 
 
 @pytest.fixture
 def database(path: Path) -> Iterator[Database]:
-    """The file alone, with one table and no queues."""
+    """A database file with one table and no queues."""
     database = opened(path)
     yield database
     database.close()

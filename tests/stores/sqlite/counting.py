@@ -1,8 +1,9 @@
-"""Counts what a call sends to SQLite and to the operating system: exact, in this process, and without its clock.
+"""Counts what a call sends to SQLite and to the operating system: exactly, in this process, and without a clock.
 
-SQLite's Unix layer calls the system through a table of functions that a program may replace: `os_unix.c` keeps it for
-tests. Each entry is replaced by one that counts and passes on. Its syncs alone are not in that table, and are counted
-where SQLite asks for them. What Python calls by itself (`os`, `fcntl`) the interpreter tells a profiler.
+SQLite's Unix layer calls the system through a table of functions that a program may replace; `os_unix.c` keeps it for
+tests. Each entry is replaced by one that counts the call and passes it on. Only syncs are not in that table; they are
+counted where SQLite asks for them. The interpreter tells a profiler of the calls that Python makes by itself (`os`,
+`fcntl`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import apsw
 
 from inorder.stores.sqlite import SqliteStore
 
-# How many arguments each takes, all of them numbers and addresses.
+# The number of arguments of each function; all arguments are numbers and addresses.
 ARGUMENTS = {
     **dict.fromkeys(("close", "unlink", "rmdir"), 1),
     **dict.fromkeys(("access", "getcwd", "stat", "fstat", "lstat", "ftruncate", "fchmod", "mkdir", "munmap"), 2),
@@ -30,7 +31,7 @@ ARGUMENTS = {
     **dict.fromkeys(("pread", "pwrite", "pread64", "pwrite64", "mremap"), 4),
     "mmap": 6,
 }
-# These make no system call, or one that is counted by itself.
+# These make no system call, or one that is counted separately.
 UNCOUNTED = frozenset({"openDirectory", "getpagesize", "geteuid", "gethostuuid"})
 SYNCS = frozenset({"fsync", "fdatasync", "sync"})
 NO_SYSTEM_CALL = frozenset({"fspath"})
@@ -38,7 +39,7 @@ NO_SYSTEM_CALL = frozenset({"fspath"})
 
 @dataclass(slots=True)
 class Counts:
-    """What was counted. `calls` are of the operating system, by name, syncs among them; a "sync" is one of SQLite's."""
+    """The counts. `calls` are those of the operating system, by name, including syncs; a "sync" is one of SQLite's."""
 
     statements: list[str] = field(default_factory=list)
     calls: Counter[str] = field(default_factory=Counter)
@@ -55,8 +56,6 @@ class Counts:
 
 
 class CountingFile(apsw.VFSFile):
-    """A file of SQLite's whose syncs are counted."""
-
     def __init__(self, owner: CountingSystem, name: str | apsw.URIFilename | None, flags: list[int]) -> None:
         super().__init__("unix", name, flags)
         self._owner = owner
@@ -67,7 +66,7 @@ class CountingFile(apsw.VFSFile):
 
 
 class CountingSystem(apsw.VFS):
-    """Between SQLite and the operating system, for stores that are opened in its block."""
+    """Stands between SQLite and the operating system, for stores that are opened in its block."""
 
     def __init__(self) -> None:
         super().__init__("counting", "unix", makedefault=True)
@@ -128,7 +127,7 @@ class CountingSystem(apsw.VFS):
         found.log_bytes = log.stat().st_size - length
 
     def end(self) -> None:
-        """SQLite calls the system by itself again."""
+        """Lets SQLite call the system directly again."""
         for name in self._replaced:
             self.xSetSystemCall(name, 0)
         self.unregister()

@@ -1,4 +1,4 @@
-"""Small disks for a store: a real one where this user may mount it, and one that is counted inside this process."""
+"""Small disks for a store: a real one if this user may mount it, and one that is counted in this process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SYSTEM_VFS = "unix"
 
 
 class Disk:
-    """A folder on a small disk, for a store and for somebody else's ballast."""
+    """A folder on a small disk, for a store and for the ballast of another user."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -27,19 +27,18 @@ class Disk:
         self._ballast = folder / "ballast"
 
     def fill(self) -> None:
-        """Somebody else writes until nothing more goes on it."""
+        """Writes ballast until the disk is full."""
         with self._ballast.open("ab", buffering=0) as file, contextlib.suppress(OSError):
             while True:
                 file.write(bytes(4096))
 
     def clear(self) -> None:
-        """Somebody else's file goes."""
         self._ballast.unlink()
 
 
 @contextmanager
 def mounted(folder: Path, size: int) -> Iterator[Disk]:
-    """A file system in memory; skips the test where nothing can be mounted."""
+    """A file system in memory; skips the test if it cannot be mounted."""
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)]
     if os.geteuid() or subprocess.run(command, check=False, capture_output=True).returncode:
@@ -51,11 +50,11 @@ def mounted(folder: Path, size: int) -> Iterator[Disk]:
 
 
 class CountedDisk(Disk):
-    """A folder whose files together may have so many bytes; this process alone, through SQLite and `os`, heeds it.
+    """A folder whose files together may have `size` bytes; only this process, through SQLite and `os`, respects it.
 
     Attributes:
-        quota: a write that finds no room is told so as one who has used up his share.
-        heeded: the size counts; to count takes a descriptor.
+        quota: a write that finds no room fails because the user's quota is used up.
+        heeded: whether the size counts; counting takes a descriptor.
     """
 
     def __init__(self, folder: Path, size: int) -> None:
@@ -71,7 +70,7 @@ class CountedDisk(Disk):
             file.truncate(file.tell() + self.free)
 
     def has_room(self, descriptor: int | Path, end: int) -> bool:
-        """Whether a file can be so long."""
+        """Whether a file can grow to this end."""
         if not self.heeded:
             return True
         status = os.stat(descriptor)  # noqa: PTH116 - of a descriptor too
@@ -94,7 +93,7 @@ class _File(apsw.VFSFile):
         super().xWrite(data, offset)
 
     def xSync(self, flags: int) -> None:  # noqa: N802 - as above
-        """A full disk is checkpointed at nearly every call; what a loss of power leaves is not tried here."""
+        """Does nothing: a full disk is checkpointed at nearly every call, and no test here loses power."""
 
 
 class _FileSystem(apsw.VFS):
@@ -111,7 +110,7 @@ class _FileSystem(apsw.VFS):
 
 @contextmanager
 def counted(folder: Path, size: int) -> Iterator[CountedDisk]:
-    """A disk that needs no rights to be small; all connections are to be closed at the end."""
+    """A disk that is small without mounting; all connections must be closed at the end."""
     folder.mkdir()
     disk, allocate, write = CountedDisk(folder, size), os.posix_fallocate, os.pwrite
 
@@ -128,7 +127,7 @@ def counted(folder: Path, size: int) -> Iterator[CountedDisk]:
         return write(descriptor, data, start)
 
     def statvfs(_: object) -> SimpleNamespace:
-        free = 1 << 30 if disk.quota else disk.free  # the system does not tell of shares
+        free = 1 << 30 if disk.quota else disk.free  # the system does not report quotas
         return SimpleNamespace(f_blocks=disk.size, f_bavail=free, f_bfree=free, f_frsize=1)
 
     system = _FileSystem(disk)

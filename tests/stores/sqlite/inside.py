@@ -1,4 +1,4 @@
-"""What runs inside the processes of `programs.py`: they are told line by line, and these are the words they know."""
+"""The code inside the processes of `programs.py`, with the names that tests may use there."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from inorder.stores.seam.migrations import Ladder
 from inorder.stores.sqlite import bell, coordination, log, watch
 from inorder.stores.sqlite.database import Database
 
-LIMIT_SECONDS = 40.0  # less than in programs.py: what has not ended is then named
-HUNG_SECONDS = 240  # a child that nobody ends any more
+LIMIT_SECONDS = 40.0  # less than in programs.py, so that the error names what has not ended
+HUNG_SECONDS = 240  # then a child that nobody has ended ends by itself
 
 # The database of the tests that need no queues.
 SCHEMA = "CREATE TABLE note (id INTEGER PRIMARY KEY, text)"
@@ -29,7 +29,7 @@ VERSION = 1
 
 
 def serve(pipe: Connection) -> None:
-    """Runs what comes, and gives what it left under the name `answer`, or tells meanwhile, until nothing more comes."""
+    """Runs each code that arrives, and sends what it left as `answer`; with `tell`, it sends values meanwhile."""
     names: dict[str, Any] = {**globals(), "tell": pipe.send}
     while True:
         try:
@@ -42,7 +42,6 @@ def serve(pipe: Connection) -> None:
 
 
 def error_of(call: Callable[[], object]) -> str | None:
-    """The name of the error that a call raises."""
     try:
         call()
     except InorderError as error:
@@ -51,7 +50,7 @@ def error_of(call: Callable[[], object]) -> str | None:
 
 
 def body_or_error(call: Callable[[], inorder.Message]) -> object:
-    """What a get brings: the body, or the name of its error."""
+    """The body that a get returns, or the name of its error."""
     try:
         return call().body
     except InorderError as error:
@@ -59,7 +58,7 @@ def body_or_error(call: Callable[[], inorder.Message]) -> object:
 
 
 def apart(call: Callable[[], object]) -> None:
-    """Makes a call on a thread that ends with it: any other may go on with the unit of work that it opens."""
+    """Makes a call on a thread that then ends: any other thread may go on with the unit of work that it opens."""
     thread = threading.Thread(target=call)
     thread.start()
     thread.join()
@@ -70,7 +69,7 @@ def opened(path: Path | str, version: int = VERSION) -> Database:
 
 
 def write(database: Database, text: str = "x" * 1000) -> int:
-    """The ticket with which the write is synced."""
+    """Returns the ticket with which the write is synced."""
     try:
         database.begin(writes=True)
         database.connection.execute("INSERT INTO note (text) VALUES (?)", (text,))
@@ -88,7 +87,7 @@ def count(database: Database) -> int:
 
 
 class Waiting:
-    """A get on a thread of its own that has come to wait; `said` is what it brings."""
+    """A get on its own thread that has begun to wait; `said` is its result."""
 
     def __init__(self, manager: inorder.QueueManager, call: Callable[[], inorder.Message]) -> None:
         self.said: object = None
@@ -104,13 +103,13 @@ class Waiting:
         room_of(self._manager).poke()
 
     def end(self) -> object:
-        """What it brought; None if it still waits."""
+        """The result of the get; None if it still waits."""
         self._thread.join(LIMIT_SECONDS)
         return self.said
 
 
 def forked(act: Callable[[], object], end: Callable[[int], NoReturn] = os._exit) -> object:
-    """What a child of this process says; it ends by `end`, and it ends well."""
+    """The value of `act` in a forked child, which ends by `end`, with status 0."""
     read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:
@@ -129,7 +128,7 @@ def forked(act: Callable[[], object], end: Callable[[int], NoReturn] = os._exit)
 
 
 def left_behind() -> int:
-    """A child that does nothing, and outlives this process until it is ended."""
+    """Forks a child that does nothing, and outlives this process until it is ended. Returns its id."""
     child = os.fork()
     if child == 0:
         signal.alarm(HUNG_SECONDS)

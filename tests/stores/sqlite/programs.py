@@ -1,6 +1,6 @@
-"""Processes of their own, told line by line what to do: a test decides who does what when, without sleeping.
+"""Processes that run the code that a test sends them: the test decides their order, without sleeping.
 
-They are forked from a server that has opened no store, so that they start at once and share nothing but the file.
+They are forked from a server that has opened no store, so they start at once and share only the file.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import inorder
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-FOREVER = 60.0  # longer than any test takes: a wait that lasts so long was not woken
+FOREVER = 60.0  # longer than any test takes: a wait that lasts as long was not woken
 LIMIT_SECONDS = 50.0  # less than that, as in tests/helpers/support.py
 
 
 class Told:
-    """A process that runs what it is told; the words it knows are those of `inside.py`."""
+    """A process that runs the code that it receives, with the names of `inside.py`."""
 
     def __init__(self) -> None:
         self._pipe, theirs = SERVER.Pipe()
@@ -34,11 +34,11 @@ class Told:
         theirs.close()
 
     def begin(self, code: str) -> None:
-        """Let it run this, and do not wait for it."""
+        """Starts the code there, and does not wait for it."""
         self._pipe.send(code)
 
     def answer(self, seconds: float = LIMIT_SECONDS) -> Any:
-        """Wait for what it has begun; what it left under the name `answer`."""
+        """Waits for the code that was started. Returns the value that it left as `answer`."""
         assert self._pipe.poll(seconds), "the process has said nothing in time"
         try:
             return self._pipe.recv()
@@ -46,16 +46,14 @@ class Told:
             raise AssertionError("the process has ended") from None
 
     def run(self, code: str) -> Any:
-        """Let it run this; the answer."""
         self.begin(code)
         return self.answer()
 
     def ask(self, expression: str) -> Any:
-        """The value of an expression there."""
         return self.run(f"answer = {expression}")
 
     def kill(self) -> None:
-        """SIGKILL, by which nothing is tidied up; returns when it is gone."""
+        """Sends SIGKILL, so that nothing is cleaned up; returns when the process is gone."""
         self.process.kill()
         self.process.join()
         self._pipe.close()
@@ -79,7 +77,7 @@ class Program(Told):
 
 
 class Child(Told):
-    """A process that knows the files of a store alone; `database` is open there if a path is given."""
+    """A process that only knows the files of a store; `database` is open there if a path is given."""
 
     def __init__(self, path: Path | None = None) -> None:
         super().__init__()
@@ -89,7 +87,7 @@ class Child(Told):
 
 @contextmanager
 def programs(path: Path | str, count: int) -> Iterator[list[Program]]:
-    """Several processes that are connected; killed at the end if they live."""
+    """Several processes that are connected; those that still live at the end are killed."""
     each = [Program(path, f"child {number}") for number in range(count)]
     try:
         for one in each:

@@ -1,4 +1,4 @@
-"""What a queue's row says may be there: noted with the first row of a kind, by whatever call, and taken back later."""
+"""A queue's row says what may be there: any call notes it with the first row of a kind; later it is cleared."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_who_is_in_the_way_of_a_wait_is_noted(store: SqliteStore, qm: QueueManag
         backend.save(WaitRow(store.connections[qm.internals.owner].id, queue, None, 0, levels))
     backend.commit((), (), reserves=False, durable=False)
     assert attention(store) == EDGES
-    qm.put("Q", b"x")  # what was in the way may be gone
+    qm.put("Q", b"x")  # the reasons for the waits may be gone
     assert qm.admin.check() == []
 
 

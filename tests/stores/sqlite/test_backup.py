@@ -1,4 +1,4 @@
-"""A backup while others write: one state of the store, whole, that opens as a store of its own."""
+"""A backup while others write: one state of the store, whole, which opens as a store of its own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from inorder.stores.sqlite.checking import problems
 
 MEMBERS = 5
 
-# Puts units of MEMBERS messages, and says each number when its commit has been acknowledged.
+# Puts units of MEMBERS messages, and reports each number when its commit has been acknowledged.
 WRITE = f"""
 qm.put("UNITS", b"open", syncpoint=True)
 other, number = qm.connect(), 0

@@ -1,4 +1,4 @@
-"""The bell that processes with one store share: no order of steps loses a change, and nobody leaves anything behind."""
+"""The bell that processes with one store share: no order of steps loses a change, and nothing stays behind."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ CHEAP = ("of its queue", "lost with who made it")
 
 
 class Schedule:
-    """Two threads on shared words, of which one runs at a time: they change places at the steps that are told.
+    """Two threads on shared words, of which one runs at a time; they change places at the given steps.
 
-    A step is a look at a word of the bell or of the changes, a write to it, a wake or the beginning of a sleep.
+    A step is a read of a word of the bell or of the changes, a write to it, a wake, or the beginning of a sleep.
     """
 
     def __init__(self, switches: tuple[int, ...]) -> None:
         self._switches, self.steps = frozenset(switches), 0
         self._may_run = {"waits": threading.Semaphore(0), "changes": threading.Semaphore(0)}
         self._over = set[str]()
-        self._asleep: int | None = None  # the bits with which the one that waits sleeps
+        self._asleep: int | None = None  # the bits with which the waiting thread sleeps
         self._words = [0] * WORDS
 
     # ---- the words, for the code that is tested
@@ -72,7 +72,7 @@ class Schedule:
         self._asleep = bits
         self._change_places()
         if self._asleep is not None:
-            raise SystemExit  # this thread
+            raise SystemExit  # ends this thread
 
     def wake(self, _address: int, bits: int) -> int:
         self._step(RINGS)
@@ -81,7 +81,7 @@ class Schedule:
         self._asleep = None
         return 1
 
-    # ---- who runs
+    # ---- the thread that runs
 
     def _step(self, at: int) -> None:
         if at in (RINGS, WAITED, WAITERS) or at >= SLOTS_AT:
@@ -114,14 +114,14 @@ class Schedule:
 
 
 class Lone:
-    """What a process in which one call waits has."""
+    """The attributes of a process in which one call waits."""
 
     def __init__(self, **has: Any) -> None:
         vars(self).update(has)
 
 
 def is_told(monkeypatch: pytest.MonkeyPatch, made: list[int | None], first: str, switches: tuple[int, ...]) -> int:
-    """One process waits, and another makes these changes meanwhile; fails if the first is not told. How many steps."""
+    """A process that waits must be told of these changes, which another makes. Returns the number of steps."""
     words = Schedule(switches)
     monkeypatch.setattr(bell, "sleep", words.sleep)
     monkeypatch.setattr(bell, "wake", words.wake)
@@ -139,7 +139,7 @@ def is_told(monkeypatch: pytest.MonkeyPatch, made: list[int | None], first: str,
     told = SqliteBell(watching, "Q")
     store.changes.subscribe(lambda happened: told.ring() if happened == Change("Q") else None)
     queues.attend(1)
-    words.steps = -(1 << 30)  # the look was in a turn of its own
+    words.steps = -(1 << 30)  # the look has its own turn, and is no step
     watching.looked(QUEUE, "Q")
     words.steps = 0
     is_over = []
@@ -167,7 +167,7 @@ def is_told(monkeypatch: pytest.MonkeyPatch, made: list[int | None], first: str,
 
 @pytest.fixture
 def never_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who waits looks when it is woken, and not because time has gone by."""
+    """A waiting call looks only when it is woken, not because time has passed."""
     monkeypatch.setattr(watch, "DEAD_CHECK_SECONDS", 1e6)
 
 
@@ -184,7 +184,7 @@ def test_no_order_of_steps_loses_a_change(monkeypatch: pytest.MonkeyPatch, what:
 
 @pytest.mark.usefixtures("never_by_itself")
 def test_a_ring_for_who_is_about_to_sleep_is_heard(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By another thread of its process, and not because the queue has changed."""
+    """Another thread of its process rings, without a change of the queue."""
     sleep, room, slept = SqliteBell._sleep, room_of(qm), list[float]()
 
     def late(own: SqliteBell, seconds: float) -> None:
@@ -199,7 +199,7 @@ def test_a_ring_for_who_is_about_to_sleep_is_heard(qm: QueueManager, monkeypatch
 
 
 class HeldUp(dict[int, int]):
-    """Words to which one process writes only when others have done something."""
+    """Words to which one process writes only after others have acted."""
 
     def __init__(self, meanwhile: Callable[[], None]) -> None:
         super().__init__({RINGS: 0, WAITED: 0, WAITERS: 0})
@@ -227,7 +227,7 @@ def test_a_ring_that_was_held_up_brings_back_no_number_on_which_somebody_is_abou
 
 
 class Interrupting(dict[Any, Any]):
-    """An exception from outside comes when it has been cleared."""
+    """Raises an exception, as if from outside, when it has been cleared."""
 
     def clear(self) -> None:
         super().clear()
@@ -244,12 +244,12 @@ def test_an_exception_at_the_end_of_a_wait_leaves_no_queue_without_what_was_seen
     assert set(queues.numbers.values()) <= queues.queues.keys(), "the next who waits looks for what is not there"
 
 
-# ---- what it costs, and what is left of who is gone
+# ---- the cost, and the marks of dead processes
 
 
 @pytest.fixture
 def woken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The bits of each system call that wakes; nobody sleeps."""
+    """The bits of each system call that wakes; it finds nobody asleep."""
     calls: list[int] = []
 
     def wake(_address: int, bits: int) -> int:
@@ -334,7 +334,7 @@ def test_a_stopped_waiter_holds_up_nobody_and_goes_on(path: Path, qm: QueueManag
 
 
 def test_who_is_killed_between_commit_and_ring_is_spoken_for(path: Path, qm: QueueManager, child: Program) -> None:
-    """By those who look for the dead: once a second, and here oftener."""
+    """Others find the dead process: they look once a second, and here more often."""
     child.run("import signal; bell.wake = lambda *_: os.kill(os.getpid(), signal.SIGKILL)")
     with programs(path, 1) as [waits]:
         waits.run("watch.DEAD_CHECK_SECONDS = 0.05; wait = Waiting(qm, lambda: qm.get('Q', wait=60))")
@@ -345,7 +345,7 @@ def test_who_is_killed_between_commit_and_ring_is_spoken_for(path: Path, qm: Que
 
 @pytest.mark.usefixtures("never_by_itself")
 def test_two_stores_of_one_process_on_one_file_wake_each_other(tmp_path: Path) -> None:
-    """They share what the process has of the file, but not the stream of changes."""
+    """They share the process's data about the file, but not the stream of changes."""
     waits, changes = (SqliteStore(tmp_path / "orders.db") for _ in range(2))
     with inorder.connect(waits) as manager, inorder.connect(changes) as other:
         other.create_queue("Q")
@@ -379,7 +379,7 @@ def test_without_a_futex_it_is_looked_for_changes(
     if who == "child":
         child.run("qm.put('Q', b'1')")
     else:
-        monkeypatch.setattr(watch, "LOOK_SECONDS", FOREVER)  # and is rung for by itself
+        monkeypatch.setattr(watch, "LOOK_SECONDS", FOREVER)  # this process rings for itself
         qm.put("Q", b"1")
     assert call.result() == b"1"
 

@@ -1,4 +1,4 @@
-"""Rows in bulk from a file: what is filled in where nothing is stored, pages over many groups, and damage in a page."""
+"""Rows in bulk from a file: defaults for values that are not stored, pages over many groups, damage in a page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def rows(qm: QueueManager, options: GetOptions = GetOptions()) -> list[dict[str,
 
 
 def put_groups(qm: QueueManager, *sizes: int) -> list[bytes]:
-    """Groups a, b, ... of these sizes, all first members first; their bodies in logical order. Of size 0: no group."""
+    """Puts groups a, b, ... of these sizes, first members first; 0: no group. Returns the bodies in logical order."""
     names = [b"%c" % (ord("a") + nth) for nth in range(len(sizes))]
     for number in range(1, max(sizes) + 1):
         for name, size in zip(names, sizes, strict=True):

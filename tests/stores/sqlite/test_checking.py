@@ -1,4 +1,4 @@
-"""The check of a store finds what is planted, and nothing in a store that is sound."""
+"""The check of a store finds each planted fault, and none in a sound store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ A_MESSAGE = "(SELECT min(id) FROM message WHERE state = 2)"
 
 @pytest.fixture
 def qm(store: SqliteStore) -> QueueManager:
-    """With a message in each kind of hold."""
+    """A connection, with a message in each kind of hold."""
     qm = connect(store)
     qm.create_queue("Q")
     for group_id, last in ((G1, LAST_IN_GROUP), (G2, IN_GROUP)):
@@ -55,7 +55,7 @@ def test_a_sound_store_has_no_problems(store: SqliteStore, qm: QueueManager) -> 
 
 
 def test_a_queue_that_goes_leaves_nothing_of_those_who_read_it(store: SqliteStore) -> None:
-    """A reader is inside a group of a temporary queue, and has locked a message, when the creator closes it."""
+    """A reader is inside a group of a temporary queue, and has locked a message, when the creator closes the queue."""
     with connect(store) as qm, qm.connect() as other:
         qm.create_queue("M", type="model", shareable=True, default_input="shared")
         made = qm.open("M", dynamic_name="T")

@@ -1,4 +1,4 @@
-"""Claims and stagings in a file: on disk when a call returns, kept by restarts and backups, there wholly or not."""
+"""Claims and stagings in a file: on disk when a call returns, kept by restarts and backups, whole or absent."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ def filled(store: SqliteStore) -> QueueManager:
 
 
 def fill(qm: QueueManager) -> None:
-    """Three plain messages and a group of three."""
     for number, body in enumerate(MESSAGES[:3]):
         qm.put("Q", body, priority=number)
     for number, body in enumerate(MESSAGES[3:], 1):
@@ -130,7 +129,7 @@ def many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_what_is_known_of_groups_stays_true_when_claims_take_return_or_confirm(shape: str, store: SqliteStore) -> None:
     qm = inorder.connect(store, program="test")
     qm.create_queue("Q")
-    for messages in itertools.zip_longest(*SHAPES[shape]):  # the groups lie among each other
+    for messages in itertools.zip_longest(*SHAPES[shape]):  # the groups are interleaved
         qm.put_many("Q", [one for one in messages if one is not None])
     wanted = [one.body for group in SHAPES[shape] for one in group][: TAKEN[shape]]
     app = Application(store)
@@ -144,7 +143,7 @@ def test_what_is_known_of_groups_stays_true_when_claims_take_return_or_confirm(s
             store.release_claims("Q", "app")
             app = Application(store)
             assert problems(store.database) == []
-    qm.put_many("Q", of_group(b"A", 2))  # what comes later under the same id is another group
+    qm.put_many("Q", of_group(b"A", 2))  # later messages under the same id are another group
     assert app.settle(2) == TAKEN[shape]
     assert problems(store.database) == []
     assert [one.body for one in qm.get_group("Q")] == [b"A1", b"A2"]
@@ -276,7 +275,7 @@ def test_the_newest_batches_are_kept_though_clocks_are_set_back_and_processes_ta
     writer: Writer, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("inorder.stores.engine.staging.LEDGER_BATCHES_MAX", 3)
-    another = SqliteStore(path, clock=ManualClock(1.0))  # years before the other one's
+    another = SqliteStore(path, clock=ManualClock(1.0))  # years before the other clock
     theirs = Writer(another, inorder.connect(another, program="test"))
     for batch in range(8):
         (writer if batch % 3 else theirs).put([], key=key(batch))

@@ -1,4 +1,4 @@
-"""What processes share beside the database: turns, owners, counters, with real processes that are really killed."""
+"""Turns, owners and counters that processes share beside the database, tested by killing real processes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_killed_parents_child_keeps_neither_its_life_nor_its_turn(database: Da
         with database.writing():
             pass
     finally:
-        os.kill(grandchild, signal.SIGKILL)  # fails if it did not live on until here
+        os.kill(grandchild, signal.SIGKILL)  # fails if it has ended before
 
 
 # ---- the turn
@@ -81,7 +81,7 @@ def test_one_writes_at_a_time_and_the_next_has_the_turn_after_a_kill(database: D
 
 
 def test_a_circle_of_processes_that_is_none_of_threads_is_waited_out(database: Database, peer: Child) -> None:
-    """A thread here tidies and one waits for the turn; there it is the other way round. To the kernel, a deadlock."""
+    """Here a thread tidies and one waits for the turn; in the peer, the reverse. The kernel sees a deadlock."""
     shared = database._coordination
     shared.take(coordination.TIDYING)
     peer.run("shared = database._coordination; shared.take(coordination.TURN)")
@@ -99,7 +99,7 @@ def test_a_circle_of_processes_that_is_none_of_threads_is_waited_out(database: D
 
 
 def begin_to_lead(child: Child, ticket: int) -> None:
-    """The child leads a round of syncs for this commit, and goes on with it when it is told by `go_on`."""
+    """Makes the child lead a round of syncs for this commit, and pause in it until `go_on` is written."""
     child.run("told, leading = os.pipe(); wait, go_on = os.pipe(); shared = database._coordination")
     child.run("def lead(): os.write(leading, b'.'); os.read(wait, 1)")
     child.run(f"thread = threading.Thread(target=lambda: shared.sync({ticket}, lead)); thread.start()")
@@ -131,7 +131,7 @@ def test_a_stopped_leader_is_passed_over_once(database: Database, monkeypatch: p
         assert done == ["instead of it"]
         shared.sync(write(database), lambda: done.append("in a round"))
         assert done == ["instead of it", "in a round"]
-        monkeypatch.setattr(coordination, "LEADER_SECONDS", 3600.0)  # nobody waits for it any more
+        monkeypatch.setattr(coordination, "LEADER_SECONDS", 3600.0)  # nobody waits for the old leader any more
         last = write(database)
         shared.sync(last, lambda: done.append("and again"))
         assert shared.words[coordination.SYNCED] == last
@@ -143,7 +143,7 @@ def test_a_stopped_leader_is_passed_over_once(database: Database, monkeypatch: p
 
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The clock by which syncs are held and measured: it goes on while they sleep, and at no other time."""
+    """The clock that delays and measures syncs: it advances only while they sleep."""
     now = [0.0]
 
     def sleep(seconds: float) -> None:
@@ -159,7 +159,7 @@ def test_how_long_a_leader_was_stopped_that_was_passed_over_is_no_measure_of_the
     shared = database._coordination
 
     def stopped_for_an_hour() -> None:
-        shared.words[coordination.LEADER] = coordination.NOBODY  # as who passed it over has left it
+        shared.words[coordination.LEADER] = coordination.NOBODY  # as the process that passed it over has left it
         now[0] += 3600.0
 
     shared.words[coordination.SYNC_US] = 100
@@ -180,7 +180,7 @@ def test_a_leader_that_an_exception_stopped_is_waited_for_by_nobody(
 
 
 def test_two_processes_never_have_one_seat(database: Database, path: Path) -> None:
-    with Child() as child:  # with the id of this process, in a container of its own
+    with Child() as child:  # with the id of this process, as in another container
         child.run(f"os.getpid = lambda: {os.getpid()}; database = opened({str(path)!r})")
         assert child.ask("database._coordination._seat") == database._coordination._seat + 1
 
@@ -205,7 +205,7 @@ def test_who_is_covered_goes_though_the_next_round_has_begun(database: Database,
 def test_who_waits_for_a_round_is_woken_at_its_end(
     database: Database, monkeypatch: pytest.MonkeyPatch, peer: Child
 ) -> None:
-    """And asks meanwhile neither how far it has come nor whether its leader lives."""
+    """Until then, it asks neither how far the round has come nor whether its leader lives."""
     monkeypatch.setattr(coordination, "LOOK_SECONDS", 3600.0)
     monkeypatch.setattr(coordination, "LEADER_SECONDS", 3600.0)
     asleep, sleep = threading.Event(), bell.sleep
@@ -224,7 +224,7 @@ def test_who_waits_for_a_round_is_woken_at_its_end(
 
 
 def test_a_thread_that_is_covered_goes_when_the_round_ends_though_the_next_one_has_begun(shared: Coordination) -> None:
-    """The same among threads: whoever led the next round may not keep those who came before it."""
+    """The same among threads: the leader of the next round may not delay those that came before it."""
     rounds, may_end = [threading.Event() for _ in range(4)], [threading.Event() for _ in range(4)]
     led = iter(range(4))
 
@@ -246,9 +246,9 @@ def test_a_thread_that_is_covered_goes_when_the_round_ends_though_the_next_one_h
         early = [committed() for _ in range(8)]
         covered = syncs(early[:4])
         may_end[0].set()
-        assert rounds[1].wait(LIMIT_SECONDS)  # it covers all of the eight
+        assert rounds[1].wait(LIMIT_SECONDS)  # it covers all eight
         later = syncs([committed() for _ in range(4)])
-        covered += syncs(early[4:])  # behind those whom it does not cover
+        covered += syncs(early[4:])  # after those that it does not cover
         may_end[1].set()
         assert rounds[2].wait(LIMIT_SECONDS)
         for call in (*first, *covered):
@@ -260,7 +260,7 @@ def test_a_thread_that_is_covered_goes_when_the_round_ends_though_the_next_one_h
         call.result()
 
 
-SLOW_US = 1_000_000_000  # a last sync that took so long lets the next one be held for half of it
+SLOW_US = 1_000_000_000  # after a sync as long as this, the next one may be delayed for half of it
 
 
 def test_a_slow_sync_is_held_until_those_who_were_woken_have_committed(
@@ -276,11 +276,11 @@ def test_a_slow_sync_is_held_until_those_who_were_woken_have_committed(
 
 
 def commit_that_wakes(database: Database, monkeypatch: pytest.MonkeyPatch, *, count: int = 1) -> int:
-    """Of slot 3, for which so many wait, as far as the system says."""
+    """A commit that wakes slot 3, on which `count` calls wait, according to the system."""
     monkeypatch.setattr(bell, "wake", lambda _address, _bits: count)
     with database.writing():
         database.shared.bell.expect(3)
-        database.shared.words[coordination.WAITERS] = 0  # not this process alone
+        database.shared.words[coordination.WAITERS] = 0  # not only this process waits
     database.begin(writes=True)
     return database.commit([3])
 
@@ -299,7 +299,7 @@ def test_a_sync_is_not_held(
 def test_a_sync_is_held_until_another_one_has_covered_it_and_no_longer_than_the_most(
     database: Database, monkeypatch: pytest.MonkeyPatch, now: list[float]
 ) -> None:
-    """Those who were woken may be stopped, or find nothing for them."""
+    """The calls that were woken may be stopped, or find no message."""
     shared, number = database._coordination, commit_that_wakes(database, monkeypatch)
     shared.words[coordination.SYNC_US] = SLOW_US
     database.sync(number)
@@ -309,7 +309,7 @@ def test_a_sync_is_held_until_another_one_has_covered_it_and_no_longer_than_the_
 
     def sleep(seconds: float) -> None:
         slept.append(seconds)
-        shared.words[coordination.SYNCED] = number  # another process is through
+        shared.words[coordination.SYNCED] = number  # another process has synced
 
     number = commit_that_wakes(database, monkeypatch)
     shared.words[coordination.SYNC_US] = SLOW_US
@@ -329,7 +329,7 @@ def test_a_change_that_was_rolled_back_is_not_told(database: Database, monkeypat
     database.begin(writes=True)
     with monkeypatch.context() as patched:
         patched.setattr(points, "reached", fail)
-        with pytest.raises(ZeroDivisionError) as failed:  # the commit fails before it has happened
+        with pytest.raises(ZeroDivisionError) as failed:  # the commit fails before it happens
             database.commit([3])
         database.abort(failed.value)
     with database.writing():
@@ -381,7 +381,7 @@ def test_a_sidecar_that_was_removed_is_noticed(database: Database, path: Path) -
 def test_who_makes_the_sidecar_second_leaves_words_that_are_in_use(
     path: Path, peer: Child, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both found it empty, and the first has committed before the second goes on."""
+    """Both processes find it empty, and the first commits before the second goes on."""
     peer.run("database.close()")
     sidecar = Path(f"{path}-lock")
     sidecar.unlink()
@@ -404,7 +404,7 @@ def test_who_makes_the_sidecar_second_leaves_words_that_are_in_use(
 def test_who_opens_a_sidecar_just_before_it_is_removed_opens_the_next_one(
     path: Path, peer: Child, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody has the old one any more when it comes to enter, so nothing but its missing name shows that it is old."""
+    """No process has the old one open when it enters, so only the missing name shows that it is old."""
     peer.run("database.close()")
     sidecar, enter, done = Path(f"{path}-lock"), Coordination._enter, list[int]()
 
@@ -476,7 +476,7 @@ def test_the_store_is_not_opened_once_more_inside_of_a_turn(database: Database, 
 def test_a_commit_that_was_not_announced_is_announced_before_the_next(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An exception from outside comes between the two, and who catches it writes on in the same turn."""
+    """An exception comes between the two; the caller catches it, and writes on in the same turn."""
 
     def interrupt(*_: object, **__: object) -> int:
         raise KeyboardInterrupt

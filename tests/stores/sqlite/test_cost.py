@@ -1,7 +1,7 @@
-"""What a call costs, counted and not in time: in steps of SQLite's machine, and a put in calls of Python functions.
+"""The cost of calls, counted and not timed: steps of SQLite's machine, and calls of Python functions.
 
-Steps do not depend on what lies in front: each case makes the same call twice, in front of few and of many messages
-that must not matter. What each verb sends to SQLite, the system and the disk is a table at the end.
+Steps do not depend on the messages in front: each case makes the same call twice, with few and with many messages that
+must not matter. A table at the end has what each verb sends to SQLite, the system and the disk.
 """
 
 from __future__ import annotations
@@ -49,16 +49,14 @@ def counted(store: SqliteStore) -> Iterator[list[int]]:
 
 
 def singles(qm: QueueManager, number: int, **fields: Any) -> None:
-    """That many messages in no group."""
     for start in range(0, number, 500):
         qm.put_many("Q", [Message(b"x", **fields)] * min(500, number - start))
 
 
-of_higher_priority = partial(singles, priority=9)  # in front, of another priority
+of_higher_priority = partial(singles, priority=9)  # in front, because of their priority
 
 
 def unfinished_groups(qm: QueueManager, number: int) -> None:
-    """That many groups of which only the first message is there."""
     for start in range(0, number, 500):
         heads = [
             Message(b"h", group_id=b"%024d" % n, flags=Flags.IN_GROUP) for n in range(start, min(start + 500, number))
@@ -67,34 +65,29 @@ def unfinished_groups(qm: QueueManager, number: int) -> None:
 
 
 def long_group(qm: QueueManager, number: int) -> None:
-    """One group of that many messages."""
     members = [Message(b"m", group_id=GROUP, sequence_number=n, flags=Flags.IN_GROUP) for n in range(1, number)]
     members.append(Message(b"m", group_id=GROUP, sequence_number=number, flags=Flags.LAST_IN_GROUP))
     qm.put_many("Q", members)
 
 
 def held_by_another(qm: QueueManager, number: int) -> None:
-    """That many messages of a higher priority, got by a unit of work that is not settled."""
     other = qm.connect()
     other.put_many("Q", [Message(b"h", priority=9)] * number)
     other.get_many("Q", number, syncpoint=True)
 
 
 def held_by_itself(qm: QueueManager, number: int) -> None:
-    """That many messages of the same level, got by the call's own unit of work."""
     singles(qm, number)
     assert len(qm.get_many("Q", number, syncpoint=True)) == number
 
 
 def of_other_priorities_in_order_of_arrival(qm: QueueManager, number: int) -> None:
-    """That many messages in front, of another priority and at the same level."""
     qm.alter_queue("Q", delivery="fifo", default_priority=5)
     of_higher_priority(qm, number)
     qm.put("Q", b"wanted", priority=1)
 
 
 def get_by_unique_id(qm: QueueManager, **options: Any) -> Message:
-    """The message that can be told by its correlation id, by its unique id."""
     (wanted,) = qm.browse("Q", match=Match(correlation_id=b"c"))
     assert wanted.uid is not None
     return qm.get("Q", match=Match(uid=wanted.uid), **options)
@@ -160,7 +153,7 @@ CASES: dict[str, tuple[Prepare, Callable[[QueueManager], object]]] = {
 
 
 def steps(folder: Path, number: int, prepare: Callable[[QueueManager, int], Any], call: Callable[..., object]) -> int:
-    """What a call costs, which is given what the preparation brings; `number`: of what there may be few or many."""
+    """The steps of a call, which is given the result of `prepare`; `number`: few or many of what must not matter."""
     store = SqliteStore(folder / f"{number}.db")
     with inorder.connect(store) as qm:
         qm.create_queue("Q")
@@ -199,7 +192,6 @@ def test_what_lies_in_front_costs_nothing(case: str, tmp_path: Path) -> None:
 
 
 def locked(qm: QueueManager, number: int) -> tuple[UniqueId, int]:
-    """That many messages that one lock id locks: the last one, and the lock id."""
     singles(qm, number)
     found = qm.browse_and_lock("Q")
     assert found.messages[-1].uid is not None
@@ -207,12 +199,10 @@ def locked(qm: QueueManager, number: int) -> tuple[UniqueId, int]:
 
 
 def put_under_a_confirm_id(qm: QueueManager, number: int) -> tuple[UniqueId, int]:
-    """That many messages that one confirm id has put: the last one, and the confirm id."""
     return qm.put_many("Q", [b"x"] * number, confirm_id=7)[-1].uid, 7
 
 
 def got_under_a_confirm_id(qm: QueueManager, number: int) -> tuple[UniqueId, int]:
-    """That many messages that one confirm id has got: the last one, and the confirm id."""
     singles(qm, number)
     uid = qm.get_many("Q", number, confirm_id=7)[-1].uid
     assert uid is not None
@@ -236,7 +226,7 @@ def test_one_of_many_that_one_id_holds_is_a_step(case: str, tmp_path: Path) -> N
 
 
 def calls_of(call: Callable[[], object]) -> list[str]:
-    """The calls of Python functions that it makes, but for its own: the files that they are in."""
+    """The files of the Python functions that it calls, one for each call, except for its own."""
     calls: list[str] = []
 
     def profiled(frame: FrameType, event: str, _argument: object) -> None:
@@ -257,7 +247,7 @@ def in_unit(qm: QueueManager, call: Callable[[], object]) -> None:
         call()
 
 
-CALLS: dict[str, tuple[Callable[[QueueManager], object], int, int]] = {  # how many of them, in how many files, at most
+CALLS: dict[str, tuple[Callable[[QueueManager], object], int, int]] = {  # the most calls, and the most files of these
     "put": (lambda qm: qm.put("Q", b"x"), 53, 20),
     "get": (lambda qm: qm.get("Q"), 60, 23),
     "get in a unit that commits": (lambda qm: in_unit(qm, lambda: qm.get("Q")), 150, 33),
@@ -296,22 +286,22 @@ def test_each_message_of_many_makes_few_calls_of_functions(case: str, tmp_path: 
     assert (many - few) / 200 <= most + 0.1, f"{few} calls for 50 messages, {many} for 250"
 
 
-# ---- what each verb costs in its steady state
+# ---- the cost of each verb in its steady state
 #
-# A row of COSTS reads: a plain put has SQLite run 6 statements, calls the operating system 17 times, adds 4 pages to
-# the log and syncs once. All are exact, and a call that needs one more, or one less, fails with the list of what it
-# made. A change that is meant changes the table, and its diff is what a reviewer looks at. Other releases of SQLite may
-# call the system otherwise: then the whole column moves, and nothing else.
+# A row of COSTS reads: for a plain put, SQLite runs 6 statements, calls the operating system 17 times, adds 4 pages to
+# the log and syncs once. All numbers are exact: a call that needs one more, or one less, fails with the list of what it
+# made. An intended change changes the table, and reviewers look at that diff. Other releases of SQLite may call the
+# system differently: then the whole column changes, and nothing else.
 
 
 class Cost(NamedTuple):
-    """What one call costs.
+    """The cost of one call.
 
     Args:
-        statements: run by SQLite, BEGIN and COMMIT among them; a statement for many rows counts once for each.
+        statements: run by SQLite, including BEGIN and COMMIT; a statement for many rows counts once for each.
         calls: of the operating system: reads, writes, locks, syncs and all others.
-        pages: that the log grows by, of LOG_PAGE_BYTES each.
-        syncs: of whatever file.
+        pages: the growth of the log, in pages of LOG_PAGE_BYTES.
+        syncs: of any file.
     """
 
     statements: int
@@ -373,7 +363,7 @@ def locked_one(qm: QueueManager) -> tuple[UniqueId | None, int]:
     return locked.messages[0].uid, locked.lock_id
 
 
-# What is prepared, the call, which is given what the preparation brings, and what that costs.
+# The preparation, the call, which is given the result of the preparation, and the cost of the call.
 COSTS: dict[str, tuple[Prepared, Callable[[QueueManager, Any], object], Cost]] = {
     "put": (nothing, lambda qm, _: qm.put("Q", b"x"), Cost(6, 17, 4, 1)),
     "put, not persistent": (nothing, lambda qm, _: qm.put("Q", b"x", persistent=False), Cost(6, 18, 5, 0)),
@@ -426,13 +416,13 @@ def system() -> Iterator[CountingSystem]:
 
 @pytest.fixture(autouse=True)
 def no_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """None of the looks for the store's files, which come by the clock, falls into what is counted."""
+    """The looks for the store's files depend on the clock, so none may come while calls are counted."""
     monkeypatch.setattr(database, "LOOK_SECONDS", 3600.0)
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store that was made and closed: to make one is not what is counted, and leaves settings of its own behind."""
+    """A store that was made and closed: making one is not counted, and would leave its own settings behind."""
     path = tmp_path_factory.mktemp("made") / "store.db"
     store = SqliteStore(path, clock=ManualClock())
     with inorder.connect(store) as qm:

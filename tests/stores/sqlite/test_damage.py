@@ -1,4 +1,4 @@
-"""Rows that nobody wrote: every call does what it should, or says that the store is damaged; and the check finds them.
+"""Rows that nobody wrote: every call works, or says that the store is damaged; and the check finds them.
 
 INORDER_LONG=1 tries every value in every column, and many more files with flipped bytes.
 """
@@ -34,7 +34,7 @@ CASES = [
     for nth, value in enumerate(VALUES)
     if LONG or nth == index % len(VALUES)
 ]
-# Where a value of the right type can be as it is: the check can say nothing of it, and whoever reads it is right to.
+# Columns in which any value of the right type may be valid: the check accepts it, and so do readers.
 TEXTS_OF_USERS = {
     "manager.boot", "connection.user", "connection.program", "handle.name", "unit.user", "unit.program", "unit.name",
     "account.user", "account.program", "channel.name", "channel.error",
@@ -55,11 +55,11 @@ TIMES = {
     "dropped.last_at", "globalunit.started_at", "manager.created_at",
 }  # fmt: skip
 ANY_NUMBER = {
-    # As the program that put the message chose.
+    # Chosen by the program that put the message.
     "message.original_length", "message.priority", "message.persistent",
     "staged.original_length", "staged.priority", "staged.persistent", "staged.offset", "staged.flags", "staged.whole",
     "message.uid_number", "message.rank", "putkey.uid_number",
-    # Counted, and told by nothing else.
+    # Counts, which nothing else confirms.
     "manager.revision", "tally.arrived", "tally.reserved", "message.backouts", "message.ordinal", "message.forgotten",
     "account.epoch", "account.settled", "account.delivered", "claim.size", "claim.planned", "staging.given",
     "ledger.messages", "ledger.id", "entered.id", "leftover.id", "wait.withheld", "staging.has_keys",
@@ -68,19 +68,19 @@ ANY_NUMBER = {
     "sent.number", "sent.messages", "sent.size", "received.number", "received.epoch", "received.messages",
     "dropped.messages", "dropped.reason", "lease.seconds", "lease.calls", "attempt.level", "act.id", "act.messages",
     "sample.slot",
-    # What it names may have gone before: a queue, a message.
+    # The queue or message that it names may be deleted.
     "handle.queue", "entered.queue", "wait.queue", "mark.message", "channel.carrier", "dropped.queue",
     "received.incarnation", "globalunit.connection",
-    # Of what has not arrived whole: whoever sends the rest replaces it.
+    # Parts of what has not arrived whole: the sender replaces them when it sends the rest.
     "body.incarnation", "body.position", "body.size", "body.held", "piece.incarnation", "piece.position", "piece.first",
     "channel.fast",
 }  # fmt: skip
-ANYTHING = {"staged.group_key", "staged.order_key"}  # of the caller
+ANYTHING = {"staged.group_key", "staged.order_key"}  # chosen by the caller
 BYTES = {"content.accounting_token", "entered.group_id", "received.digest", "body.batch", "body.digest", "piece.data"}
 
 
 def may_be(table: str, column: str, value: str) -> bool:
-    """Whether nothing tells that the value is wrong: the column may be empty, or have any value of the type."""
+    """Whether nothing shows that the value is wrong: the column may be empty, or have any value of the type."""
     name, types = f"{table}.{column}", TABLES[table][column]
     if value == "NULL":
         return type(None) in types
@@ -147,7 +147,7 @@ ONE_LESS = {
     for table, key in ((table, next(iter(TABLES[table]))) for table in LEFT)
 }
 ROWS = {**PLANTED, **NONE_LEFT, **ONE_LESS}
-# Nothing here names the last ten: what is defined or was counted may have gone.
+# Nothing refers to rows of the last ten: definitions and counts may be deleted.
 HARMLESS = {
     f"no row of {table}"
     for table in """wait mark entered ledger putkey handle
@@ -172,7 +172,7 @@ def test_rows_that_nobody_wrote(path: Path, case: str) -> None:
 
 
 def flipped(path: Path, seed: int) -> str:
-    """Other bytes in a file: some flipped, or two pages exchanged; what was done."""
+    """Flips bits in a file, or exchanges two pages. Returns what it did."""
     chance, content = random.Random(seed), bytearray(path.read_bytes())
     size = int.from_bytes(content[16:18], "big")
     if seed % 4 == 0:

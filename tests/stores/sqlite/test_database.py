@@ -1,4 +1,4 @@
-"""One file: transactions, snapshots, what a fork leaves, durability, and a log that stays short."""
+"""One file: transactions, faults, deleted files, durability, and a log that stays short."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_file_that_somebody_has_to_himself_is_opened_as_soon_as_he_lets_go(
 
 
 def met_busy(database: Database, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
-    """Set once SQLite gave up waiting and was asked again."""
+    """Is set when SQLite has given up waiting and is asked again."""
     met = threading.Event()
     passing = faults.patiently
 
@@ -108,7 +108,7 @@ def test_a_damaged_page_is_told(path: Path) -> None:
 
 
 def test_statements_of_a_call_that_failed_keep_nobody_at_an_old_state(database: Database) -> None:
-    """While an exception goes up, the frames that it has left keep their statements open."""
+    """While an exception propagates, the frames that it has left keep their statements open."""
     for text in ("1", "2", "3"):
         write(database, text)
     rows = []
@@ -144,7 +144,7 @@ def test_it_is_looked_for_a_deleted_file_ten_times_a_second_at_most(
     write(database)
     count(database)
     now += database_module.LOOK_SECONDS
-    for _ in range(3):  # and once it has been seen there is no way back
+    for _ in range(3):  # once noticed, it stays an error
         with pytest.raises(StoreError, match=r"orders.db was deleted or replaced"):
             write(database)
 
@@ -192,7 +192,7 @@ def test_a_removed_log_is_an_error_no_promise(database: Database, path: Path, mo
 
 
 def tidy_at(database: Database, pages: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So many pages are long for a log."""
+    """Makes this number of pages long for a log."""
     monkeypatch.setattr(log_module, "LONG_PAGES", pages)
     database.log.note_length(database.connection, "main", 0)
 
@@ -232,7 +232,7 @@ def test_only_one_tidies(database: Database, monkeypatch: pytest.MonkeyPatch, pe
 def test_a_sync_during_which_the_store_is_closed_raises_an_error_of_ours(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As daemon threads may be in one when the interpreter ends."""
+    """Daemon threads may be in a sync when the interpreter ends."""
     monkeypatch.setattr(log_module, "sync_data", lambda _: database.close())
     with pytest.raises(ConnectionClosed):
         database.sync(write(database))
@@ -251,8 +251,6 @@ def in_turn(*acts: Act) -> Act:
 
 
 def in_unit(*acts: Act) -> Act:
-    """The acts in a unit of work, which is committed."""
-
     def act(qm: QueueManager) -> None:
         with qm.unit_of_work() as block:
             for one in acts:
@@ -271,7 +269,7 @@ def get(qm: QueueManager) -> object:
 
 
 PREPARED: list[Act] = [lambda qm: qm.put("Q", LIGHT, syncpoint=True), lambda qm: qm.prepare("u")]
-# What is done; how often that must sync, and no more.
+# An act, and the number of syncs that it must make.
 PROMISES: dict[str, tuple[Act, int]] = {
     "a put": (put, 1),
     "a put of many": (lambda qm: qm.put_many("Q", [b"1", b"2", b"3"]), 1),
@@ -301,7 +299,7 @@ PROMISES: dict[str, tuple[Act, int]] = {
 
 @pytest.fixture
 def filled(qm: QueueManager) -> QueueManager:
-    """With messages on two queues; all numbers that the test needs are reserved."""
+    """Messages on two queues; all numbers that the test needs are reserved."""
     qm.create_queue("LIGHT")
     qm.create_queue("EMPTY")
     for queue, message in {"Q": LASTING, "LIGHT": LIGHT, "EMPTY": LASTING}.items():

@@ -1,4 +1,4 @@
-"""The text of a descriptor is read in one way only; what nobody wrote in it, or in a body, is found by its reader."""
+"""The text of a descriptor can be read in one way only; its reader finds wrong bytes in it, or in a body."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ WRONG_PROPERTIES = {
     "properties that are too long": f'{BEGUN},\n{{"a":"{"x" * 65536}"}}]',
     "all values and no properties": f"{BEGUN},\n]",
 }
-# Whoever looks at the form alone cannot see these.
+# The form alone does not show that these are wrong.
 WRONG_TO_THE_CHECK = {
     "a name that is none": f'{BEGUN},\n{{"1":1}}]',
     "names out of their order": f'{BEGUN},\n{{"b":1,"a":1}}]',
@@ -206,7 +206,7 @@ IN, LAST = Flags.IN_GROUP, Flags.LAST_IN_GROUP
 
 @pytest.fixture(params=[True, pytest.param(False, marks=nightly)], ids=["shortcuts", "long-way"])
 def reopened(path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[[], SqliteStore]]:
-    """Opens the store, also once more."""
+    """Opens the store, as often as it is called."""
     opened: list[SqliteStore] = []
 
     def reopen() -> SqliteStore:
@@ -219,7 +219,7 @@ def reopened(path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[[]
 
 
 def flip(path: Path, body: bytes) -> None:
-    """One bit in the middle of a body, in the file."""
+    """Flips one bit in the middle of a body, in the file."""
     content = bytearray(path.read_bytes())
     beginning = body[:14]
     assert content.count(beginning) == 1, "the body stands in the file once"
@@ -228,7 +228,7 @@ def flip(path: Path, body: bytes) -> None:
 
 
 def fill(store: SqliteStore, body: bytes) -> int:
-    """A queue whose first message has this body, a whole group of one; one bit flips. The message's number."""
+    """Puts a whole group of one message, and another message; flips a bit of the first. Returns its number."""
     with inorder.connect(store) as qm:
         qm.create_queue("Q")
         put = qm.put("Q", body, group_id=GROUP, sequence_number=1, flags=LAST)
@@ -272,7 +272,7 @@ def test_who_reads_the_body_is_told(read: str, reopened: Callable[[], SqliteStor
             READS[read](store, qm)
         assert (found.value.queue, found.value.number) == ("Q", number)
         qm.back_out()
-        if read != "claim":  # a claim takes it before anybody reads it
+        if read != "claim":  # a claim takes it before its body is read
             assert qm.depth("Q") == 2, "the message stays in its place"
             assert [one.state for one in qm.inspect.look("Q", preview=0)] == ["available"] * 2, (
                 "an operator sees it there"
@@ -282,7 +282,7 @@ def test_who_reads_the_body_is_told(read: str, reopened: Callable[[], SqliteStor
 def test_the_check_finds_it_and_it_can_be_taken_away(
     path: Path, reopened: Callable[[], SqliteStore], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whoever asks for a part of the body is given what is there: nothing says that it is what was put."""
+    """A get of a part of the body returns the bytes that are there; no checksum covers a part."""
     number = fill(reopened(), LONG)
     store = reopened()
     (found,) = problems(store.database)
@@ -299,7 +299,7 @@ def test_the_check_finds_it_and_it_can_be_taken_away(
 
 
 def test_what_has_no_message_to_tell_of_is_found_by_the_check(path: Path, reopened: Callable[[], SqliteStore]) -> None:
-    """A staged row: its content stays where it is when it is put."""
+    """A staged row: its content stays in its place when the row is put."""
     store = reopened()
     qm = inorder.connect(store)
     qm.create_queue("Q")
@@ -319,7 +319,7 @@ def test_what_has_no_message_to_tell_of_is_found_by_the_check(path: Path, reopen
 
 
 def test_so_does_the_reader_of_a_large_group(path: Path, reopened: Callable[[], SqliteStore]) -> None:
-    """It is got at once, and read in pages while the unit of work is open."""
+    """The group is got at once, and read in pages while the unit of work is open."""
     store = reopened()
     with inorder.connect(store) as qm:
         qm.create_queue("Q")

@@ -1,4 +1,4 @@
-"""What a fork leaves: a parent that goes on, and a child that must open anew."""
+"""Forks: the parent goes on, and the child must open the store anew."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_child_sees_the_parents_owners_and_leaves_them_alive(parent: Child, pa
 
 
 def test_what_a_child_writes_survives_a_parent_that_closes_first(parent: Child, path: Path) -> None:
-    """SQLite in the child must not take the parent's locks for its own: the parent would remove the log under it."""
+    """SQLite in the child must not mistake the parent's locks for its own: the parent would remove its log."""
     parent.run(
         "read_end, write_end = os.pipe(); done, end = os.pipe()\n"
         "if os.fork() == 0:\n"
@@ -117,7 +117,7 @@ def test_a_child_forked_inside_a_transaction_cannot_open_the_file(parent: Child)
 
 
 def test_a_log_that_another_process_removed_during_a_fork_has_been_synced(parent: Child, path: Path) -> None:
-    """Between a commit and its sync this process forks, and another one closes the store as the last."""
+    """Between a commit and its sync, this process forks, and another one closes the store last."""
     parent.run("database.sync(write(database)); ticket = write(database); forked(lambda: None)")
     with Child(path) as other:
         other.run("database.close()")

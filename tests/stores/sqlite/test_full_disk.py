@@ -1,4 +1,4 @@
-"""A full disk, and limits of the system that come and go: what still works, and that nothing is lost meanwhile."""
+"""A full disk, and limits of the system that come and go: some calls still work, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
 
 @pytest.fixture
 def real(tmp_path: Path) -> Iterator[Disk]:
-    """For several processes."""
+    """A mounted disk, for several processes."""
     with mounted(tmp_path / "disk", SIZE) as disk:
         yield disk
 
@@ -49,7 +49,7 @@ def body(number: int) -> bytes:
 
 
 def put_until_full(qm: QueueManager, start: int = 0) -> int:
-    """The number of the first message that could not be put."""
+    """Puts until the disk is full. Returns the number of the first message that could not be put."""
     for number in range(start, start + 100_000):
         try:
             qm.put("Q", body(number))
@@ -59,7 +59,7 @@ def put_until_full(qm: QueueManager, start: int = 0) -> int:
 
 
 def drained(qm: QueueManager) -> list[int]:
-    """The numbers of all messages, got one by one to begin with."""
+    """Gets all messages, the first ones one by one. Returns their numbers."""
     found = [qm.get("Q") for _ in range(min(50, qm.depth("Q")))]
     while qm.depth("Q"):
         found += qm.get_many("Q", 20)
@@ -131,7 +131,7 @@ def test_a_store_is_opened_on_a_full_disk_and_closed_on_it(disk: Disk) -> None:
 
 
 def test_a_call_that_would_leave_no_room_for_its_own_copy_is_refused(disk: Disk) -> None:
-    """It could be written to the log, and never from there into the file."""
+    """It would fit into the log, but could never be copied from there into the file."""
     with inorder.connect(disk.store) as qm:
         qm.create_queue("Q")
         with pytest.raises(StoreFull):
@@ -170,7 +170,7 @@ def test_who_has_used_up_his_share_of_a_disk_is_told_that_it_is_full(tmp_path: P
 
 
 def test_a_call_for_which_no_room_can_be_made_can_be_made_again(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Units, handles and connections are as before the call that failed."""
+    """Units, handles and connections are as before the failed call."""
     qm = inorder.connect(disk.store)
     qm.create_queue("Q")
     qm.put_many("Q", [b"1", b"2"])
@@ -261,7 +261,7 @@ def test_who_dies_with_the_reserve_takes_nothing_along(real: Disk) -> None:
 
 DESCRIPTORS = Path("/proc/self/fd")
 
-# How many more files the process may open; a limit that is low ends nothing that is open.
+# The number of files that the process may still open; a low limit closes none that is open.
 BOUNDS = """
 import contextlib, resource
 @contextlib.contextmanager
@@ -329,7 +329,7 @@ def test_what_cannot_be_opened_is_an_error_of_ours_and_leaves_nothing(child: Pro
 
 def test_a_folder_that_cannot_be_read_is_refused_before_any_write(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = path.parent
-    monkeypatch.setattr(os, "access", lambda asked, mode: asked != folder or not mode & os.R_OK)  # root reads all
+    monkeypatch.setattr(os, "access", lambda asked, mode: asked != folder or not mode & os.R_OK)  # root may read all
     with pytest.raises(StoreError, match="cannot be read"):
         inorder.connect(path)
     assert not list(folder.iterdir())
@@ -337,7 +337,7 @@ def test_a_folder_that_cannot_be_read_is_refused_before_any_write(path: Path, mo
 
 @pytest.fixture
 def file(path: Path) -> Iterator[Path]:
-    """A store that another one of this process does not keep open."""
+    """A store that this process does not have open otherwise."""
     opened(path).close()
     yield path
     assert Path(f"{path}-lock") not in coordination.attached()
@@ -415,9 +415,10 @@ answer = done, refused, lacking
 
 @gate
 def test_limits_that_come_and_go_lose_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    """Of open files, of their length, of SQLite's memory, and of the disk, which is full for one program alone.
+    """Limits on open files, their length and SQLite's memory, and a disk that is full for one program only.
 
-    A put that found no room has changed nothing. What failed otherwise may be there: its sync was not seen to succeed.
+    A put that found no room has changed nothing. One that failed otherwise may have happened: only its sync was not
+    seen to succeed.
     """
     folder = tmp_path / "disk"
     with Told() as child:
@@ -441,5 +442,5 @@ def test_limits_that_come_and_go_lose_nothing_that_was_acknowledged(tmp_path: Pa
 
 
 def test_too_little_memory_is_an_error_of_ours(path: Path) -> None:
-    """SQLite's own, which no caller can catch by a name of ours."""
+    """Callers could not catch SQLite's own error by a name of ours."""
     assert isinstance(store_error(path, apsw.NoMemError("out of memory")), StoreError)

@@ -1,4 +1,4 @@
-"""A program that is killed at any point of a call on a file."""
+"""Kills a program at any point of a call on a file."""
 
 from __future__ import annotations
 

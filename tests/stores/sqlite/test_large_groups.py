@@ -1,4 +1,4 @@
-"""Large groups: taken in one step, their bodies read in pages while the caller goes through them."""
+"""Large groups are taken in one step; their bodies are read in pages while the caller goes through them."""
 
 from __future__ import annotations
 

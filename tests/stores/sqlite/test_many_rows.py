@@ -1,4 +1,4 @@
-"""Many messages in one statement: all of them arrive, in order, however many and of whatever kinds, by few texts."""
+"""Many messages in one statement: all arrive in order, however many and of any kinds, with few texts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def plain(number: int) -> Message:
 
 
 def with_more(number: int) -> Message:
-    """Every third is in a group, or has an id, an expiry or a priority of its own."""
+    """Some are in a group, or have their own id, expiry, format, delay or report options."""
     kinds: tuple[dict[str, Any], ...] = (
         {}, {}, {"correlation_id": b"c%d" % number}, {}, {}, {"expiry": 60.0, "format": f"F{number % 7}"}, {}, {},
         {"group_id": b"g%d" % number, "sequence_number": 1, "flags": Flags.LAST_IN_GROUP},

@@ -1,6 +1,6 @@
-"""Memory stays bounded, whatever the depth, the length of a message, of a stream or of a group.
+"""Memory stays bounded at any depth, and at any length of a message, a stream or a group.
 
-Each case is a process of its own that says how much its memory has grown at most. The bounds are generous: a tenth to
+Each case is a separate process that reports the most by which its memory has grown. The bounds are generous: a tenth to
 a half of what the case moves.
 """
 

@@ -1,4 +1,4 @@
-"""What is opened as a store, what is refused before anything is written, and what is done for those who have gone."""
+"""Opening a store: valid files, files refused before anything is written, and cleanup for dead processes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_two_processes_that_make_a_store_at_once_both_have_it(path: Path) -> Non
 
 
 def test_stores_of_all_names_are_compared_with_one_schema(tmp_path: Path) -> None:
-    """To make the schema in memory takes nearly as long as to open a store."""
+    """Making the schema in memory takes nearly as long as opening a store."""
     paths = [tmp_path / f"{number}.db" for number in range(20)]
     for path in paths:
         inorder.connect(path).close()
@@ -150,7 +150,7 @@ def test_what_may_not_be_written_is_refused(path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_file_beside_the_store_that_may_not_be_written_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The store was given to a group, and what was beside it was not."""
+    """The store was given to a group, but the files beside it were not."""
     opened(path).close()
     opening_it = os.open
 
@@ -174,7 +174,7 @@ def test_a_network_file_system_is_refused(path: Path, tmp_path: Path, monkeypatc
 
 
 def test_a_file_that_is_mounted_alone_is_refused(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a container may have it: the log would be in the container, and two containers would have two."""
+    """As in a container: the log would be in the container, and two containers would have two logs."""
     opened(path).close()
     mounts = tmp_path / "mounts"
     mounts.write_text(f"/dev/vda / ext4 rw 0 0\n/dev/vda {path} ext4 rw 0 0\n")
@@ -183,7 +183,7 @@ def test_a_file_that_is_mounted_alone_is_refused(path: Path, tmp_path: Path, mon
 
 
 def test_a_file_with_a_second_name_is_refused(path: Path, tmp_path: Path) -> None:
-    """Programs that use the two names would have two logs, and damage it without an error."""
+    """Programs that use both names would have two logs, and damage the store without an error."""
     opened(path).close()
     second = tmp_path / "second.db"
     second.hardlink_to(path)
@@ -215,7 +215,7 @@ def test_the_nearest_mount_tells_the_file_system() -> None:
 
 
 def test_a_file_beside_the_store_may_go_while_it_is_looked_at(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever closes a store last removes its log; another may open it at that moment."""
+    """The last process to close a store removes its log; another may open the store at that moment."""
     opened(path).close()
     log, lstat = Path(f"{path}-wal"), Path.lstat
     gone: list[Path] = []
@@ -265,7 +265,7 @@ def test_a_path_that_gives_no_text_is_refused(given: object) -> None:
 
 @pytest.mark.parametrize("suffix", ["-lock", "-wal", "-shm", "-journal"])
 def test_a_name_beside_another_store_holds_neither_a_store_nor_a_backup(tmp_path: Path, suffix: str) -> None:
-    """SQLite would take it for the other one's, and remove it or read it back."""
+    """SQLite would take it for a file of the other store, and remove it or read it back."""
     for name in ("orders.db", "other.db"):
         with inorder.connect(tmp_path / name) as qm:
             qm.create_queue("Q")
@@ -297,7 +297,7 @@ def test_a_second_store_object_of_a_process_is_no_start(tmp_path: Path) -> None:
 
 
 def put_number(path: Path) -> int:
-    """The number that a put is given after a start of the queue manager."""
+    """The number of a message that is put after a start of the queue manager."""
     with inorder.connect(path) as qm:
         if not qm.queues():
             qm.create_queue("Q")
@@ -338,7 +338,7 @@ def test_what_a_dead_process_left_to_be_removed_is_removed_by_whoever_finds_it_d
         )
         assert killed.returncode == -signal.SIGKILL
         assert database.execute("SELECT count(*) FROM leftover").get == 8
-        assert qm.inspect.units() == []  # who asks finds out who is dead
+        assert qm.inspect.units() == []  # this call finds the dead process
         qm.put("Q", b"y", syncpoint=True)
         qm.commit()
         assert database.execute("SELECT count(*) FROM leftover").get == 0

@@ -1,4 +1,4 @@
-"""The statements of the store go by index: none scans the messages, none sorts where rows come in order already."""
+"""The statements of the store use indexes: none scans the messages, none sorts rows that are in order already."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from inorder.stores.sqlite.statements import SCHEMA, STATEMENTS
 VERBS = Path(stores.__path__[0])
 SQL = Path(sql.__path__[0])
 
-# What may be read as a whole: it is small, or the statement is about all of it.
+# Tables that may be read as a whole: they are small, or the statement is about all rows.
 WHOLE = {
     "manager": "one row",
     "leftover": "any of them will do",
@@ -54,9 +54,9 @@ WHOLE = {
     "j": "numbers that are given",
     "json_each": "numbers that are given",
 }
-# Statements that scan an index that has nothing but what they are about.
+# Statements that scan an index with nothing but the rows that they are about.
 INDEXES = {"units with unplaced puts": {"unit_session", "unit_prepared", "unit_leased"}}
-# Statements that sort: what they sort is small, or they are not on the way of a put or get.
+# Statements that sort: the rows are few, or the statement is not part of a put or get.
 SORTS = {
     "rows by unit": "all that one unit holds, row by row: an undo of a confirm id that has locks as well",
     "rows by queue, group_id": "one group, to see whether it is complete",
@@ -121,7 +121,7 @@ def test_a_statement_says_why_it_is_there() -> None:
 
 @functools.cache
 def trees(folder: Path) -> list[ast.Module]:
-    """The modules of a folder and below, but for the backend that has no SQL."""
+    """The modules below a folder, without the backend that has no SQL."""
     return [
         ast.parse(path.read_text(encoding="utf-8"))
         for path in sorted(folder.rglob("*.py"))
@@ -130,7 +130,7 @@ def trees(folder: Path) -> list[ast.Module]:
 
 
 def row_selections() -> set[str]:
-    """By what the package asks for rows of messages, as `rows` names its statements."""
+    """The fields by which the package selects rows of messages, as `rows` names its statements."""
     found = set()
     for tree in trees(VERBS):
         nodes = list(ast.walk(tree))
@@ -147,7 +147,7 @@ def row_selections() -> set[str]:
 
 
 def sent() -> set[str]:
-    """The names that modules of `sql` say; where a part of a name is put in, every text that they know is tried."""
+    """The strings in modules of `sql`; where a part is inserted into a name, every string that they know is tried."""
     nodes = [node for tree in trees(SQL) for node in ast.walk(tree)]
     words = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     made = [
@@ -222,7 +222,7 @@ def test_a_match_on_a_unique_id_is_a_step_whoever_holds_the_message(such: str, c
 
 
 class Asked(NamedTuple):
-    """A selection of records; `where`: each field with how it is compared: "=", "IS NULL", "<=", or a kind of unit."""
+    """A selection of records; `where`: how each field is compared: "=", "IS NULL", "<=", or a kind of unit."""
 
     verb: str
     kind: str
@@ -236,13 +236,13 @@ def asked(verb: str, kind: type[Any], /, **where: str) -> Asked:
     return Asked(verb, kind.__name__, frozenset(where.items()))
 
 
-UNIT_KINDS = ("confirm", "lock", "claim")  # of which one is named by its queue and its name
-# Selections that scan, besides those of all of a kind: an operator asks, or it is rare.
+UNIT_KINDS = ("confirm", "lock", "claim")  # their units are named by a queue and a name
+# Selections that scan, besides those of all records of a kind: an operator asks for them, or they are rare.
 SCANS = {
     asked("select", UnitRow, kind="lock"): "an operator asks for all lock ids",
     asked("select", UnitRow, kind="lease"): "a lease begins whose user may have so many",
 }
-# What is put in the order of its keys afterwards is small: what stands under one queue, or is over.
+# Selections whose records are sorted by key afterwards: few records, of one queue or at its end.
 SORTED_RECORDS = {
     asked("select", UnitRow, queue="="): "the end of a queue",
     asked("select", UnitRow, queue="=", kind="staging"): "what is staged for a queue whose usage is to change",
@@ -254,7 +254,7 @@ SORTED_RECORDS = {
 
 
 class Planning:
-    """An engine that runs nothing, and tells the plans of what it was sent."""
+    """An engine that runs nothing, and records the plans of the statements that it receives."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
@@ -277,7 +277,6 @@ def value_for(field: str, how: str) -> Any:
 
 
 def how_compared(field: str, value: ast.expr) -> list[str]:
-    """How a field is compared with what stands in a call."""
     if field == "kind":
         return [str(value.value)] if isinstance(value, ast.Constant) else list(UNIT_KINDS)
     if isinstance(value, ast.Constant) and value.value is None:
@@ -286,7 +285,7 @@ def how_compared(field: str, value: ast.expr) -> list[str]:
 
 
 def asked_by_the_package() -> Iterator[Asked]:
-    """Every selection of records in the package, as it stands there."""
+    """Every selection of records in the source of the package."""
     for tree in trees(VERBS):
         nodes = list(ast.walk(tree))
         each = {
@@ -304,7 +303,7 @@ def asked_by_the_package() -> Iterator[Asked]:
                     yield from selections(node.func.attr, name, node.keywords)
 
 
-GIVEN_AS_A_WHOLE: dict[str, list[tuple[str, ...]]] = {  # `**where`: the fields that each of them may have
+GIVEN_AS_A_WHOLE: dict[str, list[tuple[str, ...]]] = {  # `**where`: the fields that each may have
     LedgerRow.__name__: [LedgerKey._fields],
     DefinitionRow.__name__: [("name",), ("id",)],
     **{row.__name__: [Sender._fields[:3], (*Sender._fields[:3], "position")] for row in (BodyRow, PieceRow)},

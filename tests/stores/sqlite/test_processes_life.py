@@ -1,4 +1,4 @@
-"""Connections among processes: stop, fork, threads, the end of the interpreter, bad files and other programs."""
+"""Connections of several processes: stop, fork, threads, the end of the interpreter, bad files, other programs."""
 
 from __future__ import annotations
 
@@ -135,10 +135,10 @@ def test_a_file_that_is_deleted_while_it_is_open(
 def test_a_store_that_is_restored_under_a_program_works_for_all_that_come_after(
     path: Path, qm: QueueManager, child: Program
 ) -> None:
-    """A program that lives has numbers that the backup has yet to give; its syncs must not count for the others."""
+    """A running program has a number that the backup has yet to give; its syncs must not count for the others."""
     backup = path.with_name("backup.db")
     qm.admin.backup(backup)
-    child.run("qm.close(); qm = inorder.connect(path)")  # with numbers that are not in the backup
+    child.run("qm.close(); qm = inorder.connect(path)")  # now its number is not in the backup
     qm.close()
     path.rename(path.with_name("before.db"))
     for beside in ("-wal", "-shm"):
@@ -155,7 +155,7 @@ def test_a_store_that_is_restored_under_a_program_works_for_all_that_come_after(
 
 
 def test_a_number_that_still_lives_is_passed_over(path: Path, qm: QueueManager, clock: ManualClock) -> None:
-    """A store that was copied over itself gives numbers once more; a program that has one may not have noticed yet."""
+    """A store that was replaced by its copy gives numbers again; a program that has one may not have noticed yet."""
     first, second = SqliteStore(path, clock=clock), None
     database = first.database
     try:

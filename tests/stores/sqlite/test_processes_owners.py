@@ -1,4 +1,4 @@
-"""Dead processes: what they held is free as soon as anybody would be told otherwise, and what is named stays."""
+"""Dead processes: what they held is freed before any call is refused because of it; named units stay."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def with_its_backouts(qm: QueueManager) -> tuple[bytes, int]:
     return message.body, message.backout_count
 
 
-# What another process has done, what is refused while it lives, with what, and what the call brings when it is dead.
+# The act of another process, the call that is refused while it lives, the error, and the result when it is dead.
 Held = tuple[str, Callable[[QueueManager], object], type[inorder.InorderError], object]
 HELD: dict[str, Held] = {
     "a get": ("qm.put('Q', b'1'); qm.get('Q', syncpoint=True)", with_its_backouts, NoMessageAvailable, (b"1", 1)),
@@ -109,7 +109,7 @@ def test_before_a_call_is_refused_it_is_seen_whether_who_is_in_its_way_lives(
 
 
 def test_before_a_repeat_is_refused_it_is_seen_whether_the_first_putter_lives(qm: QueueManager, child: Program) -> None:
-    """Refused as a repeat of what is then backed out, the message would be lost."""
+    """If it were refused as a repeat of a put that is then backed out, the message would be lost."""
     again = child.ask("qm.put('Q', b'1', syncpoint=True).uid")
     with pytest.raises(DuplicateMessage):
         qm.put("Q", b"1", uid=again)
@@ -130,7 +130,7 @@ def test_before_a_message_is_said_to_be_held_its_holder_must_live(qm: QueueManag
 
 @pytest.fixture
 def sooner(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While calls of this process wait, it looks oftener for the dead than once a second."""
+    """While calls of this process wait, it looks for dead processes more often than once a second."""
     monkeypatch.setattr(watch, "DEAD_CHECK_SECONDS", 0.05)
 
 
@@ -171,7 +171,7 @@ def test_a_temporary_queue_goes_with_its_dead_creator(qm: QueueManager, child: P
     other = qm.open(name, input="shared", output=True)
     other.put(b"1")
     child.kill()
-    assert other.get().body == b"1"  # nothing has been asked that would notice
+    assert other.get().body == b"1"  # nothing has looked for dead processes yet
     with pytest.raises(QueueDeleted):
         other.get()
     with pytest.raises(QueueDeleted):

@@ -1,4 +1,4 @@
-"""What an operator sees of other processes: who they are, what they hold and wait for; the dead hold nothing."""
+"""An operator's view of other processes: who they are, what they hold and wait for; dead ones hold nothing."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_who_is_connected_names_the_process_and_since_when_but_no_dead(qm: Queue
 
 
 def test_the_oldest_message_may_have_the_higher_number(path: Path) -> None:
-    """Each process has numbers of its own for what it puts."""
+    """Each process reserves its own numbers for its puts."""
     clock = ManualClock(1000.0)
     stores = [SqliteStore(path, clock=clock) for _ in range(2)]
     first, second = (connect(store) for store in stores)
@@ -75,7 +75,7 @@ def test_the_oldest_message_may_have_the_higher_number(path: Path) -> None:
 
 
 def test_processes_that_put_in_turns_soon_put_at_the_end_of_the_table(path: Path) -> None:
-    """Only then does SQLite fill its pages in order, and divides none for every few rows."""
+    """Only then does SQLite fill its pages in order, instead of splitting one every few rows."""
     stores = [SqliteStore(path) for _ in range(2)]
     first, second = (connect(store) for store in stores)
     first.create_queue("R")
@@ -122,7 +122,7 @@ def test_looking_writes_nothing(path: Path, store: SqliteStore, clock: ManualClo
 def test_what_another_process_defines_holds_from_the_next_call_on_an_open_queue(
     qm: QueueManager, child: Program
 ) -> None:
-    """Also where it is not the queue itself: calls go by aliases, by remote definitions, by the queue manager."""
+    """Even if it is not the queue itself: calls use aliases, remote definitions and the queue manager."""
 
     def replies_to() -> str:
         child.run("qm.put('A', inorder.Message(b'x', reply_to_queue='ANSWERS'))")

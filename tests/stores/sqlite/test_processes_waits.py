@@ -1,4 +1,4 @@
-"""A call that waits in one process is woken by what another one does: each rule of B-28, and relaxed waits."""
+"""A call that waits in one process is woken by another process: each rule of B-28, and relaxed waits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = [gate, pytest.mark.usefixtures("woken")]
 
 @pytest.fixture
 def woken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who waits is woken or waits in vain: it does not look when a second has gone by."""
+    """A waiting process is woken or times out; it does not poll each second."""
     monkeypatch.setattr(watch, "DEAD_CHECK_SECONDS", 1e6)
 
 
@@ -54,7 +54,7 @@ def test_a_waiting_browse_is_woken_by(qm: QueueManager, child: Program, what: st
     ids=["a pending put expires", "a delayed message is due"],
 )
 def test_a_strict_get_comes_to_its_message_when(qm: QueueManager, child: Program, code: str) -> None:
-    """It waits for that, unless this process was slow to call it."""
+    """The get waits for that, unless this process was slow to call it."""
     child.run(code)
     assert qm.get("Q", wait=WITHOUT_END, read_order="strict").body == b"2"
 
@@ -84,7 +84,7 @@ def test_a_wait_on_a_queue_that_is_deleted_through_its_creators_handle_ends(qm: 
 
 
 def test_what_a_later_waiter_has_seen_is_still_told_to_earlier_ones(qm: QueueManager, child: Program) -> None:
-    """The second comes to wait between the put and the moment at which the first one is woken."""
+    """The second begins to wait between the put and the moment at which the first is woken."""
     child.run("import threading; other = qm.connect(); sleep = bell.sleep; come = threading.Event()")
     child.run("bell.sleep = lambda *given: (sleep(*given), come.wait())")
     child.run("first = Waiting(qm, lambda: qm.get('Q', wait=60))")
@@ -112,7 +112,7 @@ def test_of_many_that_wait_in_three_processes_each_message_goes_to_one(path: Pat
 
 @pytest.fixture
 def ring(qm: QueueManager, path: Path) -> Iterator[list[Program]]:
-    """Three processes; each has got the first message of a queue of its own: A, B or C."""
+    """Three processes; each has got the first message of its own queue: A, B or C."""
     with programs(path, 3) as each:
         for one, queue in zip(each, "ABC", strict=True):
             qm.create_queue(queue)
@@ -122,12 +122,10 @@ def ring(qm: QueueManager, path: Path) -> Iterator[list[Program]]:
 
 
 def wait_on(one: Program, queue: str) -> None:
-    """A strict get that comes to wait."""
     one.run(f"wait = Waiting(qm, lambda: qm.get({queue!r}, syncpoint=True, read_order='strict', wait=60))")
 
 
 def is_refused(one: Program, queue: str) -> None:
-    """A strict get that closes a circle."""
     said = one.ask(f"error_of(lambda: qm.get({queue!r}, syncpoint=True, read_order='strict', wait=60))")
     assert said == "OrderDeadlock"
 

@@ -1,4 +1,4 @@
-"""A call that meets trouble or an exception from outside leaves the process and its files in agreement."""
+"""A call that meets trouble or an exception from outside leaves the process and its files consistent."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def file(qm: QueueManager) -> SqliteStore:
 
 
 def interrupt_after_commit(file: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next commit is made, and Ctrl-C is noticed just then."""
+    """The next commit succeeds, and Ctrl-C is noticed right after it."""
     coordination = file.database._coordination
     announced = coordination.after_commit
 
@@ -108,7 +108,7 @@ def test_no_number_is_told_of_a_reservation_that_is_not_on_disk(qm: QueueManager
     assert [*opened, file.database.shared.is_reservation_open] == [True, False]
 
 
-# ---- what has happened is said, whatever goes wrong afterwards
+# ---- a call reports what has happened, even if something fails afterwards
 
 
 def test_a_log_that_cannot_be_shortened_fails_no_call(
@@ -117,7 +117,7 @@ def test_a_log_that_cannot_be_shortened_fails_no_call(
     tries = []
 
     def full(self: log.Log, mode: int = 0) -> int:
-        if not mode:  # with the reserve it is tried once more
+        if not mode:  # the second try, with the reserve, has a mode
             tries.append(self)
         raise apsw.FullError("database or disk is full")
 
@@ -133,7 +133,7 @@ def test_a_log_that_cannot_be_shortened_fails_no_call(
 
 
 def test_what_a_failed_transaction_has_defined_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor is it taken for what another process has defined since, under the same revision."""
+    """Nor is it confused with a queue that another process defines later, under the same revision."""
 
     def fail(point: str) -> None:
         if point == "written":
@@ -150,7 +150,7 @@ def test_what_a_failed_transaction_has_defined_is_not_known(tmp_path: Path, monk
 
 
 def test_a_step_before_a_refused_call_may_fail_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What has expired is discarded in a step that stays though the call is refused; then its own commit fails."""
+    """Expired messages are discarded in a step that stays even if the call is refused; here, its own commit fails."""
 
     def fail(point: str) -> None:
         if point == "written":
@@ -175,7 +175,7 @@ Planted = Callable[[Any, str, BaseException], list[None]]
 
 @pytest.fixture
 def planted(monkeypatch: pytest.MonkeyPatch) -> Planted:
-    """The first call of a function raises this, and does nothing else; the list has an item then."""
+    """Makes the first call of a function raise this, and do nothing else; then the list has an item."""
 
     def plant(where: Any, name: str, error: BaseException) -> list[None]:
         came: list[None] = []
@@ -253,7 +253,7 @@ def test_a_fork_whose_preparation_is_interrupted_shuts_nobody_out(peer: Child) -
 
 
 def test_who_is_to_be_woken_is_woken_by_the_next() -> None:
-    """A listener of ours raises nothing: what it raises came from outside, and it is told again."""
+    """Our own listeners raise nothing; an exception in one comes from outside, so it is told again."""
     changes, told, errors = Changes(), list[Happened](), [TimeoutError()]
 
     def listener(happened: Happened) -> None:

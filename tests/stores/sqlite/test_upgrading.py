@@ -1,6 +1,6 @@
-"""A store of an older release is upgraded as a whole or not at all: killed, on a full disk, with others at it.
+"""A store of an older release is upgraded wholly or not at all: killed, on a full disk, in use by others.
 
-This release is the older one here, and `tests/helpers/invented.py` the one that upgrades.
+Here, this release is the older one, and `tests/helpers/invented.py` is the one that upgrades.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Rows = dict[str, list[tuple[Any, ...]]]
 
 
 def upgraded(path: Path, **named: Any) -> Upgraded:
-    """By the release to come."""
+    """Upgrades the store to the next, invented release."""
     return upgrade_file(path, ladder=invented.SQLITE, schema=invented.SCHEMA, **named)
 
 
@@ -52,7 +52,7 @@ def opened_by_next(path: Path) -> Database:
 
 
 def filled(path: Path) -> None:
-    """A store with messages, a group, a prepared unit, and a process that was killed with a unit of work open."""
+    """Makes a store with messages, a group, a prepared unit, and a process that was killed in a unit of work."""
     with inorder.connect(path) as qm:
         qm.create_queue("Q", description="ours")
         qm.put_many("Q", [bytes([number]) * 3000 for number in range(50)])
@@ -65,7 +65,7 @@ def filled(path: Path) -> None:
 
 
 def rows(path: Path) -> Rows:
-    """All that is in the tables, but for what an upgrade is to change."""
+    """All rows of all tables, without what an upgrade changes."""
     with closing(sqlite3.connect(path)) as connection:
         names = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
         found = {name: sorted(connection.execute(f"SELECT * FROM {name}"), key=repr) for name in names}
@@ -99,9 +99,9 @@ def test_all_that_is_in_a_store_stays_and_the_tables_are_those_of_a_new_one(path
     backup = path.with_name(f"orders.db.schema-{VERSION}")
     assert (done.found, done.version, done.backup) == (VERSION, NEXT, backup)
     assert rows(path) == rows(backup) == before
-    with closing(sqlite3.connect(path)) as connection:  # numbers jump once, since what was not synced may be missing
+    with closing(sqlite3.connect(path)) as connection:  # numbers jump once, as unsynced data may be missing
         assert connection.execute("SELECT boot FROM manager").fetchall() == [("",)]
-    database = opened_by_next(path)  # which refuses any other table than its own
+    database = opened_by_next(path)  # it refuses all tables but its own
     with database.writing():
         assert {note for (note,) in database.connection.execute("SELECT note FROM definition")} == {"none"}
     database.close()
@@ -212,7 +212,7 @@ def test_a_step_that_fails_or_leads_elsewhere_changes_nothing(path: Path, wrong:
 
 
 def upgrade_and_die(path: Path, at: str | int) -> None:
-    """Killed at a point, or before the nth time that the process writes, syncs, shortens or removes a file."""
+    """Kills itself at a point, or before the nth time that it writes, syncs, shortens or removes a file."""
     if isinstance(at, str):
         points.reached = lambda point: os.kill(os.getpid(), signal.SIGKILL) if point == at else None
     else:
@@ -258,7 +258,6 @@ class _MortalFile(apsw.VFSFile):
 
 
 def killed(path: Path, at: str | int) -> bool:
-    """Whether it has come so far."""
     process = SERVER.Process(target=upgrade_and_die, args=(path, at), daemon=True)
     process.start()
     process.join()
@@ -267,9 +266,9 @@ def killed(path: Path, at: str | int) -> bool:
 
 
 def check_whole(path: Path, before: Rows) -> int:
-    """The store is of one release, that release can open it, and what was in it is in it. Which: its version."""
+    """Checks that one release can open the store, and that nothing is lost. Returns the version of that release."""
     try:
-        with inorder.connect(path) as qm:  # what was open is backed out
+        with inorder.connect(path) as qm:  # backs out the open unit
             assert (qm.depth("Q"), qm.admin.check()) == (53, [])
         found = VERSION
     except StoreNewer:
@@ -291,7 +290,7 @@ def test_a_kill_at_a_point_leaves_the_store_of_one_release(path: Path, point: st
 
 @nightly
 def test_a_kill_at_any_write_leaves_the_store_as_it_was(tmp_path: Path) -> None:
-    """The last thing that an upgrade does is to remove the rollback journal: with that it has happened."""
+    """An upgrade ends when it removes the rollback journal, so no kill before that changes the store."""
     found = []
     for calls in range(CALLS_MAX):
         folder = tmp_path / str(calls)

@@ -1,6 +1,6 @@
-"""Whether a group is whole: the copies of the rule in SQL and in the shortcuts say what `rules.grouping` says.
+"""Whether a group is whole: the copies of the rule in SQL and in the shortcuts agree with `rules.grouping`.
 
-Members come at random: numbers, offsets, lengths and flags that fit together or do not, some of them held by somebody.
+Members are random: their numbers, offsets, lengths and flags fit together or do not, and a unit of work holds some.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ALONE = Flags.SEGMENTATION_ALLOWED  # the group's id without a group flag (R2.13
 
 
 class Member(NamedTuple):
-    """What is put: numbers, body, flags; and whether a unit of work that stays open holds it."""
+    """A message to put; `held`: by a unit of work that stays open."""
 
     sequence_number: int
     offset: int
@@ -65,7 +65,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteStore]:
 
 @contextmanager
 def queue_with(store: SqliteStore, members: list[Member]) -> Iterator[tuple[QueueManager, str]]:
-    """A connection and a fresh queue with these on it; a unit of work of another connection holds some."""
+    """A connection, and a new queue with these members; a unit of work of another connection holds some."""
     qm, holder = connect(store, program="test"), connect(store, program="holder")
     name = f"Q{len(qm.queues())}"
     qm.create_queue(name)
@@ -87,12 +87,12 @@ def queue_with(store: SqliteStore, members: list[Member]) -> Iterator[tuple[Queu
 
 
 def whole_by_the_rule(there: list[Message]) -> bool:
-    """Whether somewhere a whole group begins, by what can be read."""
+    """Whether any of these messages, which can be read, begins a whole group."""
     return any(is_head(one) and has_what_it_needs(one, "group", lambda _: Members(there)) for one in there)
 
 
 def whole_by_the_hint(store: SqliteStore, queue: str) -> bool:
-    """Whether the column `head` says so of some head."""
+    """Whether the column `head` of any message says so."""
     sql = "SELECT max(head) FROM message m JOIN definition d ON d.id = m.queue WHERE m.available AND d.name = ?"
     with store.database.reading():
         ((found,),) = store.database.connection.execute(sql, (queue,))
