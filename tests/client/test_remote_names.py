@@ -1,4 +1,4 @@
-"""Queues of other queue managers: messages put through their names wait to be sent (N-1 to N-4)."""
+"""Queues of other queue managers: messages put through their names wait to be sent (between N-1 to N-4)."""
 
 from __future__ import annotations
 
