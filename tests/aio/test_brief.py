@@ -225,7 +225,7 @@ async def test_a_call_may_fork_and_its_child_is_refused(qm: aio.QueueManager) ->
 async def test_calls_that_wait_for_a_sync_are_over_though_one_after_them_was_held_up_for_a_moment(
     qm: aio.QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two calls wait for a sync when another thread occupies the store, and leaves it before a third is retried."""
+    """Two calls wait for a sync while another thread occupies the store for a moment, which delays a later call."""
     monkeypatch.setattr("inorder.stores.engine.process.EnginePromises.is_quick", True)  # on any disk
 
     lane = qm._shared._brief

@@ -148,7 +148,7 @@ def test_calls_are_not_gathered_any_more_once_their_promises_are_kept(local: Que
 
 
 def test_a_lock_that_was_not_had_is_not_given_back(local: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An interrupted call leaves a lock to release; then a finalizer runs in the middle of an operation."""
+    """An interrupted call leaves something to release; then a finalizer runs in the middle of an operation."""
     store, other = local._session.services.store, local.connect()
     told = list[type[BaseException]]()
     at: Any = store
