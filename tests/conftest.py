@@ -1,11 +1,11 @@
-"""What every test has at hand: a store of each kind, and Hypothesis profiles.
+"""Fixtures for all tests, such as a store of each kind, and Hypothesis profiles.
 
-`tests/tiers.py` says which tests run when, and on which stores the fixtures `kind`, `store` and `qm` are.
-PostgreSQL's server starts when the first test needs it, and each process of a run has its own: tests that count or end
-sessions never meet those of others. Its URL is then what INORDER_POSTGRESQL says; whoever sets that variable has the
-tests run on a database of his own, in one process.
-Hypothesis profiles: the everyday one repeats itself; so does the quick one, which `make test` and `make gate` ask for,
-with a quarter of the examples; INORDER_LONG=1 searches longer, at random.
+`tests/tiers.py` says which tests run when, and which stores the fixtures `kind`, `store` and `qm` use.
+PostgreSQL's server starts when the first test needs it. Each process of a run has its own server, because some tests
+count or end sessions. INORDER_POSTGRESQL then holds its URL. Set that variable to use a database of your own, in one
+process.
+Hypothesis profiles: `everyday` and `quick` are deterministic; `make test` and `make gate` use `quick`, which has a
+quarter of the examples. INORDER_LONG=1 selects `long`, which searches longer and at random.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from inorder.stores.postgresql import drop, parse
 from inorder.testing import ManualClock
 from inorder.testing.stores import POSTGRESQL_URL, RestartableStore
 
-# No deadline in any: no test here judges by the clock. A failure prints the blob that replays it.
+# No profile has a deadline, as no test depends on its duration. A failure prints the blob that replays it.
 settings.register_profile("everyday", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("quick", max_examples=25, derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("long", max_examples=10_000, deadline=None, print_blob=True)
@@ -41,7 +41,7 @@ settings.register_profile("long", max_examples=10_000, deadline=None, print_blob
 PROFILE = "long" if os.environ.get("INORDER_LONG") else "everyday"
 settings.load_profile(PROFILE)
 
-# With this in the environment the kind "postgresql" is there to be collected; nobody connects before it is replaced.
+# With this URL in the environment, tests of the kind "postgresql" are collected. It is replaced before any connects.
 NOT_STARTED = "postgresql://the-server-of-the-tests-is-not-started/"
 MISSING = missing()
 if MISSING is None:
@@ -59,9 +59,9 @@ MEMORY_DISK_FREE_MIN = 2**30
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Temporary stores lie on a disk in memory where there is one: they sync as ever, and wait five times less.
+    """Puts temporary stores on a disk in memory, if the machine has one: they sync as usual, five times as fast.
 
-    What a test keeps in `tmp_path` is on the real disk; and whoever sets TMPDIR has all of it there.
+    Files in `tmp_path` are on the real disk. If TMPDIR is set, all are in its folder.
     """
     tmp_path_factory.getbasetemp()
     before = tempfile.tempdir
@@ -74,7 +74,7 @@ def quick_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def postgresql(quick_disk: None) -> str:
-    """The URL of an empty database on a server that runs; tests have a schema each."""
+    """The URL of an empty database on a running server; each test has its own schema."""
     if MISSING:
         pytest.skip(MISSING)
     if os.environ[POSTGRESQL_URL] == NOT_STARTED:
@@ -87,7 +87,7 @@ OWN_SERVER = "own_server"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Chooses the stores of a test that takes `kind` and does not name its own."""
+    """Chooses the stores of a test that takes `kind` without naming its own."""
     named = {name for mark in metafunc.definition.iter_markers("parametrize") for name in _names(mark.args[0])}
     if "kind" in metafunc.fixturenames and "kind" not in named:
         every = metafunc.definition.get_closest_marker("every_store")
@@ -101,13 +101,13 @@ def _names(given: str | list[str] | tuple[str, ...]) -> list[str]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs PostgreSQL has the server started first, and is not in `make test`."""
+    """Makes tests that need PostgreSQL start its server first, and keeps them out of `make test`."""
     for item in items:
         callspec = getattr(item, "callspec", None)
         words = {one for one in callspec.params.values() if isinstance(one, str)} if callspec is not None else set()
         fixtures: list[str] = getattr(item, "fixturenames", [])
         if POSTGRESQL in words and POSTGRESQL not in fixtures:
-            fixtures = [POSTGRESQL, *fixtures]  # the list as it was is that of all kinds
+            fixtures = [POSTGRESQL, *fixtures]  # a new list, because all kinds share the old one
             item.fixturenames = fixtures  # type: ignore[attr-defined]
         if {POSTGRESQL, OWN_SERVER} & set(fixtures):
             item.add_marker(pytest.mark.postgresql)
@@ -121,7 +121,7 @@ DEAREST = 20
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Notes what a test costs; one of `make test` that costs too much fails."""
+    """Records the cost of a test; fails a test of `make test` that costs too much."""
     before = _processor_seconds()
     result = yield
     seconds = _processor_seconds() - before
@@ -133,7 +133,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Lists the dearest tests by processor; `--durations` lists the slowest by the clock."""
+    """Lists the tests with the most processor time; `--durations` lists the slowest by the clock."""
     reports = (one for key in ("passed", "failed") for one in terminalreporter.stats.get(key, ()) if one.when == "call")
     costs = sorted(((dict(one.user_properties).get(PROCESSOR, 0.0), one.nodeid) for one in reports), reverse=True)
     if len(costs) > DEAREST:
@@ -143,13 +143,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def _processor_seconds() -> float:
-    """What this process and its ended children have used."""
+    """The processor time of this process and its ended children."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """The garbage collector passes over the tens of thousands of tests from now on."""
+    """Makes the garbage collector ignore the tens of thousands of tests."""
     if any(item.get_closest_marker("hypothesis") for item in session.items):
         _prepare_hypothesis()
     gc.collect()
@@ -159,8 +159,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @settings(max_examples=100, deadline=None, database=None, derandomize=True)
 @given(st.floats(), st.from_regex("a"))
 def _prepare_hypothesis(_number: float, _text: str) -> None:
-    """Makes Hypothesis read the constants of all modules and encode all characters. In a new checkout that takes
-    seconds, which would count for the test that happens to be the first.
+    """Makes Hypothesis read the constants of all modules and encode all characters. In a new checkout this takes
+    seconds, which would otherwise count as a cost of the first test.
     """
 
 
@@ -185,14 +185,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @pytest.fixture
 def kind(request: pytest.FixtureRequest) -> str:
-    """The name of a kind of store."""
     name: str = request.param
     return name
 
 
 @pytest.fixture
 def make(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Make]:
-    """Makes a place for a store of a kind; it is gone at the end."""
+    """Makes places for stores of a kind, as paths or URLs; drops the schemas at the end."""
     with ExitStack() as stack:
 
         def place(kind: str) -> str:
@@ -224,7 +223,7 @@ def store(stores: Stores, clock: ManualClock) -> RestartableStore:
 
 @pytest.fixture
 def qm(store: RestartableStore) -> Iterator[QueueManager]:
-    """A connection, and a queue Q."""
+    """A connection to a store with a queue Q."""
     with connect(store, program="test") as manager:
         manager.create_queue("Q")
         yield manager

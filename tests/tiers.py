@@ -1,11 +1,12 @@
 """When a test runs, and on which stores.
 
-`make test` runs whatever has no mark, on SQLite. `make gate` adds `gate`: what starts servers and processes, and on
-PostgreSQL, in memory and on a store elsewhere the facts marked `every_store`. `make nightly` runs `nightly`: all else.
+`make test` runs the unmarked tests, on SQLite. `make gate` adds those marked `gate`, which start servers or processes,
+and runs those marked `every_store` on PostgreSQL, in memory and on a remote store, too. `make nightly` runs the rest,
+marked `nightly`.
 
-A test that takes the fixture `kind`, `store` or `qm` is a fact about queues. It is tested once, on SQLite, and each
-night on SQLite without the store's shortcuts. Mark it `every_store` only where the stores' own statements, locks or
-lists could get it wrong and no scenario table would notice.
+A test that takes the fixture `kind`, `store` or `qm` runs on SQLite, and each night on SQLite without the store's
+shortcuts. Mark it `every_store` only if a store's own statements, locks or lists could break it and no scenario table
+would notice.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ EVERY: list[ParameterSet] = [
 ]
 ON_BOTH: list[ParameterSet] = [pytest.param("sqlite"), pytest.param("postgresql", marks=gate)]
 
-# Facts marked `every_store` that are not tried on a store elsewhere: files, or tests of a file, and why.
+# Tests marked `every_store` that do not run on a remote store: files, or single tests, with the reason.
 OBJECT = "it makes calls of two connections on one store object; a store elsewhere has one object for each connection"
 INSIDE = "it reaches into the engine or breaks it; the server's engine is that of SQLite"
 OF_SERVERS = "only servers make these calls, with the store itself"
@@ -64,7 +65,7 @@ NOT_REMOTE = {
 
 
 def kinds_of(test: str) -> list[ParameterSet]:
-    """The stores of a fact marked `every_store`.
+    """The stores of a test marked `every_store`.
 
     Args:
         test: the file and the name of the test, as in `NOT_REMOTE`.

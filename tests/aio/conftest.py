@@ -1,4 +1,4 @@
-"""Managers for tasks, and one that looks on."""
+"""Queue managers for tasks, and one for checks."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from inorder.testing.stores import RestartableStore
 
 @pytest.fixture
 def store(stores: Stores) -> RestartableStore:
-    """With the machine's clock: there are threads that wait."""
+    """A store with the machine's clock, because threads wait."""
     return stores.make()
 
 
 @pytest.fixture
 def qm(store: LocalStore) -> Iterator[QueueManager]:
-    """A connection that looks on."""
+    """A connection that checks the effects of tasks."""
     with connect(store) as manager:
         manager.create_queue("Q")
         yield manager

@@ -1,4 +1,4 @@
-"""Brief calls of tasks: made at once where nobody is in the way, promised together, and each for itself."""
+"""Brief calls of tasks: made at once if no other writer is active, synced together, and failing separately."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def store_of(qm: aio.QueueManager) -> Any:
 
 @pytest.fixture
 def syncs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Grows with each sync of the log."""
+    """Gets an item for each sync of the log."""
     found: list[int] = []
 
     def sync(descriptor: int) -> None:
@@ -84,7 +84,7 @@ async def test_puts_that_come_together_share_a_sync(qm: aio.QueueManager, syncs:
 async def test_an_answer_or_an_error_comes_when_what_the_call_has_put_is_on_disk(
     qm: aio.QueueManager, syncs: list[int]
 ) -> None:
-    """As without tasks: who sees the error of its second step knows that of its first."""
+    """As without tasks, a caller that gets an error knows that its earlier puts are on disk."""
 
     def put_and_fail(one: inorder.QueueManager) -> None:
         one.put("Q", b"1")
@@ -123,7 +123,7 @@ async def test_what_cannot_be_brought_to_disk_is_answered_by_nobody(
 async def test_puts_of_which_nobody_knows_are_named_each_by_its_own_error(
     qm: aio.QueueManager, monkeypatch: pytest.MonkeyPatch, together: int
 ) -> None:
-    """As a lost connection to a server leaves them, once what they did is committed and not known to be on disk."""
+    """A lost connection to a server leaves such puts: committed, but perhaps not on disk."""
     uids: dict[int, inorder.UniqueId] = {}
 
     def lose(ticket: int) -> None:
@@ -148,7 +148,7 @@ async def test_puts_of_which_nobody_knows_are_named_each_by_its_own_error(
 
 @contextmanager
 def somebody_writes(qm: aio.QueueManager) -> Iterator[Callable[[], None]]:
-    """Another thread of this process is inside a call on the store, until what is given is called, or the end."""
+    """Occupies the store with another thread, until the returned function is called or the block ends."""
     lock = store_of(qm).lock
     began, may_end = threading.Event(), threading.Event()
 
@@ -185,7 +185,7 @@ async def test_a_call_is_made_in_the_thread_of_the_loop_at_once(qm: aio.QueueMan
 
 @in_memory
 async def test_a_task_whose_calls_are_all_made_at_once_leaves_the_loop_to_others(qm: aio.QueueManager) -> None:
-    """Else no time-out would come, and no cancel."""
+    """Otherwise no timeout or cancel would take effect."""
 
     put, calls = putting(qm, persistent=False), 0
 
@@ -225,8 +225,8 @@ async def test_a_call_may_fork_and_its_child_is_refused(qm: aio.QueueManager) ->
 async def test_calls_that_wait_for_a_sync_are_over_though_one_after_them_was_held_up_for_a_moment(
     qm: aio.QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two have promised something when somebody comes in the way of a third, and goes before it is tried again."""
-    monkeypatch.setattr("inorder.stores.engine.process.EnginePromises.is_quick", True)  # whatever the disk
+    """Two calls wait for a sync while another thread occupies the store for a moment, which delays a later call."""
+    monkeypatch.setattr("inorder.stores.engine.process.EnginePromises.is_quick", True)  # on any disk
 
     lane = qm._shared._brief
     assert lane is not None
@@ -245,7 +245,7 @@ async def test_calls_that_wait_for_a_sync_are_over_though_one_after_them_was_hel
 
 
 async def test_calls_that_have_waited_leave_the_loop_to_others(qm: aio.QueueManager) -> None:
-    """However many there are, when who was in their way has gone: some at a time, and others in the thread."""
+    """Once the other writer has ended, the loop makes some of them at a time, and the thread makes others."""
     made: list[tuple[int, int]] = []
     turn = 0
 
@@ -268,7 +268,7 @@ async def test_calls_that_have_waited_leave_the_loop_to_others(qm: aio.QueueMana
 async def test_the_log_is_copied_in_another_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[int] = []
     monkeypatch.setattr(Log, "tidy", lambda log: threads.append(threading.get_ident()))
-    monkeypatch.setattr(Log, "note_length", lambda *_: 0)  # which a store keeps from the beginning
+    monkeypatch.setattr(Log, "note_length", lambda *_: 0)  # before connecting: the store keeps a reference to it
     async with connected(tmp_path / "store.db") as qm:
         store_of(qm).host.database.log.is_long = True
         await putting(qm, persistent=False)(1)
@@ -354,7 +354,7 @@ async def test_a_cancelled_call_has_not_happened_and_its_neighbours_have(qm: aio
     put = putting(qm)
     with somebody_writes(qm):
         tasks = [asyncio.ensure_future(put(number)) for number in range(4)]
-        await asyncio.sleep(0)  # the thread has been given the first, and waits with it
+        await asyncio.sleep(0)  # the thread has the first call, and waits
         tasks[2].cancel()
         tasks.insert(2, asyncio.ensure_future(qm.run(lambda one: one.put("NONE", b""), is_brief=True)))
         await asyncio.sleep(0)
@@ -375,7 +375,7 @@ async def test_nobody_waits_for_a_call_that_takes_long(qm: aio.QueueManager, mon
 
     with somebody_writes(qm):
         first = asyncio.ensure_future(qm.run(long, is_brief=True))
-        await asyncio.to_thread(begun.wait)  # in the thread, since the loop would have had to wait
+        await asyncio.to_thread(begun.wait)  # in the thread, because the loop would have to wait
     await asyncio.wait_for(putting(qm)(1), 60)  # it does not wait for the other
     may_end.set()
     await first

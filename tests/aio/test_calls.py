@@ -16,14 +16,14 @@ from inorder import QueueManager, aio
 from inorder.aio import calls
 from inorder.client import admin, bulk, dead_letters, inspection, users
 
-# What tasks have, whose calls it awaits, and which of them are not for tasks.
+# The class for tasks, the class whose calls it makes, and the calls that it leaves out.
 KINDS: list[tuple[type, type, set[str]]] = [
     (
         aio.QueueManager,
         QueueManager,
         {
             *("listen", "serve"),  # they call the program from threads, which cannot await
-            "end_waits",  # a task is cancelled
+            "end_waits",  # tasks are cancelled instead
             "worker",  # it calls functions in threads of its own
         },
     ),
@@ -44,14 +44,14 @@ def test_tasks_have_the_calls_of_a_connection_with_their_signatures(
 ) -> None:
     names = {name for name in dir(theirs) if not name.startswith("_") and callable(getattr(theirs, name))}
     assert {name for name in names if not hasattr(ours, name)} == left_out
-    for name in names - left_out - {"put_stream"}:  # that passes its keywords on
+    for name in names - left_out - {"put_stream"}:  # it passes its keywords on
         call = getattr(ours, name)
         if inspect.iscoroutinefunction(call) and theirs not in (inorder.GroupWriter, inorder.UnitOfWork):
             assert inspect.signature(call).parameters == inspect.signature(getattr(theirs, name)).parameters, name
 
 
 async def test_type_checkers_know_what_a_call_takes_and_returns() -> None:
-    """mypy reads this, too, and says which of these comments it does not need."""
+    """Mypy checks this test, too, and reports `type: ignore` comments that it does not need."""
 
     async with aio.connect() as qm:
         await qm.create_queue("Q", max_depth=5)

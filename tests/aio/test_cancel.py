@@ -1,16 +1,16 @@
-"""A cancel, at whatever step of a call of `inorder.aio` it comes: the call has happened and says so, or has not.
+"""A cancel at any step of a call of `inorder.aio`: the call has happened and says so, or has not happened.
 
-Each piece of work is cancelled at its first step, its second, and so on until it ends before the step comes; in three
-moments of each (`tests.helpers.cutting`). Then the queue says what has happened, and everything else goes on. It is
-done with free connections, and with one connection that another task uses: tasks that were cancelled while they waited
-for it used to leave it taken for ever.
+Each piece of work is cancelled at its first step, its second, and so on until it ends before that step, in the three
+moments of `tests.helpers.cutting`. Then the queue shows what has happened, and everything else must still work. This
+is done with free connections, and with one connection that another task uses. Tasks that were cancelled while they
+waited for a connection used to occupy it forever.
 
-Below, each call of units of work, groups and open queues has an effect that is compared, with another task's call
-before it and one after it, in one of these situations:
+Below, the effect of each call of units of work, groups and open queues is compared, with a call of another task before
+it and one after it, in one of these situations:
 
-    busy      no more than that
-    unit      the call stands in a unit of work that has put a message
-    closing   the manager is closed at that place as the task is cancelled
+    busy      nothing more
+    unit      the call is in a unit of work that has put a message
+    closing   the manager is closed as the task is cancelled
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Piece(NamedTuple):
 
     Args:
         work: what the task does.
-        before: what is on the queue, `done`: what is when all has happened.
-        comes: a message that is put while the work waits.
+        before: the bodies on the queue; `done`: those on it after the work.
+        comes: whether a message is put while the work waits.
     """
 
     work: Callable[[aio.QueueManager], Awaitable[object]]
@@ -89,7 +89,7 @@ async def handle(qm: aio.QueueManager) -> None:
 
 
 async def brief_put(qm: aio.QueueManager) -> None:
-    await qm.run(lambda one: None, is_brief=True)  # connects: the next one is made at once, where that can be
+    await qm.run(lambda one: None, is_brief=True)  # connects, so that the next call can be made at once
     await qm.run(lambda one: one.put("Q", b"1"), is_brief=True)
 
 
@@ -156,7 +156,7 @@ def test_a_call_that_is_cancelled_has_happened_and_says_so_or_has_not(
 
 @contextlib.asynccontextmanager
 async def used(lane: Lane) -> AsyncIterator[None]:
-    """Another task makes a call on a lane, until those that the block starts wait for it, as far as they need it."""
+    """Occupies a lane with another task's call until the tasks that the block starts have had time to wait for it."""
     go_on = threading.Event()
 
     async def use() -> None:
@@ -167,7 +167,7 @@ async def used(lane: Lane) -> AsyncIterator[None]:
     try:
         await asyncio.sleep(0)
         yield
-        for _ in range(5):  # their turns
+        for _ in range(5):  # turns for those tasks
             await asyncio.sleep(0)
     finally:
         go_on.set()
@@ -181,14 +181,14 @@ async def only_lane_used(qm: aio.QueueManager) -> AsyncIterator[None]:
 
 
 async def _cancelled(store: LocalStore, onlooker: QueueManager, piece: Piece, one: Cut, *, is_busy: bool) -> bool:
-    """Whether the work ended before it could be cancelled."""
+    """Cancels the work; returns whether it had ended before."""
     has_said = False
 
     async def work() -> None:
         nonlocal has_said
         await piece.work(qm)
         has_said = True
-        await asyncio.sleep(60)  # here the cancel comes that was too late for the call
+        await asyncio.sleep(60)  # a cancel that was too late for the call arrives here
 
     async with aio.connect(store, connections=1 if is_busy else 2) as qm:
         async with only_lane_used(qm) if is_busy else contextlib.nullcontext():
@@ -203,13 +203,13 @@ async def _cancelled(store: LocalStore, onlooker: QueueManager, piece: Piece, on
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        while qm.connections_in_use:  # what the task has left is closed in the thread
+        while qm.connections_in_use:  # the thread closes what the task left open
             await asyncio.sleep(0.001)
         found = bodies(onlooker)
         left = [b"1"] if piece.comes else piece.before
         assert found == (piece.done if has_said else left), f"{'done' if has_said else 'cancelled'}: {found}"
         assert not onlooker.inspect.units() or "confirm" in {unit.kind for unit in onlooker.inspect.units()}
-        await qm.put("Q", b"goes on", priority=9)  # everything does
+        await qm.put("Q", b"goes on", priority=9)  # the manager still works
         assert (await qm.get("Q", wait=60)).body == b"goes on"
     return was_earlier
 
@@ -222,7 +222,7 @@ def _waits(qm: aio.QueueManager, onlooker: QueueManager) -> bool:
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="asyncio.timeout is of Python 3.11")
 def test_a_time_limit_too_late_for_a_call_ends_with_its_block(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answer is there, no TimeoutError is raised, and no cancel comes after the block."""
+    """The answer is returned, no TimeoutError is raised, and no cancel arrives after the block."""
     store = stores.make()
     with connect(store) as onlooker:
         onlooker.create_queue("Q")
@@ -233,7 +233,7 @@ def test_a_time_limit_too_late_for_a_call_ends_with_its_block(stores: Stores, mo
                 one.cancel = lambda: limit.reschedule(0)  # type: ignore[method-assign]
                 message = await qm.get("Q")
             assert limit.expired()
-            for _ in range(5):  # a cancel that was still on its way would come now
+            for _ in range(5):  # a pending cancel would arrive now
                 await asyncio.sleep(0)
             return message.body
 
@@ -243,14 +243,14 @@ def test_a_time_limit_too_late_for_a_call_ends_with_its_block(stores: Stores, mo
         assert bodies(onlooker) == []
 
 
-COMMIT = 3  # the third thing that a thread does for a task that connects and gets
+COMMIT = 3  # the third step of the thread, for a task that connects and gets
 
 
 Situation = Literal["busy", "unit", "closing"]
 Rival = Callable[[], Coroutine[Any, Any, object]]
 NEVER: Final = 0
-NO_CALL_FOLLOWS = {"close"}  # the situation `closing` is about these
-OF_A_UNIT = {"commit", "back_out", "prepare"}  # they end the unit that they stand in
+NO_CALL_FOLLOWS = {"close"}  # the situation `closing` covers it
+OF_A_UNIT = {"commit", "back_out", "prepare"}  # they end their unit
 TWO_STEPS = {"request"}  # the put of the request stands if the wait for the reply is cancelled
 
 
@@ -260,7 +260,7 @@ async def looked() -> str:
 
 
 def given(onlooker: QueueManager) -> Mapping[str, object]:
-    """Arguments by name. Some are refused; a call that is refused is a call, too."""
+    """Arguments by name. Some calls refuse theirs, which is an answer, too."""
     first = next(onlooker.browse("Q"))
     return {
         **dict.fromkeys(("name", "queue"), "Q"),
@@ -271,7 +271,7 @@ def given(onlooker: QueueManager) -> Mapping[str, object]:
 
 
 def calls_of(kind: type) -> list[str]:
-    """Of the calls that `awaited` makes, all in one way, only those that concern units, and one more."""
+    """The calls of a class. Those made through `awaited` work alike: of them, only those of units, and one more."""
     calls = [(name, call) for name, call in inspect.getmembers(kind, inspect.iscoroutinefunction) if name[0] != "_"]
     chosen = JOINING | OF_A_UNIT | {"close", "depth"}
     names = [name for name, call in calls if not hasattr(call, "__wrapped__") or name in chosen]
@@ -284,7 +284,7 @@ A_FEW = ["QueueManager.put", "QueueManager.get", "QueueManager.depth", "Queue.ge
 
 @contextlib.asynccontextmanager
 async def owner_of(qm: aio.QueueManager, kind: str, situation: Situation) -> AsyncIterator[tuple[Any, Rival]]:
-    """An instance of the class of a call, and a call of another task that is in its way."""
+    """An object of the call's class, and a call for another task that needs the same connection."""
     async with contextlib.AsyncExitStack() as stack:
         unit = (
             await stack.enter_async_context(qm.unit_of_work()) if situation == "unit" or kind == "UnitOfWork" else None
@@ -304,7 +304,7 @@ class Attempt(NamedTuple):
     """A call that is cancelled once.
 
     Args:
-        call: class and name.
+        call: its class and name.
     """
 
     call: str
@@ -312,7 +312,7 @@ class Attempt(NamedTuple):
     one: Cut
 
     async def make(self, store: LocalStore, arguments: Mapping[str, object]) -> bool:
-        """Whether the call has said that it has happened, for good."""
+        """Makes the call; returns whether it has finally said that it happened."""
         kind, name = self.call.split(".")
         is_final_at_end = self.situation == "unit" or kind == "GroupWriter"
         has_said, rivals, closing = False, list[asyncio.Task[object]](), list[asyncio.Task[None]]()
@@ -326,13 +326,13 @@ class Attempt(NamedTuple):
                 positional = [arguments[one.name] for one in needed if one.kind is not one.KEYWORD_ONLY]
                 named = {one.name: arguments[one.name] for one in needed if one.kind is one.KEYWORD_ONLY}
                 rivals.append(asyncio.create_task(rival()))
-                await asyncio.sleep(0)  # it has its turn now
-                rivals.append(asyncio.create_task(rival()))  # behind this call
+                await asyncio.sleep(0)  # it gets its turn
+                rivals.append(asyncio.create_task(rival()))  # after this call
                 try:
                     await method(*positional, **named)
                 except ConnectionClosed:  # it has not happened
                     raise
-                except InorderError:  # it was refused, and that is its answer
+                except InorderError:  # its answer is a refusal
                     pass
                 has_said = not is_final_at_end
             has_said = True
@@ -355,7 +355,7 @@ class Attempt(NamedTuple):
         return has_said
 
     async def _goes_on(self, qm: aio.QueueManager) -> None:
-        while qm.connections_in_use:  # what the task has left is closed in the thread
+        while qm.connections_in_use:  # the thread closes what the task left open
             await asyncio.sleep(0.001)
         lanes = qm._shared.lanes
         assert lanes.free == [lane for lane in lanes.all if lane in lanes.free], "a connection is free twice"
@@ -364,16 +364,16 @@ class Attempt(NamedTuple):
 
 
 def state(onlooker: QueueManager, *, of_all: bool) -> object:
-    """What there is now; of the unit of work alone, or of all."""
+    """The messages, the number of units, the queues; without `of_all` only what a unit of work changes."""
     queues = [one.name for one in onlooker.queues()]
     messages = {name: bodies(onlooker, name) for name in ("Q", "R", "U") if name in queues and (of_all or name == "U")}
     return messages, len(onlooker.inspect.units()), queues if of_all else None
 
 
 def tried(call: str, situation: Situation, moment: Moment, step: int, patched: pytest.MonkeyPatch) -> tuple[Any, ...]:
-    """Whether the cancel came, whether the call said that it had happened; the state before, and after."""
+    """Whether the cancel came; whether the call said that it had happened; the state before; the state after."""
     name = call.split(".")[1]
-    of_all = situation != "unit" or name in JOINING  # other calls are no part of the unit
+    of_all = situation != "unit" or name in JOINING  # other calls are not part of the unit
     with Stores("memory") as stores, connect(store := stores.make()) as onlooker:
         for queue in ("Q", "R", "U"):
             onlooker.create_queue(queue)
@@ -398,7 +398,7 @@ def cancelled_everywhere(call: str, situation: Situation, moment: Moment, patche
 
 
 def is_apart(call: str, situation: Situation) -> bool:
-    """Whether a call ends the unit of work that it would stand in."""
+    """Whether a call ends the unit of work in which it would be made."""
     kind, name = call.split(".")
     return situation == "unit" and (kind == "UnitOfWork" or name in OF_A_UNIT)
 
@@ -420,7 +420,7 @@ def test_a_call_that_is_cancelled_has_had_its_effect_and_says_so_or_has_had_none
 
 
 def test_a_cancel_while_the_watch_of_a_queue_ends_leaves_no_error_in_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call that wants the queue closed everywhere ends the thread that watched it for gets, and waits for its end."""
+    """A call that needs the queue closed everywhere ends the thread that watches it for gets, and waits for that."""
 
     async def main(one: Cut) -> bool:
         errors: list[object] = []
@@ -458,7 +458,7 @@ async def test_a_queue_is_not_closed_on_a_connection_that_a_task_has_taken_meanw
         await asyncio.sleep(0)
         closing = asyncio.create_task(qm._shared.let_go("Q"))
         await asyncio.sleep(0)  # it waits for the first connection now
-        qm._shared.lanes.free.remove(second)  # the next task gets it
+        qm._shared.lanes.free.remove(second)  # so that the next task gets the second one
         qm._shared.lanes.free.append(second)
         async with qm.unit_of_work():
             await qm.get("Q")

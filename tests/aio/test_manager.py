@@ -1,4 +1,4 @@
-"""`inorder.aio`: tasks share a few connections, and each is as if it had one of its own."""
+"""`inorder.aio`: tasks share a few connections, and each acts as if it had its own."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from inorder.stores.seam.protocol import LocalStore
 
 
 async def in_use(qm: aio.QueueManager, count: int) -> None:
-    """Returns when so many of its connections are in use."""
+    """Waits until this number of connections is in use."""
     while qm.connections_in_use != count:
         await asyncio.sleep(0.001)
 
 
 async def watched(qm: aio.QueueManager, queue: str = "Q", waiters: int = 1) -> None:
-    """Returns when so many tasks wait for a queue, and its thread watches it."""
+    """Waits until this number of tasks wait for a queue, and its thread watches it."""
     while True:
         watch = qm._shared._watches.get(queue)
         if watch is not None and watch._is_watching and not watch._round and watch._looking is None:
@@ -135,7 +135,7 @@ async def test_a_call_of_a_task_that_was_started_in_a_unit_is_refused(one: aio.Q
         with pytest.raises(errors.UnitOfAnother) as refused:
             await asyncio.create_task(one.put("Q", b"2"))
         assert refused.value.data["task"] == asyncio.current_task().get_name()  # type: ignore[union-attr]
-        await asyncio.create_task(one.put("Q", b"3", syncpoint=False))  # it says that it is not part of it
+        await asyncio.create_task(one.put("Q", b"3", syncpoint=False))  # it is explicitly outside of the unit
         assert await asyncio.create_task(one.depth("Q")) == 2
     assert sorted(bodies(qm)) == [b"1", b"3"]
 
@@ -318,7 +318,7 @@ async def test_an_open_queue_of_another_task_is_no_part_of_a_unit(one: aio.Queue
                 assert refused.value.reason is Reason.UOW_NOT_AVAILABLE
 
         await asyncio.create_task(other())
-        async with one.unit_of_work() as unit:  # and one of the task that opened it is
+        async with one.unit_of_work() as unit:  # but its puts are part of a unit of the task that opened it
             await queue.put(b"3")
             await unit.back_out()
     assert bodies(qm) == [b"1"]
@@ -352,7 +352,6 @@ async def test_deleting_a_queue_closes_what_our_own_calls_have_open(one: aio.Que
 
 @pytest.mark.parametrize("is_look", [False, True])
 async def test_tasks_take_turns_at_a_queue_for_one(one: aio.QueueManager, qm: QueueManager, is_look: bool) -> None:
-    """By gets, and by looks that get."""
     qm.create_queue("ALONE", default_input="exclusive")
     qm.put_many("ALONE", [b"1", b"2", b"3"])
 
@@ -403,7 +402,7 @@ async def test_requests_are_answered_by_whomever(one: aio.QueueManager) -> None:
     assert [reply.body async for reply in one.replies("Q", b"who?", timeout=0.05)] == []
 
 
-# ---- the whole
+# ---- loops and processes
 
 
 def test_a_connection_belongs_to_its_loop(store: LocalStore, qm: QueueManager) -> None:
@@ -418,7 +417,7 @@ def test_a_connection_belongs_to_its_loop(store: LocalStore, qm: QueueManager) -
     ended(use(one))
 
 
-@memory_alone  # the child tells the parent by its status
+@memory_alone  # the child reports by its exit status
 async def test_a_child_made_by_fork_is_told(one: aio.QueueManager) -> None:
     if (child := os.fork()) == 0:
         try:

@@ -1,4 +1,4 @@
-"""An open queue of `inorder.aio` that several tasks use: each call is its task's alone, however the others end."""
+"""An open queue of `inorder.aio` that several tasks use: each call belongs to its task, however other tasks end."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_a_connection_that_is_lost_as_a_queue_is_opened_says_so(
         monkeypatch.undo()
         job = submit(lane, call)
         submit(lane, lose)
-        lane._jobs.put(over.set)  # the loop has been told of both
+        lane._jobs.put(over.set)  # runs after the loop was told of both
         assert over.wait(LIMIT_SECONDS)
         return job
 
@@ -133,7 +133,7 @@ async def test_the_end_of_a_task_does_not_back_out_what_another_gets_from_its_qu
     await begun.wait()
     ends.set()
     await opening
-    await asyncio.sleep(0)  # the task is tidied up after
+    await asyncio.sleep(0)  # the ended task is cleaned up now
     goes_on.set()
     assert (await getting).body == b"1"
     assert bodies(qm) == []
@@ -234,7 +234,7 @@ async def test_a_waiting_get_stays_on_the_connection_of_its_queue_after_the_task
     await tried.wait()
     ends.set()
     await opening
-    await asyncio.sleep(0)  # the task is tidied up after
+    await asyncio.sleep(0)  # the ended task is cleaned up now
     qm.put("Q", b"1")
     assert (await getting).body == b"1"
     assert len(threads) == 1

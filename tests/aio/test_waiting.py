@@ -1,4 +1,4 @@
-"""Gets of tasks that wait: who is woken, who is served, and that no wake-up is lost."""
+"""Waiting gets of tasks: which are woken, which are served, and that no wake-up is lost."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ async def test_what_ends_a_wait_is_told(one: aio.QueueManager, qm: QueueManager)
         await task
     qm.alter_queue("Q", get_allowed=True)
     maker = qm.connect()
-    task = await waits(maker.open("M", output=True).name)  # it goes with its maker's connection
+    task = await waits(maker.open("M", output=True).name)  # the queue is deleted at the end of its maker's connection
     maker.close()
     with pytest.raises((QueueDeleted, UnknownQueue)):
         await task
@@ -174,7 +174,7 @@ async def test_the_end_ends_what_waits(store: LocalStore, qm: QueueManager) -> N
     async def in_a_unit() -> None:
         async with one.unit_of_work():
             await one.get("Q")
-            await one.get("Q", wait=FOREVER)  # in its thread
+            await one.get("Q", wait=FOREVER)  # waits in its thread
 
     tasks: list[asyncio.Task[Any]] = [asyncio.create_task(in_a_unit())]
     while bodies(qm):
@@ -185,7 +185,7 @@ async def test_the_end_ends_what_waits(store: LocalStore, qm: QueueManager) -> N
     ends = await asyncio.gather(*tasks, return_exceptions=True)
     assert isinstance(ends[1], ConnectionClosed)
     assert isinstance(ends[0], Exception)
-    assert bodies(qm) == [b"1"]  # of the unit that was open
+    assert bodies(qm) == [b"1"]  # the open unit was backed out
 
 
 async def test_units_that_have_nothing_yet_wait_without_a_connection(one: aio.QueueManager, qm: QueueManager) -> None:
@@ -223,7 +223,7 @@ async def test_a_watch_that_nobody_needs_rests_and_ends(
 
 
 def taking(one: aio.QueueManager, *queues: str) -> Callable[[], Awaitable[list[bytes]]]:
-    """A look that gets a message from each of some queues, or none from any."""
+    """A look that gets a message from each of the queues, or none."""
 
     async def look() -> list[bytes]:
         async with one.unit_of_work():
@@ -237,7 +237,7 @@ async def test_a_look_is_repeated_until_it_finds_something(one: aio.QueueManager
     task = asyncio.create_task(one.awaited("R", taking(one, "Q", "R"), wait=FOREVER))
     await watched(one, "R")
     assert one.connections_in_use == 0  # it waits without a connection
-    qm.put("R", b"r")  # what it found at first is in its place again
+    qm.put("R", b"r")  # the look finds nothing on Q, and gets nothing
     await watched(one, "R")
     qm.put("Q", b"q")
     qm.put("R", b"s")
@@ -268,7 +268,7 @@ async def test_looks_with_one_key_are_made_one_at_a_time(one: aio.QueueManager, 
     done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     await watched(one, waiters=19)
     assert len(done) == 1
-    # news may come late, or twice, on a busy machine: one look each; it is nineteen where all the rest look
+    # on a busy machine wake-ups may be late or double, with a look each; if all the others looked, it would be 19
     assert len(looked) - before < 10, "the rest did not look, for the one who did found what there was"
     qm.put_many("Q", [b"%d" % number for number in range(19)])
     await asyncio.gather(*tasks)

@@ -1,4 +1,4 @@
-"""Everything here needs pyarrow."""
+"""Skips all tests of this folder without pyarrow."""
 
 from __future__ import annotations
 

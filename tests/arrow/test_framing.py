@@ -1,4 +1,4 @@
-"""Cutting an IPC stream: however its bytes arrive, the messages are the same, and pyarrow can read each."""
+"""An IPC stream is cut into the same messages however its bytes arrive, and pyarrow can read each."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_head_has_from_8_bytes_to_its_bound(length: int) -> None:
 
 
 def with_body(message: bytes, length: int) -> bytes:
-    """A message that says its body has so many bytes. The length is found by asking what is read when bytes change."""
+    """The message with another body length in its head; the field is found by changing bytes and reading the length."""
     head = 8 + int.from_bytes(message[4:8], "little")
     before = judged(message[8:head], has_schema=True)[1]
     for at in range(8, head - 7, 4):

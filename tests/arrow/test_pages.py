@@ -1,4 +1,4 @@
-"""Rows of a store as record batches: every value as `Message` has it, segments joined as a get joins them."""
+"""Rows of a store as record batches: the values are those of `Message`, and segments are joined as by a get."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FIELDS = ("string", "long", "double", "boolean", "binary")
 
 
 def as_pairs_of(message: Message) -> list[tuple[str, Any]] | None:
-    """The properties as a row of Arrow tells them."""
+    """The properties as a row of Arrow has them."""
     pairs = [
         (name, None if value is None else dict.fromkeys(FIELDS) | {FIELD_OF[type(value)]: value})
         for name, value in message.properties.items()

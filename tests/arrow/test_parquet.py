@@ -1,4 +1,4 @@
-"""Messages as Parquet, piece by piece: every field comes back, and row groups are bounded."""
+"""Messages written as Parquet in pieces: the fields keep their values, and row groups are bounded."""
 
 from __future__ import annotations
 

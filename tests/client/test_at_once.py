@@ -1,4 +1,4 @@
-"""Calls that wait for nobody, and gets that are refused before they have happened."""
+"""Calls made at once or with deferred durability (`Promises`), and gets that the caller's function refuses."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ T = TypeVar("T")
 
 
 def in_another_thread(call: Callable[[], object]) -> object:
-    """What a call answers or raises in another thread; None: it has not come back."""
+    """Returns the answer or error of a call in another thread; None if it has not returned within a minute."""
     found: list[object] = []
 
     def run() -> None:
         try:
             found.append(call())
-        except Exception as error:  # noqa: BLE001 - the caller looks at it
+        except Exception as error:  # noqa: BLE001 - the caller checks it
             found.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
@@ -38,7 +38,7 @@ def in_another_thread(call: Callable[[], object]) -> object:
 
 
 def gathered(promises: Promises, call: Callable[[], T]) -> T:
-    """What a call answers, at once where that can be."""
+    """Makes a call at once if possible, otherwise with deferred durability; returns its answer."""
     found = promises.at_once(call)
     if found is not None:
         return found[0]
@@ -66,7 +66,7 @@ def local(qm: QueueManager) -> QueueManager:
 
 
 def is_free(qm: QueueManager) -> bool:
-    """Whether other threads can write, and what this one puts is brought to disk by each call itself."""
+    """Whether other threads can write, and each call syncs its own puts to disk again."""
     store, other = qm._session.services.store, qm.connect()
     put = in_another_thread(lambda: other.put("NEXT", b""))
     return isinstance(put, PutResult) and store.gathering.promises is None  # type: ignore[attr-defined]
@@ -77,7 +77,7 @@ def is_free(qm: QueueManager) -> bool:
 def test_what_too_many_exceptions_from_outside_have_left_held_the_next_call_gives_back(
     local: QueueManager, monkeypatch: pytest.MonkeyPatch, gets_to: str, next_call: str
 ) -> None:
-    """Both attempts to let others come again are interrupted."""
+    """Both attempts to release the locks are interrupted."""
     promises, store = local.internals.promises(), local._session.services.store
     places: dict[str, Any] = {"promises": promises, "end": promises, "host": store.host}  # type: ignore[attr-defined]
     at = places.get(gets_to, store)
@@ -117,7 +117,7 @@ def test_what_too_many_exceptions_from_outside_have_left_held_the_next_call_give
 def test_a_call_that_comes_while_another_one_gives_back_what_was_left_harms_nobody(
     local: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A finalizer may make it, in the middle of any line that is written in Python."""
+    """The call may come from a finalizer, which can run in the middle of any line of Python."""
     promises, other, left = local.internals.promises(), local.connect(), [Outside, Outside]
     host: Any = local._session.services.store.host  # type: ignore[attr-defined]
     let_go = host.let_go
@@ -139,7 +139,7 @@ def test_a_call_that_comes_while_another_one_gives_back_what_was_left_harms_nobo
 
 def test_calls_are_not_gathered_any_more_once_their_promises_are_kept(local: QueueManager) -> None:
     promises = local.internals.promises()
-    promises.__enter__()  # and an exception from outside comes where `__exit__` begins
+    promises.__enter__()  # as if an exception from outside came where `__exit__` begins
     local.put("Q", b"1")
     promises.keep()
     assert is_free(local)
@@ -148,7 +148,7 @@ def test_calls_are_not_gathered_any_more_once_their_promises_are_kept(local: Que
 
 
 def test_a_lock_that_was_not_had_is_not_given_back(local: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call that tried to be made at once left something; then a finalizer comes in the middle of a verb."""
+    """An interrupted call leaves something to release; then a finalizer runs in the middle of an operation."""
     store, other = local._session.services.store, local.connect()
     told = list[type[BaseException]]()
     at: Any = store
@@ -217,7 +217,7 @@ def test_a_finalizer_makes_no_call_in_the_middle_of_a_verb(qm: QueueManager) -> 
 
 
 def test_who_observes_a_call_holds_nobody_up(qm: QueueManager) -> None:
-    """It may wait for another thread that makes calls."""
+    """An observer may wait for another thread that makes calls."""
     other, found = qm.connect(), list[object]()
 
     def observe(event: StoreEvent) -> None:
@@ -273,10 +273,10 @@ def test_who_observes_a_call_hears_that_it_could_not_be_kept(qm: QueueManager, m
 
 
 def test_what_an_observer_puts_is_on_disk_after_its_call(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is no part of what is gathered."""
+    """The observer's put is not one of the gathered calls."""
     syncs: list[int] = []
     store = qm._session.services.store
-    sync = store.host.sync  # type: ignore[attr-defined] # of each store that is here
+    sync = store.host.sync  # type: ignore[attr-defined]
 
     def noting(ticket: int) -> None:
         syncs.append(ticket)

@@ -1,4 +1,4 @@
-"""A report is put with the authority of whoever put the message that asks for it, then and when it is made."""
+"""A report needs the authority of the user who put the original message, at that put and when the report is made."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SECRET = b"what only the reader of a queue should see"
 
 @pytest.fixture
 def shop(qm: QueueManager) -> QueueManager:
-    """A queue Q, where the user shop may put, and may have reports on REPORTS; what lies elsewhere is not theirs."""
+    """Queues, and the user shop, who may put on Q and REPORTS but not on all the others."""
     dead_letter_queue(qm)
     for name in ("REPORTS", "START"):
         qm.create_queue(name)
@@ -128,7 +128,7 @@ CHANGES: dict[str, Callable[[QueueManager], object]] = {
 
 
 def make(qm: QueueManager, clock: ManualClock, kind: str, change: Callable[[], object]) -> None:
-    """Has a report made of a message that is put before a change."""
+    """Puts a message, makes a change, and then causes the report."""
     report = Report[f"{kind}_WITH_FULL_DATA"]
     if kind == "COA":
         with qm.unit_of_work():
@@ -193,7 +193,7 @@ def test_what_was_got_outside_of_a_unit_is_nobodys_where_there_are_users(shop: Q
 
 
 def test_who_reports_an_exception_for_a_message_needs_authority_too(shop: QueueManager) -> None:
-    """A user could make up a message with the token of another one, whose putter may put everywhere."""
+    """Otherwise a user could forge a message with the token of one whose putter may put anywhere."""
 
     def report(user: str | None) -> None:
         shop.put("Q", b"", report=Report.EXCEPTION_WITH_FULL_DATA | Report.DISCARD_MESSAGE, reply_to_queue="START")
@@ -257,7 +257,7 @@ def test_rows_that_are_staged_are_the_users(shop: QueueManager, keys: dict[str, 
 
 
 def test_what_is_put_again_counts_as_whoever_puts_it_now(shop: QueueManager) -> None:
-    """A replay, a move, a resend, a put of what was got: by a program nothing is asked, by a user the user is."""
+    """A user who replays a message, or puts one that was got, needs the authority; a program needs none."""
     shop.put("Q", SECRET, report=Report.COD_WITH_FULL_DATA, reply_to_queue="START", reply_to_queue_manager="")
     with shop.unit_of_work():
         shop.dead.add(shop.get("Q"), queue="Q")
@@ -274,7 +274,7 @@ def test_what_is_put_again_counts_as_whoever_puts_it_now(shop: QueueManager) -> 
 
 
 def test_no_field_and_no_transmission_header_sets_the_mark(shop: QueueManager) -> None:
-    """A message of somebody else's store, or with any descriptor, has the mark of whoever puts it."""
+    """A message from another store, or with any descriptor, has the mark of its actual putter."""
     shop.accounts.create_user("root", roles=["admin"])
     with shop.accounts.on_behalf_of("shop"), pytest.raises(NotAuthorized):
         shop.put(

@@ -1,8 +1,7 @@
-"""Bad input: each public call gets its error, which names the argument or the value, and changes nothing.
+"""Bad input: each public call raises an error that names the argument or the value, and changes nothing.
 
-Here is what calls themselves refuse. Values and options are refused in the same way by every call that takes them:
-`client/test_options.py`, `model/test_message.py`, `model/test_attributes.py`;
-`client/test_odd_values.py` gives each argument of each call what no table thinks of.
+Values and options that every call refuses in the same way: `client/test_options.py`, `model/test_message.py`,
+`model/test_attributes.py`. `client/test_odd_values.py` gives each argument of each call values that no table lists.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
 
 class World(NamedTuple):
-    """What the bad calls are made on. `Any`, for the calls are wrong on purpose."""
+    """The objects on which the bad calls are made; `Any`, because the calls have wrong types on purpose."""
 
     qm: Any
     queue: Any
@@ -42,7 +41,7 @@ def world(store: RestartableStore) -> Iterator[World]:
     with connect(store, program="test") as qm:
         for name in ("Q", "R", "SHUT", "FULL", "SMALL", "IDLE"):
             qm.create_queue(name)
-            # What a call by name may open is not the matter here: its handle is open for everything already.
+            # These calls open the default handles, so that the bad calls need not open them.
             qm.put_many(name, [b"1", b"2"])
             qm.get(name)
         qm.close_queue("IDLE")
@@ -66,7 +65,7 @@ def world(store: RestartableStore) -> Iterator[World]:
         other.internals.abandon()
 
 
-# --- the calls, the class of their errors, their reasons, and a word that their texts hold
+# --- the calls; the class and reason of each error, and a word of its text
 
 
 Wrong = Callable[[Any], object]

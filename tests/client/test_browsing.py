@@ -1,4 +1,4 @@
-"""A browse loop says where it stands, and goes on from a token; marks and message tokens (mq-semantics 3.11, R3.24)."""
+"""Browse loops tell their position and continue from a token; marks and message tokens (mq-semantics 3.11, R3.24)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ G = b"G".ljust(24, b"\0")
 
 
 def put(qm: QueueManager, *bodies: str) -> None:
-    """Bodies like g1 and g3. are members of a group G, a full stop ends it; others stand alone."""
+    """Puts messages. Bodies such as g1 are members of group G, and g3. is its last member; others are in no group."""
     for body in bodies:
         if body.startswith("g"):
             flags = Flags.LAST_IN_GROUP if body.endswith(".") else Flags.IN_GROUP
@@ -108,7 +108,7 @@ def test_a_loop_that_the_collector_ends_inside_another_call_is_closed_by_the_nex
     browsing = qm.browse("Q")
     next(browsing)
     ring: list[object] = [browsing]
-    ring.append(ring)  # only the collector finds that nobody has it any more
+    ring.append(ring)  # only the garbage collector can find it unused
     listing = qm._store.queues
 
     def collecting() -> object:
@@ -123,7 +123,7 @@ def test_a_loop_that_the_collector_ends_inside_another_call_is_closed_by_the_nex
     finally:
         gc.enable()
     qm.close_queue("Q")
-    qm.delete_queue("Q", purge=True)  # nobody has it open
+    qm.delete_queue("Q", purge=True)  # raises if the queue is still open
 
 
 def test_a_browse_that_leaves_its_group_goes_on_behind_where_that_stands(qm: QueueManager) -> None:

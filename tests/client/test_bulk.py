@@ -1,4 +1,4 @@
-"""Claims, surveys and staged puts: reading and writing in bulk, by the classes that programs use and by the verbs."""
+"""Claims, surveys and staged puts, through the classes that programs use and the operations of the store."""
 
 from __future__ import annotations
 

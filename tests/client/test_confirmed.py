@@ -1,4 +1,4 @@
-"""Confirmed calls, as far as the scenario tables have no word for them."""
+"""Rules of confirmed calls that the scenario tables cannot express."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_ids_that_the_hook_for_duplicates_has_seen_are_not_given_again(qm: Queue
     seen: list[bytes] = []
     qm.inspect.hook("duplicate", lambda _, message: seen.append(message.message_id))
     put = qm.put("Q", b"1")
-    for _ in range(DRAWN_MAX + 2):  # so that refused puts draw numbers, too
+    for _ in range(DRAWN_MAX + 2):  # enough for refused puts to draw numbers, too
         with pytest.raises(DuplicateMessage):
             qm.put("Q", b"1", uid=put.uid)
     told_of_all(qm)

@@ -1,4 +1,4 @@
-"""How connections end: closed, left by an exception, forgotten, forked; and one call at a time."""
+"""The end of connections: closed, left by an exception, forgotten, forked; and one call at a time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def qm(qm: QueueManager) -> QueueManager:
 
 
 def work(manager: QueueManager) -> None:
-    """A unit of work with a get and a put, a lock and an exclusive open."""
+    """Opens a unit of work with a get and a put, a lock, and a queue exclusively."""
     manager.get("Q", syncpoint=True)
     manager.put("Q", b"3", syncpoint=True)
     manager.close_queue("Q")
@@ -43,7 +43,7 @@ def work(manager: QueueManager) -> None:
 
 
 def seen(qm: QueueManager) -> list[tuple[bytes, int]]:
-    """Bodies and back outs."""
+    """The bodies and backout counts on Q."""
     return [(message.body, message.backout_count) for message in qm.browse("Q")]
 
 
@@ -76,7 +76,7 @@ def test_what_a_connection_has_open_is_backed_out_at_its_end(qm: QueueManager, e
 
 
 def test_an_exception_from_outside_does_not_come_between_a_connection_and_its_end(qm: QueueManager) -> None:
-    """Python drops what comes into a finalizer, so none that is written in Python runs."""
+    """Python discards an exception that arrives in a finalizer, so the finalizer runs no Python function."""
     other, ran = qm.connect(), list[str]()
     work(other)
     gc.disable()
@@ -123,7 +123,7 @@ def test_a_closed_connection_inside_a_unit_has_committed_it(qm: QueueManager) ->
     assert (unit.status, bodies(qm)) == ("committed", [b"1", b"2", b"3"])
 
 
-REFUSED_BEFORE = {"inspect.unique_ids"}  # it needs one id of two
+REFUSED_BEFORE = {"inspect.unique_ids"}  # it needs a confirm id or a lock id
 CALLS: list[Callable[[QueueManager], object]] = [
     *(lambda qm, name=name: called(attrgetter(name)(qm), "Q") for name in BY_NAME if name not in REFUSED_BEFORE),
     lambda qm: qm.create_queue("N"),
@@ -152,7 +152,7 @@ HANDLE_CALLS: list[Callable[[Queue], object]] = [
 def test_a_closed_connection_takes_no_call(qm: QueueManager, handle_was_open: bool) -> None:
     for nth, call in enumerate(CALLS):
         other = qm.connect()
-        if handle_was_open or call is CALLS[-1]:  # which has nothing to close otherwise
+        if handle_was_open or call is CALLS[-1]:  # `close_queue` needs an open handle
             other.put("Q", other.get("Q"))
         before = bodies(qm)
         other.close()
@@ -242,13 +242,13 @@ def test_a_default_handle_whose_close_was_refused_can_be_closed_later(qm: QueueM
     qm.put("R", b"r")
     assert wait.result() == b"r"
     other.close_queue("Q")
-    assert qm.inspect.status("Q").open_output_count == 1  # that of qm
+    assert qm.inspect.status("Q").open_output_count == 1  # the handle of qm
 
 
 def in_child(act: Callable[[], None]) -> int:
-    """Runs `act` in a forked child; its exit code: 0 if it returned, 1 if it raised."""
+    """Runs `act` in a forked child; returns the exit code: 0 if `act` returned, 1 if it raised."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of threads, which this child never touches
+        warnings.simplefilter("ignore", DeprecationWarning)  # about threads, which this child never uses
         child = os.fork()
     if child == 0:
         code = 1
@@ -289,13 +289,13 @@ def test_a_child_that_forgets_a_connection_ends_nothing(qm: QueueManager) -> Non
     assert bodies(qm) == [b"1", b"2", b"3"]
 
 
-@memory_alone  # the child of a store in a file has no copy of it
+@memory_alone  # a child has no copy of a store in a file
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_child_leaves_its_copy_of_the_memory_as_it_is(qm: QueueManager) -> None:
     qm.put("Q", b"3", syncpoint=True)
 
     def act() -> None:
-        store: Any = qm._store  # its verbs are refused here
+        store: Any = qm._store  # its operations are refused in a child
         before = store.backend.overview(0.0)
         qm.internals.abandon()
         assert store.backend.overview(0.0) == before
@@ -304,7 +304,7 @@ def test_a_child_leaves_its_copy_of_the_memory_as_it_is(qm: QueueManager) -> Non
 
 
 def test_a_call_is_told_of_the_stop_also_when_the_store_is_closed_already(kind: str) -> None:
-    """Who is woken by a stop may come to look when the store is closed."""
+    """A call that the stop wakes may run only after the store is closed."""
     store = make_store(kind, ManualClock())
     qm = connect(store, program="test")
     store.stop()
@@ -336,7 +336,7 @@ for _ in range(30):
 
 
 class Disturbed(weakref.WeakSet[Services]):
-    """Has a member added in the middle of the first listing, as by another thread."""
+    """Adds a member to itself during its first iteration, as another thread could."""
 
     latecomer: Services | None = None
 
@@ -349,7 +349,7 @@ class Disturbed(weakref.WeakSet[Services]):
 
 
 def test_a_connection_is_made_while_another_thread_makes_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each connection over the network has its own store object, and looks through those of all others."""
+    """Each connection over the network has its own store object, and connecting looks through those of all others."""
     first, second = Services(MemoryStore("A")), Services(MemoryStore("B"))
     disturbed = Disturbed([first])
     disturbed.latecomer = second

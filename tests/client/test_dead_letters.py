@@ -1,4 +1,4 @@
-"""Dead letters: what is set aside, and how it comes back (C-5, B-24, R6.8); reports of programs."""
+"""Dead letters: when a message becomes one, and how it is replayed (C-5, B-24, R6.8); reports of programs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def qm(store: RestartableStore) -> Iterator[QueueManager]:
 
 
 def bury(qm: QueueManager, message: Message, target: str, reason: Reason = Reason.Q_FULL, **more: object) -> str:
-    """As whoever delivers messages does inside a verb."""
+    """Moves a message to the dead letters within an operation, as code that delivers messages does."""
 
     def act(_: QueueStore, verb: Operation) -> str:
         return dead_letters.move_to_dead_letters(verb, message, reason=reason, target=target, **more)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Puts under a key of the caller's (decision 330): one message for one key, whoever else puts, backs out or dies.
+"""Puts under a caller's key (decision 330): one message per key, even if others put, back out or die.
 
 `tools/proof/working.py` kills programs that put under the same keys at once.
 """
@@ -21,7 +21,7 @@ from inorder.testing.stores import RestartableStore
 
 
 def keys(store: Any) -> int:
-    """How many keys the store remembers."""
+    """The number of keys that the store remembers."""
     store.backend.begin(OperationKind(writes=False))
     try:
         return len(store.backend.select(PutKeyRow))
@@ -54,7 +54,7 @@ def test_a_key_of_a_put_under_a_clock_that_was_ahead_is_kept_for_its_time_from_t
 
 @pytest.mark.every_store
 def test_a_key_met_under_a_clock_behind_is_kept_for_its_time_from_the_put(qm: QueueManager, clock: ManualClock) -> None:
-    """A machine without a battery begins so, and repeats what it may have put before; then its clock is set."""
+    """A machine without a clock battery starts in the past, repeats its puts, and then sets its clock."""
     begin = clock.now()
     qm.put("Q", b"1", deduplicate="a", deduplicate_for=600.0)
     clock._time = begin - 86_400.0
@@ -114,7 +114,7 @@ def test_a_unit_that_takes_long_keeps_its_keys_beyond_their_time(
 
 @pytest.mark.every_store
 def test_the_next_unit_of_work_has_nothing_of_the_last_ones_keys(qm: QueueManager) -> None:
-    """Units of a connection have one number after the other in the store, or the same."""
+    """Depending on the store, the units of a connection have consecutive numbers or all the same one."""
     for n in range(5):
         qm.put("Q", b"x", deduplicate=f"committed {n}", syncpoint=True)
         qm.commit()

@@ -59,7 +59,6 @@ def test_r4_2_a_name_with_a_star_is_completed(qm: QueueManager) -> None:
 
 
 def end(how: str, manager: QueueManager, handle: Queue) -> None:
-    """Three ways in which a handle comes to its end."""
     if how == "close the handle":
         handle.close()
     elif how == "close":

@@ -16,7 +16,7 @@ from inorder import errors
 def tree_of(root: type[errors.InorderError]) -> Iterator[type[errors.InorderError]]:
     yield root
     for each in root.__subclasses__():
-        if each.__module__ == root.__module__:  # `inorder.formats` has a branch of its own
+        if each.__module__ == root.__module__:  # `inorder.formats` adds classes of its own
             yield from tree_of(each)
 
 

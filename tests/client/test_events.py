@@ -1,4 +1,4 @@
-"""Changes, listeners and hooks: what they are told, when, in which order, on which thread (lifecycle A-36, A-37)."""
+"""Changes, listeners and hooks: the events they get, when, in which order, on which thread (lifecycle A-36, A-37)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from inorder.testing.stores import RestartableStore
 
 
 class Heard:
-    """What listeners and hooks were told, asked for when all has been told."""
+    """Collects the events of listeners and hooks; reading them waits until all are delivered."""
 
     def __init__(self, qm: QueueManager) -> None:
         self._qm = qm
@@ -42,7 +42,7 @@ class Heard:
         return [event.token for event in self.all if isinstance(event, Arrival)]
 
     def told(self, queue: str = "Q") -> list[tuple[str, bytes]]:
-        """What hooks were told of this queue: bodies, with the queue."""
+        """The queue and body of each event that hooks got for this queue."""
         events = [event for event in self.all if isinstance(event, tuple)]
         return [(name, message.body) for name, message in events if name == queue]
 
@@ -225,7 +225,7 @@ def test_the_end_of_the_last_connection_tells_what_has_happened_and_ends_the_thr
 
 
 def test_a_connection_that_ends_after_its_store_was_closed_ends_quietly(tmp_path: Path) -> None:
-    """A listener notices the end of its connection on its own thread, which may come to it later than the program."""
+    """A listener notices the end of its connection on its own thread, perhaps after the store was closed."""
     store = SqliteStore(tmp_path / "store.db")
     qm = connect(store)
     own = qm.connect()
@@ -235,10 +235,10 @@ def test_a_connection_that_ends_after_its_store_was_closed_ends_quietly(tmp_path
 
 
 def subscribe(store: RestartableStore, listener: Callable[[Change], object], *, wants: bool = True) -> None:
-    """Has a listener told of changes of the store.
+    """Subscribes a listener to changes of the store.
 
     Args:
-        wants: it looks at their messages.
+        wants: whether the listener reads their messages.
     """
 
     def of_changes(happened: Happened) -> None:
@@ -281,7 +281,7 @@ def test_listeners_are_told_in_the_order_of_the_verbs(store: RestartableStore, q
     other = qm.connect()
     first = Call(lambda: other.put("Q", b"1"))
     assert held.wait(LIMIT_SECONDS)
-    Call(lambda: qm.put("Q", b"2")).result()  # is not held up: the first caller tells it too
+    Call(lambda: qm.put("Q", b"2")).result()  # returns at once: the first caller delivers its change, too
     Call(lambda: qm.put("Q", b"3")).result()
     assert seen == []
     gate.set()
@@ -355,7 +355,7 @@ def test_a_listener_that_never_returns_does_not_hold_up_the_last_close(
     with caplog.at_level(logging.WARNING, "inorder.listening"):
         Call(qm.close).result()
     assert "did not return" in caplog.text
-    with connect(store) as again:  # a thread of its own, beside the one that hangs
+    with connect(store) as again:  # gets a new thread beside the one that hangs
         seen: list[Arrival] = []
         again.listen("Q", seen.append)
         again.put("Q", b"2")
@@ -414,7 +414,7 @@ def test_r6_3_what_expired_before_its_commit_was_never_visible(
 
 @pytest.mark.parametrize("size", [1, 2, 300])
 def test_a_listener_is_told_of_gets(store: RestartableStore, qm: QueueManager, size: int) -> None:
-    """Of one message, of a group, of one so large that the SQLite store brings it in pages."""
+    """Gets of one message, of a group, and of a group so large that the SQLite store reads it in pages."""
     changes: list[Change] = []
     flags = [IN_GROUP] * (size - 1) + [LAST_IN_GROUP]
     with qm.unit_of_work(), qm.open("Q", output=True) as handle:

@@ -1,7 +1,7 @@
-"""A call that fails has changed nothing, wherever in it the error comes.
+"""A call that fails changes nothing, wherever in the call the error occurs.
 
-An error is planted at each change that a call makes of its store's backend, and at its commit, one after another, until
-the call succeeds. After each failure everything that anybody can see is as before; and the call succeeds afterwards.
+A call is repeated, with an error planted at its first change of the store's backend, then at its second, and so on,
+commits included, until the call succeeds. After each failure everything visible is as before.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ POINTS_MAX = 200
 
 
 class Planted(errors.StoreError):
-    """An error that no rule asks for."""
+    """An error that no rule raises."""
 
 
-# What a backend changes by; and where a backend is a database, each statement that writes is a change as well.
+# The methods by which a backend changes. If the backend is a database, each writing statement is a change, too.
 CHANGES = (
     "arrive", "write", "remove", "move", "restart_unit", "number_unit", "expire", "clear", "save", "remove_records",
     "stage", "put_staged", "end_staging",
@@ -46,7 +46,7 @@ WRITES = re.compile(r"\b(INSERT|UPDATE|DELETE)\b")
 
 
 class Changes:
-    """The changes that the verbs of a store make, by name; the one of this number, from 1 on, is an error."""
+    """Records the names of a store's changes, and raises an error at one of them, counted from 1."""
 
     def __init__(self, store: Any, point: int, error: type[errors.StoreError]) -> None:
         self.made: list[str] = []
@@ -55,7 +55,7 @@ class Changes:
         self._sweeps = False
 
     def beginning(self, begin: Callable[..., Any], *, sweeps: bool) -> Callable[..., Any]:
-        """Contents of what is gone are removed when the call has happened, in verbs of their own; nobody sees them."""
+        """Sweeps do not count: they delete leftover contents after the call, in operations of their own, unseen."""
 
         def begun(*given: Any, **named: Any) -> Any:
             self._sweeps = sweeps
@@ -78,7 +78,7 @@ class Changes:
         return changing
 
     def committing(self, commit: Callable[..., Any]) -> Callable[..., Any]:
-        """A commit that fails has taken all back."""
+        """A commit that fails has backed out the operation."""
 
         def committed(tallies: Any, changed: Any, **named: Any) -> Any:
             try:
@@ -101,7 +101,7 @@ class Changes:
 
 @contextmanager
 def failing_at(store: Any, point: int, error: type[errors.StoreError] = Planted) -> Iterator[Changes]:
-    """The change of this number is an error."""
+    """Raises an error at the change of this number, counted from 1."""
     backend, changes = store.backend, Changes(store, point, error)
     with ExitStack() as stack:
         for name in CHANGES:
@@ -119,7 +119,7 @@ def failing_at(store: Any, point: int, error: type[errors.StoreError] = Planted)
 
 
 def everything(world: SimpleNamespace) -> list[Any]:
-    """All that can be seen of a queue manager but its open handles, which a call opens before it begins."""
+    """Everything visible of a queue manager except its open handles, which a call opens before it begins."""
     qm: QueueManager = world.watcher
     definitions = qm.queues()
     names = [one.name for one in definitions]
@@ -146,7 +146,7 @@ def world(store: RestartableStore, clock: ManualClock) -> Iterator[SimpleNamespa
             a.put("Q", body.encode(), group_id=G if in_group else NO_ID, flags=flags,
                   sequence_number=int(body[1]) if in_group else 1, priority=0)  # fmt: skip
         a.put_many("R", [b"r1", b"r2", b"r3"])
-        for name in ("Q", "R"):  # opens it: what is planted comes in the call itself
+        for name in ("Q", "R"):  # opens the queue, so that planted errors occur in the call itself
             a.browse_and_lock(name, NO_SUCH)
             with pytest.raises(errors.NoMessageAvailable):
                 a.get(name, match=NO_SUCH)
@@ -234,7 +234,7 @@ CALLS: dict[str, tuple[Callable[[SimpleNamespace], object], Callable[[SimpleName
 }
 
 
-# The memory store takes its changes back by itself; the SQL stores have the same statements, and transactions.
+# The memory store undoes its changes itself; the SQL stores share their statements and rely on transactions.
 @pytest.mark.parametrize("kind", [*ONCE, pytest.param("memory", marks=gate)], indirect=True)
 @pytest.mark.parametrize("name", CALLS)
 def test_an_error_anywhere_in_a_call_leaves_everything_as_it_was(name: str, world: SimpleNamespace) -> None:
@@ -259,13 +259,13 @@ def test_an_error_anywhere_in_a_call_leaves_everything_as_it_was(name: str, worl
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_that_finds_the_disk_full_once_does_its_work_once(name: str, world: SimpleNamespace) -> None:
-    """As late as it can, at its commit; then room is made for it, and it does all of it once more."""
+    """The disk is full at the commit of its first operation that writes; the store makes room and repeats that."""
     begin, call = CALLS[name]
     begin(world)
     before = everything(world)
     made: list[str] = []
     verb: list[str] = []
-    while len(verb) < 2 or verb[-1] != "commit":  # one that only looks has nothing but its end
+    while len(verb) < 2 or verb[-1] != "commit":  # an operation that only reads has no change but its commit
         with failing_at(world.store, len(made) + 1) as changes, pytest.raises(Planted):
             call(world)
         verb = changes.made[-1:] if verb[-1:] == ["commit"] else [*verb, changes.made[-1]]

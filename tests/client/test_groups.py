@@ -1,4 +1,4 @@
-"""Groups as whole things: a block that puts one, a loop that gets one."""
+"""Whole groups: a block that puts one, a loop that gets one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def statuses(qm: QueueManager, **keywords: Any) -> list[tuple[bytes, int, str]]:
 
 
 def fail_after(qm: QueueManager, *several: bytes) -> GroupWriter:
-    """A group whose block raises after these messages."""
+    """Puts messages into a group whose block then raises."""
     with qm.group("Q") as group:
         for body in several:
             group.put(body)

@@ -1,4 +1,4 @@
-"""Queue: handles with cursors, locks, marks and group states of their own; puts and gets, and their limits."""
+"""Handles with their own cursors, locks, marks and group states; puts and gets, and their limits."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_r4_4_the_queue_says_how_input_is_opened(qm: QueueManager, attributes: d
             qm.open("N", input=how)
     qm.create_queue("S", default_input="exclusive")
     qm.open("S", input="shared")
-    qm.open("S", input="shared")  # where exclusive is only the default
+    qm.open("S", input="shared")  # allowed, because exclusive is only the default
 
 
 def test_keywords_are_added_to_options_that_are_given(qm: QueueManager) -> None:
@@ -187,7 +187,7 @@ def test_r2_25_pieces_differ_in_message_id_offset_length_and_flags_only(qm: Queu
 
 
 def test_t17_t28_the_last_segment_of_a_message_alone_may_be_empty(qm: QueueManager) -> None:
-    """R2.19: it ends the message at the length that the others have. (Tables know no empty message.)"""
+    """R2.19: it ends the message at the length of the others. The scenario tables cannot express an empty message."""
     with pytest.raises(CallerError) as refused:
         qm.put("Q", b"", logical=True, flags=SEGMENT)
     assert refused.value.reason is Reason.SEGMENT_LENGTH_ZERO

@@ -20,7 +20,7 @@ def rows(qm: QueueManager) -> list[SampleRow]:
 
 
 def keep(qm: QueueManager, at: float) -> None:
-    """Writes an empty sample of this time."""
+    """Stores an empty sample with this time in each ring."""
     samples = [SampleRow(one.seconds, one.slot(at), at, "{}") for one in RINGS.values()]
     qm._services.store._keep(samples)  # type: ignore[attr-defined]
 
@@ -78,7 +78,7 @@ def test_the_rings_are_bounded(qm: QueueManager, clock: ManualClock) -> None:
         qm.internals.sample()
         clock.advance(MINUTE)
     assert len([one for one in rows(qm) if one.seconds == MINUTE]) == RINGS["hour"].slots
-    assert len(depths(qm)) == 59  # of 60 minutes, the present one has none yet
+    assert len(depths(qm)) == 59  # the last of the 60 minutes has no sample yet
     assert len(depths(qm, "day")) in (6, 7)
     assert len(depths(qm, "week")) in (1, 2)
 

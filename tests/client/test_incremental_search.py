@@ -1,4 +1,4 @@
-"""A browse loop that fetches pages ahead shows what one without pages would: nothing twice, nothing missed."""
+"""A browse loop that reads pages ahead returns the messages that one without pages would: each once, none missed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STEPS = st.one_of(
 
 @pytest.fixture(autouse=True)
 def pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every store gives pages."""
+    """Makes every store return pages."""
     monkeypatch.setattr(OpenStore, "page_messages", 256)
 
 
@@ -43,7 +43,7 @@ def clock_of(qm: QueueManager) -> ManualClock:
 
 
 def fill(qm: QueueManager, count: int = 40) -> list[str]:
-    """Messages of many priorities; their names in order."""
+    """Puts messages of many priorities; returns their names in queue order."""
     put = [(-(n * 7 % 10), n) for n in range(count)]
     qm.put_many("Q", [Message(f"m{n}".encode(), priority=-rank) for rank, n in put])
     return [f"m{n}" for _, n in sorted(put)]
@@ -77,7 +77,7 @@ def test_what_the_loop_itself_does_is_seen_at_once(qm: QueueManager) -> None:
     shown = []
     for message in qm.browse("Q"):
         shown.append(message.body)
-        qm.get("Q", read_order="relaxed")  # what was shown just now, as it is the first
+        qm.get("Q", read_order="relaxed")  # the message just shown, as it is the first
         if len(shown) == 10:
             qm.put("Q", b"urgent", priority=0)
     assert len(shown) == len(set(shown)) == 31

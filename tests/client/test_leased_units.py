@@ -1,4 +1,4 @@
-"""Leases of units of work, until a deadline that backs them out (B-32, B-48), and of lock ids (A-19)."""
+"""Leases of units of work, which are backed out at their deadline (B-32, B-48), and of lock ids (A-19)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from inorder.testing.stores import RestartableStore
 
 
 def jump(clock: ManualClock, seconds: float) -> None:
-    """Somebody sets the clock; waits do not notice."""
+    """Sets the clock without waking waiting calls."""
     clock._time += seconds
 
 
@@ -157,7 +157,7 @@ def test_a_clock_that_is_set_back_does_not_keep_a_lease_for_longer(qm: QueueMana
     with lease:
         qm.get("Q")
     jump(clock, -3600)
-    with pytest.raises(errors.NoMessageAvailable):  # the look that finds the jump
+    with pytest.raises(errors.NoMessageAvailable):  # this get notices the jump
         qm.get("Q")
     assert qm.inspect.units()[0].ends_at == clock.now() + 30
     clock.advance(29)
@@ -254,7 +254,7 @@ def test_an_operator_backs_out_a_lease_by_its_name_and_the_token_is_nowhere(qm: 
 
 @pytest.mark.every_store
 def test_all_acts_under_a_lease_count_for_its_limit(qm: QueueManager, other: QueueManager) -> None:
-    """R5.8, whichever connection makes them."""
+    """R5.8: on any connection."""
     qm.admin.alter_manager(max_uncommitted=3)
     lease = qm.lease()
     with lease:
@@ -334,10 +334,10 @@ def test_a_user_has_at_most_so_many_that_are_not_over(qm: QueueManager, clock: M
     first.commit()
     qm.lease(seconds=30, user="ann", most=2)
     jump(clock, 31)
-    qm.lease(seconds=30, user="ann", most=2)  # one is over, whether anybody has backed it out or not
+    qm.lease(seconds=30, user="ann", most=2)  # the lease that is over does not count, backed out or not
     with pytest.raises(errors.UnitNotAvailable):
         qm.lease(user="ann", most=2)
-    qm.lease(user="ann")  # any number
+    qm.lease(user="ann")  # without `most` there is no limit
     for bad in (0, 1.5, True):
         with pytest.raises(errors.ArgumentError, match="most"):
             qm.lease(most=bad)  # type: ignore[arg-type]
@@ -407,7 +407,7 @@ def test_an_operator_who_looks_at_order_sees_no_lock_whose_lease_is_over(qm: Que
 
 
 def looks_again_at(qm: QueueManager, options: GetOptions) -> float | None:
-    """When the store wants a call to look again that is given nothing and would wait."""
+    """The time at which a call that has found nothing, and would wait, must look again."""
     handle = qm._store.open(qm.internals.owner, "Q", OpenOptions(input="shared")).handle
     request = GetRequest(handle, options, NOTHING_OPEN, UNSET, syncpoint=False)
     outcome, again_at = looks_once(qm, request)

@@ -1,4 +1,4 @@
-"""Listeners: told of what any process puts, each message once, in the order of the queue; and how they end."""
+"""Listeners are told of each message once, in queue order, whichever process puts it; and how listeners end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ with inorder.connect(sys.argv[1], program="putter") as qm:
 
 
 class Numbers(list[int]):
-    """The numbers that a listener was told of: those in the correlation ids."""
+    """A listener that collects the numbers in the correlation ids."""
 
     def __call__(self, arrival: Arrival) -> None:
         self.append(int(arrival.correlation_id.rstrip(b"\0")))
@@ -74,7 +74,7 @@ def test_a_listener_hears_what_fits_its_selector(qm: QueueManager) -> None:
     put(qm, 1, 2, properties={"colour": "red"})
     put(qm, 3, properties={"colour": "blue"})
     qm.listen("Q", numbers, Match(selector="colour = 'red' AND JMSPriority < 5"))
-    with qm.unit_of_work():  # what does not fit is in nobody's way
+    with qm.unit_of_work():  # an uncommitted message that does not match delays no other
         put(qm, 4, properties={"colour": "blue"})
         with qm.connect() as other:
             put(other, 5, properties={"colour": "red"})

@@ -1,4 +1,4 @@
-"""What an operator sees of a queue: every message in every state, in either order, who holds it, what groups lack."""
+"""The operator's view of a queue: messages in every state, in both orders, with their holders; gaps of groups."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOGICAL = ["A", "Y1", "Y2", "Y3.1", "Y3.2", "Z1", "Z2", "B"]
 
 
 def put(qm: QueueManager, body: str, **keywords: Any) -> None:
-    """Puts a message; its name tells its group and its number: Y3.2 is the second segment of the third of group Y."""
+    """Puts a message. Its body tells its group and number: Y3.2 is the second segment of the third of group Y."""
     qm.put("Q", body.encode(), **keywords)
 
 
@@ -176,7 +176,7 @@ def test_bodies_are_cut_and_lengths_are_whole(qm: QueueManager) -> None:
         assert found == [(min(length, preview), length) for length in (0, 10, 2048, 2049, 100_000)]
 
 
-# --- what is chosen
+# --- matches
 
 
 @pytest.mark.every_store
@@ -239,7 +239,7 @@ def test_what_arrives_can_be_followed_whatever_its_priority(qm: QueueManager) ->
     assert names(qm.inspect.look("Q", numbered_after=qm.inspect.overview()[0].numbered)) == []
 
 
-# --- what is missing
+# --- gaps
 
 
 @pytest.mark.every_store
@@ -296,7 +296,7 @@ def test_who_is_connected_is_listed_with_what_they_have_open(qm: QueueManager) -
         assert first.opened == (
             Opening("Q", "OTHER.NAME", "exclusive", output=False, co_op=False),
             Opening("Q", "Q", None, output=False, co_op=False),
-            Opening("NEXT", "NEXT", None, output=True, co_op=False),  # of the put by name
+            Opening("NEXT", "NEXT", None, output=True, co_op=False),  # opened by the put by name
         )
         assert second.opened == (Opening("NEXT", "NEXT", None, output=True, co_op=False),)
         assert third.opened == ()
@@ -401,7 +401,7 @@ def test_a_look_is_what_another_process_may_take_while_it_lasts(qm: QueueManager
 
 
 class Clock:
-    """Stands still until it is set."""
+    """A clock that stands still until it is set."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
@@ -440,7 +440,7 @@ def test_a_group_that_the_look_has_cut_is_not_judged() -> None:
 
 
 def test_many_queues_take_turns() -> None:
-    ticks = count(0, BUDGET_SECONDS / 4)  # each look at the clock takes that long
+    ticks = count(0, BUDGET_SECONDS / 4)  # each reading of the clock takes a quarter of the budget
     with inorder.connect() as qm:
         for name in ("A", "B", "C"):
             qm.create_queue(name)

@@ -299,7 +299,7 @@ def test_r1_5_a_restart_discards_what_its_queue_does_not_keep(
     assert (bodies(qm), qm.depth("Q")) == (left, len(left))
 
 
-Call = Callable[[Any], Any]  # of a connection, wrongly used
+Call = Callable[[Any], Any]  # a wrong call of a connection
 
 BAD: list[tuple[Call, Reason, str]] = [
     (lambda qm: qm.admin.create_process("a b"), Reason.ARGUMENT_ERROR, "name must be 1 to 48 characters"),
@@ -449,7 +449,7 @@ def test_what_a_unit_of_work_holds_keeps_all_the_rest_too(qm: QueueManager) -> N
 
 @pytest.fixture
 def between(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Callable[[], object]]]:
-    """A clear takes two messages at a time; what is in this list is called before its second step."""
+    """Makes a clear take two messages per step, and call the functions in this list before its second step."""
     calls: list[Callable[[], object]] = []
     more = ClearingVerbs._clear_more
 

@@ -1,7 +1,7 @@
-"""Odd values in every public call: each argument in turn is given what is hard to hash, to compare or to write out.
+"""Each argument of each public call is given values that are hard to hash, to compare or to print.
 
-The calls are derived from the signatures, and from what their keywords are declared to be. Each ends well or with an
-error of ours, whose text stays short whatever was given.
+The calls are derived from the signatures and the declared keywords. Each succeeds, or raises an error of the product
+whose text is short.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from inorder.client.queue_internals import QueueInternals
 from inorder.client.users import Accounts
 from inorder.errors import TEXT_CHARACTERS_MAX, InorderError
 
-DEEP = 20_000  # deeper than any Python calls; 100,000 take newer Pythons seconds to write out
+DEEP = 20_000  # deeper than any Python recurses; newer Pythons take seconds to print a depth of 100,000
 LONG = 1_000_000
-HUGE = 10**5_000  # of more digits than Python writes out
+HUGE = 10**5_000  # has more digits than Python prints
 
 
 class Untold(Exception):
-    """What comes of writing out an odd value."""
+    """Raised when an odd value is printed or compared."""
 
 
 def refuse(*_: object) -> Any:
@@ -96,7 +96,7 @@ ODD: dict[str, Any] = {
     "a pair of what cannot be compared": (Prickly(), Prickly()),
 }
 
-KEYWORDS: Mapping[str, list[str]] = {  # what is given by keyword, and no annotation says so
+KEYWORDS: Mapping[str, list[str]] = {  # keywords that no annotation declares
     "put_stream": [*MESSAGE_FIELDS],
     "set": ["get_allowed", "put_allowed"],
 }
@@ -123,7 +123,7 @@ def methods() -> Iterator[tuple[type[Any], str]]:
 
 
 def make_queues(qm: QueueManager) -> None:
-    """A local queue, a way to other queue managers, and a place for dead letters."""
+    """Creates a local queue, a default transmission queue and a dead-letter queue."""
     qm.create_queue("Q")
     qm.create_queue("DEAD")
     qm.create_queue("XMIT", usage="transmission")
@@ -142,7 +142,7 @@ def made(qm: QueueManager, kind: type[Any]) -> Any:
 
 
 def arguments_of(kind: type[Any], name: str) -> tuple[list[inspect.Parameter], list[str]]:
-    """The parameters, and the names of all that can be given."""
+    """The parameters, and the names of all arguments including keywords."""
     function = inspect.unwrap(getattr(kind, name))
     parameters = list(inspect.signature(function).parameters.values())[1:]
     names = [one.name for one in parameters if one.kind is not one.VAR_KEYWORD]
@@ -154,7 +154,7 @@ def arguments_of(kind: type[Any], name: str) -> tuple[list[inspect.Parameter], l
 
 
 def call(method: Callable[..., Any], parameters: list[inspect.Parameter], odd: str, value: object) -> None:
-    """Calls a method, with one argument that is odd; an iterator is asked for some of what it has."""
+    """Calls a method with one odd argument. Enters a context manager; reads the first items of an iterator."""
     positional, keywords = [], {}
     for one in parameters:
         if one.kind is one.VAR_POSITIONAL:

@@ -1,4 +1,4 @@
-"""Options: which go together (mq-semantics 3.1), what each may be, that they never change; bad values of callers."""
+"""Options: valid combinations (mq-semantics 3.1), valid values, immutability; bad values of callers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TOKEN = bytes(range(16))
 
 
 def excluded() -> list[Any]:
-    """Every pair that mq-semantics 3.1 rules out, with its rule."""
+    """The combinations that mq-semantics 3.1 rules out, with their rules."""
     cases: list[tuple[str, dict[str, Any]]] = [
         ("R3.1", {"syncpoint": True, "syncpoint_if_persistent": True}),
         ("R3.1", {"syncpoint": False, "syncpoint_if_persistent": True}),
@@ -151,7 +151,7 @@ def test_r3_11_cooperating_needs_browse() -> None:
 
 def test_the_keywords_of_puts_gets_and_browses_are_the_fields_of_their_options() -> None:
     assert get_type_hints(PutKeywords) == get_type_hints(PutOptions)
-    hints = {**get_type_hints(GetOptions), "selector": str | None}  # which becomes a part of the match
+    hints = {**get_type_hints(GetOptions), "selector": str | None}  # it becomes a part of the match
     browse_only = {"lock", *MARKS}
     remove_only = {"syncpoint", "syncpoint_if_persistent", "under_cursor", "confirm_id", "lock_id"}
     assert get_type_hints(GetKeywords) == {n: h for n, h in hints.items() if n not in browse_only | {"browse"}}
@@ -207,7 +207,7 @@ def test_joining_keeps_how_input_was_opened() -> None:
 
 Bad = tuple[Callable[[], object], type[InorderError], Reason, str]
 
-# `Any`, for these calls are wrong on purpose.
+# `Any`, because these calls have wrong types on purpose.
 message: Any = Message
 match: Any = Match
 put_options: Any = PutOptions

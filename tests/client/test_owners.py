@@ -1,4 +1,4 @@
-"""Synchronous remote queues: calls at the owner of the queue, and what happens when it cannot be reached (K-2)."""
+"""Synchronous remote queues: calls at the owner of the queue, and owners that cannot be reached (K-2)."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ FAR = "Q.PARIS"
 
 
 def define(qm: QueueManager, location: str) -> None:
-    """Defines Q of PARIS here, at this path or URL."""
+    """Defines the queue Q of PARIS; its store is at this path or URL."""
     channels.define_connection(qm, "PARIS", location)
     qm.create_queue(FAR, connection="PARIS", **SYNCHRONOUS)
 
 
 @pytest.fixture
 def sites(tmp_path: Path) -> Iterator[tuple[QueueManager, QueueManager]]:
-    """LONDON, with the name FAR of the queue Q of PARIS, and PARIS; both in files."""
+    """LONDON, where `FAR` names the queue Q of PARIS, and PARIS; both in files."""
     paris, london = tmp_path / "paris.db", tmp_path / "london.db"
     with inorder.connect(london, name="LONDON") as here, inorder.connect(paris, name="PARIS") as there:
         there.create_queue("Q")
@@ -69,7 +69,7 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
             yield Served(here, there, proxy)
 
 
-# --- what is asked of the owner, and what of the definition
+# --- calls that the owner answers, and calls that the definition answers
 
 
 def test_depth_and_status_are_the_owners_attributes_the_definitions(sites: tuple[QueueManager, QueueManager]) -> None:
@@ -160,7 +160,7 @@ def test_a_dropped_connection_is_dropped_there_too(sites: tuple[QueueManager, Qu
     with contextlib.suppress(InorderError):
         other.put("L", b"2", syncpoint=True)
     assert len(there.inspect.units()) == 1
-    del other  # nothing refers to it in a circle
+    del other  # it is in no reference cycle
     here.depth("L")
     assert there.inspect.units() == []
     assert len(there.inspect.connections()) == 1
@@ -347,7 +347,7 @@ def test_a_user_of_a_server_needs_rights_on_the_definition_for_each_use(
         server.remove(token)
 
 
-# --- what a call costs
+# --- the cost of a call
 
 
 @pytest.mark.parametrize("call", ["put", "get", "browse", "unit"])
@@ -367,7 +367,7 @@ def test_a_call_is_as_many_messages_on_the_wire_as_by_a_connection_to_the_owner(
 
     def counted(qm: QueueManager, queue: str) -> int:
         with qm.open(queue) as handle:
-            handle.get()  # what the first call makes, such as unique ids
+            handle.get()  # the first call does more, such as reserving unique ids
             handle.put(b"1")
             calls.clear()
             if call == "put":
@@ -411,23 +411,23 @@ def test_a_call_reads_the_definitions_only_if_something_was_committed_here(
 
 
 class Journal(dict[str, Any]):
-    """What the application keeps on its disk: it survives whatever else is lost."""
+    """The records of the application on its disk, which are never lost."""
 
 
 def put_once(qm: QueueManager, journal: Journal, body: bytes, confirm_id: int) -> None:
-    """Puts a message once, whatever has happened to an earlier try of this call."""
+    """Puts a message exactly once; is repeated after any failure."""
     if "confirming" not in journal:
-        if "sending" in journal:  # its answer may be lost: take it back, the copy that may be there is hidden
+        if "sending" in journal:  # its answer may be lost; undo it, as a copy that was put is still hidden
             with_lost_answers(lambda: undone(qm, confirm_id))
         journal["sending"] = confirm_id
         put = qm.put(FAR, body, confirm_id=confirm_id)
-        journal["confirming"] = put.uid  # on disk before the first confirm (A-24): from here on there is no way back
+        journal["confirming"] = put.uid  # on disk before the first confirm (A-24): it can no longer be undone
     qm.confirm_put(FAR, journal["confirming"])
     journal.clear()
 
 
 def get_once(qm: QueueManager, journal: Journal, confirm_id: int) -> bytes:
-    """Gets a message once, whatever has happened to an earlier try of this call."""
+    """Gets a message exactly once; is repeated after any failure."""
     if "got" not in journal:
         if "getting" in journal:
             with_lost_answers(lambda: undone(qm, confirm_id))
@@ -441,12 +441,12 @@ def get_once(qm: QueueManager, journal: Journal, confirm_id: int) -> bytes:
 
 
 def undone(qm: QueueManager, confirm_id: int) -> None:
-    with contextlib.suppress(NotFound):  # it had not happened, or was undone
+    with contextlib.suppress(NotFound):  # the put or get had not happened, or was undone already
         qm.undo(FAR, confirm_id)
 
 
 def with_lost_answers(call: Callable[[], Any]) -> Any:
-    """Makes a call of the application again until its answer has come."""
+    """Repeats a call of the application until it is answered."""
     while True:
         try:
             return call()

@@ -118,7 +118,7 @@ def test_help_lists_each_keyword_with_its_default(call: Callable[..., object]) -
 
 
 def test_a_type_checker_knows_that_a_message_that_was_got_has_all_its_values(qm: QueueManager) -> None:
-    """Judged by mypy as much as by the test: none of these may be None."""
+    """Mypy checks this test, too: none of these may be None."""
     qm.put("Q", b"")
     message = qm.get("Q")
     expiry: float = message.expiry

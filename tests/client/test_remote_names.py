@@ -1,4 +1,4 @@
-"""Queues of other queue managers: what is put through their names, and waits to go there (between N-1 to N-4)."""
+"""Queues of other queue managers: messages put through their names wait to be sent (between N-1 to N-4)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AT = BULK_COLUMNS.index("transmission")
 
 @pytest.fixture
 def sites(qm: QueueManager) -> QueueManager:
-    """A transmission queue, with a remote queue of each of two queue managers."""
+    """A transmission queue, and a remote queue at each of two queue managers."""
     qm.create_queue("XMIT", usage="transmission")
     qm.create_queue("R", type="remote", remote_queue="THERE", remote_manager="QM2", transmission_queue="XMIT")
     qm.create_queue("S", type="remote", remote_queue="THERE", remote_manager="QM3", transmission_queue="XMIT")
@@ -38,7 +38,7 @@ def targets(qm: QueueManager, queue: str = "XMIT") -> list[Transmission | None]:
 
 
 def filled(qm: QueueManager) -> list[Transmission]:
-    """Messages on their way to two queue managers, with properties and without."""
+    """Puts messages for two queue managers, with and without properties; returns their targets."""
     qm.put("R", b"1")
     qm.put("S", b"2", properties={"colour": "red"}, group_id=b"G", flags=8, priority=0)
     qm.put("R", b"3", correlation_id="c", expiry=60)
@@ -104,7 +104,7 @@ def test_a_message_for_a_transmission_queue_says_where_to(sites: QueueManager) -
     assert reason_of(sites.put_many, "XMIT", [Message(b"x", transmission=TARGET), b"y"]) == 2260
     assert sites.depth("XMIT") == 0
     sites.put("XMIT", b"x", transmission=OTHER)
-    sites.put("R", b"y", transmission=OTHER)  # the name says more than the message
+    sites.put("R", b"y", transmission=OTHER)  # the queue name overrides the message
     assert targets(sites) == [OTHER, TARGET]
 
 
@@ -155,7 +155,7 @@ def test_the_usage_changes_while_nothing_is_there(sites: QueueManager) -> None:
 
 @pytest.fixture
 def way(sites: QueueManager) -> QueueManager:
-    """A leads to R, a remote queue, and R to XMIT."""
+    """Adds A, an alias of the remote queue R, which leads to XMIT."""
     sites.create_queue("A", type="alias", base_queue="R")
     return sites
 
@@ -166,7 +166,7 @@ def test_a_handle_keeps_both_ends_of_its_way_and_notices_that_the_middle_has_gon
     assert [reason_of(way.delete_queue, name) for name in ("A", "XMIT")] == [2042, 2042]
     way.delete_queue("R")
     assert reason_of(handle.put, b"2") == 2041
-    way.commit()  # what was put before is on its way
+    way.commit()  # the first message is sent
     assert targets(way) == [TARGET]
     way.create_queue("R", type="remote", remote_queue="THERE", remote_manager="QM2", transmission_queue="XMIT")
     handle.put(b"3")

@@ -1,4 +1,4 @@
-"""Requests and replies: who is asked, which reply is whose, how long a request lives, and what becomes of bad ones."""
+"""Requests and replies: reply queues, matching, lifetimes, serving, and bad requests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def server(qm: QueueManager) -> Iterator[QueueManager]:
 
 
 def asked(qm: QueueManager, server: QueueManager, **fields: Any) -> tuple[Call[Got], Got]:
-    """A request that waits for its reply, and what the server got."""
+    """Sends a request; returns the call that waits for the reply, and the message that the server got."""
     call = waiting(qm, lambda: qm.request("Q", b"question", timeout=10, **fields))
     return call, server.get("Q")
 

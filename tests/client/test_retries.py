@@ -1,4 +1,4 @@
-"""Work that failed waits, keeps its error, and is tried again by hand; or its message becomes a dead letter."""
+"""Failed work is delayed, keeps its error, and can be retried by hand; or its message becomes a dead letter."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_group_waits_as_one_and_its_first_message_has_the_error(qm: QueueManag
     assert [one.body for one in qm.get_group("Q")] == [b"alone"]
     with pytest.raises(NoMessageAvailable):
         list(qm.get_group("Q"))
-    assert [failure_of(one) is not None for one in qm.browse("Q", logical=True)] == []  # none of it is to be read yet
+    assert [failure_of(one) is not None for one in qm.browse("Q", logical=True)] == []  # no member can be read yet
     clock_of(qm).advance(10)
     got = list(qm.get_group("Q"))
     assert [(one.body, one.backout_count) for one in got] == [(b"1", 1), (b"2", 1), (b"3", 1)]
@@ -120,7 +120,7 @@ def test_a_connection_that_is_given_up_does_nothing_any_more(qm: QueueManager) -
 def test_retry_now_ends_the_delay_of_failed_work_and_of_nothing_else(qm: QueueManager) -> None:
     qm.put_many("Q", [b"1", b"2", b"3"])
     places = [fail(qm).place, fail(qm, delay=20, error="").place]
-    with qm.unit_of_work() as unit:  # put back for later, though nothing failed
+    with qm.unit_of_work() as unit:  # delays the message, though nothing failed
         qm.get("Q")
         unit._put_off(Later(30, counts=False))
     qm.put("Q", b"later", delay=1000)
@@ -238,7 +238,7 @@ def test_retry_now_knows_queues_without_messages(qm: QueueManager) -> None:
 
 
 def got(qm: QueueManager, queue: str = "Q", **fields: Any) -> Got:
-    """A message of a queue, in the unit of work that is open."""
+    """Puts a message and gets it in the open unit of work."""
     qm.put(queue, b"1", syncpoint=False, **fields)
     return qm.get(queue)
 
@@ -269,7 +269,7 @@ def test_its_queue_may_say_where_it_goes(qm: QueueManager) -> None:
 
 
 def test_the_report_has_the_data_that_is_asked_for_and_goes_with_the_unit(qm: QueueManager) -> None:
-    """Where it cannot be put it is a dead letter itself, and the message becomes one all the same."""
+    """A report that cannot be put becomes a dead letter, too, as its message does."""
     dead_letter_queue(qm)
     qm.create_queue("REPORTS")
     asks: Any = {"report": Report.EXCEPTION_WITH_FULL_DATA, "reply_to_queue": "REPORTS"}

@@ -1,4 +1,4 @@
-"""Attributes by our names, by MQ's names and by MQ's numbers: what MQINQ tells and MQSET takes."""
+"""Attributes by our names, MQ's names and MQ's numbers, as MQINQ returns and MQSET accepts them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from inorder.model.selecting import BY_MQ, OURS
 
 
 class Selectors(enum.IntEnum):
-    """As a binding of MQ's would have them."""
+    """Selectors as an MQ language binding defines them."""
 
     INHIBIT_PUT = 10
 

@@ -1,4 +1,4 @@
-"""What a connection shares among its handles: who keeps it alive, how it ends, and units that cannot be settled."""
+"""Connections: the references that keep one alive, its end, units that cannot be settled, default handles."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def disk(store: RestartableStore, monkeypatch: pytest.MonkeyPatch) -> Disk:
     return disk
 
 
-# ---- who is forgotten, and when that is noticed
+# ---- forgotten connections, and when they are noticed
 
 
 def test_the_collector_in_the_middle_of_a_verb_does_no_harm(qm: QueueManager) -> None:
@@ -81,7 +81,7 @@ def test_a_forgotten_connection_that_cannot_be_ended_is_tried_again(
 def test_a_connection_that_has_something_left_to_do_is_forgotten_when_it_is_dropped(
     qm: QueueManager, disk: Disk, store: RestartableStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without the collector: what is left to do holds no connection."""
+    """Without the garbage collector: work that is left to do keeps no reference to its connection."""
 
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -106,7 +106,7 @@ def test_a_connection_that_has_something_left_to_do_is_forgotten_when_it_is_drop
 
 
 def test_a_queue_that_could_not_be_closed_keeps_no_connection(qm: QueueManager) -> None:
-    """A `with` block that ends in the middle of another call, as the collector may end it."""
+    """Its `with` block ends in the middle of another call, as it can when the garbage collector ends it."""
 
     def leave() -> None:
         other = qm.connect()
@@ -413,7 +413,7 @@ def test_a_keyword_of_a_call_by_name_may_have_any_name(qm: QueueManager) -> None
 
 
 def opened(qm: QueueManager) -> list[str]:
-    """The queues that somebody has open."""
+    """The names of the open queues."""
     return sorted(opening.name for one in qm.inspect.connections() for opening in one.opened)
 
 
@@ -421,7 +421,7 @@ def test_what_no_call_has_used_is_closed(qm: QueueManager) -> None:
     qm.create_queue("R")
     qm.put("Q", b"1")
     qm.put("R", b"1")
-    qm.internals.close_unused_queues()  # both have been used
+    qm.internals.close_unused_queues()  # closes none: both have been used
     assert opened(qm) == ["Q", "R"]
     qm.put("R", b"2")
     qm.internals.close_unused_queues()

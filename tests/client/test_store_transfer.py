@@ -1,4 +1,4 @@
-"""Messages go to another store, or queue, exactly once: all kinds of stores, killed at each point, two runs at once."""
+"""Messages are transferred exactly once: to all kinds of stores, after a kill at each point, by two runs at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KINDS = ("sqlite", "postgresql")
 
 
 class World(SimpleNamespace):
-    """Two stores that are open, each with a queue Q, the first one filled."""
+    """Two open stores, each with a queue Q."""
 
     source: str
     target: str
@@ -61,7 +61,7 @@ def test_messages_arrive_as_they_were_and_in_their_order(
         a.create_queue("Q", order=order)
         b.create_queue("Q", order=order)
         fill(a)
-        # The last one expires; there is no clock to set in a store that several processes share.
+        # Waits for the real clock: a store that several processes share has no clock to set.
         until(lambda: len(seen(a)) == 12, "the last one has expired")
         before = seen(a)
         assert carried.work(command, one, other) == 12
@@ -78,7 +78,7 @@ from tools.proof import crash_points
 step = crash_points.kill_at_step(int(arguments[0]))
 work(*arguments[1:], begun=lambda: crash_points.reach(step))
 """
-STRIDES = {("sqlite", "sqlite"): 1}  # on a server each death takes longer, and the points are the same
+STRIDES = {("sqlite", "sqlite"): 1}  # kills take longer on a server, where the points are the same
 
 
 @pytest.mark.nightly
@@ -112,7 +112,7 @@ def test_killed_at_each_point_it_loses_and_doubles_nothing(make: Make, source: s
 @pytest.mark.gate
 @pytest.mark.parametrize("command", list(CARRY))
 def test_what_was_killed_in_its_middle_with_nobody_else_there_goes_on(make: Make, command: str) -> None:
-    """Then what is not persistent is gone with the last process, claimed or not."""
+    """Nonpersistent messages, claimed or not, are lost with the last process."""
     one, other = make("sqlite"), make("sqlite")
     with connect(one) as a, connect(other) as b:
         a.create_queue("Q")
@@ -135,7 +135,7 @@ def test_what_was_killed_in_its_middle_with_nobody_else_there_goes_on(make: Make
     [
         ("move", 2, "was started again after"),
         ("copy", 2, "has another writer on Q"),
-        ("copy", 3, "has another writer on Q"),  # it puts another batch than the first one
+        ("copy", 3, "has another writer on Q"),  # its batches differ from those of the first run
     ],
 )
 def test_of_two_under_one_name_one_gets_through(world: World, command: str, unit: int, told: str) -> None:
@@ -152,7 +152,7 @@ def test_of_two_under_one_name_one_gets_through(world: World, command: str, unit
 
 
 def test_a_move_that_slept_over_a_later_one_puts_nothing_more(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has staged its batch, and settles when the ledger has forgotten that one."""
+    """It settles its staged batch after the ledger has forgotten that batch."""
     monkeypatch.setattr("inorder.stores.engine.staging.LEDGER_BATCHES_MAX", 2)
     numbered(world.a, 10)
     settle = Bulk.settle_staging
@@ -190,7 +190,7 @@ def test_works_of_other_names_and_other_sources_know_nothing_of_each_other(world
 
 
 def test_of_two_moves_that_staged_one_batch_one_goes_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The one that began first puts it, and may not confirm it; the other finds it put, and does."""
+    """The first move puts the batch but may not confirm it; the second finds it put and confirms it."""
     numbered(world.a, 4)
     settle, firsts = Bulk.settle_staging, list[Settled]()
     first = store_transfer.move(world.a, "Q", world.b, "Q", unit=2)
@@ -328,11 +328,11 @@ def test_inhibited_queues_refuse_before_anything_is_held(world: World, command: 
     with pytest.raises(GetInhibited):
         list(CARRY[command](world.a, "Q", world.b, "Q"))
     assert (world.a.inspect.units(), world.b.inspect.units()) == ([], [])
-    world.a.alter_queue("Q", get_allowed=True, put_allowed=False)  # nobody puts meanwhile, and it goes
+    world.a.alter_queue("Q", get_allowed=True, put_allowed=False)  # inhibiting puts on the source does not matter
     assert sum(CARRY[command](world.a, "Q", world.b, "Q")) == 2
 
 
-# --- what is taken
+# --- the messages that are taken
 
 
 def test_a_copy_stops_before_what_others_hold_and_goes_on_behind_it(world: World) -> None:
@@ -397,7 +397,7 @@ def test_the_life_of_a_message_goes_on_while_it_lies_in_a_claim(world: World, mo
 
 
 def test_memory_holds_a_page_and_not_the_batch(world: World) -> None:
-    """A batch of a hundred mebibytes goes over in stages of some eight."""
+    """A batch of 24 mebibytes is staged in parts of about eight."""
     world.a.put_many("Q", [b"x" * 2**20] * 24)
     sizes: list[int] = []
     stage = Stager.stage
@@ -419,7 +419,7 @@ def test_to_be_carried_is_not_to_be_delivered(world: World, command: str) -> Non
     world.a.put("Q", b"1", report=Report.COA | Report.COD, reply_to_queue="REPORTS", reply_to_queue_manager="")
     assert world.a.get("REPORTS").feedback == Feedback.COA
     assert carried.work(command, world.source, world.target) == 1
-    assert world.a.depth("REPORTS") == 0  # nobody has got it yet
+    assert world.a.depth("REPORTS") == 0  # no COD: the message was not delivered
     (there,) = world.b.browse("Q")
     assert (there.report, there.reply_to_queue) == (Report.COA | Report.COD, "REPORTS")
 
@@ -439,7 +439,7 @@ BOTH = Report.COA | Report.COD
 
 
 def feedbacks(qm: QueueManager) -> list[int]:
-    """What has been reported; it is taken away."""
+    """Gets all reports; returns their feedbacks."""
     return [one.feedback for one in qm.get_many("R", qm.depth("R"))] if qm.depth("R") else []
 
 

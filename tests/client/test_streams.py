@@ -1,4 +1,4 @@
-"""Streams become messages, or groups of messages, and messages streams."""
+"""Puts of streams as messages or groups of messages, and gets of messages as streams."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TEXT = b"0123456789"
 
 
 class Chunks:
-    """A stream that gives one chunk for each read, and raises where it finds an error."""
+    """A stream that returns one chunk for each read, and raises a chunk that is an error."""
 
     def __init__(self, *chunks: bytes | Exception) -> None:
         self._chunks = list(chunks)
@@ -39,7 +39,7 @@ def stream_of(*chunks: bytes | Exception) -> IO[bytes]:
 
 
 class Full:
-    """A stream that takes so many writes and then fails."""
+    """A stream that fails after this number of writes."""
 
     def __init__(self, writes: int) -> None:
         self._left = writes
@@ -114,10 +114,10 @@ def test_inside_a_unit_a_stream_is_part_of_it(qm: QueueManager) -> None:
     assert qm.get("Q", complete=True).body == TEXT
 
 
-@memory_alone  # the limit is the door's; in a file it would be two gigabytes written for the same answer
+@memory_alone  # the call checks the limit; a store in a file would write two gigabytes for the same result
 def test_r1_9_a_message_has_at_most_999_999_999_bytes(qm: QueueManager) -> None:
     qm.alter_queue("Q", max_length=104_857_600)
-    chunk = bytes(100_000_000)  # ten times the same object: the queue holds it once
+    chunk = bytes(100_000_000)  # the same object ten times, which the queue holds once
     with pytest.raises(ArgumentError, match="2251"):
         qm.put_stream("Q", stream_of(*[chunk] * 10), chunk=len(chunk))
     assert (qm.depth("Q"), qm.inspect.units()) == (0, [])
@@ -195,7 +195,7 @@ def test_a_stream_that_takes_a_part_of_each_write_gets_all(qm: QueueManager, chu
 
 
 def test_a_temporary_file_that_takes_a_part_gets_all(qm: QueueManager) -> None:
-    """It wraps its stream, and each method of it."""
+    """A temporary file wraps its stream and each method of the stream."""
     qm.put("Q", TEXT)
     with tempfile.NamedTemporaryFile(buffering=0) as named:
         named.file = raw = Raw()  # type: ignore[assignment]

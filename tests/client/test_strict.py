@@ -1,4 +1,4 @@
-"""Strict reading, as far as the scenario tables have no word for it."""
+"""Rules of strict reading that the scenario tables cannot express."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_relaxed_browse_has_no_token(qm: QueueManager) -> None:
 
 @pytest.mark.every_store
 def test_b31_a_reader_whose_way_is_free_again_is_in_no_circle(qm: QueueManager) -> None:
-    """One waits for two; two commits, and waits for one: one can go on, though it may not have looked yet."""
+    """One waits for two. Two commits and then waits for one: no deadlock, even if one has not looked again yet."""
     qm.create_queue("R")
     for n in range(4):
         for queue in ("Q", "R"):
@@ -162,7 +162,7 @@ def test_b33_a_waiter_is_counted_on_its_queue_alone(qm: QueueManager) -> None:
 
 
 def strict_look(qm: QueueManager) -> float | None:
-    """When a strict get that would wait looks again."""
+    """The time at which a waiting strict get looks again."""
     options = GetOptions(read_order="strict", wait=60)
     store = qm._store
     opened = store.open(qm.internals.owner, "Q", OpenOptions(input="shared"))
@@ -196,7 +196,7 @@ def test_b33_what_stands_before_every_pending_message_is_not_withheld(qm: QueueM
 
 @pytest.mark.every_store
 def test_a_message_is_as_old_as_its_confirm(qm: QueueManager, clock: ManualClock) -> None:
-    """B-26: how long it has been pending is counted from when it could first be seen."""
+    """B-26: the time for which a message has been pending counts from when it became visible."""
     put = qm.put("Q", b"1", delay=100, confirm_id=7)
     qm.put("Q", b"2")
     clock.advance(5)
@@ -209,7 +209,7 @@ def test_a_message_is_as_old_as_its_confirm(qm: QueueManager, clock: ManualClock
 
 @pytest.mark.every_store
 def test_b33_the_operator_is_told_of_what_has_been_pending_longest(qm: QueueManager, clock: ManualClock) -> None:
-    """Not of what stands first: the later ones are more urgent."""
+    """They are not first in the queue: the later ones have a higher priority."""
     qm.put_many("Q", [Message(b"1", priority=1), Message(b"2", priority=2)])
     programs = [[qm.connect(program=f"{role} {number}") for role in ("reader", "writer")] for number in (1, 2)]
     for priority, (reader, writer) in enumerate(programs, 1):
@@ -223,7 +223,7 @@ def test_b33_the_operator_is_told_of_what_has_been_pending_longest(qm: QueueMana
 
 
 def test_b21_a_confirm_id_is_no_lock_id_though_it_has_its_number(qm: QueueManager) -> None:
-    """What a reader of locked messages has got under a confirm id is its own where the call names that one."""
+    """Messages that a reader got under a lock id and a confirm id are its own only if the call names both."""
     qm.put_many("Q", [b"1", b"2"])
     lock_id = qm.browse_and_lock("Q").lock_id
     assert qm.get("Q", lock_id=lock_id, confirm_id=lock_id).body == b"1"

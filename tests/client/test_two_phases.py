@@ -1,4 +1,4 @@
-"""Units of work over several queue managers: two phases, whatever fails and whoever dies in between (K-2)."""
+"""Units of work over several queue managers: they commit in two phases, despite failures and kills (K-2)."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ from inorder.stores.seam.tables import Branch
 OWNERS = ("PARIS", "ROME")
 PLACES = ("L", "Q.PARIS", "Q.ROME")
 POINTS = tuple(two_phases.POINTS)
-BEFORE = POINTS[:2]  # the decision
+BEFORE = POINTS[:2]  # the points before the decision
 
 
 class Sites(NamedTuple):
-    """LONDON, which has the queue L, and names the queues Q of PARIS and ROME."""
+    """LONDON, with a queue L and names for the queues Q of PARIS and ROME."""
 
     london: QueueManager
     paris: QueueManager
     rome: QueueManager
 
     def bodies(self) -> list[list[bytes]]:
-        """What is at each place for everybody to see."""
+        """The visible messages at each place."""
         return [seen(self.london, "L"), seen(self.paris), seen(self.rome)]
 
     def in_doubt(self) -> list[tuple[str, str]]:
-        """What is in doubt: kind and outcome of each unit, by place."""
+        """The kind and outcome of each unit in doubt, by place."""
         return [(one.kind, one.outcome) for qm in self for one in qm.inspect.units()]
 
     def settle(self) -> None:
-        """Settles everything, once servers have noticed which connections are lost."""
+        """Settles all units, once the servers have noticed lost connections."""
         until(lambda: not self.london.admin.settle_in_doubt() and not self.in_doubt(), "nothing is in doubt")
 
     def put(self, qm: QueueManager | None = None) -> Reason | None:
@@ -71,7 +71,6 @@ At = Callable[[str, Callable[[], object]], None]
 
 @pytest.fixture
 def sites(tmp_path: Path) -> Iterator[Sites]:
-    """All of them in files."""
     made = [inorder.connect(tmp_path / f"{name}.db", name=name.upper()) for name in ("london", "paris", "rome")]
     made[0].create_queue("L")
     for name, one in zip(OWNERS, made[1:], strict=True):
@@ -84,7 +83,7 @@ def sites(tmp_path: Path) -> Iterator[Sites]:
 
 @pytest.fixture
 def at(monkeypatch: pytest.MonkeyPatch) -> At:
-    """Acts once when a commit reaches a point."""
+    """Calls a function once, when a commit reaches a point."""
     return partial(act_at, monkeypatch)
 
 
@@ -104,7 +103,7 @@ def part_at(qm: QueueManager, manager: str) -> OwnerSession:
 
 
 def unreachable(qm: QueueManager, manager: str, verb: str = "settle_prepared") -> None:
-    """From now on this connection to an owner fails at this verb."""
+    """Makes this connection to an owner fail at this operation."""
     store: Any = part_at(qm, manager).store
     setattr(store, verb, fails(StoreError("no line", reason=Reason.Q_MGR_NOT_AVAILABLE)))
 
@@ -300,7 +299,7 @@ def name_of(qm: QueueManager) -> str:
 
 
 def test_a_coordinator_that_was_restored_knows_nothing_of_later_units(sites: Sites, at: At, tmp_path: Path) -> None:
-    """It has no record of what it decided, gives no name twice, and leaves the part to an operator."""
+    """It has no record of its decision, reuses no name, and leaves the part to an operator."""
     london = sites.london
     london.admin.backup(tmp_path / "backup.db")
     at("unit-decided", lambda: unreachable(london, "PARIS"))
@@ -406,7 +405,7 @@ async def test_asyncio_commits_everywhere_and_is_told_what_is_pending(
 
 
 class Served(NamedTuple):
-    """The sites, where PARIS is behind a proxy and a server of this process."""
+    """The sites, with PARIS behind a proxy and a server of this process."""
 
     sites: Sites
     proxy: Proxy
@@ -450,7 +449,7 @@ def test_a_lost_answer_of_a_server_leaves_the_unit_whole_or_nowhere(
 def test_a_part_that_may_still_be_on_its_way_keeps_the_record(
     served: Served, monkeypatch: pytest.MonkeyPatch, ahead: int
 ) -> None:
-    """Whatever the clock of the program that settles it says."""
+    """The clock of the program that settles it makes no difference."""
     sites, proxy = served
     monkeypatch.setattr(sites.london._session.services, "now", lambda: time.time() + ahead)
     sites.put()
@@ -474,7 +473,7 @@ def test_a_part_that_may_still_be_on_its_way_keeps_the_record(
 
 @pytest.fixture
 def far(sites: Sites, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[QueueManager, Proxy]]:
-    """A connection to LONDON through a proxy and a server; the owners are behind the server, too."""
+    """A connection to LONDON through a proxy and a server; the owners are reached in the same way."""
     with proxied(monkeypatch, tmp_path / "credentials", *sites) as proxies:
         at = [f"http://127.0.0.1:{one.port}" for one in proxies]
         for name, place in zip(OWNERS, at[1:], strict=True):

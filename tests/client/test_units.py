@@ -14,7 +14,7 @@ from inorder.testing.stores import RestartableStore
 
 
 def fail_after(qm: QueueManager, act: Callable[[UnitOfWork], object]) -> None:
-    """A block that raises after this."""
+    """Runs a unit of work that calls `act` and then raises."""
     with qm.unit_of_work() as unit:
         act(unit)
         raise ZeroDivisionError
@@ -172,7 +172,7 @@ def test_a_unit_that_holds_nothing_cannot_be_prepared(qm: QueueManager) -> None:
         qm.prepare("P2")
 
 
-# ---- what an operator sees
+# ---- the operator's view
 
 
 @pytest.mark.every_store

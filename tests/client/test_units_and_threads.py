@@ -1,4 +1,4 @@
-"""Whose a unit of work is: its thread's and its asyncio task's; others may end it, and not put into it or get in it."""
+"""A unit of work belongs to its thread and its asyncio task: others may end it, but not put or get in it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ JOINING: dict[str, Opening] = {
     "group": lambda qm: qm.group("Q").__enter__(),
     "a put through a handle": lambda qm: qm.open("Q").put(b"x", syncpoint=True),
 }
-IN_A_BLOCK: dict[str, Opening] = {  # those that say nothing of a syncpoint
+IN_A_BLOCK: dict[str, Opening] = {  # calls without a syncpoint option
     "put": lambda qm: qm.put("Q", b"x"),
     "get": lambda qm: qm.get("Q", wait=inorder.FOREVER),
     "put_many": lambda qm: qm.put_many("Q", [b"x"]),
@@ -50,19 +50,18 @@ IN_A_BLOCK: dict[str, Opening] = {  # those that say nothing of a syncpoint
 
 @pytest.fixture
 def qm(qm: QueueManager) -> Iterator[QueueManager]:
-    """With two messages on Q."""
     qm.put_many("Q", [b"1", b"2"])
     yield qm
     qm.back_out()
 
 
 def elsewhere(act: Callable[[], object]) -> Any:
-    """What a call brings on a thread of its own."""
+    """Makes a call on another thread; returns its result."""
     return Call(act).result()
 
 
 def refused(act: Callable[[], object]) -> UnitOfAnother:
-    """The error that a call gets on a thread of its own."""
+    """Makes a call on another thread; returns its error."""
     error = Call(act).error()
     assert isinstance(error, UnitOfAnother), error
     return error
@@ -89,7 +88,7 @@ def test_whatever_would_be_part_of_the_unit_of_another_thread_is_refused(qm: Que
 
 
 def test_what_acts_at_once_is_for_any_thread(qm: QueueManager) -> None:
-    """It is not part of the unit: what it was told is done stays done."""
+    """Such a call is not part of the unit, and is not backed out with it."""
 
     def act() -> None:
         qm.put("Q", b"at once", syncpoint=False)
@@ -98,7 +97,7 @@ def test_what_acts_at_once_is_for_any_thread(qm: QueueManager) -> None:
         qm.confirm_put("Q", result.uid, confirm_id=7)
         assert qm.get("Q", syncpoint=False).body == b"1"
         assert bodies(qm) == [b"2", b"at once", b"confirmed"]
-        assert qm.depth("Q") == 4  # the one that is not committed counts
+        assert qm.depth("Q") == 4  # the uncommitted message counts
 
     with qm.unit_of_work() as unit:
         qm.put("Q", b"mine")
@@ -169,7 +168,7 @@ def test_a_generator_may_be_collected_by_another_thread(qm: QueueManager) -> Non
     next(steps)
     box = [steps]
     del steps
-    elsewhere(box.clear)  # its last reference
+    elsewhere(box.clear)  # drops its last reference
     assert (bodies(qm), qm.inspect.units()) == ([b"1", b"2"], [])
 
 
@@ -228,7 +227,7 @@ def test_what_is_refused_leaves_handles_groups_and_streams_as_they_were(qm: Queu
         assert qm.put("Q", b"4", flags=IN_GROUP, logical=True).sequence_number == 2
 
 
-# ---- asyncio tasks: one thread, and still two callers
+# ---- asyncio tasks: two callers on one thread
 
 
 async def test_a_put_of_another_task_does_not_join_the_unit(qm: QueueManager) -> None:
@@ -276,7 +275,7 @@ async def test_a_callback_of_the_loop_is_no_part_of_the_task(qm: QueueManager) -
 
 
 def test_tasks_that_run_inside_a_block_belong_to_it(qm: QueueManager) -> None:
-    """No task opened it: whatever runs in its thread is part of it."""
+    """No task opened the unit, so each task in its thread is part of it."""
 
     async def put(body: bytes) -> None:
         qm.put("Q", body)
@@ -315,7 +314,7 @@ def test_a_unit_does_not_keep_its_task(stores: Stores) -> None:
 
         task = loop.create_task(begin())
         loop.run_until_complete(asyncio.sleep(0))
-        with pytest.raises(UnitOfAnother):  # it may go on at any time
+        with pytest.raises(UnitOfAnother):  # the task may continue at any time
             qm.put("Q", b"2", syncpoint=True)
         task.cancel()
         loop.run_until_complete(asyncio.gather(task, return_exceptions=True))

@@ -1,4 +1,4 @@
-"""Users, tokens, who somebody is, for whom a door acts, and the log of what cannot be taken back; on every store."""
+"""Users, tokens, identification, acting on behalf of a user, and the log of irreversible acts; on every store."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HASH = "$plain$secret"
 
 
 def verifies(password: str) -> Verify:
-    """A library of passwords that hashes nothing."""
+    """A password check that does not hash."""
     return lambda kept: kept == f"$plain${password}"
 
 
@@ -114,7 +114,7 @@ def test_who_shows_the_right_password_is_the_user(qm: QueueManager) -> None:
 
 
 def test_a_verifier_works_for_users_who_are_not_there_too(qm: QueueManager) -> None:
-    """Else the time of the answer would say who is a user."""
+    """Otherwise the response time would reveal which users exist."""
     qm.accounts.create_user("alice", password_hash=HASH)
     asked: list[str | None] = []
 
@@ -169,7 +169,7 @@ def test_tokens_expire_are_revoked_and_go_with_their_user(qm: QueueManager, cloc
 
 
 def test_a_token_that_was_left_behind_is_not_that_of_a_later_user_of_the_name(qm: QueueManager) -> None:
-    """Between the end of a user and that of its tokens a program may be killed."""
+    """A program may be killed between the deletion of a user and that of its tokens."""
     qm.accounts.create_user("alice")
     token = qm.accounts.create_token("alice", "ci")
     qm._store.delete_object("user", "alice")
@@ -245,7 +245,7 @@ def test_failures_are_bounded_by_address_and_log_ins_that_succeed_are_not(qm: Qu
 
 @pytest.mark.every_store
 def test_log_ins_that_run_at_once_are_bounded_too(qm: QueueManager) -> None:
-    """They are counted before they are tried."""
+    """They are counted before the password is checked."""
     qm.accounts.create_user("alice", password_hash=HASH)
     most = LIMITS["user"].failures
     inside, outcomes, go_on = threading.Semaphore(0), list[str](), threading.Event()
@@ -366,7 +366,7 @@ def test_who_somebody_is_is_asked_in_one_way_at_a_time_with_texts(qm: QueueManag
 
 
 def holders(qm: QueueManager) -> dict[str, str]:
-    """The users of confirm ids and lock ids, by kind and name."""
+    """The user of each confirm id and lock id, by kind and name."""
     return {f"{one.kind} {one.name}": one.program.user for one in qm.inspect.units() if one.kind in ("confirm", "lock")}
 
 

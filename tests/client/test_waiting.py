@@ -1,4 +1,4 @@
-"""Waiting: who is served, what ends a wait, and that no wake-up is missed (mq-semantics 3.4, T72, T74)."""
+"""Waiting: which call is served, what ends a wait, and that no wake-up is missed (mq-semantics 3.4, T72, T74)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def locker(qm: QueueManager) -> bytes:
 
 
 def one_done(qm: QueueManager, waiters: list[Waiter]) -> Waiter:
-    """The one whose call has ended; the others sleep."""
+    """Returns the waiter whose call has ended, once the others sleep."""
     Call(lambda: room_of(qm).watch_until(lambda: any(one.call.done for one in waiters))).result()
     [done] = [one for one in waiters if one.call.done]
     for one in waiters:
@@ -91,7 +91,7 @@ def test_a_browse_with_lock_counts_as_a_remover(qm: QueueManager) -> None:
 def test_inhibiting_gets_through_an_alias_ends_its_waits_only(qm: QueueManager) -> None:
     qm.create_queue("A", type="alias", base_queue="Q")
     served = Waiter(qm, lambda one: one.get("A", wait=FOREVER).body)
-    qm.put("Q", b"1")  # who waits through an alias is served by its queue
+    qm.put("Q", b"1")  # a call that waits through an alias gets messages of its queue
     assert served.result() == b"1"
     through, direct = Waiter(qm, lambda one: one.get("A", wait=FOREVER).body), Waiter(qm, general)
     qm.alter_queue("A", get_allowed=False)
@@ -186,7 +186,7 @@ def test_by_the_machines_clock_a_wait_ends_too(stores: Stores) -> None:
 
 @pytest.mark.parametrize("act", [general, browser])
 def test_who_has_found_one_is_not_asleep(act: Callable[[QueueManager], bytes], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever watches the room would take a call that is about to end for one that waits."""
+    """Otherwise code that watches the room would take a call that is about to end for a waiting one."""
     with connect() as qm:
         qm.create_queue("Q")
         room, asleep, go = room_of(qm), list[bool](), room_of(qm)._go

@@ -1,4 +1,4 @@
-"""Whose turn it is to look, when changes come faster than looks, and what the room keeps."""
+"""Waiting calls: whose turn it is to look when changes are faster than looks, and the state that the room keeps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from inorder.testing.stores import RestartableStore
 
 
 class Holds:
-    """What is done before a look of a call that waits, where a test wants to see what others do meanwhile."""
+    """A function that is called before each look of a waiting call, so that a test can act meanwhile."""
 
     def __init__(self) -> None:
         self.at_look: Callable[[], None] = lambda: None
@@ -45,7 +45,7 @@ def holds(store: RestartableStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 @pytest.fixture
 def alarms(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Until when those who wait sleep, if nothing happens."""
+    """The times until which waiting calls sleep if nothing happens."""
     told, nap = list[float](), clock.nap
 
     def note(seconds: float) -> float | None:
@@ -57,7 +57,7 @@ def alarms(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 class Hold:
-    """Something that whoever comes to it waits at: `reached` says that somebody came, `gate` lets all go on."""
+    """Blocks its callers until `gate` is set; `reached` says that one has called."""
 
     def __init__(self) -> None:
         self.reached, self.gate = threading.Event(), threading.Event()
@@ -68,7 +68,7 @@ class Hold:
 
 
 def quietly(call: Callable[[], object]) -> Callable[[], object]:
-    """The call, with its error as its result."""
+    """Wraps a call so that it returns its error."""
 
     def run() -> object:
         try:
@@ -83,7 +83,7 @@ def quietly(call: Callable[[], object]) -> Callable[[], object]:
 
 
 def change_at_each_look(qm: QueueManager, looks: list[str], name: str) -> Look:
-    """A look that finds nothing while the queue changes under it, until both together have looked often enough."""
+    """A look that changes the queue and finds nothing, until there have been 20 looks by both together."""
 
     def look() -> tuple[bool, float | None]:
         looks.append(name)
@@ -141,7 +141,7 @@ def test_a_deadline_is_kept_behind_a_waiter_that_always_has_a_reason(stores: Sto
 
 
 def test_after_a_pause_the_order_of_rank_holds_again(store: RestartableStore, qm: QueueManager) -> None:
-    """A round that time alone began must not put a specific getter behind a general one."""
+    """A round of looks that only time began must not move a specific getter behind a general one."""
     assert isinstance(store.clock, ManualClock)
     general, specific = qm.connect(), qm.connect()
     second = waiting(general, quietly(lambda: general.get("Q", wait=FOREVER)))
@@ -166,7 +166,7 @@ def test_a_waiter_whose_turn_has_not_come_sleeps(
     assert hold.reached.wait(LIMIT_SECONDS)
     before = len(alarms)
     assert isinstance(store.clock, ManualClock)
-    store.clock.advance(6)  # the second one has its deadline, and a reason, but not its turn
+    store.clock.advance(6)  # the second call has reached its deadline and has a reason to look, but it is not its turn
     until(lambda: math.inf in alarms[before:], "it sleeps until it is woken")
     holds.at_look = lambda: None
     hold.gate.set()
@@ -180,7 +180,7 @@ def test_a_waiter_whose_turn_has_not_come_sleeps(
 def wait_on_store(
     store: RestartableStore, manager: QueueManager, options: GetOptions, *, queue: str = "Q", syncpoint: bool = False
 ) -> Callable[[], list[bytes]]:
-    """A call that waits, of whatever thread, past what the connection itself checks; its result are the bodies."""
+    """A waiting call, for any thread, that bypasses the checks of the connection; it returns the bodies."""
     handle = store.open(manager.internals.owner, queue, OpenOptions(input="shared")).handle
     request = GetRequest(handle=handle, options=options, state=NOTHING_OPEN, cursor=UNSET, syncpoint=syncpoint)
     return lambda: [message.body for message in store.wait(request).messages]
@@ -252,11 +252,11 @@ def test_connections_to_one_store_object_meet_in_one_room(store: RestartableStor
     assert wait.result() == b"1"
 
 
-# ---- when a call that waits looks again by itself; the clock of the tables lets every waiter look
+# ---- when a waiting call looks again by itself; the clock of the scenario tables makes every waiter look
 
 
 def test_a_wait_looks_again_when_a_delay_ends(qm: QueueManager, clock: ManualClock, alarms: list[float]) -> None:
-    """R3.27, and the rule of delivery times."""
+    """R3.27, and the rule for delivery times."""
     qm.put("Q", b"1", delay=9)
     qm.put("Q", b"2", delay=5)
     other = qm.connect()
@@ -286,7 +286,7 @@ def test_a_browse_for_unmarked_messages_looks_again_when_a_mark_ends(
 def test_b31_who_waits_for_nobody_any_more_is_in_no_circle_before_it_looks_again(
     store: RestartableStore, qm: QueueManager, holds: Holds
 ) -> None:
-    """One waits for two, who commits, and asks for what one holds: one need only look."""
+    """One waits for two, who commits and then asks for a message that one holds: one need only look again."""
     qm.create_queue("R")
     for queue in ("Q", "R"):
         qm.put_many(queue, [b"1", b"2"])

@@ -1,4 +1,4 @@
-"""The tables of attributes: defaults, what is refused and why, what can be changed by whom."""
+"""The tables of attributes: defaults, refused values with their reasons, and changes that each call may make."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_keywords_are_the_fields_but_the_name_and_the_type() -> None:
 def test_every_attribute_is_described_with_its_rule_and_has_a_default_that_is_allowed() -> None:
     for attribute in EVERY_ATTRIBUTE:
         assert re.fullmatch(r"[A-Z][^.]*.*\.", attribute.doc)
-        if attribute.kind != "text" and attribute.name not in ("name", "acts_kept"):  # the log of acts is our own
+        if attribute.kind != "text" and attribute.name not in ("name", "acts_kept"):  # MQ has no log of acts
             assert re.search(r"\((?:[AB]-\d+|R?\d+\.\d+|reason \d+)", attribute.doc), attribute.name
         assert (attribute.mq_name is None) == (attribute.selector is None)
         if attribute is not QUEUE_ATTRIBUTES["name"]:
@@ -275,7 +275,7 @@ def test_a_name_that_a_queue_can_have() -> None:
         assert check_queue_name(name) == define_queue(name).name == name
 
 
-# ---- what can be named at all
+# ---- names of attributes
 
 
 @pytest.mark.parametrize(

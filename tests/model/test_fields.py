@@ -1,4 +1,4 @@
-"""The table of fields: what stands in it once, and that it fits the schemas, the keywords and MQ's reasons."""
+"""The table of fields: unique codes and words; agreement with the schemas, the keywords and MQ's reasons."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_the_text_of_a_descriptor_has_a_place_for_each_of_its_fields() -> None:
 def test_every_other_field_has_a_column(tables: Any) -> None:
     columns = {**tables["message"], **tables["content"]}
     own = {name for name, field in GIVEN.items() if field.text is None}
-    assert own - columns.keys() == {"properties"}  # behind the text
+    assert own - columns.keys() == {"properties"}  # they follow the text of the descriptor
     assert tuple(tables["content"])[7:] == LATER, "a field that comes later has a column at the end of content"
     may_be_null = {name for name in own - {"properties"} if type(None) in columns[name]}
     assert may_be_null == own & NONE.keys(), "NULL stands for one value of those that the table names"

@@ -1,4 +1,4 @@
-"""Message: its fields and their ranges, what MQ calls them, and that it never changes."""
+"""Message: its fields, their ranges and MQ's names, and its immutability."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_of_a_body_that_was_got_in_part_that_is_said() -> None:
 
 # ---- ranges
 
-# field: the reason, what is just allowed, what is just not
+# field: the reason, values that are just allowed, values that just are not
 RANGES: dict[str, tuple[Reason, list[object], list[object]]] = {
     "report": (Reason.REPORT_OPTIONS_ERROR, [0, 64, 128], [-1, 2**31, 270270464, 4, "0", True]),
     "message_type": (Reason.MSG_TYPE_ERROR, [2, 4, 8, 65536, NUMBER_MAX], [0, 3, 65535, NUMBER_MAX + 1, "8", True]),
@@ -165,7 +165,7 @@ ALLOWED = [(name, value) for name, (_, allowed, _) in RANGES.items() for value i
 
 
 def test_the_range_of_every_field_is_tested() -> None:
-    assert list(RANGES) == [name for name in GIVEN if name not in LATER]  # those have kinds that others have
+    assert list(RANGES) == [name for name in GIVEN if name not in LATER]  # later fields have the kinds of others
 
 
 def test_what_is_within_its_range_is_kept() -> None:
@@ -222,7 +222,7 @@ def test_r1_12_r6_5_a_report_has_the_length_of_what_it_is_about_and_that_of_its_
         for length in lengths:
             assert Message(body, flags=flags, original_length=length, **report).original_length == length
     for flags in (SEGMENT, 0, IN_GROUP):
-        assert Message(b"12345", original_length=3, flags=flags).original_length == 3  # which a put ignores
+        assert Message(b"12345", original_length=3, flags=flags).original_length == 3  # a put ignores it
 
 
 def test_an_expiry_before_the_end_of_the_delay_is_2013() -> None:
@@ -234,7 +234,7 @@ def test_an_expiry_before_the_end_of_the_delay_is_2013() -> None:
     assert Message(b"", expiry=5, delay=5).delay == Message(b"", expiry=math.inf, delay=5).delay == 5
 
 
-# ---- what is derived
+# ---- derived values
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_put_date_and_time_are_mqs_in_utc() -> None:
         assert (made.put_date, made.put_time) == (date, time)
 
 
-# ---- it never changes
+# ---- immutability
 
 
 def test_nothing_can_be_set_or_deleted() -> None:
@@ -310,7 +310,7 @@ def test_a_message_can_be_copied_and_pickled() -> None:
         assert copied.warning is Reason.TRUNCATED_MSG_ACCEPTED
 
 
-# ---- how it is shown
+# ---- repr
 
 
 def test_it_shows_what_is_not_default_and_of_a_long_body_the_beginning() -> None:

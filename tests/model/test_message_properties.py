@@ -1,4 +1,4 @@
-"""Properties on every way that a message goes: they come back as they were given, each of its type."""
+"""Properties are returned as they were given, each of its type, by every way to put and to read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TEXT = Properties(GIVEN).text
 
 
 def text_of(message: Message) -> str | None:
-    """All that can be told apart: types, and each bit of a float."""
+    """The stored text, which differs for each type and each bit of a float."""
     return message.properties.text
 
 
@@ -56,7 +56,7 @@ def test_every_way_to_put_takes_them(qm: QueueManager) -> None:
     with qm.unit_of_work(), qm.group("Q") as group:
         group.put(b"x", properties=GIVEN)
     assert list(map(text_of, qm.browse("Q"))) == [TEXT] * 7
-    qm.put("Q", b"", properties={"a": "x" * (65_536 - 8)})  # as long as they may be
+    qm.put("Q", b"", properties={"a": "x" * (65_536 - 8)})  # the longest that is allowed
     assert qm.admin.check() == []
 
 

@@ -1,4 +1,4 @@
-"""Kinds of parameters: which values each takes, and what it says of the others."""
+"""Kinds of parameters: the values that each takes, and the errors of other values."""
 
 from __future__ import annotations
 

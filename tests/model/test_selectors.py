@@ -1,4 +1,4 @@
-"""Selectors in calls: what a search finds is what the evaluator says of each message, however far and in steps."""
+"""Selectors in calls: a search, long or in steps, finds the messages that the evaluator accepts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def connected(kind: str) -> Iterator[QueueManager]:
 
 @pytest.fixture
 def in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every search goes far at its second message, and each step looks at two."""
+    """Makes every search continue in steps from its second message, with two messages per step."""
     monkeypatch.setattr(getting, "NOT_YET", Ahead(asks=1))
     monkeypatch.setattr(incremental_search, "STEP", 2)
 
@@ -60,7 +60,7 @@ def test_the_table_holds_in_steps(scenario: Scenario, store: str) -> None:
     assert failure is None, str(failure)
 
 
-# --- what fits
+# --- messages that match
 
 SELECTORS = [
     "n = 1",
@@ -124,11 +124,11 @@ def got(qm: QueueManager, **options: Any) -> list[bytes]:
             return bodies
 
 
-# --- in steps, and others meanwhile
+# --- changes by others between the steps
 
 
 def between(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object], step: str = "_step_ahead") -> None:
-    """Does something once, after the first step of a search."""
+    """Calls `act` once, after the first step of a search."""
     original, acts = getattr(QueueStore, step), iter([act])
 
     def then(store: QueueStore, *given: Any) -> Ahead:
@@ -140,7 +140,7 @@ def between(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object], step: st
 
 
 def numbered(qm: QueueManager, *numbers: int, **fields: Any) -> None:
-    """Messages whose property `n` is one of the numbers."""
+    """Puts a message for each number, with the number as its property `n`."""
     for n in numbers:
         qm.put("Q", b"", properties={"n": n}, **fields)
 
@@ -185,7 +185,7 @@ def test_strictly_what_comes_back_meanwhile_is_got_first(qm: QueueManager, monke
 def test_what_comes_meanwhile_on_a_higher_level_is_got_first(
     qm: QueueManager, order: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Priority comes first, and what was passed over has no say in that (B-11, R3.14)."""
+    """Only priority decides, not the messages that the search has passed (B-11, R3.14)."""
     numbered(qm, 0, 0, 0, 0, 1, priority=4)
     with qm.connect() as other:
         between(monkeypatch, lambda: other.put("Q", b"", priority=5, properties={"n": 1}))
@@ -235,7 +235,7 @@ MANY: dict[str, Callable[[QueueManager, str], object]] = {
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How often each verb asks a selector."""
+    """Counts the evaluations of selectors in each operation."""
     counts = [0]
     begin, compiled = Operation.begin, selectors._compiled
 
@@ -257,14 +257,14 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counts
 
 
-NAIVE = {"look", "get with notice"}  # what the specification does in one verb
+NAIVE = {"look", "get with notice"}  # calls that the memory store makes in one operation
 
 
 @nightly
 @every_store
 @pytest.mark.parametrize("call", MANY)
 def test_no_verb_asks_a_selector_often(qm: QueueManager, kind: str, call: str, asked: list[int]) -> None:
-    """Whoever writes waits for one verb at most, whatever kind of search it is."""
+    """So a writer waits for one short operation at most, during any kind of search."""
     if kind == "memory" and call in NAIVE:
         return
     qm.alter_queue("Q", max_depth=9_000)
@@ -284,7 +284,7 @@ def test_properties_that_are_long_count_for_more(qm: QueueManager, asked: list[i
 @every_store
 @pytest.mark.parametrize("order", ["relaxed", "strict"])
 def test_a_call_that_waits_goes_on_behind_what_it_has_seen(qm: QueueManager, order: Any, asked: list[int]) -> None:
-    """Also past what fits and is held by others, to which it comes back."""
+    """Also past matching messages that others hold; it returns to them when they are free."""
     qm.put_many("Q", [Message(b"", properties={"n": n}) for n in range(FAR)])
     with qm.connect() as other, qm.connect() as reader:
         held = other.get("Q", selector="n = 5", syncpoint=True)
@@ -333,7 +333,7 @@ def test_a_call_that_waits_begins_anew_where_it_could_not_note_all(
 def test_strictly_the_time_left_is_reckoned_from_the_beginning_of_a_search(
     qm: QueueManager, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So what was passed over does not come to fit before the call decides."""
+    """Otherwise a message that was passed could match before the call decides."""
     for expiry in (900, 900, 900, 900, 410, 300):
         qm.put("Q", b"%d" % expiry, expiry=expiry)
     between(monkeypatch, lambda: clock.advance(20))
@@ -343,7 +343,7 @@ def test_strictly_the_time_left_is_reckoned_from_the_beginning_of_a_search(
 @every_store
 @pytest.mark.usefixtures("in_steps")
 def test_strictly_what_is_far_behind_a_pending_one_is_withheld(qm: QueueManager) -> None:
-    """By what fits, not by what does not; and another level is not concerned (B-11, B-34)."""
+    """Only a pending message that matches, on the same level, withholds it (B-11, B-34)."""
     numbered(qm, 0, 1, 0, 0, 0, 0, 0, 1, priority=5)
     with qm.connect() as other:
         other.get("Q", selector="n = 1", syncpoint=True)
@@ -356,7 +356,7 @@ def test_strictly_what_is_far_behind_a_pending_one_is_withheld(qm: QueueManager)
     assert [one.place.number for one in qm.get_many("Q", 9, selector="n = 1", read_order="strict")] == [2, 8]
 
 
-# --- what is refused
+# --- refusals
 
 
 def test_a_put_selects_nothing(qm: QueueManager) -> None:

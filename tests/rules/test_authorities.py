@@ -1,4 +1,4 @@
-"""Who may do what: the whole table once more, written by hand, and grants."""
+"""Authorities: the whole table, written again by hand; and grants."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_which_queues_a_grant_names(pattern: str, queue: str, is_it: bool) -> No
         *((ROLES, {"*": [unknown]}, unknown, "ORDERS") for unknown in ("", "PUT", "delete", "*")),
         *(([], {"*": [authority]}, authority, "ORDERS") for authority in AUTHORITIES),
         *((["root"], {"*": [authority]}, authority, "ORDERS") for authority in AUTHORITIES),
-        (["reader"], {"*": ["put"]}, "put", "ORDERS"),  # grants are those of applications
+        (["reader"], {"*": ["put"]}, "put", "ORDERS"),  # only applications have grants
         (["application"], {"*": GRANTABLE, "": GRANTABLE}, "inquire", MANAGER),
     ],
 )

@@ -1,4 +1,4 @@
-"""Tokens of strict browses: what one contains comes back, and everything else is refused before a store sees it."""
+"""Tokens of strict browses: their contents are decoded, and any other text is refused before a store sees it."""
 
 from __future__ import annotations
 

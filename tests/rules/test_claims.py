@@ -1,4 +1,4 @@
-"""What each call about claims means, and how a claim is cut (rules.claims)."""
+"""The meaning of each call about claims, and the cutting of claims (rules.claims)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NEXT = [
 ]
 
 
-# The claim behind `start`, which is being worked on, is to be taken ahead.
+# The claim after `start`, which is being worked on, is to be taken ahead.
 AHEAD = [
     (NEW, {0: OLD, 1: LOST}),
     (DONE_3, {2: OLD, 3: OLD, 4: LOST}),
@@ -47,7 +47,7 @@ AHEAD = [
 ]
 
 
-# The reader wants to work on the claims behind `after` up to `upto`.
+# The reader wants to work on the claims after `after`, up to `upto`.
 PLAN = [
     (NEW, {(0, 0): False, (0, 1): LOST}),
     (DONE_3, {(3, 3): False, (2, 3): OLD, (3, 4): LOST}),

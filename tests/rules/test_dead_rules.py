@@ -1,4 +1,4 @@
-"""Rules tables for dead letters: MQ's own example, the table of patterns and fields, and which rule is next."""
+"""Rules tables for dead letters: an example as MQ's, the table of patterns and fields, and the next rule."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from inorder.rules.dead_letters import WhyDead
 from inorder.rules.dead_rules import DeadRule, DeadRules, Try, facts, first_try, fits, next_try, sign, target, try_after
 from inorder.rules.dead_rules_syntax import DeadRulesError, read_rules
 
-# Of the kind that MQ's documents show.
+# A table like those in MQ's documents.
 TABLE = """
 * Control data
 inputqm(' ') inputq(' ')
@@ -121,12 +121,12 @@ WHY = WhyDead(reason=2053, queue="ORDERS", manager="", program="TO.B")
         ("APPLNAME('shop.py   ')", True),
         ("APPLNAME('shop?py')", True),
         ("APPLNAME('shopXpy')", False),
-        ("USERID('an.a')", False),  # a dot is a dot, in a pattern too
+        ("USERID('an.a')", False),  # a dot matches only a dot
         ("APPLNAME('shop')", False),
         ("APPLTYPE(MQAT_UNIX)", True),
         ("DESTQ(O*R?)", True),
         ("DESTQ(ORDERS?)", False),
-        ("DESTQM(LONDON)", True),  # where none is said it is this one
+        ("DESTQM(LONDON)", True),  # the default is this queue manager
         ("DESTQM(PARIS)", False),
         ("FEEDBACK(MQFB_COA)", True),
         ("FORMAT(' ')", False),
@@ -162,7 +162,7 @@ def test_the_rules_are_judged_in_their_order_each_as_often_as_it_says() -> None:
         now = next_try(table, letter, now)
     assert tries == [Try(1, 0), Try(1, 1), Try(3, 0)]
     assert first_try(table, facts(LETTER, WHY._replace(reason=2085, queue="X"), "LONDON")) is None
-    # what is next after so many failures of a rule, be it in another run
+    # the next rule after a number of failures of a rule, perhaps in an earlier run
     found = [try_after(table, letter, sign(table[1]), failed) for failed in (0, 1, 2, 9)]
     assert found == [Try(1, 0), Try(1, 1), Try(3, 0), Try(3, 0)]
     assert try_after(table, letter, sign(table[3]), 1) is None

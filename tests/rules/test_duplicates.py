@@ -1,4 +1,4 @@
-"""What becomes of a put under a key, cell by cell (decisions 330, 331)."""
+"""The verdict on a put under a key, cell by cell (decisions 330, 331)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ MINE, THEIRS = 7, 8
     [
         (None, None, DuplicateVerdict.PUT),
         (None, MINE, DuplicateVerdict.PUT),
-        # It was put, outside of a unit of work or in one that is committed; now is 100.
+        # It was put, outside of a unit of work or in one that is committed; the time is 100.
         (Kept(None, 100.5), None, DuplicateVerdict.DUPLICATE),
         (Kept(None, 100.5), MINE, DuplicateVerdict.DUPLICATE),
         (Kept(None, 100.0), None, DuplicateVerdict.PUT),
         (Kept(None, 99.0), MINE, DuplicateVerdict.PUT),
-        # A unit of work has put it, however long ago.
+        # An open unit of work has put it, at any time.
         (Kept(MINE, 100.5), MINE, DuplicateVerdict.DUPLICATE),
         (Kept(MINE, 99.0), MINE, DuplicateVerdict.DUPLICATE),
         (Kept(THEIRS, 100.5), MINE, DuplicateVerdict.REFUSED),

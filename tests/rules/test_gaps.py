@@ -1,4 +1,4 @@
-"""What is missing of a group, by itself and held against the rule that says when a group is complete."""
+"""The gaps of a group, alone and compared with the rule for complete groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The put table as properties; case by case it is in the scenario tables."""
+"""Properties of the put table; the scenario tables have its cases."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def put(state: GroupState, flags: int, *, logical: bool) -> tuple[bytes, int, in
 
 
 def test_no_put_falls_between_the_rows_of_the_put_table() -> None:
-    """Whatever the checks let through has exactly one row. `tests/scenarios/put_groups.txt` has each row."""
+    """Each put that passes the checks has exactly one row. `tests/scenarios/put_groups.txt` has all rows."""
     assert put(NOTHING_OPEN, 0, logical=True) == (NO_ID, 1, 0)
     flag_sets = [sum(chosen) for chosen in product((0, 1), (0, 2), (0, 4), (0, 8), (0, 16))]
     for state, flags, logical in product((NOTHING_OPEN, GROUP_OPEN, MESSAGE_OPEN, BOTH_OPEN), flag_sets, (0, 1)):
@@ -39,7 +39,7 @@ def test_no_put_falls_between_the_rows_of_the_put_table() -> None:
 
 @given(st.data())
 def test_a_group_put_in_logical_order_is_contiguous(data: st.DataObject) -> None:
-    """Any lawful sequence of flags gives sequence numbers 1..n, and offsets that follow each other."""
+    """Any valid sequence of flags gives sequence numbers 1..n and consecutive offsets."""
     state, seen = NOTHING_OPEN, []
     sizes = data.draw(st.lists(st.lists(st.integers(1, 50), min_size=1, max_size=4), min_size=1, max_size=5))
     for n, pieces in enumerate(sizes):

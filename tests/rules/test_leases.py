@@ -1,4 +1,4 @@
-"""When a lease is over, as a table; times are seconds after the lease was given 30 seconds at 1,000."""
+"""The end of a lease that was given 30 seconds at the time 1,000."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENDS_AT = GIVEN_AT + SECONDS
         (ENDS_AT - 0.001, False),
         (ENDS_AT, True),
         (ENDS_AT + 0.001, True),
-        (1e9, True),  # the clock was set forward: that is early, and safe
+        (1e9, True),  # the clock was set forward: the lease ends early, which is safe
     ],
 )
 def test_a_lease_is_over_from_its_deadline_on(now: float, over: bool) -> None:
@@ -31,7 +31,7 @@ def test_a_lease_is_over_from_its_deadline_on(now: float, over: bool) -> None:
         (GIVEN_AT, ENDS_AT),
         (GIVEN_AT + 29.0, ENDS_AT),
         (ENDS_AT + 5.0, ENDS_AT),  # a deadline that has passed is not moved
-        (GIVEN_AT - SLACK_SECONDS, ENDS_AT),  # clocks of two processors
+        (GIVEN_AT - SLACK_SECONDS, ENDS_AT),  # the clocks of two processors differ
         (GIVEN_AT - SLACK_SECONDS - 0.001, GIVEN_AT - SLACK_SECONDS - 0.001 + SECONDS),
         (GIVEN_AT - 3600.0, GIVEN_AT - 3600.0 + SECONDS),  # set back an hour: 30 seconds are left, not 3,630
     ],

@@ -1,4 +1,4 @@
-"""The life-cycle table, held against lifecycle A.3 and its extension to units of work."""
+"""The life-cycle table, compared with lifecycle A.3 and its extension to units of work."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from inorder.rules.lifecycle import (
     step,
 )
 
-# A.3 as the specification has it: PU, U, L, GU and BGU are the states of A-6, 0 is absent.
+# A.3 of the specification: PU, U, L, GU and BGU are the states of A-6, 0 is absent.
 # `-` the call does not see the message, `E` refused, `i` ignored, `w` ignored with a warning, `=` no change.
 SPECIFIED = """
 event                       lock    0    PU   U    L    GU   BGU

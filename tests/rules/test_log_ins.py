@@ -1,4 +1,4 @@
-"""How many log-ins may fail, as histories of one bucket: at which second one is tried, and how long it has to wait."""
+"""The limit on failed log-ins, as histories of one bucket: the second of each attempt, and its wait."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ LIMIT = FailureLimit(3, 10.0)
     [
         [(0, 0), (0, 0), (0, 0), (0, 10), (9, 1), (10, 0), (10, 10)],  # three at once, then one each ten seconds
         [(0, 0), (5, 0), (10, 0), (15, 0), (20, 0), (25, 5)],  # half of them drain meanwhile
-        [(0, 0), (0, 0), (0, 0), (1000, 0), (1000, 0), (1000, 0), (1000, 10)],  # all is drained, and no more than all
-        [(30, 0), (30, 0), (30, 0), (0, 10), (15, 10), (40, 0)],  # a clock that is set back takes nothing off
-        [(10**8, 0), (10**8, 0), (10**8, 0), (0, 0), (0, 0), (0, 0), (0, 10)],  # one that was ahead shuts nobody out
+        [(0, 0), (0, 0), (0, 0), (1000, 0), (1000, 0), (1000, 0), (1000, 10)],  # all drain, and no more than all
+        [(30, 0), (30, 0), (30, 0), (0, 10), (15, 10), (40, 0)],  # a clock that is set back drains nothing
+        [(10**8, 0), (10**8, 0), (10**8, 0), (0, 0), (0, 0), (0, 0), (0, 10)],  # a clock that was ahead does no harm
     ],
 )
 def test_how_long_a_log_in_has_to_wait(tries: list[tuple[int, int]]) -> None:

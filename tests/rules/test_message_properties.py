@@ -1,4 +1,4 @@
-"""Properties of messages: which names and values there may be, and that what a store keeps comes back bit for bit."""
+"""Properties of messages: valid names and values, and a stored text that preserves them bit for bit."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_names_and_values_have_a_length_together() -> None:
     assert refusal({"x" * 4_000 + str(i): None for i in range(17)}).reason is Reason.PROPERTIES_TOO_BIG
 
 
-# ---- what a store keeps
+# ---- the stored text
 
 
 def test_the_text_of_each_type() -> None:
@@ -191,7 +191,7 @@ def test_what_is_kept_comes_back_bit_for_bit_and_in_one_form(values: dict[str, P
     assert (again, hash(again)) == (made, hash(made))
     if made.text is not None:
         assert is_encoded(made.text)
-        assert "\0" not in made.text  # PostgreSQL keeps none
+        assert "\0" not in made.text  # PostgreSQL cannot store it
 
 
 @pytest.mark.parametrize(

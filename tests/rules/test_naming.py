@@ -1,4 +1,4 @@
-"""What a name leads to: MQ's table of name resolution (between N-1, N-2, mq-semantics R4.1)."""
+"""MQ's table of name resolution (between N-1, N-2, mq-semantics R4.1)."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_name_that_leads_nowhere(name: str, manager: str, default: str, reason
 
 
 def test_an_error_on_the_way_to_another_queue_manager_names_this_one() -> None:
-    """Names differ by case too: what was sent to PARIS does not belong to paris."""
+    """Names are case-sensitive: a message for PARIS is not for paris."""
     with pytest.raises(InorderError, match="this queue manager is called 'paris'"):
         Names(define_manager(name="paris"), {}).route("Q", "PARIS")
 
@@ -158,7 +158,7 @@ def test_what_would_lead_to_itself_is_refused(given: dict[str, Any]) -> None:
 
 
 def test_a_remote_queue_of_this_queue_manager_is_an_alias_for_replies() -> None:
-    """It may be defined; only an open finds that it leads nowhere else (2087)."""
+    """It may be defined; an open fails, because it leads nowhere else (2087)."""
     alias = define_queue("ANSWERS", "remote", remote_queue="REPLIES", remote_manager="HERE")
     known = Names(define_manager(name="HERE"), {"ANSWERS": alias})
     known.check(alias)

@@ -1,4 +1,4 @@
-"""Places where groups are indexed, which the scenario tables have no word for; the relaxed choice."""
+"""Places of groups that the scenario tables cannot express; the relaxed choice; deadlocks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from inorder.model.attributes import define_queue
 from inorder.model.message import IN_GROUP, LAST_IN_GROUP, Message, Place
 from inorder.rules.ordering import effective_priority, first, is_deadlocked
 
-# delivery, the queue's default, the message -> the effective priority (tests/scenarios/priority_and_fifo.txt: the rest)
+# delivery, the queue's default, the message -> the effective priority (the rest: tests/scenarios/priority_and_fifo.txt)
 PLACEMENTS = [
     ("priority", 0, Message(priority=0, flags=IN_GROUP), 2),
     ("priority", 0, Message(priority=1, flags=LAST_IN_GROUP), 2),
@@ -45,13 +45,13 @@ def test_the_relaxed_choice_is_the_earliest_behind(found: set[Place], after: Pla
     assert (chosen.place if chosen else None) == (behind[0] if behind else None)
 
 
-# for each that waits, and each level, whom it waits for (tests/scenarios/strict_deadlock.txt: the rest)
+# for each waiting reader, and each level: those for which it waits (the rest: tests/scenarios/strict_deadlock.txt)
 @pytest.mark.parametrize(
     ("waits", "stuck"),
     [
         ({1: [{2}, {3}], 2: [{1}]}, False),  # 1 can go on at another level
         ({1: [{2, 3}], 2: [{1}]}, True),  # 1 needs both
-        ({1: [{2}], 2: [{3}], 3: [{2}]}, True),  # 1 waits for a circle
+        ({1: [{2}], 2: [{3}], 3: [{2}]}, True),  # 1 waits for a cycle of others
     ],
 )
 def test_b31_who_can_never_go_on(waits: dict[int, list[set[int]]], stuck: bool) -> None:

@@ -1,4 +1,4 @@
-"""A whole put: the plan of one message, and of several that follow each other in one request."""
+"""The plan of a put: of one message, and of several in one request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of reports, by tables written from the spec (mq-semantics R6.4 to R6.7, R2.25)."""
+"""The rules of reports, as tables written from the specification (mq-semantics R6.4 to R6.7, R2.25)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_r6_6_a_dead_letter_is_reported_by_neither_arrival_nor_delivery() -> Non
     assert [name for name, kind in KINDS.items() if asks(dead, kind)] == ["expiration"]
 
 
-# field: its value in a report that nothing else is said of (R6.5)
+# field: its value in a report without other options (R6.5)
 FIELDS = {
     "report": 0,
     "message_type": MessageType.REPORT,
@@ -99,7 +99,7 @@ def test_r6_5_the_fields_of_a_report() -> None:
     assert about(of_a_report, COA).original_length == 999
 
 
-# options of the message: fields of the report that are others then
+# options of the message: the fields of the report that they change
 @pytest.mark.parametrize(
     ("options", "fields"),
     [

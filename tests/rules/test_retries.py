@@ -1,4 +1,4 @@
-"""What is kept of a failure, and how long the next attempt waits: rules without a store."""
+"""The record of a failure, and the delay of the next attempt: rules without a store."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_failure_gives_way_to_the_properties_that_are_there(own: dict[str, Any
     assert noted(message, Failure("no", 1.0, 1)) is message.properties
 
 
-# --- what is given up
+# --- messages that are given up
 
 HERE = UniqueId("QM1", 17)
 
@@ -108,7 +108,7 @@ def test_what_is_given_up_stays_so_until_the_next_failure(reason: int) -> None:
         failure = failed(message, later, 1.0, 3)
         message = message.with_values(properties=noted(message, failure), backout_count=3)
         assert given_up(message) == kept
-        again = message.with_values(backout_count=5)  # since then it was got, and its program killed
+        again = message.with_values(backout_count=5)  # later it was got again, and its program was killed
         assert given_up(again) == kept
 
 
@@ -130,8 +130,8 @@ def test_what_the_unit_got_besides_is_not_given_up() -> None:
         ("-1 17 QM1", 1, 1, HERE),
         ("x 17 QM1", 1, 1, HERE),
         ("17 QM1", 1, 1, HERE),
-        ("\u0663 17 QM1", 1, 1, HERE),  # a digit elsewhere
-        ("1" * 5_000 + " 17 QM1", 1, 1, HERE),  # longer than Python reads
+        ("\u0663 17 QM1", 1, 1, HERE),  # an Arabic digit
+        ("1" * 5_000 + " 17 QM1", 1, 1, HERE),  # more digits than Python reads
         ("", 1, 1, HERE),
     ],
 )
@@ -142,7 +142,7 @@ def test_what_anybody_wrote_and_what_was_elsewhere_gives_nothing_up(
     assert given_up(Message(b"", properties=said).with_values(backout_count=backouts, uid=uid)) is None
 
 
-# --- how long
+# --- delays
 
 
 @pytest.mark.parametrize(

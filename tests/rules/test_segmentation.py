@@ -1,4 +1,4 @@
-"""Splitting and joining: what is split joins to the same again."""
+"""Splitting and joining: the pieces of a message join to the same message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts that are no selectors: each is refused with MQ's reason, and a fault in the text with its place."""
+"""Invalid selectors: each is refused with MQ's reason, and a fault in the text is told with its place."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def refusal(text: Any) -> ArgumentError:
 
 
 def rows(text: str) -> list[Any]:
-    """Of each line: the selector, with ^ before the fault, and what is said of it."""
+    """The parameters of each line: the selector, with ^ before the fault, and the text of the error."""
     lines = (line.split(" :: ") for line in text.strip().splitlines())
     return [pytest.param(marked.strip(), said.strip(), id=marked.strip()) for marked, said in lines]
 

@@ -1,6 +1,6 @@
 """Selectors, as Jakarta Messaging 3.8 and IBM MQ's "Message selector syntax" define them: tables written from there.
 
-T, F and U are true, false and unknown. Each row is a selector and what it is of the message below.
+Each row is a result (T, F and U are true, false and unknown) and a selector, for the message below.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def value(text: str) -> bool | None:
 
 
 def rows(text: str) -> list[Any]:
-    """What each selector is, and the selector; several stand in a line."""
+    """The parameters of each row: a selector and its result. A line may have several rows."""
     lines = [line for line in text.strip().splitlines() if line.strip()[0] != "#"]
     found = [one.strip() for line in lines for one in line.split(" | ")]
     return [pytest.param(one[2:], {"T": T, "F": F, "U": U}[one[0]], id=one) for one in found]
@@ -161,7 +161,7 @@ def test_numbers(literal: str, number: float) -> None:
     assert compile_selector(f"n = {literal}").matches({}, {"n": number}) is True
     assert compile_selector(f"n = {literal}").matches({}, {"n": number + 1e300}) is False
     assert compile_selector(f"n IN ({literal})").matches({}, {"n": number}) is True
-    # An exact literal counts as an integer: 1 / 2 is 0 then.
+    # An exact literal is an integer, so 1 / 2 is 0.
     halved = compile_selector(f"({literal}) / 2 * 2 = n").matches({}, {"n": number})
     assert halved is (type(number) is float or number % 2 == 0)
 

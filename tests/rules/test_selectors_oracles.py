@@ -1,7 +1,7 @@
-"""Selectors against a judge that shares nothing with them: SQLite.
+"""Selectors compared with an independent implementation: SQLite.
 
-Trees are drawn, and rendered to text with only the brackets that the order of the operators needs. SQLite judges where
-it agrees with the specification: properties of one type each, small integers.
+Trees are drawn, and rendered with only the parentheses that precedence requires. They contain only what SQLite
+evaluates as the specification does: properties of one type each, and small integers.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def plain(tree: Tree) -> str:  # noqa: PLR0911 - a case for each operator
             return f"{rendered(parts[0], level + 1)} {kind} {rendered(parts[1], level + 1)}"
 
 
-# ---- the judge
+# ---- SQLite
 
 TYPED: dict[str, st.SearchStrategy[Any]] = {
     **{name: st.one_of(st.none(), st.integers(-50, 50)) for name in NUMBERS[:3]},

@@ -1,4 +1,4 @@
-"""Columns of rows to be staged: how values are kept, what the queue adds, how a long body becomes several rows."""
+"""Columns of rows to be staged: stored values, values that the queue adds, and long bodies as several rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def numbers(count: int) -> range:
 
 
 def completed(queue: QueueAttributes = QUEUE, **columns: Any) -> Batch:
-    """The rows as they are written to that queue."""
+    """The rows as they are stored for the queue."""
     count = len(columns["body"])
     program = Program("user", "program")
     return complete(checked(**columns), count, queue, MANAGER, program, NOW, numbers)
@@ -68,7 +68,7 @@ def test_only_the_last_segment_of_a_message_may_be_empty() -> None:
         checked(body=[b"1", b""], flags=[SEGMENT, SEGMENT])
 
 
-# ---- what the queue adds
+# ---- values that the queue adds
 
 
 @pytest.mark.parametrize("persistence", [True, False])
@@ -106,7 +106,7 @@ def test_r2_22_a_body_as_long_as_the_limit_is_one_row() -> None:
 
 
 def test_a_row_of_just_the_limit_alone_stays_what_it_is() -> None:
-    """A limit of three bytes is too small to split for: nobody may try."""
+    """A limit of three bytes is too small to split for, so no split may be tried."""
     batch = completed(define_queue("Q", max_length=3), body=[b"123"])
     assert list(batch.columns["body"]) == [b"123"]
 

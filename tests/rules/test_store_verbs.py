@@ -1,4 +1,4 @@
-"""The table of verbs that travel: complete, and what a lost answer means, once more, written by hand."""
+"""The table of operations that are sent to servers: complete, and the meaning of lost answers, again by hand."""
 
 from __future__ import annotations
 

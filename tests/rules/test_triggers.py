@@ -13,7 +13,7 @@ from inorder.rules.triggers import SeenQueue, TriggerMessage, due, needed
 INTERVAL = 60.0
 NOTHING = SeenQueue(came=0, back=0, groups=0, there=0, has_reader=False, quiet=1.0, was_released=False)
 
-# type, what a verb did and left, how many trigger messages are due
+# type, effects of an operation and the state after it, number of trigger messages that are due
 TABLE: list[tuple[str, dict[str, Any], int]] = [
     ("none", {"came": 1, "there": 1}, 0),
     ("first", {"came": 1, "there": 1}, 1),
@@ -27,8 +27,8 @@ TABLE: list[tuple[str, dict[str, Any], int]] = [
     ("first", {"was_released": True, "there": 1}, 1),
     ("first", {"was_released": True, "there": 0}, 0),
     ("first", {"was_released": True, "there": 1, "has_reader": True}, 0),
-    ("first", {"there": 1, "quiet": 1e9}, 0),  # time alone brings none
-    ("first", {"back": 1, "there": 1}, 1),  # got by a reader that has gone, and backed out
+    ("first", {"there": 1, "quiet": 1e9}, 0),  # time alone triggers nothing
+    ("first", {"back": 1, "there": 1}, 1),  # got by a reader that has ended, and backed out
     ("first", {"back": 1, "there": 2}, 0),
     ("first", {"back": 1, "there": 2, "quiet": 60.0}, 1),
     ("first", {"came": 1, "back": 1, "there": 2}, 1),

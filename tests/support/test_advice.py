@@ -1,4 +1,4 @@
-"""Advice in errors: words of other libraries, stores named in their way, and how extras are installed."""
+"""Advice in errors: words and store names of other libraries, and the installation of extras."""
 
 from __future__ import annotations
 

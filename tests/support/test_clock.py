@@ -1,4 +1,4 @@
-"""ManualClock: time that moves when a test says so, in one process and in several."""
+"""ManualClock: time that only tests move, in one process and in several."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ print(before, clock.advance(float(sys.argv[2])), clock.now())
 
 
 def advance_elsewhere(path: Path, seconds: float) -> list[float]:
-    """Another process moves the clock: the time before, what its call returned, and the time after."""
+    """Moves the clock in another process; returns the time before, the answer of the call, and the time after."""
     command = [sys.executable, "-c", IN_ANOTHER_PROCESS, str(path), str(seconds)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return [float(word) for word in done.stdout.split()]

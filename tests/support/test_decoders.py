@@ -1,4 +1,4 @@
-"""Every type that two threads may read for the first time is read under one lock."""
+"""Msgspec reads a type under one lock if two threads may need it for the first time at once."""
 
 from __future__ import annotations
 

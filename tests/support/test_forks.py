@@ -1,4 +1,4 @@
-"""Which process this is: the same as long as it lives, and another one in a child made by fork."""
+"""The identity of a process: constant during its life, and different in a forked child."""
 
 from __future__ import annotations
 

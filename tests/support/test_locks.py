@@ -1,4 +1,4 @@
-"""What is given back at the end of a block, whatever comes in between."""
+"""Blocks that release something at their end, wherever an exception arrives."""
 
 from __future__ import annotations
 

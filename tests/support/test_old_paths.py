@@ -51,7 +51,7 @@ def test_the_queue_managers_attributes_that_were_pickled_before_it_could_be_rena
     assert pickle.loads(PICKLED_BY_0_1_0) == ManagerAttributes(name="SHOP", description="d")
 
 
-VALUES = {  # that were public in the root, by the modules that pickles of 0.1.0 name
+VALUES = {  # once public in the root, by the modules that pickles of 0.1.0 name
     "ManagerAttributes QueueAttributes QueueStatus": "attributes",
     "Message Place Transmission UniqueId": "message",
     "GetOptions Match OpenOptions PutOptions": "options",
