@@ -78,7 +78,7 @@ def test_ctrl_c_ends_a_program_that_waits(compiled: Compile, mq: MqTest) -> None
         stdout=subprocess.PIPE,
         text=True,
         # the process that runs the tests may ignore SIGINT
-        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - here are no threads
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - this process has no threads
     ) as program:
         assert program.stdout is not None
         assert program.stdout.readline() == "MQCONN 0 MQRC_NONE\n"

@@ -151,7 +151,7 @@ def _live(store: str, round_folder: Path, life: Life) -> NoReturn:
         else:
             work = awaiting.work if life.awaits else worker.work
             status = work(store, history, life.seed, STEPS_MAX, at_work)
-    except BaseException:  # noqa: BLE001 - it must not go on as its parent
+    except BaseException:  # noqa: BLE001 - it must not continue as its parent
         traceback.print_exc()
     finally:
         sys.stderr.flush()
